@@ -1,0 +1,10 @@
+# Third-party libraries. OpenBLAS is not here: it is opened at run time (src/runtime/blas.c).
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+
+add_library(belfry_dependencies INTERFACE)
+target_link_libraries(belfry_dependencies INTERFACE
+    PkgConfig::YAML PkgConfig::JANSSON ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS} m)

@@ -1,0 +1,30 @@
+# Language, warnings and sanitizers: one interface target that every other target links.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g -DBEL_DEBUG")
+
+option(BELFRY_TESTS "Build the tests and benchmarks" ON)
+option(BELFRY_WERROR "Treat warnings as errors" ON)
+set(BELFRY_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+add_library(belfry_build_flags INTERFACE)
+target_compile_definitions(belfry_build_flags INTERFACE _POSIX_C_SOURCE=200809L)
+# -ffp-contract=off: the compiler never fuses a multiply and an add, so that both compilers and
+# every instruction-set level give the same bits (docs/determinism.md).
+target_compile_options(belfry_build_flags INTERFACE
+    -ffp-contract=off -fno-math-errno -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+    -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Wcast-qual -Wwrite-strings
+    $<$<BOOL:${BELFRY_WERROR}>:-Werror>)
+if(BELFRY_SANITIZE)
+    target_compile_options(belfry_build_flags INTERFACE
+        -fsanitize=${BELFRY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(belfry_build_flags INTERFACE -fsanitize=${BELFRY_SANITIZE})
+    target_compile_definitions(belfry_build_flags INTERFACE BEL_SANITIZE="${BELFRY_SANITIZE}")
+endif()

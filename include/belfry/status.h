@@ -1,0 +1,112 @@
+/// Errors. A function that can fail returns `bel_status *`: NULL is success, anything else is an
+/// owned object with a code, a message and the places it passed through. The result must be used.
+///
+/// ```c
+/// bel_status *status = bel_train_and_evaluate(estimator, &train, &eval, 1, &result);
+/// if (status != NULL) {
+///     fprintf(stderr, "%s\n", bel_status_message(status));
+///     int code = bel_status_exit_code(status);
+///     bel_status_destroy(status);
+///     return code;
+/// }
+/// ```
+///
+/// Thread rule: a status belongs to one thread at a time.
+#ifndef BELFRY_STATUS_H
+#define BELFRY_STATUS_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BEL_API __attribute__((visibility("default")))
+#define BEL_MUST_USE __attribute__((warn_unused_result))
+#define BEL_PRINTF(format_index, first_index)                                                      \
+    __attribute__((format(printf, format_index, first_index)))
+
+typedef struct bel_status bel_status;
+
+/// What went wrong, in the numbering of gRPC. In brackets: who has to act.
+typedef enum bel_code {
+    BEL_OK = 0,
+    BEL_CANCELLED = 1,           ///< Stopped on request [nobody].
+    BEL_UNKNOWN = 2,             ///< User code failed without saying why [author of the model].
+    BEL_INVALID_ARGUMENT = 3,    ///< A flag, a setting or an argument is wrong [caller].
+    BEL_DEADLINE_EXCEEDED = 4,   ///< A wait ended; the message names who was missing [operator].
+    BEL_NOT_FOUND = 5,           ///< A file, variable or checkpoint is not there [caller].
+    BEL_ALREADY_EXISTS = 6,      ///< Would overwrite something [caller].
+    BEL_PERMISSION_DENIED = 7,   ///< The system refused access [operator].
+    BEL_RESOURCE_EXHAUSTED = 8,  ///< Memory, disk or a limit is used up [operator].
+    BEL_FAILED_PRECONDITION = 9, ///< Not in this state, e.g. resume with changed flags [caller].
+    BEL_ABORTED = 10,            ///< Training diverged or a peer gave up [user].
+    BEL_OUT_OF_RANGE = 11,       ///< An index or position beyond its end [caller].
+    BEL_UNIMPLEMENTED = 12,      ///< Not supported in this build [caller].
+    BEL_INTERNAL = 13,           ///< A broken invariant: a defect of Belfry [us].
+    BEL_UNAVAILABLE = 14,        ///< A peer cannot be reached; trying again may help [operator].
+    BEL_DATA_LOSS = 15,          ///< Input data or a checkpoint is malformed [owner of the data].
+    BEL_UNAUTHENTICATED = 16,    ///< Wrong or missing secret [operator].
+} bel_code;
+
+/// Makes a status from a printf format. Use BEL_ERR, which fills in the place.
+/// Ownership: the caller owns the result. Never fails: without memory a static object is returned.
+BEL_API bel_status *bel_status_create(bel_code code, const char *file, int line, const char *format,
+                                      ...) BEL_PRINTF(4, 5) BEL_MUST_USE;
+
+/// Puts context in front of the message: "context: message". Takes ownership of `status`.
+BEL_API bel_status *bel_status_wrap(bel_status *status, const char *file, int line,
+                                    const char *format, ...) BEL_PRINTF(4, 5) BEL_MUST_USE;
+
+/// The code; BEL_OK for NULL.
+BEL_API bel_code bel_status_code(const bel_status *status);
+
+/// The name of a code, e.g. "DATA_LOSS". Static.
+BEL_API const char *bel_code_name(bel_code code);
+
+/// One line without a newline, context first. Lives as long as the status. "ok" for NULL.
+BEL_API const char *bel_status_message(const bel_status *status);
+
+/// Where the status was made and which frames it passed, one "file:line" each, separated by " < ".
+BEL_API const char *bel_status_trace(const bel_status *status);
+
+/// The process exit code that Belfry's command uses: 0 success, 2 wrong flag or setting,
+/// 3 bad or missing data, 1 anything else (docs/command.md).
+BEL_API int bel_status_exit_code(const bel_status *status);
+
+/// Frees a status; accepts NULL.
+BEL_API void bel_status_destroy(bel_status *status);
+
+/// Drops an error on purpose; the reason stands beside the call.
+BEL_API void bel_status_ignore(bel_status *status);
+
+/// Makes a status here: `return BEL_ERR(BEL_NOT_FOUND, "no variable \"%s\"", name);`
+#define BEL_ERR(code, ...) bel_status_create((code), __FILE__, __LINE__, __VA_ARGS__)
+
+/// Returns from the calling function when `expression` fails.
+#define BEL_TRY(expression)                                                                        \
+    do {                                                                                           \
+        bel_status *bel_try_status_ = (expression);                                                \
+        if (bel_try_status_ != NULL) return bel_try_status_;                                       \
+    } while (0)
+
+/// The same with context in front: `BEL_TRY_CTX(read(f), "checkpoint %s", path);`
+#define BEL_TRY_CTX(expression, ...)                                                               \
+    do {                                                                                           \
+        bel_status *bel_try_status_ = (expression);                                                \
+        if (bel_try_status_ != NULL)                                                               \
+            return bel_status_wrap(bel_try_status_, __FILE__, __LINE__, __VA_ARGS__);              \
+    } while (0)
+
+/// Stores the error in `variable` and jumps to `label`: for functions that have to undo something.
+#define BEL_TRY_GOTO(variable, label, expression)                                                  \
+    do {                                                                                           \
+        (variable) = (expression);                                                                 \
+        if ((variable) != NULL) goto label;                                                        \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

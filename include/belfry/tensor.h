@@ -1,0 +1,75 @@
+/// Element types, shapes and tensor views: the vocabulary of every other header.
+#ifndef BELFRY_TENSOR_H
+#define BELFRY_TENSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "belfry/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Element types. The numbers are stable: they stand in files.
+typedef enum bel_dtype {
+    BEL_DTYPE_F32 = 0,
+    BEL_DTYPE_F64 = 1,
+    BEL_DTYPE_I32 = 2,
+    BEL_DTYPE_I64 = 3,
+    BEL_DTYPE_U8 = 4,
+    BEL_DTYPE_BOOL = 5,   ///< One byte, 0 or 1.
+    BEL_DTYPE_STRING = 6, ///< Only in raw records before `map`; `data` is the text, dims[0] its length.
+} bel_dtype;
+
+/// Bytes of one element (1 for strings: one byte of text).
+BEL_API size_t bel_dtype_size(bel_dtype dtype);
+
+/// Lower-case name, e.g. "f32". Static.
+BEL_API const char *bel_dtype_name(bel_dtype dtype);
+
+enum { BEL_MAX_RANK = 8 };
+
+/// A dimension that is open until data arrives. Different negative numbers are different symbols:
+/// two open dimensions are equal exactly when their symbols are.
+enum { BEL_DIM_BATCH = -1, BEL_DIM_TIME = -2 };
+
+/// Dimensions, outermost first; rank 0 is a scalar.
+typedef struct bel_shape {
+    int32_t rank;
+    int64_t dims[BEL_MAX_RANK];
+} bel_shape;
+
+/// `BEL_SHAPE(32, 10)` is the shape [32, 10]. For a scalar use `bel_shape_scalar()`.
+#define BEL_SHAPE(...)                                                                             \
+    bel_shape_make((int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                  \
+                   (const int64_t[]){__VA_ARGS__})
+
+BEL_API bel_shape bel_shape_make(int32_t rank, const int64_t *dims);
+BEL_API bel_shape bel_shape_scalar(void);
+BEL_API bool bel_shape_equal(const bel_shape *a, const bel_shape *b);
+
+/// Number of elements; -1 when a dimension is open.
+BEL_API int64_t bel_shape_elements(const bel_shape *shape);
+
+enum { BEL_SHAPE_TEXT = 128 };
+
+/// Writes "[32, 10]" or "[?, 10]" into `text` and returns it.
+BEL_API const char *bel_shape_text(const bel_shape *shape, char text[BEL_SHAPE_TEXT]);
+
+/// A view of row-major elements that lie somewhere else. Copying the struct copies the view only.
+/// Ownership: whoever made the buffer; each function that hands out a view says how long it lives.
+typedef struct bel_tensor {
+    bel_dtype dtype;
+    bel_shape shape;
+    void *data;
+} bel_tensor;
+
+/// Bytes that the elements take; the shape must be closed.
+BEL_API size_t bel_tensor_bytes(const bel_tensor *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,10 @@
+// Clocks. Durations come from the monotonic clock; wall time only labels what people read.
+#ifndef BELFRY_BASE_CLOCK_H
+#define BELFRY_BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t bel_clock_ns(void);  // monotonic nanoseconds
+double bel_clock_wall(void); // seconds since 1970
+
+#endif

@@ -1,0 +1,31 @@
+// Deliberate faults, for tests that must be able to fail. BEL_FAULT holds a comma-separated list:
+//   sum_sequential  gradients are added in the order of arrival instead of the summation tree
+//   divide          workers divide by their own replica count before the shard averages
+//   threads2        matrix products are cut by thread count instead of by shape
+//   chunk_order     norms are added chunk by chunk in the order of completion
+//   write:N         the N-th write to a file fails with "no space left on device" (N from 1)
+//   crash:NAME      SIGKILL to this process at the named point
+//   lane:WORDS      delay+repeat+reorder: lanes disturb their messages (any of the three)
+// Read once, at the first question; unset in normal use.
+#ifndef BELFRY_BASE_FAULT_H
+#define BELFRY_BASE_FAULT_H
+
+#include <stdbool.h>
+
+typedef enum bel_fault {
+    BEL_FAULT_SUM_SEQUENTIAL,
+    BEL_FAULT_DIVIDE,
+    BEL_FAULT_THREADS2,
+    BEL_FAULT_CHUNK_ORDER,
+    BEL_FAULT_LANE_DELAY,
+    BEL_FAULT_LANE_REPEAT,
+    BEL_FAULT_LANE_REORDER,
+    BEL_FAULT_COUNT
+} bel_fault;
+
+bool bel_fault_is(bel_fault fault);
+bool bel_fault_write_fails(void);         // counts one write
+void bel_fault_point(const char *name);   // ends the process here when asked to
+void bel_fault_set(const char *settings); // for tests: replaces what BEL_FAULT said
+
+#endif

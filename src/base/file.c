@@ -1,0 +1,253 @@
+// Files over POSIX calls; zlib reads both gzip and plain content.
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "base/str.h"
+
+struct bel_file_writer {
+    int descriptor;
+    int error; // errno of the first failure, 0 so far
+    uint64_t size;
+    uint32_t crc32c;
+    char *path;
+};
+
+bel_status *bel_file_error(int error, const char *action, const char *path)
+{
+    bel_code code = BEL_UNKNOWN;
+    if (error == ENOENT || error == ENOTDIR) code = BEL_NOT_FOUND;
+    if (error == EACCES || error == EPERM || error == EROFS) code = BEL_PERMISSION_DENIED;
+    if (error == ENOSPC || error == EDQUOT || error == EMFILE) code = BEL_RESOURCE_EXHAUSTED;
+    return BEL_ERR(code, "cannot %s %s: %s", action, path, strerror(error));
+}
+
+static bel_status *read_gz(gzFile file, const char *path, size_t size_hint, char **out_data,
+                           size_t *out_size)
+{
+    size_t capacity = size_hint + 1, used = 0;
+    char *data = bel_xmalloc(capacity);
+    for (;;) {
+        if (capacity - used < 65536) {
+            capacity = capacity * 2 + 65536;
+            data = bel_xrealloc(data, capacity);
+        }
+        size_t room = capacity - used - 1;
+        int got = gzread(file, data + used, room > INT_MAX ? INT_MAX : (unsigned)room);
+        if (got <= 0) break;
+        used += (size_t)got;
+    }
+    int code;
+    const char *reason = gzerror(file, &code);
+    if (code != Z_OK && code != Z_STREAM_END) {
+        bel_status *status =
+            code == Z_ERRNO ? bel_file_error(errno, "read", path)
+                            : BEL_ERR(BEL_DATA_LOSS, "%s: gzip stream is truncated or corrupt (%s)",
+                                      path, reason);
+        bel_free(data);
+        return status;
+    }
+    data[used] = '\0';
+    *out_data = data;
+    *out_size = used;
+    return NULL;
+}
+
+bel_status *bel_file_read(const char *path, char **out_data, size_t *out_size)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    struct stat info;
+    if (fstat(descriptor, &info) != 0 || S_ISDIR(info.st_mode)) {
+        int error = S_ISDIR(info.st_mode) ? EISDIR : errno;
+        close(descriptor);
+        return bel_file_error(error, "read", path);
+    }
+    gzFile file = gzdopen(descriptor, "rb");
+    if (file == NULL) {
+        close(descriptor);
+        return bel_file_error(ENOMEM, "read", path);
+    }
+    gzbuffer(file, 1 << 17);
+    bel_status *status = read_gz(file, path, (size_t)info.st_size, out_data, out_size);
+    gzclose(file);
+    return status;
+}
+
+bel_status *bel_file_writer_open(const char *path, bel_file_writer **out_writer)
+{
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor < 0) return bel_file_error(errno, "create", path);
+    bel_file_writer *writer = bel_xcalloc(1, sizeof *writer);
+    writer->descriptor = descriptor;
+    writer->path = bel_xstrdup(path);
+    *out_writer = writer;
+    return NULL;
+}
+
+void bel_file_writer_write(bel_file_writer *writer, const void *data, size_t size)
+{
+    if (writer->error != 0) return;
+    if (bel_fault_write_fails()) {
+        writer->error = ENOSPC;
+        return;
+    }
+    writer->crc32c = bel_crc32c(writer->crc32c, data, size);
+    writer->size += size;
+    const char *bytes = data;
+    while (size > 0) {
+        ssize_t wrote = write(writer->descriptor, bytes, size);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) {
+            writer->error = errno;
+            return;
+        }
+        bytes += wrote;
+        size -= (size_t)wrote;
+    }
+}
+
+static void writer_free(bel_file_writer *writer)
+{
+    close(writer->descriptor);
+    bel_free(writer->path);
+    bel_free(writer);
+}
+
+bel_status *bel_file_writer_finish(bel_file_writer *writer, uint64_t *out_size,
+                                   uint32_t *out_crc32c)
+{
+    if (writer->error == 0 && fsync(writer->descriptor) != 0) writer->error = errno;
+    bel_status *status =
+        writer->error == 0 ? NULL : bel_file_error(writer->error, "write", writer->path);
+    if (status == NULL && out_size != NULL) *out_size = writer->size;
+    if (status == NULL && out_crc32c != NULL) *out_crc32c = writer->crc32c;
+    writer_free(writer);
+    return status;
+}
+
+void bel_file_writer_abandon(bel_file_writer *writer)
+{
+    if (writer != NULL) writer_free(writer);
+}
+
+bel_status *bel_file_write_atomic(const char *path, const void *data, size_t size)
+{
+    char *temporary = bel_strf("%s.tmp", path);
+    bel_file_writer *writer;
+    bel_status *status = bel_file_writer_open(temporary, &writer);
+    if (status == NULL) {
+        bel_file_writer_write(writer, data, size);
+        status = bel_file_writer_finish(writer, NULL, NULL);
+        if (status == NULL) status = bel_file_rename(temporary, path);
+        if (status != NULL) unlink(temporary);
+    }
+    bel_free(temporary);
+    return status;
+}
+
+bel_status *bel_dir_create(const char *path)
+{
+    char *partial = bel_xstrdup(path);
+    bel_status *status = NULL;
+    for (char *slash = partial; status == NULL && slash != NULL;) {
+        slash = strchr(slash + 1, '/');
+        if (slash != NULL) *slash = '\0';
+        struct stat info;
+        if (mkdir(partial, 0755) != 0) {
+            int error = errno;
+            bool is_dir = stat(partial, &info) == 0 && S_ISDIR(info.st_mode);
+            if (!is_dir) status = bel_file_error(error, "create folder", path);
+        }
+        if (slash != NULL) *slash = '/';
+    }
+    bel_free(partial);
+    return status;
+}
+
+bel_status *bel_dir_sync(const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return bel_file_error(errno, "open folder", path);
+    int result = fsync(descriptor);
+    int error = errno;
+    close(descriptor);
+    return result == 0 ? NULL : bel_file_error(error, "sync folder", path);
+}
+
+bel_status *bel_dir_remove(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0) {
+        return errno == ENOENT ? NULL : bel_file_error(errno, "remove", path);
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return unlink(path) == 0 ? NULL : bel_file_error(errno, "remove", path);
+    }
+    char **names;
+    size_t count;
+    BEL_TRY(bel_dir_list(path, &names, &count));
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count; i++) {
+        char *child = bel_path_join(path, names[i]);
+        if (status == NULL) status = bel_dir_remove(child);
+        bel_free(child);
+        bel_free(names[i]);
+    }
+    bel_free(names);
+    if (status == NULL && rmdir(path) != 0) status = bel_file_error(errno, "remove", path);
+    return status;
+}
+
+bel_status *bel_file_rename(const char *from, const char *to)
+{
+    return rename(from, to) == 0 ? NULL : bel_file_error(errno, "rename to", to);
+}
+
+bool bel_file_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+bel_status *bel_dir_list(const char *path, char ***out_names, size_t *out_count)
+{
+    DIR *dir = opendir(path);
+    if (dir == NULL) return bel_file_error(errno, "list", path);
+    char **names = NULL;
+    size_t count = 0, capacity = 0;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        names = bel_xgrow(names, &capacity, count + 1, sizeof *names);
+        names[count++] = bel_xstrdup(entry->d_name);
+    }
+    closedir(dir);
+    if (count > 0) qsort(names, count, sizeof *names, compare_names);
+    *out_names = names;
+    *out_count = count;
+    return NULL;
+}
+
+char *bel_path_join(const char *folder, const char *name)
+{
+    size_t length = strlen(folder);
+    bool slash = length > 0 && folder[length - 1] == '/';
+    return bel_strf("%s%s%s", folder, slash ? "" : "/", name);
+}

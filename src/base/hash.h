@@ -1,0 +1,27 @@
+// Hashes: XXH3 (through the xxhash library) for content, CRC-32C for files and records.
+#ifndef BELFRY_BASE_HASH_H
+#define BELFRY_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t bel_hash64(const void *data, size_t size); // XXH3, 64 bits, seed 0
+
+typedef struct bel_hash128 {
+    uint64_t low, high;
+} bel_hash128;
+
+// XXH3, 128 bits, over a stream of pieces.
+typedef struct bel_hasher bel_hasher;
+bel_hasher *bel_hasher_create(void);
+void bel_hasher_update(bel_hasher *hasher, const void *data, size_t size);
+bel_hash128 bel_hasher_finish(const bel_hasher *hasher);
+void bel_hasher_destroy(bel_hasher *hasher);
+
+// 32 lower-case hex digits and a zero byte, high half first.
+const char *bel_hash128_text(bel_hash128 hash, char text[33]);
+
+// CRC-32C (Castagnoli) of `data`, continuing from `crc` (0 to begin).
+uint32_t bel_crc32c(uint32_t crc, const void *data, size_t size);
+
+#endif

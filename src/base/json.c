@@ -1,0 +1,146 @@
+// The only file that knows jansson. A bel_json_value is a json_t seen from outside.
+#include "base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+
+struct bel_json {
+    json_t *root;
+};
+
+static const json_t *unwrap(const bel_json_value *value)
+{
+    return (const json_t *)(const void *)value;
+}
+
+static const bel_json_value *wrap(const json_t *value)
+{
+    return (const bel_json_value *)(const void *)value;
+}
+
+void bel_json_write_string(bel_str *out, const char *text)
+{
+    bel_str_puts(out, "\"");
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\') {
+            bel_str_printf(out, "\\%c", byte);
+        } else if (byte == '\n') {
+            bel_str_puts(out, "\\n");
+        } else if (byte < 0x20) {
+            bel_str_printf(out, "\\u%04x", byte);
+        } else {
+            bel_str_append(out, text, 1);
+        }
+    }
+    bel_str_puts(out, "\"");
+}
+
+void bel_json_write_number(bel_str *out, double value)
+{
+    char text[40];
+    if (!isfinite(value)) {
+        bel_str_puts(out, "null");
+        return;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        double back;
+        int length = snprintf(text, sizeof text, "%.*g", digits, value);
+        if (bel_parse_f64(text, (size_t)length, &back) && back == value) break;
+    }
+    bel_str_puts(out, text);
+}
+
+bel_status *bel_json_parse(const char *text, size_t length, const char *source, bel_json **out_json)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s:%d:%d: not valid JSON: %s", source, error.line,
+                       error.column, error.text);
+    }
+    bel_json *json = bel_xmalloc(sizeof *json);
+    json->root = root;
+    *out_json = json;
+    return NULL;
+}
+
+const bel_json_value *bel_json_root(const bel_json *json)
+{
+    return wrap(json->root);
+}
+
+void bel_json_destroy(bel_json *json)
+{
+    if (json == NULL) return;
+    json_decref(json->root);
+    bel_free(json);
+}
+
+const bel_json_value *bel_json_member(const bel_json_value *object, const char *name)
+{
+    return wrap(json_object_get(unwrap(object), name));
+}
+
+bool bel_json_string(const bel_json_value *object, const char *name, const char **out_text)
+{
+    const json_t *value = json_object_get(unwrap(object), name);
+    if (!json_is_string(value)) return false;
+    *out_text = json_string_value(value);
+    return true;
+}
+
+bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_number)
+{
+    return bel_json_value_i64(bel_json_member(object, name), out_number);
+}
+
+bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number)
+{
+    const json_t *value = json_object_get(unwrap(object), name);
+    if (!json_is_number(value)) return false;
+    *out_number = json_number_value(value);
+    return true;
+}
+
+size_t bel_json_length(const bel_json_value *array)
+{
+    return json_array_size(unwrap(array));
+}
+
+const bel_json_value *bel_json_at(const bel_json_value *array, size_t index)
+{
+    return wrap(json_array_get(unwrap(array), index));
+}
+
+bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number)
+{
+    if (!json_is_integer(unwrap(value))) return false;
+    *out_number = (int64_t)json_integer_value(unwrap(value));
+    return true;
+}
+
+const char *bel_json_value_string(const bel_json_value *value)
+{
+    return json_string_value(unwrap(value));
+}
+
+bel_status *bel_json_each(const bel_json_value *object,
+                          bel_status *(*visit)(void *context, const char *name,
+                                               const bel_json_value *value),
+                          void *context)
+{
+    // jansson's iteration takes a mutable object but does not change it.
+    json_t *mutable_object = json_deep_copy(unwrap(object));
+    bel_status *status = NULL;
+    for (void *step = json_object_iter(mutable_object); step != NULL && status == NULL;
+         step = json_object_iter_next(mutable_object, step)) {
+        const char *name = json_object_iter_key(step);
+        status = visit(context, name, wrap(json_object_get(unwrap(object), name)));
+    }
+    json_decref(mutable_object);
+    return status;
+}

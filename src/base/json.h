@@ -1,0 +1,41 @@
+// JSON: reading through jansson with errors that name file, line and column; writing by hand.
+#ifndef BELFRY_BASE_JSON_H
+#define BELFRY_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "belfry/status.h"
+
+void bel_json_write_string(bel_str *out, const char *text); // with quotes and escapes
+void bel_json_write_number(bel_str *out, double value);     // shortest that reads back; null if not finite
+
+// A parsed document. Values belong to it and die with it.
+typedef struct bel_json bel_json;
+typedef struct bel_json_value bel_json_value;
+
+// `source` names the text in errors. DATA_LOSS with source:line:column when it is not valid JSON.
+bel_status *bel_json_parse(const char *text, size_t length, const char *source,
+                           bel_json **out_json) BEL_MUST_USE;
+const bel_json_value *bel_json_root(const bel_json *json);
+void bel_json_destroy(bel_json *json);
+
+// Look-ups return false or NULL when the member is missing or has another type.
+const bel_json_value *bel_json_member(const bel_json_value *object, const char *name);
+bool bel_json_string(const bel_json_value *object, const char *name, const char **out_text);
+bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_number);
+bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number);
+size_t bel_json_length(const bel_json_value *array); // 0 when it is no array
+const bel_json_value *bel_json_at(const bel_json_value *array, size_t index);
+bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number);
+const char *bel_json_value_string(const bel_json_value *value); // NULL when it is no string
+
+// Calls `visit` for each member in the order of the text; stops at the first error.
+bel_status *bel_json_each(const bel_json_value *object,
+                          bel_status *(*visit)(void *context, const char *name,
+                                               const bel_json_value *value),
+                          void *context) BEL_MUST_USE;
+
+#endif

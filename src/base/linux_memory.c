@@ -1,0 +1,34 @@
+// mmap and madvise. A mapping of 2 MiB or more is aligned to 2 MiB, so that huge pages can back it.
+#define _GNU_SOURCE
+#include "base/linux_memory.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
+
+static size_t round_up(size_t value, size_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+void *bel_linux_map_pages(size_t size_bytes)
+{
+    size_t size = round_up(size_bytes, PAGE);
+    if (size < size_bytes || size > SIZE_MAX - HUGE_PAGE) return NULL;
+    size_t slack = size >= HUGE_PAGE ? HUGE_PAGE : 0;
+    char *base =
+        mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) return NULL;
+    if (slack == 0) return base;
+    size_t head = (HUGE_PAGE - ((uintptr_t)base & (HUGE_PAGE - 1))) & (HUGE_PAGE - 1);
+    if (head > 0) munmap(base, head);
+    if (slack > head) munmap(base + head + size, slack - head);
+    madvise(base + head, size, MADV_HUGEPAGE);
+    return base + head;
+}
+
+void bel_linux_unmap_pages(void *memory, size_t size_bytes)
+{
+    munmap(memory, round_up(size_bytes, PAGE));
+}

@@ -1,0 +1,11 @@
+// Pages from the kernel.
+#ifndef BELFRY_BASE_LINUX_MEMORY_H
+#define BELFRY_BASE_LINUX_MEMORY_H
+
+#include <stddef.h>
+
+// Zeroed pages, huge where transparent huge pages are allowed; NULL without memory.
+void *bel_linux_map_pages(size_t size_bytes);
+void bel_linux_unmap_pages(void *memory, size_t size_bytes);
+
+#endif

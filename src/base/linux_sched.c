@@ -1,0 +1,29 @@
+// sched_getaffinity and futex.
+#define _GNU_SOURCE
+#include "base/linux_sched.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int bel_linux_affinity_cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    int count = CPU_COUNT(&set);
+    return count > 0 ? count : 1;
+}
+
+void bel_linux_futex_wait(atomic_uint *word, unsigned expected)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void bel_linux_futex_wake_all(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}

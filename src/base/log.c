@@ -1,0 +1,89 @@
+// One mutex guards the stream, so that lines never mix. Configured once, at start.
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/str.h"
+
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+static bel_log_level max_level = BEL_LOG_INFO;
+static bel_log_format line_format = BEL_LOG_TEXT;
+static bool progress_shown; // a progress line stands on the terminal, without a newline
+
+void bel_log_configure(bel_log_level level, bel_log_format format)
+{
+    max_level = level;
+    line_format = format;
+}
+
+bel_log_format bel_log_get_format(void)
+{
+    return line_format;
+}
+
+bool bel_log_is_interactive(void)
+{
+    const char *terminal = getenv("TERM");
+    return line_format == BEL_LOG_TEXT && isatty(STDERR_FILENO) == 1 &&
+           (terminal == NULL || strcmp(terminal, "dumb") != 0);
+}
+
+static void clear_progress_locked(void)
+{
+    if (progress_shown) fputs("\r\033[K", stderr);
+    progress_shown = false;
+}
+
+void bel_log(bel_log_level level, const char *format, ...)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    if (level > max_level) return;
+    char message[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+
+    bel_str line = {0};
+    if (line_format == BEL_LOG_JSON) {
+        bel_str_printf(&line, "{\"time\":%.3f,\"level\":\"%s\",\"message\":", bel_clock_wall(),
+                       names[level]);
+        bel_json_write_string(&line, message);
+        bel_str_puts(&line, "}\n");
+    } else if (level == BEL_LOG_INFO) {
+        bel_str_printf(&line, "%s\n", message);
+    } else {
+        bel_str_printf(&line, "%s: %s\n", names[level], message);
+    }
+    pthread_mutex_lock(&log_mutex);
+    clear_progress_locked();
+    fwrite(line.text, 1, line.length, stderr);
+    pthread_mutex_unlock(&log_mutex);
+    bel_str_deinit(&line);
+}
+
+void bel_log_progress(const char *text, const char *json, bool final)
+{
+    if (max_level < BEL_LOG_INFO) return;
+    bool interactive = bel_log_is_interactive();
+    pthread_mutex_lock(&log_mutex);
+    clear_progress_locked();
+    if (line_format == BEL_LOG_JSON) {
+        fprintf(stderr, "%s\n", json);
+    } else if (interactive && !final) {
+        fputs(text, stderr);
+        fflush(stderr);
+        progress_shown = true;
+    } else {
+        fprintf(stderr, "%s\n", text);
+    }
+    pthread_mutex_unlock(&log_mutex);
+}

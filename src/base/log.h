@@ -1,0 +1,24 @@
+// The log: one line per event on stderr, text or JSON. Thread-safe.
+#ifndef BELFRY_BASE_LOG_H
+#define BELFRY_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include "belfry/status.h"
+
+typedef enum bel_log_level { BEL_LOG_ERROR, BEL_LOG_WARN, BEL_LOG_INFO, BEL_LOG_DEBUG } bel_log_level;
+typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
+
+void bel_log_configure(bel_log_level level, bel_log_format format);
+bel_log_format bel_log_get_format(void);
+
+void bel_log(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3);
+
+// A progress line: on a terminal it overwrites itself until the next log line; with final true it
+// stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.
+void bel_log_progress(const char *text, const char *json, bool final);
+
+// True when stderr is a terminal and the format is text.
+bool bel_log_is_interactive(void);
+
+#endif

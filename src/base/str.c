@@ -1,0 +1,153 @@
+// Strings: building, number parsing, nearest names.
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+void bel_str_append(bel_str *str, const char *bytes, size_t length)
+{
+    str->text = bel_xgrow(str->text, &str->capacity, str->length + length + 1, 1);
+    if (length > 0) memcpy(str->text + str->length, bytes, length);
+    str->length += length;
+    str->text[str->length] = '\0';
+}
+
+void bel_str_puts(bel_str *str, const char *text)
+{
+    bel_str_append(str, text, strlen(text));
+}
+
+static void append_format(bel_str *str, const char *format, va_list args)
+{
+    va_list copy;
+    va_copy(copy, args);
+    int length = vsnprintf(NULL, 0, format, copy);
+    va_end(copy);
+    if (length < 0) return;
+    str->text = bel_xgrow(str->text, &str->capacity, str->length + (size_t)length + 1, 1);
+    vsnprintf(str->text + str->length, (size_t)length + 1, format, args);
+    str->length += (size_t)length;
+}
+
+void bel_str_printf(bel_str *str, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    append_format(str, format, args);
+    va_end(args);
+}
+
+void bel_str_deinit(bel_str *str)
+{
+    bel_free(str->text);
+    *str = (bel_str){0};
+}
+
+char *bel_strf(const char *format, ...)
+{
+    bel_str str = {0};
+    va_list args;
+    va_start(args, format);
+    append_format(&str, format, args);
+    va_end(args);
+    return str.text;
+}
+
+// Levenshtein distance, one row at a time; words longer than the row are never suggested.
+static size_t edit_distance(const char *a, const char *b)
+{
+    enum { MAX_WORD = 63 };
+    size_t row[MAX_WORD + 1];
+    size_t a_length = strlen(a), b_length = strlen(b);
+    if (a_length > MAX_WORD || b_length > MAX_WORD) return SIZE_MAX;
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            size_t best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            row[j] = substitute < best ? substitute : best;
+        }
+    }
+    return row[b_length];
+}
+
+int bel_nearest_name(const char *word, const char *const *names, size_t count)
+{
+    int nearest = -1;
+    size_t best = strlen(word) / 2 + 1; // more than half the word wrong is not a typo
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(word, names[i]);
+        if (distance < best) {
+            best = distance;
+            nearest = (int)i;
+        }
+    }
+    return nearest;
+}
+
+bool bel_parse_i64(const char *text, size_t length, int64_t *out_value)
+{
+    bool negative = length > 0 && text[0] == '-';
+    size_t i = length > 0 && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+    if (i == length) return false;
+    int64_t value = 0;
+    for (; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9') return false;
+        int64_t digit = text[i] - '0';
+        if (__builtin_mul_overflow(value, 10, &value)) return false;
+        if (__builtin_sub_overflow(value, digit, &value)) return false; // negative: holds INT64_MIN
+    }
+    if (!negative && __builtin_sub_overflow((int64_t)0, value, &value)) return false;
+    *out_value = value;
+    return true;
+}
+
+bool bel_parse_f64(const char *text, size_t length, double *out_value)
+{
+    char buffer[64];
+    if (length == 0 || length >= sizeof buffer) return false;
+    memcpy(buffer, text, length);
+    buffer[length] = '\0';
+    if (strspn(buffer, "0123456789+-.eEinfatyINFATY") != length) return false;
+    char *end;
+    double value = strtod(buffer, &end);
+    if (end != buffer + length) return false;
+    *out_value = value;
+    return true;
+}
+
+const char *bel_bytes_text(uint64_t bytes, char text[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1024.0 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1024.0;
+        unit++;
+    }
+    snprintf(text, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return text;
+}
+
+const char *bel_seconds_text(double seconds, char text[32])
+{
+    long whole = seconds < 0 ? 0 : (long)(seconds + 0.5);
+    if (seconds < 10) {
+        snprintf(text, 32, "%.1f s", seconds < 0 ? 0.0 : seconds);
+    } else if (whole < 60) {
+        snprintf(text, 32, "%ld s", whole);
+    } else if (whole < 3600) {
+        snprintf(text, 32, "%ld min %02ld s", whole / 60, whole % 60);
+    } else {
+        snprintf(text, 32, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
+    }
+    return text;
+}

@@ -1,0 +1,187 @@
+// The team's helpers wait for a job number: they spin for a moment, since the next kernel usually
+// follows within microseconds, and then sleep on a futex. Tiles are handed out by an atomic counter
+// that carries the job number in its upper half, so that a helper that wakes late can never take a
+// tile of a job that it has not seen begin.
+#include "base/thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/linux_sched.h"
+
+#if defined(__x86_64__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() ((void)0)
+#endif
+
+enum { SPINS = 4000 };
+
+struct bel_team {
+    int helper_count;
+    pthread_t *helpers;
+    bel_team_job *job;
+    void *argument;
+    uint32_t tile_count;
+    atomic_uint job_number;    // futex: rises with every job
+    atomic_uint_fast64_t next; // (job number << 32) | next tile
+    atomic_uint running;       // helpers that have not finished the current job
+    atomic_uint sleeping;      // helpers on the futex
+    atomic_bool stop;
+};
+
+bel_status *bel_thread_start(pthread_t *out_thread, void *(*body)(void *), void *argument)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int error = pthread_create(out_thread, NULL, body, argument);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (error != 0) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "cannot start a thread: %s", strerror(error));
+    }
+    return NULL;
+}
+
+void bel_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+bool bel_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                                .tv_nsec = (long)(deadline_ns % 1000000000)};
+    return pthread_cond_timedwait(cond, mutex, &deadline) != ETIMEDOUT;
+}
+
+// Takes tiles of job `number` until none is left.
+static void take_tiles(bel_team *team, unsigned number)
+{
+    for (;;) {
+        uint_fast64_t ticket = atomic_load_explicit(&team->next, memory_order_acquire);
+        do {
+            if ((unsigned)(ticket >> 32) != number) return;
+            if ((uint32_t)ticket >= team->tile_count) return;
+        } while (!atomic_compare_exchange_weak_explicit(&team->next, &ticket, ticket + 1,
+                                                        memory_order_acq_rel,
+                                                        memory_order_acquire));
+        team->job(team->argument, (int64_t)(uint32_t)ticket);
+    }
+}
+
+static unsigned wait_for_job(bel_team *team, unsigned seen)
+{
+    for (int spin = 0; spin < SPINS; spin++) {
+        unsigned number = atomic_load_explicit(&team->job_number, memory_order_acquire);
+        if (number != seen) return number;
+        PAUSE();
+    }
+    atomic_fetch_add(&team->sleeping, 1);
+    unsigned number;
+    while ((number = atomic_load(&team->job_number)) == seen)
+        bel_linux_futex_wait(&team->job_number, seen);
+    atomic_fetch_sub(&team->sleeping, 1);
+    return number;
+}
+
+static void *helper_main(void *argument)
+{
+    bel_team *team = argument;
+    unsigned seen = 0;
+    for (;;) {
+        seen = wait_for_job(team, seen);
+        if (atomic_load(&team->stop)) return NULL;
+        take_tiles(team, seen);
+        atomic_fetch_sub_explicit(&team->running, 1, memory_order_release);
+    }
+}
+
+bel_status *bel_team_create(int thread_count, bel_team **out_team)
+{
+    bel_team *team = bel_xcalloc(1, sizeof *team);
+    size_t helpers = thread_count > 1 ? (size_t)thread_count - 1 : 0;
+    team->helpers = bel_xcalloc(helpers, sizeof *team->helpers);
+    for (size_t i = 0; i < helpers; i++) {
+        bel_status *status = bel_thread_start(&team->helpers[i], helper_main, team);
+        if (status != NULL) {
+            bel_team_destroy(team);
+            return status;
+        }
+        team->helper_count++;
+    }
+    *out_team = team;
+    return NULL;
+}
+
+void bel_team_destroy(bel_team *team)
+{
+    if (team == NULL) return;
+    atomic_store(&team->stop, true);
+    atomic_fetch_add(&team->job_number, 1);
+    bel_linux_futex_wake_all(&team->job_number);
+    for (int i = 0; i < team->helper_count; i++)
+        pthread_join(team->helpers[i], NULL);
+    bel_free(team->helpers);
+    bel_free(team);
+}
+
+int bel_team_size(const bel_team *team)
+{
+    return team->helper_count + 1;
+}
+
+void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t tile_count)
+{
+    if (team->helper_count == 0 || tile_count <= 1) {
+        for (int64_t tile = 0; tile < tile_count; tile++)
+            job(argument, tile);
+        return;
+    }
+    team->job = job;
+    team->argument = argument;
+    team->tile_count = (uint32_t)tile_count;
+    unsigned number = atomic_load_explicit(&team->job_number, memory_order_relaxed) + 1;
+    atomic_store_explicit(&team->running, (unsigned)team->helper_count, memory_order_relaxed);
+    atomic_store_explicit(&team->next, (uint_fast64_t)number << 32, memory_order_release);
+    atomic_store(&team->job_number, number);
+    if (atomic_load(&team->sleeping) > 0) bel_linux_futex_wake_all(&team->job_number);
+    take_tiles(team, number);
+    // Every helper reports back before the job's memory may change, even one that got no tile.
+    for (int spin = 0; atomic_load_explicit(&team->running, memory_order_acquire) > 0; spin++) {
+        if (spin < SPINS) {
+            PAUSE();
+        } else {
+            sched_yield();
+        }
+    }
+}
+
+// cgroup v2: "max 100000" or "<quota> <period>".
+static int cgroup_cores(void)
+{
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "r");
+    if (file == NULL) return 0;
+    long quota = 0, period = 0;
+    int fields = fscanf(file, "%ld %ld", &quota, &period);
+    fclose(file);
+    if (fields != 2 || quota <= 0 || period <= 0) return 0;
+    return (int)((quota + period - 1) / period);
+}
+
+int bel_available_cores(void)
+{
+    int cores = bel_linux_affinity_cores();
+    int quota = cgroup_cores();
+    return quota > 0 && quota < cores ? quota : cores;
+}

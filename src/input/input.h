@@ -1,0 +1,70 @@
+// Opened datasets: random access to batches by block number, and prefetch in a given order.
+//
+// The stream before `map` is numbered from 0 through all epochs and cut into blocks of one batch.
+// Block b holds stream positions [b · batch_size, (b + 1) · batch_size); a block may span epochs.
+// What a block holds depends on the dataset's description and on b alone.
+#ifndef BELFRY_INPUT_INPUT_H
+#define BELFRY_INPUT_INPUT_H
+
+#include "belfry/dataset.h"
+
+// An opened dataset. Immutable after open, so thread-safe.
+typedef struct bel_input bel_input;
+
+// Opens files, checks structure, builds offset indexes. Reports whatever stuck to the dataset.
+// INVALID_ARGUMENT: no batch stage, stages in an impossible order. Other errors: see dataset.h.
+bel_status *bel_input_open(const bel_dataset *dataset, bel_input **out_input) BEL_MUST_USE;
+void bel_input_destroy(bel_input *input);
+
+// Fields of a batch: name, dtype, and shape with BEL_DIM_BATCH first (and BEL_DIM_TIME - k for
+// other open dimensions). Known from the source, or by mapping the first record.
+int bel_input_field_count(const bel_input *input);
+const char *bel_input_field_name(const bel_input *input, int field);
+void bel_input_field_spec(const bel_input *input, int field, bel_dtype *out_dtype,
+                          bel_shape *out_shape);
+
+int64_t bel_input_batch_size(const bel_input *input);
+int64_t bel_input_epoch_records(const bel_input *input); // records of one epoch, before map
+
+// Number of blocks: full ones only, or with the last, partial one. INT64_MAX when repeated forever.
+int64_t bel_input_block_count(const bel_input *input, bool with_partial);
+
+// Content fingerprint of the description: source sizes, stages, seeds, batch size. Resume compares
+// it. Pathnames do not enter.
+uint64_t bel_input_fingerprint(const bel_input *input);
+
+// A batch and its memory, which is reused by the next read into it.
+typedef struct bel_batch {
+    int64_t block;         // the block number
+    int64_t example_count; // records in it; may be below batch_size at the end or after skips
+    int field_count;
+    bel_tensor *fields; // in the order of bel_input_field_*; leading dimension example_count
+    struct bel_batch_memory *memory;
+} bel_batch;
+
+bel_batch *bel_batch_create(const bel_input *input);
+void bel_batch_destroy(bel_batch *batch);
+
+// Reads block `block` into `batch`. Steady state allocates nothing for fixed-shape fields.
+// Errors: those of the source and of user maps, with the record's origin in front.
+bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch) BEL_MUST_USE;
+
+// Reads ahead in the order next(context, 0), next(context, 1) …; a negative number ends the order.
+// `depth` and `thread_count` come from the dataset's prefetch stage. Errors are delivered in order,
+// at the block where they happened.
+typedef int64_t bel_block_order(void *context, int64_t index);
+typedef struct bel_prefetch bel_prefetch;
+bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
+                               bel_prefetch **out_prefetch) BEL_MUST_USE;
+
+// The next batch in order, or NULL at the end. It stays valid until the following take.
+// Bound to one consuming thread.
+bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batch) BEL_MUST_USE;
+
+// Nanoseconds that takes have waited so far, for the step-time split.
+int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch);
+
+// Stops the threads and frees everything, also in the middle.
+void bel_prefetch_stop(bel_prefetch *prefetch);
+
+#endif
