@@ -19,7 +19,7 @@ target_compile_definitions(belfry_build_flags INTERFACE _POSIX_C_SOURCE=200809L)
 # -ffp-contract=off: the compiler never fuses a multiply and an add, so that both compilers and
 # every instruction-set level give the same bits (docs/determinism.md).
 target_compile_options(belfry_build_flags INTERFACE
-    -ffp-contract=off -fno-math-errno -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+    -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra -Wpedantic -Wconversion -Wshadow
     -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Wcast-qual -Wwrite-strings
     $<$<BOOL:${BELFRY_WERROR}>:-Werror>)
 if(BELFRY_SANITIZE)

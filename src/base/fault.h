@@ -1,7 +1,7 @@
 // Deliberate faults, for tests that must be able to fail. BEL_FAULT holds a comma-separated list:
 //   sum_sequential  gradients are added in the order of arrival instead of the summation tree
 //   divide          workers divide by their own replica count before the shard averages
-//   threads2        matrix products are cut by thread count instead of by shape
+//   threads2        matrix products are cut along the inner dimension by thread count
 //   chunk_order     norms are added chunk by chunk in the order of completion
 //   write:N         the N-th write to a file fails with "no space left on device" (N from 1)
 //   crash:NAME      SIGKILL to this process at the named point

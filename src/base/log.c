@@ -42,7 +42,7 @@ static void clear_progress_locked(void)
     progress_shown = false;
 }
 
-void bel_log(bel_log_level level, const char *format, ...)
+void bel_log_write(bel_log_level level, const char *format, ...)
 {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     if (level > max_level) return;

@@ -12,7 +12,9 @@ typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
 void bel_log_configure(bel_log_level level, bel_log_format format);
 bel_log_format bel_log_get_format(void);
 
-void bel_log(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3);
+void bel_log_write(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3);
+
+#define bel_log bel_log_write
 
 // A progress line: on a terminal it overwrites itself until the next log line; with final true it
 // stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.

@@ -3,7 +3,8 @@
 //
 // A checkpoint is written under `ckpt-<step>.tmp-g<generation>-i<incarnation>`, every file synced,
 // and becomes visible by one rename of the folder. A tensor may be cut into pieces that lie in
-// different shard files; cuts are only at grain borders (BEL_GRAIN elements from the tensor's start).
+// different shard files; cuts are only at grain borders (BEL_GRAIN elements from the tensor's
+// start).
 #ifndef BELFRY_CHECKPOINT_CHECKPOINT_H
 #define BELFRY_CHECKPOINT_CHECKPOINT_H
 
@@ -14,19 +15,21 @@ enum { BEL_GRAIN = 4096 };
 
 // A contiguous run of elements of a tensor, in memory that outlives the call.
 typedef struct bel_ckpt_piece {
-    const char *name;    // e.g. "dense_0/kernel" or "dense_0/kernel/adam/m"
-    bel_dtype dtype;     //
-    bel_shape shape;     // of the whole tensor
-    int64_t first;       // first element of the run, a multiple of BEL_GRAIN
-    int64_t count;       // elements; first + count is a multiple of BEL_GRAIN or the tensor's end
-    const void *data;    //
+    const char *name; // e.g. "dense_0/kernel" or "dense_0/kernel/adam/m"
+    bel_dtype dtype;  // anything but STRING
+    bel_shape shape;  // of the whole tensor
+    int64_t first;    // first element of the run, a multiple of BEL_GRAIN
+    int64_t count;    // elements; first + count is a multiple of BEL_GRAIN or the tensor's end
+    const void *data; // `count` elements; may be NULL when there are none
 } bel_ckpt_piece;
 
-// What a shard reports about the file it wrote; the master puts it into the manifest.
+// What a shard reports about the file it wrote; the master puts it into the manifest. Immutable.
 typedef struct bel_ckpt_shard bel_ckpt_shard;
 
 // Writes `<folder>/shard-<index>-of-<count>.safetensors` with the pieces, synced. The result keeps
-// names, runs, per-grain hashes, size and CRC-32C. Errors: those of files; nothing is left behind.
+// names, runs, per-grain hashes, size and CRC-32C, and nothing of the pieces' memory.
+// INVALID_ARGUMENT: a name is empty, not UTF-8, used twice or holds a '#', or a run is not as
+// above. Else the errors of files. Nothing is left behind.
 bel_status *bel_ckpt_write_shard(const char *folder, int shard_index, int shard_count,
                                  const bel_ckpt_piece *pieces, int piece_count,
                                  bel_ckpt_shard **out_shard) BEL_MUST_USE;
@@ -53,18 +56,23 @@ typedef struct bel_ckpt_info {
     int setting_count;
 } bel_ckpt_info;
 
-// The temporary folder for a checkpoint of `step`, made empty. Free the path with bel_free.
+// The temporary folder for a checkpoint of `step`, made empty. Free the path with bel_free. A
+// master writes one checkpoint at a time: all that ended runs, and this one's failures, left behind
+// in model_dir (temporary folders of no higher generation and incarnation) is removed.
 bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generation,
                            int64_t incarnation, char **out_folder) BEL_MUST_USE;
 
 // Writes the manifest (with the digest over all shards) into the folder of bel_ckpt_begin and
-// renames it to its final name. An existing checkpoint of the same step is replaced.
-// INTERNAL: a tensor is not complete, or two shards disagree about it.
+// renames it to its final name. An existing checkpoint of the same step is replaced. On failure the
+// folder is removed, and the checkpoints that were there are still there.
+// INTERNAL: a tensor is not complete, two shards disagree about it, or a shard is missing.
+// DATA_LOSS: a setting is not UTF-8 or is named twice. RESOURCE_EXHAUSTED: the disk is full.
 bel_status *bel_ckpt_commit(const char *model_dir, const char *folder, const bel_ckpt_info *info,
                             bel_ckpt_shard *const *shards, int shard_count,
                             bel_hash128 *out_digest) BEL_MUST_USE;
 
-// The digest of the tensors alone, without writing anything; same definition as the manifest's.
+// The digest of the tensors alone, without writing anything; same definition as the manifest's. The
+// shards together hold each tensor completely.
 bel_hash128 bel_ckpt_digest(bel_ckpt_shard *const *shards, int shard_count);
 
 // Same hashes as bel_ckpt_write_shard, without a file.
@@ -74,12 +82,16 @@ bel_ckpt_shard *bel_ckpt_hash_shard(const bel_ckpt_piece *pieces, int piece_coun
 typedef struct bel_ckpt_reader bel_ckpt_reader;
 
 // Opens `<model_dir>/ckpt-…` or any folder with a manifest; checks sizes and CRC-32C of every shard
-// file. NOT_FOUND: no manifest or a shard file is missing. DATA_LOSS: torn or corrupt, names the file.
+// file. NOT_FOUND: no manifest or a shard file is missing. DATA_LOSS: torn or corrupt, names the
+// file.
 bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 void bel_ckpt_close(bel_ckpt_reader *reader);
 
 // The newest good checkpoint in model_dir; bad ones are logged with their reason and passed over.
-// *out_reader is NULL when there is none at all. DATA_LOSS: there are checkpoints, none is good.
+// *out_reader is NULL when there is none at all. DATA_LOSS: there are checkpoints, none is good;
+// names the newest one's reason. UNIMPLEMENTED: the newest that is not bad has a later format.
+// Errors of the system (PERMISSION_DENIED, RESOURCE_EXHAUSTED) are returned: they do not make a
+// checkpoint bad.
 bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader);
@@ -98,17 +110,18 @@ int bel_ckpt_find(const bel_ckpt_reader *reader, const char *name); // -1: not t
 
 // Reads elements [first, first + count) of a tensor into `out_data`, wherever its pieces lie.
 // NOT_FOUND: no such tensor. DATA_LOSS: wrong dtype or shape against `dtype`, `shape` (both said),
-// or the file cannot be read.
+// or the file cannot be read. OUT_OF_RANGE: the tensor has no such elements.
 bel_status *bel_ckpt_read(const bel_ckpt_reader *reader, const char *name, bel_dtype dtype,
                           const bel_shape *shape, int64_t first, int64_t count,
                           void *out_data) BEL_MUST_USE;
 
 // Steps of all visible checkpoints, ascending; free with bel_free.
-bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps, size_t *out_count) BEL_MUST_USE;
+bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,
+                          size_t *out_count) BEL_MUST_USE;
 
-// Removes old checkpoints until at most `keep_max` are left (0: keep all), newest kept; those for
-// which `keep_every_n_hours` has passed since the previous kept one stay. Removes temporary folders
-// of ended runs too (those of lower incarnation).
+// Removes old checkpoints until at most `keep_max` are left (0: keep all), newest kept. With
+// `keep_every_n_hours` > 0 the oldest stays as well, and each for which that time has passed
+// between its commit and that of the previous one that stayed for this reason.
 bel_status *bel_ckpt_retain(const char *model_dir, int keep_max,
                             double keep_every_n_hours) BEL_MUST_USE;
 

@@ -1,0 +1,115 @@
+/// Operations. Names, attributes and semantics follow ONNX (opset 17) wherever ONNX has the
+/// operation. Every function takes the graph first and returns a value of it, or NULL after an error
+/// (belfry/graph.h: sticky errors).
+///
+/// Types: T is F32 or F64 (F64 runs on reference kernels only: for tests and checks, not for speed).
+/// Broadcasting is ONNX's multidirectional one: shapes are aligned at their last dimension, and a
+/// missing dimension or one of size 1 is repeated.
+/// Determinism: for given shapes every operation gives the same bits, for any number of threads.
+#ifndef BELFRY_OPS_H
+#define BELFRY_OPS_H
+
+#include "belfry/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// --- Arithmetic with broadcasting: a, b of type T -> T -------------------------------------------
+BEL_API bel_value *bel_add(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_sub(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_mul(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_div(bel_graph *graph, bel_value *a, bel_value *b);
+/// Larger and smaller of two; where equal, the gradient goes to `a`.
+BEL_API bel_value *bel_max(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_min(bel_graph *graph, bel_value *a, bel_value *b);
+/// Comparisons: any equal numeric types -> BOOL. No gradient.
+BEL_API bel_value *bel_equal(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_greater(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_less(bel_graph *graph, bel_value *a, bel_value *b);
+
+/// --- One input: x of type T -> same shape and type ----------------------------------------------
+BEL_API bel_value *bel_neg(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_exp(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_log(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_sqrt(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_abs(bel_graph *graph, bel_value *x); ///< Gradient 0 at 0.
+BEL_API bel_value *bel_relu(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_sigmoid(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_tanh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_identity(bel_graph *graph, bel_value *x);
+/// To another type; float to integer truncates, anything to BOOL is "not zero".
+BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
+
+/// --- Products -----------------------------------------------------------------------------------
+
+/// a [m, k] · b [k, n] -> [m, n]. (Rank 2; batched products come with more ranks.)
+BEL_API bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b);
+
+/// alpha · a' · b' + beta · c, where a' is a or its transpose. c is optional (NULL) and broadcasts to
+/// [m, n]. ONNX Gemm.
+BEL_API bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c, double alpha,
+                            double beta, bool transpose_a, bool transpose_b);
+
+/// --- Softmax and losses -------------------------------------------------------------------------
+
+/// Along the last dimension: x [..., c] -> [..., c].
+BEL_API bel_value *bel_softmax(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_log_softmax(bel_graph *graph, bel_value *x);
+
+/// Cross-entropy of softmax: logits [n, c], labels [n] I64 in [0, c) -> [n], one loss per example.
+/// A label out of range ends the step with OUT_OF_RANGE. ONNX SoftmaxCrossEntropyLoss, reduction
+/// "none". Take bel_reduce_mean of it for the usual loss.
+BEL_API bel_value *bel_softmax_cross_entropy(bel_graph *graph, bel_value *logits,
+                                             bel_value *labels);
+
+/// Cross-entropy of a sigmoid: logits and labels (0 … 1), same shape and type T -> same shape.
+/// max(x, 0) - x·z + log(1 + exp(-|x|)), which does not overflow.
+BEL_API bel_value *bel_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits,
+                                             bel_value *labels);
+
+/// Half the sum of squares of x -> scalar: the usual L2 penalty.
+BEL_API bel_value *bel_l2_loss(bel_graph *graph, bel_value *x);
+
+/// --- Reductions over `axes` (NULL and 0: all), x of type T; keepdims keeps them with size 1 --------
+BEL_API bel_value *bel_reduce_sum(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                  int axis_count, bool keepdims);
+BEL_API bel_value *bel_reduce_mean(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                   int axis_count, bool keepdims);
+/// The gradient goes to every element that equals the maximum, in equal parts.
+BEL_API bel_value *bel_reduce_max(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                  int axis_count, bool keepdims);
+BEL_API bel_value *bel_reduce_sum_square(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                         int axis_count, bool keepdims);
+
+/// Index of the largest element along `axis` (the first of equals): -> I64 without that axis.
+BEL_API bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis);
+
+/// --- Shapes and indices -------------------------------------------------------------------------
+
+/// The same elements in another shape; one dimension may be -1 and is computed. Costs nothing.
+BEL_API bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape);
+/// Dimension i of the result is dimension permutation[i] of x.
+BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation);
+/// Rows of `data` [n, ...] at `indices` (I64, any shape) -> [indices..., ...]. ONNX Gather, axis 0.
+/// An index out of [0, n) ends the step with OUT_OF_RANGE.
+BEL_API bel_value *bel_gather(bel_graph *graph, bel_value *data, bel_value *indices);
+/// indices (I64) -> [indices..., depth] F32: 1 at the index, 0 elsewhere.
+BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth);
+
+/// --- Regularisation -----------------------------------------------------------------------------
+
+/// Keeps each element with probability 1 - ratio and multiplies it by 1 / (1 - ratio). Call it in
+/// TRAIN only. Which elements are kept is a function of (seed, this operation, step, replica).
+BEL_API bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio);
+
+/// --- Layers made of the above -------------------------------------------------------------------
+
+/// x [n, in] -> [n, units]: variables "name/kernel" [in, units] (Glorot) and "name/bias" [units] (0).
+BEL_API bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

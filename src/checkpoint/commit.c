@@ -1,0 +1,173 @@
+// Commit: the master puts what the shards reported into a manifest and makes the checkpoint
+// visible.
+//
+// What must stay true: everything in the folder is on disk before the rename, and a kill at any
+// moment leaves the checkpoints that were visible before.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/shard.h"
+
+// --- From shards to a manifest
+// --------------------------------------------------------------------
+
+// Puts file i of the manifest from shard i, in whatever order the shards came.
+static bel_status *describe_files(bel_ckpt_shard *const *shards, int shard_count, bel_arena *arena,
+                                  bel_manifest *manifest)
+{
+    manifest->file_count = shard_count;
+    manifest->files = bel_arena_alloc(arena, (size_t)shard_count * sizeof *manifest->files);
+    for (int i = 0; i < shard_count; i++) {
+        const bel_ckpt_shard *shard = shards[i];
+        bool fits = shard->has_file && shard->shard_count == shard_count &&
+                    shard->shard_index >= 0 && shard->shard_index < shard_count &&
+                    manifest->files[shard->shard_index].name == NULL;
+        if (!fits) {
+            return BEL_ERR(BEL_INTERNAL,
+                           "expected %d shards with a file each, got shard %d of %d %s",
+                           shard_count, shard->shard_index, shard->shard_count,
+                           shard->has_file ? "out of place" : "without a file");
+        }
+        char *name = bel_ckpt_shard_file_name(shard->shard_index, shard->shard_count);
+        manifest->files[shard->shard_index] = (bel_manifest_file){
+            .name = bel_arena_strdup(arena, name),
+            .size_bytes = shard->file_size_bytes,
+            .crc32c = shard->file_crc32c,
+        };
+        bel_free(name);
+    }
+    return NULL;
+}
+
+// `runs` are those of one tensor, by first element.
+static bel_status *describe_tensor(const bel_ckpt_run *const *runs, size_t run_count,
+                                   bel_arena *arena, bel_manifest_tensor *tensor)
+{
+    const bel_ckpt_run *head = runs[0];
+    char text[BEL_SHAPE_TEXT], other_text[BEL_SHAPE_TEXT];
+    int64_t next = 0;
+    tensor->name = head->name;
+    tensor->dtype = head->dtype;
+    tensor->shape = head->shape;
+    tensor->pieces = bel_arena_alloc(arena, run_count * sizeof *tensor->pieces);
+    tensor->piece_count = (int)run_count;
+    for (size_t i = 0; i < run_count; i++) {
+        const bel_ckpt_run *run = runs[i];
+        if (run->dtype != head->dtype || !bel_shape_equal(&run->shape, &head->shape)) {
+            return BEL_ERR(BEL_INTERNAL, "tensor \"%s\": shard %d has %s %s, shard %d has %s %s",
+                           head->name, head->shard_index, bel_dtype_name(head->dtype),
+                           bel_shape_text(&head->shape, text), run->shard_index,
+                           bel_dtype_name(run->dtype), bel_shape_text(&run->shape, other_text));
+        }
+        if (run->first != next || (i > 0 && run->count == 0)) {
+            return BEL_ERR(BEL_INTERNAL,
+                           "tensor \"%s\": expected a piece from element %lld on, shard "
+                           "%d has one from %lld",
+                           head->name, (long long)next, run->shard_index, (long long)run->first);
+        }
+        tensor->pieces[i] = (bel_manifest_piece){run->first, run->count, run->shard_index};
+        next += run->count;
+    }
+    int64_t elements = bel_shape_elements(&head->shape);
+    if (next != elements) {
+        return BEL_ERR(BEL_INTERNAL,
+                       "tensor \"%s\" %s: expected %lld elements, the shards have %lld", head->name,
+                       bel_shape_text(&head->shape, text), (long long)elements, (long long)next);
+    }
+    return NULL;
+}
+
+static bel_status *describe_tensors(const bel_ckpt_run *const *runs, size_t run_count,
+                                    bel_arena *arena, bel_manifest *manifest)
+{
+    manifest->tensors = bel_arena_alloc(arena, run_count * sizeof *manifest->tensors);
+    for (size_t i = 0; i < run_count;) {
+        size_t end = i + 1;
+        while (end < run_count && strcmp(runs[end]->name, runs[i]->name) == 0)
+            end++;
+        bel_manifest_tensor *tensor = &manifest->tensors[manifest->tensor_count++];
+        BEL_TRY(describe_tensor(runs + i, end - i, arena, tensor));
+        i = end;
+    }
+    return NULL;
+}
+
+static bel_status *describe(const bel_ckpt_info *info, bel_ckpt_shard *const *shards,
+                            int shard_count, bel_arena *arena, bel_manifest *manifest)
+{
+    size_t run_count;
+    const bel_ckpt_run **runs = bel_ckpt_gather_runs(shards, shard_count, &run_count);
+    *manifest = (bel_manifest){.info = *info, .digest = bel_ckpt_digest_runs(runs, run_count)};
+    bel_status *status = describe_files(shards, shard_count, arena, manifest);
+    if (status == NULL) status = describe_tensors(runs, run_count, arena, manifest);
+    bel_free(runs);
+    return status;
+}
+
+// --- To disk
+// --------------------------------------------------------------------------------------
+
+static bel_status *write_manifest(const char *folder, const bel_manifest *manifest,
+                                  bel_arena *arena)
+{
+    bel_str text = {0};
+    char *path = bel_path_join(folder, BEL_MANIFEST_NAME);
+    bel_manifest_write(manifest, &text);
+    // What could not be read back (a setting that is not UTF-8, a setting twice) is found now and
+    // not at the next start.
+    bel_manifest parsed;
+    bel_status *status = bel_manifest_parse(text.text, text.length, path, arena, &parsed);
+    bel_file_writer *writer;
+    if (status == NULL) status = bel_file_writer_open(path, &writer);
+    if (status == NULL) {
+        bel_file_writer_write(writer, text.text, text.length);
+        status = bel_file_writer_finish(writer, NULL, NULL);
+    }
+    bel_free(path);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// Renames the folder to its final name. A rename does not replace a folder with content, so a
+// checkpoint of the same step steps aside first; it comes back when the rename fails, and readers
+// take it from there when this process is killed in between.
+static bel_status *publish(const char *model_dir, const char *folder, const char *final_folder)
+{
+    BEL_TRY(bel_dir_sync(folder));
+    BEL_TRY(bel_ckpt_step_aside(final_folder));
+    bel_fault_point("checkpoint_before_rename");
+    bel_status *status = bel_file_rename(folder, final_folder);
+    if (status != NULL) {
+        bel_status_ignore(bel_ckpt_step_back(final_folder)); // readers find it where it is
+        return status;
+    }
+    bel_fault_point("checkpoint_after_rename");
+    BEL_TRY(bel_dir_sync(model_dir));
+    bel_status_ignore(bel_ckpt_remove_replaced(final_folder)); // bel_ckpt_begin removes it later
+    return NULL;
+}
+
+bel_status *bel_ckpt_commit(const char *model_dir, const char *folder, const bel_ckpt_info *info,
+                            bel_ckpt_shard *const *shards, int shard_count, bel_hash128 *out_digest)
+{
+    bel_arena *arena = bel_arena_create();
+    char *final_folder = bel_ckpt_folder_path(model_dir, info->step);
+    bel_manifest manifest;
+    bel_status *status = describe(info, shards, shard_count, arena, &manifest);
+    if (status == NULL) status = write_manifest(folder, &manifest, arena);
+    if (status == NULL) status = publish(model_dir, folder, final_folder);
+    if (status == NULL) {
+        *out_digest = manifest.digest;
+    } else {
+        status = bel_status_wrap(status, __FILE__, __LINE__, "checkpoint %s", final_folder);
+        bel_status_ignore(bel_dir_remove(folder)); // frees its space; the first error says more
+    }
+    bel_free(final_folder);
+    bel_arena_destroy(arena);
+    return status;
+}

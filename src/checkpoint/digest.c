@@ -1,0 +1,63 @@
+// Grain hashes and the digest over them.
+#include "checkpoint/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/checkpoint.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are hashed as they lie");
+
+size_t bel_ckpt_grain_count(int64_t count)
+{
+    return (size_t)(count / BEL_GRAIN + (count % BEL_GRAIN != 0));
+}
+
+void bel_ckpt_hash_grains(bel_dtype dtype, const void *data, int64_t count, uint64_t *out_hashes)
+{
+    size_t element_bytes = bel_dtype_size(dtype);
+    const unsigned char *bytes = data;
+    for (; count > 0; count -= BEL_GRAIN) {
+        size_t grain_bytes = (size_t)(count < BEL_GRAIN ? count : BEL_GRAIN) * element_bytes;
+        *out_hashes++ = bel_hash64(bytes, grain_bytes);
+        bytes += grain_bytes;
+    }
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    const bel_ckpt_run *left = *(const bel_ckpt_run *const *)a;
+    const bel_ckpt_run *right = *(const bel_ckpt_run *const *)b;
+    int order = strcmp(left->name, right->name);
+    if (order != 0) return order;
+    if (left->first != right->first) return left->first < right->first ? -1 : 1;
+    return (left->shard_index > right->shard_index) - (left->shard_index < right->shard_index);
+}
+
+void bel_ckpt_sort_runs(const bel_ckpt_run **runs, size_t run_count)
+{
+    if (run_count > 0) qsort(runs, run_count, sizeof *runs, compare_runs);
+}
+
+static void hash_head(bel_hasher *hasher, const bel_ckpt_run *run)
+{
+    const char *dtype = bel_dtype_name(run->dtype);
+    uint32_t rank = (uint32_t)run->shape.rank;
+    bel_hasher_update(hasher, run->name, strlen(run->name) + 1); // with the zero byte
+    bel_hasher_update(hasher, dtype, strlen(dtype) + 1);
+    bel_hasher_update(hasher, &rank, sizeof rank);
+    bel_hasher_update(hasher, run->shape.dims, rank * sizeof run->shape.dims[0]);
+}
+
+bel_hash128 bel_ckpt_digest_runs(const bel_ckpt_run *const *runs, size_t run_count)
+{
+    bel_hasher *hasher = bel_hasher_create();
+    for (size_t i = 0; i < run_count; i++) {
+        if (i == 0 || strcmp(runs[i]->name, runs[i - 1]->name) != 0) hash_head(hasher, runs[i]);
+        bel_hasher_update(hasher, runs[i]->grain_hashes,
+                          bel_ckpt_grain_count(runs[i]->count) * sizeof runs[i]->grain_hashes[0]);
+    }
+    bel_hash128 digest = bel_hasher_finish(hasher);
+    bel_hasher_destroy(hasher);
+    return digest;
+}

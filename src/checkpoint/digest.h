@@ -1,0 +1,40 @@
+// The digest of a checkpoint: one number that says which bits the tensors hold, whatever the number
+// of shards and the layout of the files. docs/formats/checkpoint.md defines it:
+//
+// XXH3-128 over, for each tensor in byte order of names: name, zero byte, dtype name, zero byte,
+// rank (u32), each dimension (i64), then the XXH3-64 of each run of BEL_GRAIN elements (u64);
+// integers are little-endian. Pieces begin at grain borders, so whoever holds a piece can hash its
+// grains alone.
+#ifndef BELFRY_CHECKPOINT_DIGEST_H
+#define BELFRY_CHECKPOINT_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "belfry/tensor.h"
+
+// A run of elements of a tensor with the hashes of its grains.
+typedef struct bel_ckpt_run {
+    const char *name;
+    bel_dtype dtype;
+    bel_shape shape; // of the whole tensor
+    int64_t first;
+    int64_t count;
+    const uint64_t *grain_hashes; // bel_ckpt_grain_count(count) of them
+    int shard_index;              // whose file holds it
+} bel_ckpt_run;
+
+// Grains in `count` elements that begin at a grain border; the last one may be short.
+size_t bel_ckpt_grain_count(int64_t count);
+
+// Hashes the grains of `count` elements that begin at a grain border.
+void bel_ckpt_hash_grains(bel_dtype dtype, const void *data, int64_t count, uint64_t *out_hashes);
+
+// Sorts by name, then by first element, then by shard.
+void bel_ckpt_sort_runs(const bel_ckpt_run **runs, size_t run_count);
+
+// The digest of sorted runs, which together make up whole tensors.
+bel_hash128 bel_ckpt_digest_runs(const bel_ckpt_run *const *runs, size_t run_count);
+
+#endif

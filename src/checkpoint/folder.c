@@ -1,0 +1,260 @@
+// The model folder: which checkpoints there are, which go, and what dead runs left behind.
+#include "checkpoint/folder.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/manifest.h"
+
+static const char prefix[] = "ckpt-";
+static const char replaced_suffix[] = ".replaced";
+static const char removed_suffix[] = ".removed";
+
+char *bel_ckpt_folder_path(const char *model_dir, int64_t step)
+{
+    char *name = bel_strf("%s%08lld", prefix, (long long)step);
+    char *path = bel_path_join(model_dir, name);
+    bel_free(name);
+    return path;
+}
+
+char *bel_ckpt_find_folder(const char *model_dir, int64_t step)
+{
+    char *folder = bel_ckpt_folder_path(model_dir, step);
+    char *replaced = bel_strf("%s%s", folder, replaced_suffix);
+    bool aside = !bel_file_exists(folder) && bel_file_exists(replaced);
+    bel_free(aside ? folder : replaced);
+    return aside ? replaced : folder;
+}
+
+// --- Stepping aside
+// -------------------------------------------------------------------------------
+
+static bel_status *rename_if_there(const char *from, const char *to)
+{
+    if (!bel_file_exists(from)) return NULL;
+    BEL_TRY(bel_dir_remove(to));
+    return bel_file_rename(from, to);
+}
+
+bel_status *bel_ckpt_step_aside(const char *folder)
+{
+    char *replaced = bel_strf("%s%s", folder, replaced_suffix);
+    bel_status *status = rename_if_there(folder, replaced);
+    bel_free(replaced);
+    return status;
+}
+
+bel_status *bel_ckpt_step_back(const char *folder)
+{
+    char *replaced = bel_strf("%s%s", folder, replaced_suffix);
+    bel_status *status = bel_file_exists(folder) ? NULL : rename_if_there(replaced, folder);
+    bel_free(replaced);
+    return status;
+}
+
+bel_status *bel_ckpt_remove_replaced(const char *folder)
+{
+    char *replaced = bel_strf("%s%s", folder, replaced_suffix);
+    bel_status *status = bel_dir_remove(replaced);
+    bel_free(replaced);
+    return status;
+}
+
+// --- Names
+// ----------------------------------------------------------------------------------------
+
+// Reads decimal digits and moves on; false when there are none or too many.
+static bool take_number(const char **text, int64_t *out_number)
+{
+    size_t digits = strspn(*text, "0123456789");
+    if (!bel_parse_i64(*text, digits, out_number)) return false;
+    *text += digits;
+    return true;
+}
+
+static bool take_word(const char **text, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(*text, word, length) != 0) return false;
+    *text += length;
+    return true;
+}
+
+// "ckpt-00001000…": the step and what stands behind it.
+static bool parse_name(const char *name, int64_t *out_step, const char **out_rest)
+{
+    if (!take_word(&name, prefix) || strspn(name, "0123456789") < 8) return false;
+    if (!take_number(&name, out_step)) return false;
+    *out_rest = name;
+    return true;
+}
+
+static bool is_checkpoint(const char *name, int64_t *out_step)
+{
+    const char *rest;
+    return parse_name(name, out_step, &rest) &&
+           (rest[0] == '\0' || strcmp(rest, replaced_suffix) == 0);
+}
+
+// What nobody needs any more: a removal that was interrupted, a replaced checkpoint with its
+// successor in place, and the temporary folder of a master that is not younger than this one. A
+// master writes one checkpoint at a time, so its own folder is left over from a failure too.
+static bool is_leftover(const char *model_dir, const char *name, int64_t generation,
+                        int64_t incarnation)
+{
+    int64_t step, its_generation, its_incarnation;
+    const char *rest;
+    if (!parse_name(name, &step, &rest)) return false;
+    if (strcmp(rest, removed_suffix) == 0) return true;
+    if (strcmp(rest, replaced_suffix) == 0) {
+        char *folder = bel_ckpt_folder_path(model_dir, step);
+        bool succeeded = bel_file_exists(folder);
+        bel_free(folder);
+        return succeeded;
+    }
+    return take_word(&rest, ".tmp-g") && take_number(&rest, &its_generation) &&
+           take_word(&rest, "-i") && take_number(&rest, &its_incarnation) && rest[0] == '\0' &&
+           its_generation <= generation && its_incarnation <= incarnation;
+}
+
+static void free_names(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bel_free(names[i]);
+    bel_free(names);
+}
+
+static bel_status *remove_leftovers(const char *model_dir, int64_t generation, int64_t incarnation)
+{
+    char **names;
+    size_t count;
+    BEL_TRY(bel_dir_list(model_dir, &names, &count));
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        if (!is_leftover(model_dir, names[i], generation, incarnation)) continue;
+        char *path = bel_path_join(model_dir, names[i]);
+        status = bel_dir_remove(path);
+        bel_free(path);
+    }
+    free_names(names, count);
+    return status;
+}
+
+// --- Beginning and listing
+// ------------------------------------------------------------------------
+
+bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generation,
+                           int64_t incarnation, char **out_folder)
+{
+    if (step < 0 || generation < 0 || incarnation < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "checkpoint in %s: expected step, generation and incarnation from 0 up, got "
+                       "%lld, %lld, %lld",
+                       model_dir, (long long)step, (long long)generation, (long long)incarnation);
+    }
+    BEL_TRY(bel_dir_create(model_dir));
+    BEL_TRY(remove_leftovers(model_dir, generation, incarnation));
+    char *path = bel_ckpt_folder_path(model_dir, step);
+    char *folder =
+        bel_strf("%s.tmp-g%lld-i%lld", path, (long long)generation, (long long)incarnation);
+    bel_free(path);
+    bel_status *status = bel_dir_create(folder);
+    if (status != NULL) {
+        bel_free(folder);
+        return status;
+    }
+    *out_folder = folder;
+    return NULL;
+}
+
+bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps, size_t *out_count)
+{
+    char **names = NULL;
+    size_t name_count = 0, count = 0;
+    if (bel_file_exists(model_dir)) BEL_TRY(bel_dir_list(model_dir, &names, &name_count));
+    int64_t *steps = bel_xcalloc(name_count, sizeof *steps);
+    for (size_t i = 0; i < name_count; i++) {
+        int64_t step;
+        if (!is_checkpoint(names[i], &step)) continue;
+        // Nearly sorted already: only steps of more than 8 digits come before smaller ones.
+        size_t place = count;
+        while (place > 0 && steps[place - 1] > step)
+            place--;
+        if (place > 0 && steps[place - 1] == step) continue; // in place and stepped aside
+        memmove(steps + place + 1, steps + place, (count - place) * sizeof *steps);
+        steps[place] = step;
+        count++;
+    }
+    free_names(names, name_count);
+    *out_steps = steps;
+    *out_count = count;
+    return NULL;
+}
+
+// --- Removal
+// --------------------------------------------------------------------------------------
+
+// Renames before it removes, so that nobody ever sees a part of a checkpoint.
+static bel_status *remove_in_one(const char *folder, const char *removed)
+{
+    BEL_TRY(rename_if_there(folder, removed));
+    return bel_dir_remove(removed);
+}
+
+static bel_status *remove_checkpoint(const char *model_dir, int64_t step)
+{
+    char *folder = bel_ckpt_folder_path(model_dir, step);
+    char *replaced = bel_strf("%s%s", folder, replaced_suffix);
+    char *removed = bel_strf("%s%s", folder, removed_suffix);
+    bel_status *status = remove_in_one(replaced, removed);
+    if (status == NULL) status = remove_in_one(folder, removed);
+    bel_free(removed);
+    bel_free(replaced);
+    bel_free(folder);
+    return status;
+}
+
+// When a checkpoint was committed: the time of its manifest, which nothing writes later.
+static bool commit_time(const char *folder, double *out_seconds)
+{
+    char *manifest = bel_path_join(folder, BEL_MANIFEST_NAME);
+    struct stat info;
+    bool found = stat(manifest, &info) == 0;
+    bel_free(manifest);
+    if (found) *out_seconds = (double)info.st_mtim.tv_sec + (double)info.st_mtim.tv_nsec * 1e-9;
+    return found;
+}
+
+bel_status *bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours)
+{
+    if (keep_max <= 0) return NULL;
+    int64_t *steps;
+    size_t count;
+    BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
+    size_t old_count = count > (size_t)keep_max ? count - (size_t)keep_max : 0;
+    bel_status *status = NULL;
+    bool have_kept = false;
+    double kept_time = 0;
+    for (size_t i = 0; i < old_count && status == NULL; i++) {
+        char *folder = bel_ckpt_find_folder(model_dir, steps[i]);
+        double time;
+        bool stays = keep_every_n_hours > 0 && commit_time(folder, &time) &&
+                     (!have_kept || time - kept_time >= keep_every_n_hours * 3600.0);
+        if (stays) {
+            have_kept = true;
+            kept_time = time;
+        } else {
+            status = remove_checkpoint(model_dir, steps[i]);
+        }
+        bel_free(folder);
+    }
+    bel_free(steps);
+    return status;
+}

@@ -1,0 +1,28 @@
+// Names in a model folder, for the files of this room.
+//
+//   ckpt-00001000               a checkpoint: complete when it was renamed to this
+//   ckpt-00001000.tmp-g0-i0     being written by generation 0, incarnation 0 of the master
+//   ckpt-00001000.replaced      stepped aside for a new one of the same step; counts as the
+//   checkpoint
+//                               while there is none (the commit was killed between its two renames)
+//   ckpt-00001000.removed       on its way out: a removal never leaves half a checkpoint visible
+#ifndef BELFRY_CHECKPOINT_FOLDER_H
+#define BELFRY_CHECKPOINT_FOLDER_H
+
+#include <stdint.h>
+
+#include "belfry/status.h"
+
+// "<model_dir>/ckpt-<8-digit step>"; free with bel_free.
+char *bel_ckpt_folder_path(const char *model_dir, int64_t step);
+
+// Where the checkpoint of a listed step lies: as above, or stepped aside. Free with bel_free.
+char *bel_ckpt_find_folder(const char *model_dir, int64_t step);
+
+// Lets a checkpoint step aside for a new one and come back, or removes what stepped aside. All
+// three are fine when there is nothing to do.
+bel_status *bel_ckpt_step_aside(const char *folder) BEL_MUST_USE;
+bel_status *bel_ckpt_step_back(const char *folder) BEL_MUST_USE;
+bel_status *bel_ckpt_remove_replaced(const char *folder) BEL_MUST_USE;
+
+#endif

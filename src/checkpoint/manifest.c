@@ -1,0 +1,439 @@
+// The manifest, both ways: written as text, read through base/json.h with every value checked.
+#include "checkpoint/manifest.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+static const char format_name[] = "belfry-checkpoint";
+
+// The end of the file: a member with the checksum of all bytes before it.
+static const char seal_head[] = "  \"crc32c\": \"";
+static const char seal_tail[] = "\"\n}\n";
+enum { CRC_DIGITS = 8, SEAL_BYTES = sizeof seal_head - 1 + CRC_DIGITS + sizeof seal_tail - 1 };
+
+// --- Writing
+// --------------------------------------------------------------------------------------
+
+static void write_segments(bel_str *out, const bel_ckpt_info *info)
+{
+    bel_str_puts(out, "  \"segments\": [");
+    for (int i = 0; i < info->segment_count; i++) {
+        const bel_input_segment *segment = &info->segments[i];
+        bel_str_printf(out, "%s\n    {\"first_step\": %lld, \"first_block\": %lld, ",
+                       i > 0 ? "," : "", (long long)segment->first_step,
+                       (long long)segment->first_block);
+        bel_str_printf(out, "\"replica_count\": %lld}", (long long)segment->replica_count);
+    }
+    bel_str_puts(out, "\n  ],\n");
+}
+
+static void write_settings(bel_str *out, const bel_ckpt_info *info)
+{
+    bel_str_puts(out, "  \"settings\": {");
+    for (int i = 0; i < info->setting_count; i++) {
+        bel_str_puts(out, i > 0 ? ",\n    " : "\n    ");
+        bel_json_write_string(out, info->setting_names[i]);
+        bel_str_puts(out, ": ");
+        bel_json_write_string(out, info->setting_values[i]);
+    }
+    bel_str_puts(out, "\n  },\n");
+}
+
+static void write_files(bel_str *out, const bel_manifest *manifest)
+{
+    bel_str_puts(out, "  \"files\": [");
+    for (int i = 0; i < manifest->file_count; i++) {
+        const bel_manifest_file *file = &manifest->files[i];
+        bel_str_puts(out, i > 0 ? ",\n    {\"name\": " : "\n    {\"name\": ");
+        bel_json_write_string(out, file->name);
+        bel_str_printf(out, ", \"size\": %llu, \"crc32c\": \"%08x\"}",
+                       (unsigned long long)file->size_bytes, file->crc32c);
+    }
+    bel_str_puts(out, "\n  ],\n");
+}
+
+static void write_tensor(bel_str *out, const bel_manifest_tensor *tensor)
+{
+    bel_str_puts(out, "{\"name\": ");
+    bel_json_write_string(out, tensor->name);
+    bel_str_printf(out, ", \"dtype\": \"%s\", \"shape\": [", bel_dtype_name(tensor->dtype));
+    for (int32_t i = 0; i < tensor->shape.rank; i++)
+        bel_str_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)tensor->shape.dims[i]);
+    bel_str_puts(out, "], \"pieces\": [");
+    for (int i = 0; i < tensor->piece_count; i++) {
+        const bel_manifest_piece *piece = &tensor->pieces[i];
+        bel_str_printf(out, "%s[%d, %lld, %lld]", i > 0 ? ", " : "", piece->file_index,
+                       (long long)piece->first, (long long)piece->count);
+    }
+    bel_str_puts(out, "]}");
+}
+
+void bel_manifest_write(const bel_manifest *manifest, bel_str *out)
+{
+    const bel_ckpt_info *info = &manifest->info;
+    char digest_text[33];
+    size_t start = out->length;
+    bel_str_printf(out, "{\n  \"format\": \"%s\",\n  \"format_version\": %d,\n", format_name,
+                   BEL_MANIFEST_VERSION);
+    bel_str_printf(out, "  \"step\": %lld,\n  \"generation\": %lld,\n  \"seed\": \"%llu\",\n",
+                   (long long)info->step, (long long)info->generation,
+                   (unsigned long long)info->seed);
+    bel_str_printf(out, "  \"digest\": \"%s\",\n", bel_hash128_text(manifest->digest, digest_text));
+    write_segments(out, info);
+    write_settings(out, info);
+    write_files(out, manifest);
+    bel_str_puts(out, "  \"tensors\": [");
+    for (int i = 0; i < manifest->tensor_count; i++) {
+        bel_str_puts(out, i > 0 ? ",\n    " : "\n    ");
+        write_tensor(out, &manifest->tensors[i]);
+    }
+    bel_str_puts(out, "\n  ],\n");
+    uint32_t crc = bel_crc32c(0, out->text + start, out->length - start);
+    bel_str_printf(out, "%s%08x%s", seal_head, crc, seal_tail);
+}
+
+// --- Reading
+// --------------------------------------------------------------------------------------
+
+typedef struct manifest_parser {
+    const char *source;
+    bel_arena *arena;
+    bel_manifest *manifest;
+    int setting_capacity;
+    const char **setting_names, **setting_values;
+} manifest_parser;
+
+static bel_status *malformed(const manifest_parser *parser, const char *where, const char *member,
+                             const char *expected)
+{
+    return BEL_ERR(BEL_DATA_LOSS, "%s: %s: \"%s\": expected %s", parser->source, where, member,
+                   expected);
+}
+
+static bel_status *get_text(const manifest_parser *parser, const bel_json_value *object,
+                            const char *where, const char *member, const char **out_text)
+{
+    if (bel_json_string(object, member, out_text)) return NULL;
+    return malformed(parser, where, member, "a text");
+}
+
+static bel_status *get_number(const manifest_parser *parser, const bel_json_value *object,
+                              const char *where, const char *member, int64_t min,
+                              int64_t *out_number)
+{
+    int64_t number;
+    if (!bel_json_i64(object, member, &number)) {
+        return malformed(parser, where, member, "a whole number");
+    }
+    if (number < min) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: %s: \"%s\": expected at least %lld, got %lld",
+                       parser->source, where, member, (long long)min, (long long)number);
+    }
+    *out_number = number;
+    return NULL;
+}
+
+// `digits` lower-case hex digits, up to 16.
+static bool parse_hex(const char *text, int digits, uint64_t *out_value)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < digits; i++) {
+        char digit = text[i];
+        if (digit >= '0' && digit <= '9') {
+            value = value << 4 | (uint64_t)(digit - '0');
+        } else if (digit >= 'a' && digit <= 'f') {
+            value = value << 4 | (uint64_t)(digit - 'a' + 10);
+        } else {
+            return false; // also the zero byte of a text that is too short
+        }
+    }
+    *out_value = value;
+    return true;
+}
+
+static bool parse_u64(const char *text, uint64_t *out_value)
+{
+    uint64_t value = 0;
+    if (text[0] == '\0') return false;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9') return false;
+        if (__builtin_mul_overflow(value, 10u, &value)) return false;
+        if (__builtin_add_overflow(value, (uint64_t)(*text - '0'), &value)) return false;
+    }
+    *out_value = value;
+    return true;
+}
+
+static bel_status *parse_head(const manifest_parser *parser, const bel_json_value *root)
+{
+    bel_ckpt_info *info = &parser->manifest->info;
+    const char *text;
+    BEL_TRY(get_number(parser, root, "manifest", "step", 0, &info->step));
+    BEL_TRY(get_number(parser, root, "manifest", "generation", 0, &info->generation));
+    BEL_TRY(get_text(parser, root, "manifest", "seed", &text));
+    if (!parse_u64(text, &info->seed)) {
+        return malformed(parser, "manifest", "seed", "a decimal number below 2^64, as a text");
+    }
+    BEL_TRY(get_text(parser, root, "manifest", "digest", &text));
+    bel_hash128 *digest = &parser->manifest->digest;
+    if (strlen(text) != 32 || !parse_hex(text, 16, &digest->high) ||
+        !parse_hex(text + 16, 16, &digest->low)) {
+        return malformed(parser, "manifest", "digest", "32 lower-case hex digits");
+    }
+    return NULL;
+}
+
+static bel_status *parse_segments(const manifest_parser *parser, const bel_json_value *root)
+{
+    const bel_json_value *list = bel_json_member(root, "segments");
+    size_t count = bel_json_length(list);
+    bel_input_segment *segments = bel_arena_alloc(parser->arena, count * sizeof *segments);
+    if (list == NULL) return malformed(parser, "manifest", "segments", "a list");
+    for (size_t i = 0; i < count; i++) {
+        const bel_json_value *value = bel_json_at(list, i);
+        int64_t min_step = i > 0 ? segments[i - 1].first_step : 0;
+        BEL_TRY(
+            get_number(parser, value, "segment", "first_step", min_step, &segments[i].first_step));
+        BEL_TRY(get_number(parser, value, "segment", "first_block", 0, &segments[i].first_block));
+        BEL_TRY(
+            get_number(parser, value, "segment", "replica_count", 1, &segments[i].replica_count));
+    }
+    parser->manifest->info.segments = segments;
+    parser->manifest->info.segment_count = (int)count;
+    return NULL;
+}
+
+static bel_status *count_setting(void *context, const char *name, const bel_json_value *value)
+{
+    manifest_parser *parser = context;
+    if (bel_json_value_string(value) == NULL) return malformed(parser, "setting", name, "a text");
+    parser->setting_capacity++;
+    return NULL;
+}
+
+static bel_status *visit_setting(void *context, const char *name, const bel_json_value *value)
+{
+    manifest_parser *parser = context;
+    int index = parser->manifest->info.setting_count++;
+    parser->setting_names[index] = bel_arena_strdup(parser->arena, name);
+    parser->setting_values[index] = bel_arena_strdup(parser->arena, bel_json_value_string(value));
+    return NULL;
+}
+
+static bel_status *parse_settings(manifest_parser *parser, const bel_json_value *root)
+{
+    const bel_json_value *settings = bel_json_member(root, "settings");
+    if (settings == NULL) return malformed(parser, "manifest", "settings", "an object");
+    BEL_TRY(bel_json_each(settings, count_setting, parser));
+    size_t bytes = (size_t)parser->setting_capacity * sizeof *parser->setting_names;
+    parser->setting_names = bel_arena_alloc(parser->arena, bytes);
+    parser->setting_values = bel_arena_alloc(parser->arena, bytes);
+    parser->manifest->info.setting_names = parser->setting_names;
+    parser->manifest->info.setting_values = parser->setting_values;
+    return bel_json_each(settings, visit_setting, parser);
+}
+
+static bel_status *parse_file(const manifest_parser *parser, const bel_json_value *value,
+                              const char *name_before, bel_manifest_file *out_file)
+{
+    const char *name, *crc_text;
+    int64_t size;
+    uint64_t crc;
+    BEL_TRY(get_text(parser, value, "file", "name", &name));
+    // A plain name: the manifest never leads out of its folder.
+    if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL) {
+        return malformed(parser, "file", name, "a plain file name");
+    }
+    if (name_before != NULL && strcmp(name_before, name) >= 0) {
+        return malformed(parser, "file", name, "names in ascending order, none twice");
+    }
+    BEL_TRY(get_number(parser, value, name, "size", 0, &size));
+    BEL_TRY(get_text(parser, value, name, "crc32c", &crc_text));
+    if (strlen(crc_text) != CRC_DIGITS || !parse_hex(crc_text, CRC_DIGITS, &crc)) {
+        return malformed(parser, name, "crc32c", "8 lower-case hex digits");
+    }
+    *out_file = (bel_manifest_file){
+        .name = bel_arena_strdup(parser->arena, name),
+        .size_bytes = (uint64_t)size,
+        .crc32c = (uint32_t)crc,
+    };
+    return NULL;
+}
+
+static bel_status *parse_files(const manifest_parser *parser, const bel_json_value *root)
+{
+    const bel_json_value *list = bel_json_member(root, "files");
+    size_t count = bel_json_length(list);
+    bel_manifest_file *files = bel_arena_alloc(parser->arena, count * sizeof *files);
+    if (list == NULL) return malformed(parser, "manifest", "files", "a list");
+    for (size_t i = 0; i < count; i++) {
+        const char *name_before = i > 0 ? files[i - 1].name : NULL;
+        BEL_TRY(parse_file(parser, bel_json_at(list, i), name_before, &files[i]));
+    }
+    parser->manifest->files = files;
+    parser->manifest->file_count = (int)count;
+    return NULL;
+}
+
+static bel_status *parse_shape(const manifest_parser *parser, const bel_json_value *value,
+                               bel_manifest_tensor *tensor)
+{
+    const bel_json_value *dims = bel_json_member(value, "shape");
+    size_t rank = bel_json_length(dims);
+    if (dims == NULL || rank > BEL_MAX_RANK) {
+        return malformed(parser, tensor->name, "shape", "a list of at most 8 dimensions");
+    }
+    tensor->shape.rank = (int32_t)rank;
+    int64_t bytes = (int64_t)bel_dtype_size(tensor->dtype);
+    for (size_t i = 0; i < rank; i++) {
+        int64_t dim;
+        if (!bel_json_value_i64(bel_json_at(dims, i), &dim) || dim < 0) {
+            return malformed(parser, tensor->name, "shape", "whole numbers from 0 up");
+        }
+        if (__builtin_mul_overflow(bytes, dim, &bytes)) {
+            return malformed(parser, tensor->name, "shape", "a tensor of less than 2^63 bytes");
+        }
+        tensor->shape.dims[i] = dim;
+    }
+    return NULL;
+}
+
+// The pieces must follow one another and cover the tensor: [file, first, count] each.
+static bel_status *parse_pieces(const manifest_parser *parser, const bel_json_value *value,
+                                bel_manifest_tensor *tensor)
+{
+    const bel_json_value *list = bel_json_member(value, "pieces");
+    size_t count = bel_json_length(list);
+    int64_t elements = bel_shape_elements(&tensor->shape), next = 0;
+    tensor->pieces = bel_arena_alloc(parser->arena, count * sizeof *tensor->pieces);
+    tensor->piece_count = (int)count;
+    for (size_t i = 0; i < count; i++) {
+        const bel_json_value *numbers = bel_json_at(list, i);
+        bel_manifest_piece *piece = &tensor->pieces[i];
+        int64_t file;
+        if (bel_json_length(numbers) != 3 || !bel_json_value_i64(bel_json_at(numbers, 0), &file) ||
+            !bel_json_value_i64(bel_json_at(numbers, 1), &piece->first) ||
+            !bel_json_value_i64(bel_json_at(numbers, 2), &piece->count)) {
+            return malformed(parser, tensor->name, "pieces", "three whole numbers each");
+        }
+        if (file < 0 || file >= parser->manifest->file_count) {
+            return malformed(parser, tensor->name, "pieces", "the number of a file that is listed");
+        }
+        bool empty = piece->count <= 0 && !(elements == 0 && piece->count == 0 && count == 1);
+        if (piece->first != next || empty || piece->count > elements - next ||
+            piece->first % BEL_GRAIN != 0) {
+            return BEL_ERR(BEL_DATA_LOSS,
+                           "%s: %s: piece %zu: expected some of the %lld elements from "
+                           "%lld on, cut at a multiple of %d, got %lld from %lld",
+                           parser->source, tensor->name, i, (long long)elements, (long long)next,
+                           BEL_GRAIN, (long long)piece->count, (long long)piece->first);
+        }
+        piece->file_index = (int)file;
+        next += piece->count;
+    }
+    if (next != elements || count == 0) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: %s: expected pieces with all %lld elements, got %lld",
+                       parser->source, tensor->name, (long long)elements, (long long)next);
+    }
+    return NULL;
+}
+
+static bel_status *parse_tensor(const manifest_parser *parser, const bel_json_value *value,
+                                const char *name_before, bel_manifest_tensor *tensor)
+{
+    const char *name, *dtype;
+    BEL_TRY(get_text(parser, value, "tensor", "name", &name));
+    if (name[0] == '\0' || strchr(name, '#') != NULL) {
+        return malformed(parser, "tensor", name, "a name without \"#\"");
+    }
+    if (name_before != NULL && strcmp(name_before, name) >= 0) {
+        return malformed(parser, "tensor", name, "names in ascending order, none twice");
+    }
+    tensor->name = bel_arena_strdup(parser->arena, name);
+    BEL_TRY(get_text(parser, value, name, "dtype", &dtype));
+    int code = BEL_DTYPE_F32;
+    while (code < BEL_DTYPE_STRING && strcmp(dtype, bel_dtype_name((bel_dtype)code)) != 0)
+        code++;
+    if (code == BEL_DTYPE_STRING) {
+        return malformed(parser, name, "dtype", "f32, f64, i32, i64, u8 or bool");
+    }
+    tensor->dtype = (bel_dtype)code;
+    BEL_TRY(parse_shape(parser, value, tensor));
+    return parse_pieces(parser, value, tensor);
+}
+
+static bel_status *parse_tensors(const manifest_parser *parser, const bel_json_value *root)
+{
+    const bel_json_value *list = bel_json_member(root, "tensors");
+    size_t count = bel_json_length(list);
+    bel_manifest_tensor *tensors = bel_arena_alloc(parser->arena, count * sizeof *tensors);
+    if (list == NULL) return malformed(parser, "manifest", "tensors", "a list");
+    for (size_t i = 0; i < count; i++) {
+        const char *name_before = i > 0 ? tensors[i - 1].name : NULL;
+        BEL_TRY(parse_tensor(parser, bel_json_at(list, i), name_before, &tensors[i]));
+    }
+    parser->manifest->tensors = tensors;
+    parser->manifest->tensor_count = (int)count;
+    return NULL;
+}
+
+// The checksum is judged before anything else is believed.
+static bel_status *check_seal(const char *text, size_t length, const char *source)
+{
+    size_t sealed = length < SEAL_BYTES ? 0 : length - SEAL_BYTES;
+    const char *digits = text + sealed + sizeof seal_head - 1;
+    uint64_t expected;
+    if (length < SEAL_BYTES || memcmp(text + sealed, seal_head, sizeof seal_head - 1) != 0 ||
+        !parse_hex(digits, CRC_DIGITS, &expected) ||
+        memcmp(digits + CRC_DIGITS, seal_tail, sizeof seal_tail - 1) != 0) {
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: expected a checksum at the end: the file is torn, or not "
+                       "a manifest",
+                       source);
+    }
+    uint32_t got = bel_crc32c(0, text, sealed);
+    if (got != expected) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: corrupt: its CRC-32C should be %08x, is %08x", source,
+                       (unsigned)expected, got);
+    }
+    return NULL;
+}
+
+static bel_status *parse_root(manifest_parser *parser, const bel_json_value *root)
+{
+    const char *format;
+    int64_t version;
+    BEL_TRY(get_text(parser, root, "manifest", "format", &format));
+    if (strcmp(format, format_name) != 0) {
+        return malformed(parser, "manifest", "format", format_name);
+    }
+    BEL_TRY(get_number(parser, root, "manifest", "format_version", 1, &version));
+    if (version > BEL_MANIFEST_VERSION) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "%s: this Belfry reads checkpoints of format %d, got format %lld: a later "
+                       "Belfry wrote it",
+                       parser->source, BEL_MANIFEST_VERSION, (long long)version);
+    }
+    BEL_TRY(parse_head(parser, root));
+    BEL_TRY(parse_segments(parser, root));
+    BEL_TRY(parse_settings(parser, root));
+    BEL_TRY(parse_files(parser, root));
+    return parse_tensors(parser, root);
+}
+
+bel_status *bel_manifest_parse(const char *text, size_t length, const char *source,
+                               bel_arena *arena, bel_manifest *out_manifest)
+{
+    BEL_TRY(check_seal(text, length, source));
+    bel_json *json;
+    BEL_TRY(bel_json_parse(text, length, source, &json));
+    bel_manifest manifest = {0};
+    manifest_parser parser = {.source = source, .arena = arena, .manifest = &manifest};
+    bel_status *status = parse_root(&parser, bel_json_root(json));
+    bel_json_destroy(json);
+    if (status == NULL) *out_manifest = manifest;
+    return status;
+}

@@ -1,0 +1,55 @@
+// manifest.json: what a checkpoint is, and where the pieces of its tensors lie. The file ends in a
+// CRC-32C of its own text, so that a flipped bit in a step or a seed is found like one in a tensor.
+// docs/formats/checkpoint.md is the normative description.
+#ifndef BELFRY_CHECKPOINT_MANIFEST_H
+#define BELFRY_CHECKPOINT_MANIFEST_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+
+#define BEL_MANIFEST_NAME "manifest.json"
+
+enum { BEL_MANIFEST_VERSION = 1, BEL_MANIFEST_MAX_BYTES = 100000000 };
+
+// A shard's file.
+typedef struct bel_manifest_file {
+    const char *name; // a plain name in the checkpoint's folder
+    uint64_t size_bytes;
+    uint32_t crc32c;
+} bel_manifest_file;
+
+// A run of elements and the file that holds it.
+typedef struct bel_manifest_piece {
+    int64_t first;
+    int64_t count;
+    int file_index;
+} bel_manifest_piece;
+
+typedef struct bel_manifest_tensor {
+    const char *name;
+    bel_dtype dtype;
+    bel_shape shape;
+    bel_manifest_piece *pieces; // ascending, from the first to the last element without a gap
+    int piece_count;
+} bel_manifest_tensor;
+
+// Everything it points to lives in one arena.
+typedef struct bel_manifest {
+    bel_ckpt_info info;
+    bel_hash128 digest;
+    bel_manifest_file *files; // ascending by name
+    int file_count;
+    bel_manifest_tensor *tensors; // ascending by name
+    int tensor_count;
+} bel_manifest;
+
+void bel_manifest_write(const bel_manifest *manifest, bel_str *out);
+
+// Parses a manifest into `arena`; `source` names it in errors. Whatever the text says, the result
+// keeps the orders, ranges and coverage promised above, or there is none. DATA_LOSS: torn, corrupt
+// or malformed. UNIMPLEMENTED: written in a later format.
+bel_status *bel_manifest_parse(const char *text, size_t length, const char *source,
+                               bel_arena *arena, bel_manifest *out_manifest) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,380 @@
+// An opened checkpoint: the manifest, and the shard files held open, so that a reader goes on with
+// what it has even when retention removes the folder.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/disk_file.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/shard.h"
+
+enum { VERIFY_BLOCK_GRAINS = 16 };
+
+typedef struct reader_file {
+    bel_disk_file disk;
+    bel_safetensors_list list;
+    int pieces_used; // entries of `list` that the manifest knows
+} reader_file;
+
+struct bel_ckpt_reader {
+    bel_arena *arena;
+    char *folder;
+    bel_manifest manifest;
+    reader_file *files;      // as in the manifest
+    uint64_t **piece_offset; // [tensor][piece]: where its elements begin in its file
+};
+
+// --- Opening
+// --------------------------------------------------------------------------------------
+
+static bel_status *load_manifest(bel_ckpt_reader *reader)
+{
+    char *path = bel_path_join(reader->folder, BEL_MANIFEST_NAME);
+    char *text = NULL;
+    bel_disk_file file = {0};
+    bel_status *status = bel_disk_file_open(path, &file);
+    if (status == NULL && file.size_bytes > BEL_MANIFEST_MAX_BYTES) {
+        status = BEL_ERR(BEL_DATA_LOSS, "%s: expected at most %d bytes, got %llu", path,
+                         BEL_MANIFEST_MAX_BYTES, (unsigned long long)file.size_bytes);
+    }
+    if (status == NULL) {
+        text = bel_xmalloc((size_t)file.size_bytes);
+        status = bel_disk_file_read(&file, 0, text, (size_t)file.size_bytes);
+    }
+    if (status == NULL) {
+        status = bel_manifest_parse(text, (size_t)file.size_bytes, path, reader->arena,
+                                    &reader->manifest);
+    }
+    bel_free(text);
+    bel_disk_file_close(&file);
+    bel_free(path);
+    return status;
+}
+
+static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_file *expected,
+                             reader_file *file)
+{
+    char *path = bel_path_join(reader->folder, expected->name);
+    bel_status *status = bel_disk_file_open(path, &file->disk);
+    bel_free(path);
+    BEL_TRY(status);
+    if (file->disk.size_bytes != expected->size_bytes) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected %llu bytes, got %llu", file->disk.path,
+                       (unsigned long long)expected->size_bytes,
+                       (unsigned long long)file->disk.size_bytes);
+    }
+    uint32_t crc;
+    BEL_TRY(bel_disk_file_crc32c(&file->disk, &crc));
+    if (crc != expected->crc32c) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: corrupt: its CRC-32C should be %08x, is %08x",
+                       file->disk.path, expected->crc32c, crc);
+    }
+    return bel_safetensors_read_header(&file->disk, reader->arena, &file->list);
+}
+
+// Finds a piece in its file's header.
+static bel_status *locate_piece(const bel_ckpt_reader *reader, const bel_manifest_tensor *tensor,
+                                const bel_manifest_piece *piece, uint64_t *out_offset)
+{
+    reader_file *file = &reader->files[piece->file_index];
+    bool whole = tensor->piece_count == 1;
+    bel_shape shape = whole ? tensor->shape : BEL_SHAPE(piece->count);
+    char *name = bel_ckpt_stored_name(tensor->name, whole, piece->first);
+    const bel_safetensors_entry *entry = bel_safetensors_find(&file->list, name);
+    bel_status *status = NULL;
+    if (entry == NULL) {
+        status = BEL_ERR(BEL_DATA_LOSS, "%s: expected a tensor \"%s\", which the manifest names",
+                         file->disk.path, name);
+    } else if (entry->dtype != tensor->dtype || !bel_shape_equal(&entry->shape, &shape)) {
+        char expected_text[BEL_SHAPE_TEXT], got_text[BEL_SHAPE_TEXT];
+        status =
+            BEL_ERR(BEL_DATA_LOSS, "%s: tensor \"%s\": expected %s %s, got %s %s", file->disk.path,
+                    name, bel_dtype_name(tensor->dtype), bel_shape_text(&shape, expected_text),
+                    bel_dtype_name(entry->dtype), bel_shape_text(&entry->shape, got_text));
+    } else {
+        file->pieces_used++;
+        *out_offset = entry->offset;
+    }
+    bel_free(name);
+    return status;
+}
+
+static bel_status *locate_pieces(bel_ckpt_reader *reader)
+{
+    const bel_manifest *manifest = &reader->manifest;
+    bel_arena *arena = reader->arena;
+    reader->piece_offset =
+        bel_arena_alloc(arena, (size_t)manifest->tensor_count * sizeof *reader->piece_offset);
+    for (int i = 0; i < manifest->tensor_count; i++) {
+        const bel_manifest_tensor *tensor = &manifest->tensors[i];
+        uint64_t *offsets = bel_arena_alloc(arena, (size_t)tensor->piece_count * sizeof *offsets);
+        for (int j = 0; j < tensor->piece_count; j++)
+            BEL_TRY(locate_piece(reader, tensor, &tensor->pieces[j], &offsets[j]));
+        reader->piece_offset[i] = offsets;
+    }
+    for (int i = 0; i < manifest->file_count; i++) {
+        const reader_file *file = &reader->files[i];
+        if (file->list.count == file->pieces_used) continue;
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected %d tensors, got %d", file->disk.path,
+                       file->pieces_used, file->list.count);
+    }
+    return NULL;
+}
+
+static bel_status *open_files(bel_ckpt_reader *reader)
+{
+    const bel_manifest *manifest = &reader->manifest;
+    reader->files =
+        bel_arena_alloc(reader->arena, (size_t)manifest->file_count * sizeof *reader->files);
+    for (int i = 0; i < manifest->file_count; i++)
+        BEL_TRY(open_file(reader, &manifest->files[i], &reader->files[i]));
+    return locate_pieces(reader);
+}
+
+bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
+{
+    bel_ckpt_reader *reader = bel_xcalloc(1, sizeof *reader);
+    reader->arena = bel_arena_create();
+    reader->folder = bel_xstrdup(folder);
+    bel_status *status = load_manifest(reader);
+    if (status == NULL) status = open_files(reader);
+    if (status != NULL) {
+        bel_ckpt_close(reader);
+        return status;
+    }
+    *out_reader = reader;
+    return NULL;
+}
+
+void bel_ckpt_close(bel_ckpt_reader *reader)
+{
+    if (reader == NULL) return;
+    for (int i = 0; reader->files != NULL && i < reader->manifest.file_count; i++)
+        bel_disk_file_close(&reader->files[i].disk);
+    bel_free(reader->folder);
+    bel_arena_destroy(reader->arena);
+    bel_free(reader);
+}
+
+// Bad checkpoints are passed over; a system that refuses (no permission, too many files) is not
+// mistaken for one, as that would silently go back to an older state.
+static bool is_bad(const bel_status *status)
+{
+    bel_code code = bel_status_code(status);
+    return code == BEL_DATA_LOSS || code == BEL_NOT_FOUND;
+}
+
+bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader)
+{
+    int64_t *steps;
+    size_t count;
+    BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
+    bel_status *newest_reason = NULL, *status = NULL;
+    bel_ckpt_reader *reader = NULL;
+    for (size_t i = count; i-- > 0 && reader == NULL && status == NULL;) {
+        char *folder = bel_ckpt_find_folder(model_dir, steps[i]);
+        status = bel_ckpt_open(folder, &reader);
+        if (is_bad(status)) {
+            bel_log(BEL_LOG_WARN, "checkpoint %s is passed over: %s", folder,
+                    bel_status_message(status));
+            if (newest_reason == NULL) {
+                newest_reason =
+                    BEL_ERR(BEL_DATA_LOSS, "none of the %zu checkpoints in %s is good; newest: %s",
+                            count, model_dir, bel_status_message(status));
+            }
+            bel_status_destroy(status);
+            status = NULL;
+        }
+        bel_free(folder);
+    }
+    bel_free(steps);
+    if (status == NULL && reader == NULL) {
+        status = newest_reason;
+        newest_reason = NULL;
+    }
+    bel_status_destroy(newest_reason);
+    if (status == NULL) *out_reader = reader;
+    return status;
+}
+
+// --- What it says
+// ---------------------------------------------------------------------------------
+
+const char *bel_ckpt_folder(const bel_ckpt_reader *reader)
+{
+    return reader->folder;
+}
+
+const bel_ckpt_info *bel_ckpt_reader_info(const bel_ckpt_reader *reader)
+{
+    return &reader->manifest.info;
+}
+
+const char *bel_ckpt_setting(const bel_ckpt_reader *reader, const char *name)
+{
+    const bel_ckpt_info *info = &reader->manifest.info;
+    for (int i = 0; i < info->setting_count; i++) {
+        if (strcmp(info->setting_names[i], name) == 0) return info->setting_values[i];
+    }
+    return NULL;
+}
+
+bel_hash128 bel_ckpt_reader_digest(const bel_ckpt_reader *reader)
+{
+    return reader->manifest.digest;
+}
+
+int bel_ckpt_tensor_count(const bel_ckpt_reader *reader)
+{
+    return reader->manifest.tensor_count;
+}
+
+void bel_ckpt_tensor(const bel_ckpt_reader *reader, int index, const char **out_name,
+                     bel_dtype *out_dtype, bel_shape *out_shape)
+{
+    const bel_manifest_tensor *tensor = &reader->manifest.tensors[index];
+    *out_name = tensor->name;
+    *out_dtype = tensor->dtype;
+    *out_shape = tensor->shape;
+}
+
+static int compare_tensor_names(const void *a, const void *b)
+{
+    const bel_manifest_tensor *left = a, *right = b;
+    return strcmp(left->name, right->name);
+}
+
+int bel_ckpt_find(const bel_ckpt_reader *reader, const char *name)
+{
+    const bel_manifest *manifest = &reader->manifest;
+    if (manifest->tensor_count == 0) return -1;
+    bel_manifest_tensor key = {.name = name};
+    const bel_manifest_tensor *found = bsearch(
+        &key, manifest->tensors, (size_t)manifest->tensor_count, sizeof key, compare_tensor_names);
+    return found == NULL ? -1 : (int)(found - manifest->tensors);
+}
+
+// --- Elements
+// -------------------------------------------------------------------------------------
+
+// The piece that holds element `first`, by bisection: pieces cover the tensor without a gap.
+static int find_piece(const bel_manifest_tensor *tensor, int64_t first)
+{
+    int low = 0, high = tensor->piece_count - 1;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (tensor->pieces[middle].first <= first) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+// Reads elements of tensor `index`; the range lies inside it.
+static bel_status *read_elements(const bel_ckpt_reader *reader, int index, int64_t first,
+                                 int64_t count, void *out_data)
+{
+    const bel_manifest_tensor *tensor = &reader->manifest.tensors[index];
+    size_t element_bytes = bel_dtype_size(tensor->dtype);
+    unsigned char *bytes = out_data;
+    for (int i = find_piece(tensor, first); count > 0; i++) {
+        const bel_manifest_piece *piece = &tensor->pieces[i];
+        int64_t skip = first - piece->first;
+        int64_t take = piece->count - skip < count ? piece->count - skip : count;
+        uint64_t offset = reader->piece_offset[index][i] + (uint64_t)skip * element_bytes;
+        size_t take_bytes = (size_t)take * element_bytes;
+        BEL_TRY(
+            bel_disk_file_read(&reader->files[piece->file_index].disk, offset, bytes, take_bytes));
+        bytes += take_bytes;
+        first += take;
+        count -= take;
+    }
+    return NULL;
+}
+
+bel_status *bel_ckpt_read(const bel_ckpt_reader *reader, const char *name, bel_dtype dtype,
+                          const bel_shape *shape, int64_t first, int64_t count, void *out_data)
+{
+    int index = bel_ckpt_find(reader, name);
+    if (index < 0) {
+        return BEL_ERR(BEL_NOT_FOUND, "checkpoint %s has no tensor \"%s\"", reader->folder, name);
+    }
+    const bel_manifest_tensor *tensor = &reader->manifest.tensors[index];
+    if (tensor->dtype != dtype || !bel_shape_equal(&tensor->shape, shape)) {
+        char expected_text[BEL_SHAPE_TEXT], got_text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_DATA_LOSS, "checkpoint %s: tensor \"%s\": expected %s %s, got %s %s",
+                       reader->folder, name, bel_dtype_name(dtype),
+                       bel_shape_text(shape, expected_text), bel_dtype_name(tensor->dtype),
+                       bel_shape_text(&tensor->shape, got_text));
+    }
+    int64_t elements = bel_shape_elements(shape);
+    if (first < 0 || count < 0 || first > elements || count > elements - first) {
+        return BEL_ERR(BEL_OUT_OF_RANGE,
+                       "checkpoint %s: tensor \"%s\" has %lld elements, asked for %lld from %lld",
+                       reader->folder, name, (long long)elements, (long long)count,
+                       (long long)first);
+    }
+    return read_elements(reader, index, first, count, out_data);
+}
+
+// --- Verification
+// ---------------------------------------------------------------------------------
+
+// Hashes the grains of a whole tensor as they are in the files; the run lives in `arena`.
+static bel_status *hash_tensor(const bel_ckpt_reader *reader, int index, void *block,
+                               bel_arena *arena, const bel_ckpt_run **out_run)
+{
+    const bel_manifest_tensor *tensor = &reader->manifest.tensors[index];
+    int64_t elements = bel_shape_elements(&tensor->shape);
+    int64_t block_elements = (int64_t)VERIFY_BLOCK_GRAINS * BEL_GRAIN;
+    uint64_t *hashes = bel_arena_alloc(arena, bel_ckpt_grain_count(elements) * sizeof *hashes);
+    for (int64_t first = 0; first < elements; first += block_elements) {
+        int64_t count = elements - first < block_elements ? elements - first : block_elements;
+        BEL_TRY(read_elements(reader, index, first, count, block));
+        bel_ckpt_hash_grains(tensor->dtype, block, count, hashes + first / BEL_GRAIN);
+    }
+    bel_ckpt_run run = {
+        .name = tensor->name,
+        .dtype = tensor->dtype,
+        .shape = tensor->shape,
+        .count = elements,
+        .grain_hashes = hashes,
+    };
+    *out_run = bel_arena_copy(arena, &run, sizeof run);
+    return NULL;
+}
+
+static bel_status *hash_all(const bel_ckpt_reader *reader, bel_arena *arena,
+                            bel_hash128 *out_digest)
+{
+    size_t count = (size_t)reader->manifest.tensor_count;
+    const bel_ckpt_run **runs = bel_arena_alloc(arena, count * sizeof *runs);
+    void *block = // large enough for every dtype
+        bel_arena_alloc(arena, (size_t)VERIFY_BLOCK_GRAINS * BEL_GRAIN * sizeof(uint64_t));
+    for (size_t i = 0; i < count; i++)
+        BEL_TRY(hash_tensor(reader, (int)i, block, arena, &runs[i]));
+    *out_digest = bel_ckpt_digest_runs(runs, count); // the manifest's tensors are sorted
+    return NULL;
+}
+
+bel_status *bel_ckpt_verify(bel_ckpt_reader *reader)
+{
+    bel_hash128 got, expected = reader->manifest.digest;
+    bel_arena *arena = bel_arena_create();
+    bel_status *status = hash_all(reader, arena, &got);
+    bel_arena_destroy(arena);
+    BEL_TRY(status);
+    if (got.low == expected.low && got.high == expected.high) return NULL;
+    char got_text[33], expected_text[33];
+    return BEL_ERR(BEL_DATA_LOSS, "checkpoint %s: expected the digest %s, the tensors have %s",
+                   reader->folder, bel_hash128_text(expected, expected_text),
+                   bel_hash128_text(got, got_text));
+}

@@ -1,0 +1,33 @@
+// Inside view of what a shard reports, for the files of this room.
+#ifndef BELFRY_CHECKPOINT_SHARD_H
+#define BELFRY_CHECKPOINT_SHARD_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/digest.h"
+
+// Immutable once made.
+struct bel_ckpt_shard {
+    bel_arena *arena; // holds the runs, their names and hashes
+    int shard_index, shard_count;
+    bel_ckpt_run *runs;
+    int run_count;
+    bool has_file; // false: bel_ckpt_hash_shard made it
+    uint64_t file_size_bytes;
+    uint32_t file_crc32c;
+};
+
+// "shard-00000-of-00002.safetensors"; free with bel_free.
+char *bel_ckpt_shard_file_name(int shard_index, int shard_count);
+
+// The name under which a piece stands in its file: the tensor's own when the piece is all of it,
+// "<name>#<first>" when it is cut. Free with bel_free.
+char *bel_ckpt_stored_name(const char *name, bool whole, int64_t first);
+
+// All runs of all shards, sorted as for the digest; free the array with bel_free.
+const bel_ckpt_run **bel_ckpt_gather_runs(bel_ckpt_shard *const *shards, int shard_count,
+                                          size_t *out_run_count);
+
+#endif

@@ -1,0 +1,98 @@
+// Reverse-mode differentiation as a rewriting of the graph: gradient rules add ordinary operations.
+// Contributions to one value are added in the reverse order of the operations that made them, so the
+// gradient's bits are fixed by the graph.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "belfry/ops.h"
+#include "graph/graph.h"
+
+typedef struct autodiff {
+    bel_graph *graph;
+    size_t node_count;  // of the graph before differentiation
+    bool *depends;      // by value id: a wanted value is reached from it going backwards
+    bel_value **grads;  // by value id: the gradient so far
+} autodiff;
+
+// Marks every value that depends on one of the wanted values.
+static void mark_dependents(autodiff *ad, bel_value *const *values, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (values[i] != NULL) ad->depends[values[i]->id] = true;
+    for (size_t n = 0; n < ad->node_count; n++) {
+        const bel_node *node = ad->graph->nodes[n];
+        bool any = false;
+        for (int i = 0; i < node->input_count; i++)
+            any = any || ad->depends[node->inputs[i]->id];
+        for (int i = 0; any && i < node->output_count; i++)
+            ad->depends[node->outputs[i]->id] = true;
+    }
+}
+
+static void add_grad(autodiff *ad, const bel_value *value, bel_value *grad)
+{
+    bel_value **slot = &ad->grads[value->id];
+    *slot = *slot == NULL ? grad : bel_add(ad->graph, *slot, grad);
+}
+
+static void differentiate(autodiff *ad, const bel_node *node)
+{
+    const bel_op_def *def = bel_op_get(node->op);
+    bel_gradient g = {.graph = ad->graph, .attrs = &node->attrs, .input_count = node->input_count};
+    bool reached = false, wanted = false;
+    for (int i = 0; i < node->output_count; i++) {
+        g.outputs[i] = node->outputs[i];
+        g.output_grads[i] = ad->grads[node->outputs[i]->id];
+        reached = reached || g.output_grads[i] != NULL;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        g.inputs[i] = node->inputs[i];
+        g.needed[i] = ad->depends[node->inputs[i]->id];
+        wanted = wanted || g.needed[i];
+    }
+    if (!reached || !wanted) return;
+    if (def->gradient == NULL) {
+        bel_graph_fail(ad->graph, BEL_UNIMPLEMENTED,
+                       "%s: operation %s has no gradient, but the loss depends on variables "
+                       "through it",
+                       node->name, def->name);
+        return;
+    }
+    def->gradient(&g);
+    for (int i = 0; i < node->input_count; i++)
+        if (g.needed[i] && g.input_grads[i] != NULL) add_grad(ad, node->inputs[i], g.input_grads[i]);
+}
+
+static bool loss_ok(bel_graph *graph, const bel_value *loss)
+{
+    if (graph->error_code != BEL_OK) return false;
+    bool is_float = loss != NULL && (loss->spec.dtype == BEL_DTYPE_F32 ||
+                                     loss->spec.dtype == BEL_DTYPE_F64);
+    if (is_float && loss->spec.shape.rank == 0) return true;
+    char text[BEL_SHAPE_TEXT] = "nothing";
+    if (loss != NULL) bel_shape_text(&loss->spec.shape, text);
+    bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "the loss must be a scalar of floats, got %s", text);
+    return false;
+}
+
+void bel_gradients(bel_graph *graph, bel_value *loss, bel_value *const *values, int count,
+                   bel_value **out_gradients)
+{
+    memset(out_gradients, 0, (size_t)count * sizeof *out_gradients);
+    if (!loss_ok(graph, loss)) return;
+    size_t value_count = graph->value_count;
+    autodiff ad = {.graph = graph,
+                   .node_count = graph->node_count,
+                   .depends = bel_xcalloc(value_count, sizeof(bool)),
+                   .grads = bel_xcalloc(value_count, sizeof(bel_value *))};
+    mark_dependents(&ad, values, count);
+    bel_graph_push_scope(graph, "gradients");
+    ad.grads[loss->id] = bel_scalar(graph, loss->spec.dtype, 1.0);
+    for (size_t n = ad.node_count; n-- > 0 && graph->error_code == BEL_OK;)
+        differentiate(&ad, graph->nodes[n]);
+    bel_graph_pop_scope(graph);
+    for (int i = 0; i < count && graph->error_code == BEL_OK; i++)
+        if (values[i] != NULL) out_gradients[i] = ad.grads[values[i]->id];
+    bel_free(ad.depends);
+    bel_free(ad.grads);
+}

@@ -1,0 +1,173 @@
+// The public operations: each packs its attributes and adds a node.
+#include "belfry/ops.h"
+#include "graph/graph.h"
+
+static bel_value *add1(bel_graph *graph, bel_op op, bel_value *x)
+{
+    return bel_graph_add(graph, op, NULL, &x, 1);
+}
+
+static bel_value *add2(bel_graph *graph, bel_op op, bel_value *a, bel_value *b)
+{
+    bel_value *inputs[] = {a, b};
+    return bel_graph_add(graph, op, NULL, inputs, 2);
+}
+
+static void put(bel_attr_list *attrs, const char *name, double number)
+{
+    attrs->items[attrs->count++] = (bel_attr){.name = name, .number = number};
+}
+
+static void put_ints(bel_attr_list *attrs, const char *name, int32_t count, const int64_t *ints)
+{
+    attrs->items[attrs->count++] =
+        (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
+}
+
+#define TWO_INPUTS(name, op)                                                                       \
+    bel_value *bel_##name(bel_graph *graph, bel_value *a, bel_value *b)                            \
+    {                                                                                              \
+        return add2(graph, op, a, b);                                                              \
+    }
+
+TWO_INPUTS(add, BEL_OP_ADD)
+TWO_INPUTS(sub, BEL_OP_SUB)
+TWO_INPUTS(mul, BEL_OP_MUL)
+TWO_INPUTS(div, BEL_OP_DIV)
+TWO_INPUTS(max, BEL_OP_MAX)
+TWO_INPUTS(min, BEL_OP_MIN)
+TWO_INPUTS(equal, BEL_OP_EQUAL)
+TWO_INPUTS(greater, BEL_OP_GREATER)
+TWO_INPUTS(less, BEL_OP_LESS)
+TWO_INPUTS(matmul, BEL_OP_MATMUL)
+TWO_INPUTS(softmax_cross_entropy, BEL_OP_SOFTMAX_CROSS_ENTROPY)
+TWO_INPUTS(sigmoid_cross_entropy, BEL_OP_SIGMOID_CROSS_ENTROPY)
+TWO_INPUTS(gather, BEL_OP_GATHER)
+
+#define ONE_INPUT(name, op)                                                                        \
+    bel_value *bel_##name(bel_graph *graph, bel_value *x)                                          \
+    {                                                                                              \
+        return add1(graph, op, x);                                                                 \
+    }
+
+ONE_INPUT(neg, BEL_OP_NEG)
+ONE_INPUT(exp, BEL_OP_EXP)
+ONE_INPUT(log, BEL_OP_LOG)
+ONE_INPUT(sqrt, BEL_OP_SQRT)
+ONE_INPUT(abs, BEL_OP_ABS)
+ONE_INPUT(relu, BEL_OP_RELU)
+ONE_INPUT(sigmoid, BEL_OP_SIGMOID)
+ONE_INPUT(tanh, BEL_OP_TANH)
+ONE_INPUT(identity, BEL_OP_IDENTITY)
+ONE_INPUT(softmax, BEL_OP_SOFTMAX)
+ONE_INPUT(log_softmax, BEL_OP_LOG_SOFTMAX)
+
+bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to)
+{
+    bel_attr_list attrs = {.count = 0};
+    put(&attrs, "to", to);
+    return bel_graph_add(graph, BEL_OP_CAST, &attrs, &x, 1);
+}
+
+bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c, double alpha,
+                    double beta, bool transpose_a, bool transpose_b)
+{
+    bel_attr_list attrs = {.count = 0};
+    put(&attrs, "alpha", alpha);
+    put(&attrs, "beta", beta);
+    put(&attrs, "transA", transpose_a);
+    put(&attrs, "transB", transpose_b);
+    bel_value *inputs[] = {a, b, c};
+    return bel_graph_add(graph, BEL_OP_GEMM, &attrs, inputs, c == NULL ? 2 : 3);
+}
+
+static bel_value *reduce(bel_graph *graph, bel_op op, bel_value *x, const int64_t *axes,
+                         int axis_count, bool keepdims)
+{
+    bel_attr_list attrs = {.count = 0};
+    if (axis_count > BEL_MAX_RANK) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "%d axes are more than the %d that a tensor has",
+                       axis_count, BEL_MAX_RANK);
+        return NULL;
+    }
+    if (axis_count > 0) put_ints(&attrs, "axes", axis_count, axes);
+    put(&attrs, "keepdims", keepdims);
+    return bel_graph_add(graph, op, &attrs, &x, 1);
+}
+
+#define REDUCTION(name, op)                                                                        \
+    bel_value *bel_##name(bel_graph *graph, bel_value *x, const int64_t *axes, int axis_count,     \
+                          bool keepdims)                                                           \
+    {                                                                                              \
+        return reduce(graph, op, x, axes, axis_count, keepdims);                                   \
+    }
+
+REDUCTION(reduce_sum, BEL_OP_REDUCE_SUM)
+REDUCTION(reduce_mean, BEL_OP_REDUCE_MEAN)
+REDUCTION(reduce_max, BEL_OP_REDUCE_MAX)
+REDUCTION(reduce_sum_square, BEL_OP_REDUCE_SUM_SQUARE)
+
+bel_value *bel_l2_loss(bel_graph *graph, bel_value *x)
+{
+    bel_value *sum = bel_reduce_sum_square(graph, x, NULL, 0, false);
+    return bel_mul(graph, sum, bel_scalar(graph, bel_value_dtype(x), 0.5));
+}
+
+bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis)
+{
+    bel_attr_list attrs = {.count = 0};
+    put(&attrs, "axis", (double)axis);
+    return bel_graph_add(graph, BEL_OP_ARG_MAX, &attrs, &x, 1);
+}
+
+bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape)
+{
+    bel_attr_list attrs = {.count = 0};
+    put_ints(&attrs, "shape", shape->rank, shape->dims);
+    return bel_graph_add(graph, BEL_OP_RESHAPE, &attrs, &x, 1);
+}
+
+bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation)
+{
+    bel_attr_list attrs = {.count = 0};
+    put_ints(&attrs, "perm", bel_value_shape(x).rank, permutation);
+    return bel_graph_add(graph, BEL_OP_TRANSPOSE, &attrs, &x, 1);
+}
+
+bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth)
+{
+    bel_attr_list attrs = {.count = 0};
+    put(&attrs, "depth", (double)depth);
+    return bel_graph_add(graph, BEL_OP_ONE_HOT, &attrs, &indices, 1);
+}
+
+bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio)
+{
+    bel_attr_list attrs = {.count = 0};
+    put(&attrs, "ratio", ratio);
+    return bel_graph_add(graph, BEL_OP_DROPOUT, &attrs, &x, 1);
+}
+
+bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *name)
+{
+    bel_shape shape = bel_value_shape(x);
+    if (x != NULL && (shape.rank != 2 || shape.dims[1] < 1 || units < 1)) {
+        char text[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "dense layer \"%s\" needs an input [n, in] and at least one unit, got %s "
+                       "and %lld units",
+                       name, bel_shape_text(&shape, text), (long long)units);
+    }
+    if (x == NULL || graph->error_code != BEL_OK) return NULL;
+    bel_shape kernel_shape = BEL_SHAPE(shape.dims[1], units), bias_shape = BEL_SHAPE(units);
+    bel_graph_push_scope(graph, name);
+    bel_value *kernel = bel_variable(graph, "kernel", &kernel_shape,
+                                     (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM},
+                                     BEL_VARIABLE_TRAINABLE);
+    bel_value *bias = bel_variable(graph, "bias", &bias_shape,
+                                   (bel_initializer){.kind = BEL_INIT_ZEROS},
+                                   BEL_VARIABLE_TRAINABLE);
+    bel_value *y = bel_gemm(graph, x, kernel, bias, 1, 1, false, false);
+    bel_graph_pop_scope(graph);
+    return y;
+}

@@ -1,0 +1,340 @@
+// Building a graph: nodes, leaves, scopes, sticky errors, and inference of closed shapes.
+#include "graph/graph.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "belfry/ops.h"
+
+bel_graph *bel_graph_create(void)
+{
+    bel_graph *graph = bel_xcalloc(1, sizeof *graph);
+    graph->arena = bel_arena_create();
+    return graph;
+}
+
+void bel_graph_destroy(bel_graph *graph)
+{
+    if (graph == NULL) return;
+    bel_arena_destroy(graph->arena);
+    bel_free(graph->nodes);
+    bel_free(graph->values);
+    bel_free(graph->variables);
+    bel_free(graph->inputs);
+    bel_free(graph->error);
+    bel_free(graph);
+}
+
+// --- Errors and scopes ---------------------------------------------------------------------------
+
+bel_status *bel_graph_check(const bel_graph *graph)
+{
+    return graph->error_code == BEL_OK ? NULL : BEL_ERR(graph->error_code, "%s", graph->error);
+}
+
+void bel_graph_fail(bel_graph *graph, bel_code code, const char *format, ...)
+{
+    if (graph->error_code != BEL_OK) return;
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    graph->error_code = code == BEL_OK ? BEL_UNKNOWN : code;
+    graph->error = bel_xstrdup(message);
+}
+
+void bel_graph_push_scope(bel_graph *graph, const char *scope)
+{
+    size_t used = strlen(graph->scope), size = sizeof graph->scope;
+    if (used + strlen(scope) + 2 > size) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "scope \"%s\" is nested too deeply", scope);
+        return;
+    }
+    snprintf(graph->scope + used, size - used, "%s/", scope);
+}
+
+void bel_graph_pop_scope(bel_graph *graph)
+{
+    size_t used = strlen(graph->scope);
+    if (used == 0) return;
+    graph->scope[used - 1] = '\0';
+    char *slash = strrchr(graph->scope, '/');
+    graph->scope[slash == NULL ? 0 : slash - graph->scope + 1] = '\0';
+}
+
+// --- Nodes ---------------------------------------------------------------------------------------
+
+static bel_node *new_node(bel_graph *graph, bel_op op, const bel_attr_list *attrs)
+{
+    bel_node *node = bel_arena_alloc(graph->arena, sizeof *node);
+    node->op = op;
+    node->index = (int)graph->node_count;
+    if (attrs != NULL) node->attrs = *attrs;
+    char name[320];
+    snprintf(name, sizeof name, "%s%s_%d", graph->scope, bel_op_get(op)->name, node->index);
+    node->name = bel_arena_strdup(graph->arena, name);
+    graph->nodes = bel_xgrow(graph->nodes, &graph->node_capacity, graph->node_count + 1,
+                             sizeof *graph->nodes);
+    graph->nodes[graph->node_count++] = node;
+    return node;
+}
+
+static bel_value *new_output(bel_graph *graph, bel_node *node, const bel_spec *spec)
+{
+    bel_value *value = bel_arena_alloc(graph->arena, sizeof *value);
+    *value = (bel_value){.graph = graph, .node = node, .output = node->output_count, .spec = *spec};
+    value->id = (int)graph->value_count;
+    graph->values = bel_xgrow(graph->values, &graph->value_capacity, graph->value_count + 1,
+                              sizeof *graph->values);
+    graph->values[graph->value_count++] = value;
+    node->outputs[node->output_count++] = value;
+    return value;
+}
+
+// Checks inputs before a node is made; false when building must not go on.
+static bool inputs_ok(bel_graph *graph, const bel_op_def *def, bel_value *const *inputs, int count)
+{
+    for (int i = 0; i < count && graph->error_code == BEL_OK; i++) {
+        if (inputs[i] == NULL) {
+            bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "%s%s: input %d is missing", graph->scope,
+                           def->name, i);
+        } else if (inputs[i]->graph != graph) {
+            bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "%s%s: input %d belongs to another graph",
+                           graph->scope, def->name, i);
+        }
+    }
+    return graph->error_code == BEL_OK;
+}
+
+bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
+                         bel_value *const *inputs, int input_count)
+{
+    static const bel_attr_list no_attrs = {.count = 0};
+    const bel_op_def *def = bel_op_get(op);
+    BEL_CHECK(input_count >= def->min_inputs && input_count <= def->max_inputs);
+    if (attrs == NULL) attrs = &no_attrs;
+    if (!inputs_ok(graph, def, inputs, input_count)) return NULL;
+
+    bel_spec in[BEL_OP_MAX_INPUTS], out[BEL_OP_MAX_OUTPUTS];
+    for (int i = 0; i < input_count; i++)
+        in[i] = inputs[i]->spec;
+    bel_status *status = def->infer(attrs, in, input_count, out);
+    if (status != NULL) {
+        bel_graph_fail(graph, bel_status_code(status), "%s%s: %s", graph->scope, def->name,
+                       bel_status_message(status));
+        bel_status_destroy(status);
+        return NULL;
+    }
+    bel_node *node = new_node(graph, op, attrs);
+    node->input_count = input_count;
+    memcpy(node->inputs, inputs, (size_t)input_count * sizeof *inputs);
+    for (int i = 0; i < def->output_count; i++)
+        new_output(graph, node, &out[i]);
+    return node->outputs[0];
+}
+
+bel_value *bel_value_sibling(bel_value *value, int index)
+{
+    return value == NULL ? NULL : value->node->outputs[index];
+}
+
+bel_shape bel_value_shape(const bel_value *value)
+{
+    return value == NULL ? bel_shape_scalar() : value->spec.shape;
+}
+
+bel_dtype bel_value_dtype(const bel_value *value)
+{
+    return value == NULL ? BEL_DTYPE_F32 : value->spec.dtype;
+}
+
+uint64_t bel_node_random_id(const bel_node *node)
+{
+    return bel_hash64(node->name, strlen(node->name));
+}
+
+// --- Leaves --------------------------------------------------------------------------------------
+
+bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
+                           const bel_shape *shape)
+{
+    if (graph->error_code != BEL_OK) return NULL;
+    if (bel_graph_find_input(graph, name) != NULL) {
+        bel_graph_fail(graph, BEL_ALREADY_EXISTS, "there is already an input \"%s\"", name);
+        return NULL;
+    }
+    bel_node *node = new_node(graph, BEL_OP_INPUT, NULL);
+    bel_value *value = new_output(graph, node, &(bel_spec){dtype, *shape});
+    node->leaf = (int)graph->input_count;
+    graph->inputs = bel_xgrow(graph->inputs, &graph->input_capacity, graph->input_count + 1,
+                              sizeof *graph->inputs);
+    graph->inputs[graph->input_count++] =
+        (bel_graph_input){bel_arena_strdup(graph->arena, name), value};
+    return value;
+}
+
+bel_value *bel_graph_find_input(const bel_graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (strcmp(graph->inputs[i].name, name) == 0) return graph->inputs[i].value;
+    return NULL;
+}
+
+bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor)
+{
+    if (graph->error_code != BEL_OK) return NULL;
+    bel_node *node = new_node(graph, BEL_OP_CONSTANT, NULL);
+    node->constant = *tensor;
+    node->constant.data = bel_arena_copy(graph->arena, tensor->data, bel_tensor_bytes(tensor));
+    return new_output(graph, node, &(bel_spec){tensor->dtype, tensor->shape});
+}
+
+bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value)
+{
+    float narrow = (float)value;
+    bool is_double = dtype == BEL_DTYPE_F64;
+    bel_tensor tensor = {.dtype = is_double ? BEL_DTYPE_F64 : BEL_DTYPE_F32,
+                         .data = is_double ? (void *)&value : (void *)&narrow};
+    return bel_constant(graph, &tensor);
+}
+
+static bel_value *existing_variable(bel_graph *graph, const char *name, const bel_shape *shape)
+{
+    for (size_t i = 0; i < graph->variable_count; i++) {
+        bel_graph_variable *variable = &graph->variables[i];
+        if (strcmp(variable->name, name) != 0) continue;
+        if (!bel_shape_equal(&variable->value->spec.shape, shape)) {
+            char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
+            bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                           "variable \"%s\" has shape %s and is asked for again with shape %s", name,
+                           bel_shape_text(&variable->value->spec.shape, have),
+                           bel_shape_text(shape, want));
+        }
+        return variable->value;
+    }
+    return NULL;
+}
+
+bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *shape,
+                        bel_initializer initializer, bel_variable_kind kind)
+{
+    if (graph->error_code != BEL_OK) return NULL;
+    char full[320];
+    snprintf(full, sizeof full, "%s%s", graph->scope, name);
+    bel_value *existing = existing_variable(graph, full, shape);
+    if (existing != NULL) return graph->error_code == BEL_OK ? existing : NULL;
+    int64_t elements = bel_shape_elements(shape);
+    if (elements <= 0 || elements > INT64_MAX / 16) {
+        char text[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "variable \"%s\" needs a closed, non-empty shape, got %s", full,
+                       bel_shape_text(shape, text));
+        return NULL;
+    }
+    bel_node *node = new_node(graph, BEL_OP_VARIABLE, NULL);
+    bel_value *value = new_output(graph, node, &(bel_spec){BEL_DTYPE_F32, *shape});
+    node->leaf = (int)graph->variable_count;
+    graph->variables = bel_xgrow(graph->variables, &graph->variable_capacity,
+                                 graph->variable_count + 1, sizeof *graph->variables);
+    graph->variables[graph->variable_count++] =
+        (bel_graph_variable){.name = bel_arena_strdup(graph->arena, full),
+                             .value = value,
+                             .initializer = initializer,
+                             .kind = kind};
+    return value;
+}
+
+void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value)
+{
+    if (graph->error_code != BEL_OK) return;
+    if (variable == NULL || variable->node->op != BEL_OP_VARIABLE || value == NULL) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "only a state variable can be assigned");
+        return;
+    }
+    bel_graph_variable *target = &graph->variables[variable->node->leaf];
+    bool state =
+        target->kind == BEL_VARIABLE_STATE_MEAN || target->kind == BEL_VARIABLE_STATE_SUM;
+    bool same = value->spec.dtype == BEL_DTYPE_F32 &&
+                bel_shape_equal(&value->spec.shape, &variable->spec.shape);
+    if (!state || !same || target->assigned != NULL) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "variable \"%s\" %s", target->name,
+                       !state  ? "is no state variable and cannot be assigned"
+                       : !same ? "is assigned a value of another shape or type"
+                               : "is assigned twice");
+        return;
+    }
+    target->assigned = value;
+}
+
+// --- Closed shapes -------------------------------------------------------------------------------
+
+static bel_status *infer_node(const bel_node *node, bel_spec *specs)
+{
+    const bel_op_def *def = bel_op_get(node->op);
+    bel_spec in[BEL_OP_MAX_INPUTS], out[BEL_OP_MAX_OUTPUTS];
+    for (int i = 0; i < node->input_count; i++)
+        in[i] = specs[node->inputs[i]->id];
+    BEL_TRY_CTX(def->infer(&node->attrs, in, node->input_count, out), "%s", node->name);
+    for (int i = 0; i < node->output_count; i++)
+        specs[node->outputs[i]->id] = out[i];
+    return NULL;
+}
+
+bel_status *bel_graph_infer(const bel_graph *graph, const bel_shape *input_shapes,
+                            bel_spec *out_specs)
+{
+    BEL_TRY(bel_graph_check(graph));
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        if ((bel_op_get(node->op)->flags & BEL_OP_LEAF) == 0) {
+            BEL_TRY(infer_node(node, out_specs));
+            continue;
+        }
+        const bel_value *value = node->outputs[0];
+        out_specs[value->id] = value->spec;
+        if (node->op == BEL_OP_INPUT) out_specs[value->id].shape = input_shapes[node->leaf];
+        if (bel_shape_elements(&out_specs[value->id].shape) < 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\" has an open dimension",
+                           graph->inputs[node->leaf].name);
+        }
+    }
+    return NULL;
+}
+
+bel_status *bel_graph_verify(const bel_graph *graph)
+{
+    BEL_TRY(bel_graph_check(graph));
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        const bel_op_def *def = bel_op_get(node->op);
+        if (node->index != (int)n || node->output_count != def->output_count ||
+            node->input_count < def->min_inputs || node->input_count > def->max_inputs) {
+            return BEL_ERR(BEL_INTERNAL, "node %s is malformed", node->name);
+        }
+        bel_spec in[BEL_OP_MAX_INPUTS], out[BEL_OP_MAX_OUTPUTS];
+        for (int i = 0; i < node->input_count; i++) {
+            const bel_value *input = node->inputs[i];
+            if (input == NULL || input->graph != graph || input->node->index >= node->index) {
+                return BEL_ERR(BEL_INTERNAL, "node %s: input %d is not made before it", node->name,
+                               i);
+            }
+            in[i] = input->spec;
+        }
+        if (def->infer == NULL) continue;
+        BEL_TRY_CTX(def->infer(&node->attrs, in, node->input_count, out), "%s", node->name);
+        for (int i = 0; i < node->output_count; i++) {
+            const bel_spec *spec = &node->outputs[i]->spec;
+            if (spec->dtype != out[i].dtype || !bel_shape_equal(&spec->shape, &out[i].shape)) {
+                return BEL_ERR(BEL_INTERNAL, "node %s: output %d is not as its rule says",
+                               node->name, i);
+            }
+        }
+    }
+    return NULL;
+}

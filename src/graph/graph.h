@@ -1,0 +1,75 @@
+// The graph as the rooms behind the builder see it. Nodes stand in the order in which they were
+// built, which is a topological order.
+#ifndef BELFRY_GRAPH_GRAPH_H
+#define BELFRY_GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "belfry/graph.h"
+#include "ops/op.h"
+
+typedef struct bel_node bel_node;
+
+struct bel_value {
+    bel_graph *graph;
+    bel_node *node; // that makes it
+    int output;     // which of the node's outputs
+    int id;         // index into graph->values
+    bel_spec spec;  // dimensions may be open
+};
+
+struct bel_node {
+    bel_op op;
+    int index;        // into graph->nodes
+    int leaf;         // INPUT: index into graph->inputs; VARIABLE: into graph->variables
+    char *name;       // "scope/Gemm_12", unique
+    bel_attr_list attrs;
+    int input_count;
+    bel_value *inputs[BEL_OP_MAX_INPUTS];
+    int output_count;
+    bel_value *outputs[BEL_OP_MAX_OUTPUTS];
+    bel_tensor constant; // CONSTANT: elements owned by the graph
+};
+
+typedef struct bel_graph_variable {
+    char *name;
+    bel_value *value;
+    bel_initializer initializer;
+    bel_variable_kind kind;
+    bel_value *assigned; // what a state variable is assigned, or NULL
+} bel_graph_variable;
+
+typedef struct bel_graph_input {
+    char *name;
+    bel_value *value;
+} bel_graph_input;
+
+struct bel_graph {
+    bel_arena *arena;
+    bel_node **nodes;
+    bel_value **values;
+    bel_graph_variable *variables;
+    bel_graph_input *inputs;
+    size_t node_count, node_capacity;
+    size_t value_count, value_capacity;
+    size_t variable_count, variable_capacity;
+    size_t input_count, input_capacity;
+    char scope[256];
+    bel_code error_code; // BEL_OK until something fails
+    char *error;
+};
+
+// Specs of all values when the inputs have the given closed shapes, in the order of graph->values.
+// Errors: a shape rule refuses, or a dimension stays open; names the node.
+bel_status *bel_graph_infer(const bel_graph *graph, const bel_shape *input_shapes,
+                            bel_spec *out_specs) BEL_MUST_USE;
+
+// Checks that the graph is well formed: order, arities, ownership, specs as the rules say.
+// INTERNAL when it is not: a defect of whoever built or rewrote it.
+bel_status *bel_graph_verify(const bel_graph *graph) BEL_MUST_USE;
+
+bel_value *bel_graph_find_input(const bel_graph *graph, const char *name); // NULL: not there
+
+// A stable number for random operations: a hash of the node's name.
+uint64_t bel_node_random_id(const bel_node *node);
+
+#endif

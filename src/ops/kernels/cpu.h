@@ -1,0 +1,63 @@
+// The vector kernels: f32, contiguous. The same source (cpu_isa.c) is compiled for x86-64-v2, v3
+// (AVX2) and v4 (AVX-512); one table is chosen at start. All levels give the same bits: there is no
+// fused multiply-add, and sums run over 16 lanes that are added pairwise at the end.
+#ifndef BELFRY_OPS_KERNELS_CPU_H
+#define BELFRY_OPS_KERNELS_CPU_H
+
+#include <stdint.h>
+
+typedef void bel_cpu_binary_fn(const float *a, const float *b, float *y, int64_t n);
+typedef void bel_cpu_unary_fn(const float *x, float *y, int64_t n);
+typedef float bel_cpu_reduce_fn(const float *x, int64_t n);
+
+enum { // order of the tables below
+    BEL_CPU_ADD,
+    BEL_CPU_SUB,
+    BEL_CPU_MUL,
+    BEL_CPU_DIV,
+    BEL_CPU_MAX,
+    BEL_CPU_MIN,
+    BEL_CPU_SIGMOID_CROSS_ENTROPY,
+    BEL_CPU_RELU_GRAD,
+    BEL_CPU_SIGMOID_GRAD,
+    BEL_CPU_TANH_GRAD,
+    BEL_CPU_BINARY_COUNT
+};
+
+enum {
+    BEL_CPU_NEG,
+    BEL_CPU_EXP,
+    BEL_CPU_LOG,
+    BEL_CPU_SQRT,
+    BEL_CPU_ABS,
+    BEL_CPU_SIGN,
+    BEL_CPU_RELU,
+    BEL_CPU_SIGMOID,
+    BEL_CPU_TANH,
+    BEL_CPU_UNARY_COUNT
+};
+
+typedef struct bel_cpu_kernels {
+    const char *level;
+    bel_cpu_binary_fn *binary[BEL_CPU_BINARY_COUNT];        // a[n], b[n]
+    bel_cpu_binary_fn *binary_scalar[BEL_CPU_BINARY_COUNT]; // a[n], b[1]
+    bel_cpu_binary_fn *scalar_binary[BEL_CPU_BINARY_COUNT]; // a[1], b[n]
+    bel_cpu_unary_fn *unary[BEL_CPU_UNARY_COUNT];
+    bel_cpu_reduce_fn *sum, *sum_square, *max; // max of n >= 1
+    bel_cpu_unary_fn *softmax, *log_softmax;   // one row of n
+    bel_cpu_binary_fn *softmax_grad, *log_softmax_grad; // one row: dy, y -> dx
+    // y[j] = sum over i of x[i * stride + j], rows added in order
+    void (*sum_rows)(const float *x, int64_t rows, int64_t stride, float *y, int64_t n);
+    // y = kept[j] ? x * scale : 0
+    void (*masked_scale)(const float *x, const uint8_t *kept, float scale, float *y, int64_t n);
+    // c [m, n] += a [m, k] b [k, n], given leading dimensions: used without OpenBLAS
+    void (*gemm)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_column,
+                 const float *b, int64_t b_row, int64_t b_column, float *c, int64_t c_row);
+} bel_cpu_kernels;
+
+extern const bel_cpu_kernels bel_cpu_kernels_v2, bel_cpu_kernels_v3, bel_cpu_kernels_v4;
+
+// The best table for this processor, or the one that BEL_ISA=v2|v3|v4 names if it can run here.
+const bel_cpu_kernels *bel_cpu_kernels_get(void);
+
+#endif

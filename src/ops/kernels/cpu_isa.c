@@ -1,0 +1,325 @@
+// Vector kernels, compiled once per instruction-set level with BEL_ISA = v2, v3 or v4. Plain loops
+// that both compilers vectorise; nothing here may depend on where a range begins or how wide the
+// vectors are. exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989): range
+// reduction, then a short polynomial; worst error about 2 units in the last place.
+#include <math.h>
+#include <string.h>
+
+#include "ops/kernels/cpu.h"
+
+#define JOIN2(a, b) a##b
+#define JOIN(a, b) JOIN2(a, b)
+
+enum { LANES = 16 };
+
+// --- Scalar functions that vectorise -------------------------------------------------------------
+
+// A choice without a branch: `condition` is 0 or 1.
+static inline float select_f32(int condition, float yes, float no)
+{
+    uint32_t mask = 0u - (uint32_t)condition, yes_bits, no_bits;
+    memcpy(&yes_bits, &yes, 4);
+    memcpy(&no_bits, &no, 4);
+    uint32_t bits = (yes_bits & mask) | (no_bits & ~mask);
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+static inline float exp_one(float x)
+{
+    // e^x = 2^n e^r with |r| <= ln2 / 2. Adding 1.5 * 2^23 rounds to the nearest integer.
+    float clamped = select_f32(x > 88.7f, 88.7f, x);
+    clamped = select_f32(clamped < -87.3f, -87.3f, clamped);
+    float shifted = clamped * 1.44269504088896341f + 12582912.0f;
+    float n = shifted - 12582912.0f;
+    float r = clamped - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    // n lies in [-126, 128]: scaling in two steps keeps both factors normal.
+    int32_t whole = (int32_t)n;
+    int32_t half = whole / 2;
+    uint32_t first = (uint32_t)(half + 127) << 23, second = (uint32_t)(whole - half + 127) << 23;
+    float scale_first, scale_second;
+    memcpy(&scale_first, &first, 4);
+    memcpy(&scale_second, &second, 4);
+    float y = p * scale_first * scale_second;
+    y = select_f32(x > 88.72284f, INFINITY, y);
+    y = select_f32(x < -87.33654f, 0.0f, y);
+    return select_f32(x != x, x, y);
+}
+
+static inline float log_one(float x)
+{
+    // Subnormal numbers are scaled up first.
+    int tiny = x < 1.17549435e-38f;
+    float scaled = select_f32(tiny, x * 8388608.0f, x);
+    uint32_t bits;
+    memcpy(&bits, &scaled, 4);
+    int32_t exponent = (int32_t)(bits >> 23) - 126 - 23 * tiny;
+    bits = (bits & 0x007fffffu) | 0x3f000000u;
+    float m; // in [0.5, 1)
+    memcpy(&m, &bits, 4);
+    int low = m < 0.707106781186547524f;
+    float e = (float)exponent - select_f32(low, 1.0f, 0.0f);
+    float r = select_f32(low, m + m, m) - 1.0f;
+    float z = r * r;
+    float p = 7.0376836292e-2f;
+    p = p * r + -1.1514610310e-1f;
+    p = p * r + 1.1676998740e-1f;
+    p = p * r + -1.2420140846e-1f;
+    p = p * r + 1.4249322787e-1f;
+    p = p * r + -1.6668057665e-1f;
+    p = p * r + 2.0000714765e-1f;
+    p = p * r + -2.4999993993e-1f;
+    p = p * r + 3.3333331174e-1f;
+    p = p * r * z;
+    p = p + e * -2.12194440e-4f;
+    p = p - 0.5f * z;
+    float y = r + p + e * 0.693359375f;
+    y = select_f32(x == 0.0f, -INFINITY, y);
+    y = select_f32(x < 0.0f, NAN, y);
+    y = select_f32(x == INFINITY, INFINITY, y);
+    return select_f32(x != x, x, y);
+}
+
+static inline float tanh_one(float x)
+{
+    float z = x * x;
+    float p = -5.70498872745e-3f; // |x| < 0.625
+    p = p * z + 2.06390887954e-2f;
+    p = p * z + -5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z + -3.33332819422e-1f;
+    float small = p * z * x + x;
+    float magnitude = fabsf(x);
+    float large = 1.0f - 2.0f / (exp_one(magnitude + magnitude) + 1.0f);
+    large = select_f32(x < 0.0f, -large, large);
+    return select_f32(magnitude < 0.625f, small, large);
+}
+
+static inline float sigmoid_one(float x)
+{
+    return 1.0f / (1.0f + exp_one(-x));
+}
+
+static inline float sigmoid_cross_entropy_one(float x, float z)
+{
+    float tail = log_one(1.0f + exp_one(-fabsf(x)));
+    return select_f32(x > 0.0f, x, 0.0f) - x * z + tail;
+}
+
+// --- Element-wise --------------------------------------------------------------------------------
+
+#define BINARY(name, expression)                                                                   \
+    static void name##_vv(const float *a, const float *b, float *y, int64_t n)                     \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float p = a[i], q = b[i];                                                              \
+            y[i] = (expression);                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_vs(const float *a, const float *b, float *y, int64_t n)                     \
+    {                                                                                              \
+        float q = b[0];                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float p = a[i];                                                                        \
+            y[i] = (expression);                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_sv(const float *a, const float *b, float *y, int64_t n)                     \
+    {                                                                                              \
+        float p = a[0];                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float q = b[i];                                                                        \
+            y[i] = (expression);                                                                   \
+        }                                                                                          \
+    }
+
+BINARY(add, p + q)
+BINARY(sub, p - q)
+BINARY(mul, p *q)
+BINARY(div, p / q)
+BINARY(max, select_f32(p >= q, p, q))
+BINARY(min, select_f32(p <= q, p, q))
+BINARY(sigmoid_cross_entropy, sigmoid_cross_entropy_one(p, q))
+BINARY(relu_grad, select_f32(q > 0.0f, p, 0.0f))
+BINARY(sigmoid_grad, p *(q * (1.0f - q)))
+BINARY(tanh_grad, p *(1.0f - q * q))
+
+#define UNARY(name, expression)                                                                    \
+    static void name##_v(const float *x, float *y, int64_t n)                                      \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float p = x[i];                                                                        \
+            y[i] = (expression);                                                                   \
+        }                                                                                          \
+    }
+
+UNARY(neg, -p)
+UNARY(exp, exp_one(p))
+UNARY(log, log_one(p))
+UNARY(sqrt, sqrtf(p))
+UNARY(abs, fabsf(p))
+UNARY(sign, select_f32(p > 0.0f, 1.0f, select_f32(p < 0.0f, -1.0f, 0.0f)))
+UNARY(relu, select_f32(p > 0.0f, p, 0.0f))
+UNARY(sigmoid, sigmoid_one(p))
+UNARY(tanh, tanh_one(p))
+
+static void masked_scale(const float *x, const uint8_t *kept, float scale, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = select_f32(kept[i] != 0, x[i] * scale, 0.0f);
+}
+
+// --- Sums ----------------------------------------------------------------------------------------
+
+static inline float add_lanes(float lanes[LANES])
+{
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+static float sum(const float *x, int64_t n)
+{
+    float lanes[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] += x[i + l];
+    for (int l = 0; i < n; i++, l++)
+        lanes[l] += x[i];
+    return add_lanes(lanes);
+}
+
+static float sum_square(const float *x, int64_t n)
+{
+    float lanes[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] += x[i + l] * x[i + l];
+    for (int l = 0; i < n; i++, l++)
+        lanes[l] += x[i] * x[i];
+    return add_lanes(lanes);
+}
+
+static float dot(const float *x, const float *y, int64_t n)
+{
+    float lanes[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] += x[i + l] * y[i + l];
+    for (int l = 0; i < n; i++, l++)
+        lanes[l] += x[i] * y[i];
+    return add_lanes(lanes);
+}
+
+static float max_of(const float *x, int64_t n)
+{
+    float lanes[LANES];
+    for (int l = 0; l < LANES; l++)
+        lanes[l] = x[0];
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] = select_f32(x[i + l] > lanes[l], x[i + l], lanes[l]);
+    for (int l = 0; i < n; i++, l++)
+        lanes[l] = select_f32(x[i] > lanes[l], x[i], lanes[l]);
+    for (int l = 1; l < LANES; l++)
+        lanes[0] = select_f32(lanes[l] > lanes[0], lanes[l], lanes[0]);
+    return lanes[0];
+}
+
+static void sum_rows(const float *x, int64_t rows, int64_t stride, float *y, int64_t n)
+{
+    memset(y, 0, (size_t)n * sizeof *y);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < n; j++)
+            y[j] += x[i * stride + j];
+}
+
+// --- Softmax -------------------------------------------------------------------------------------
+
+static void softmax(const float *x, float *y, int64_t n)
+{
+    float shift = max_of(x, n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = exp_one(x[i] - shift);
+    float scale = 1.0f / sum(y, n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= scale;
+}
+
+static void log_softmax(const float *x, float *y, int64_t n)
+{
+    float shift = max_of(x, n);
+    float lanes[LANES] = {0};
+    for (int64_t i = 0; i < n; i++)
+        lanes[i % LANES] += exp_one(x[i] - shift);
+    float offset = shift + log_one(add_lanes(lanes));
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] - offset;
+}
+
+static void softmax_grad(const float *dy, const float *y, float *dx, int64_t n)
+{
+    float inner = dot(dy, y, n);
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = y[i] * (dy[i] - inner);
+}
+
+static void log_softmax_grad(const float *dy, const float *y, float *dx, int64_t n)
+{
+    float total = sum(dy, n);
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = dy[i] - exp_one(y[i]) * total;
+}
+
+// --- Matrix product without a library --------------------------------------------------------------
+
+static void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_column,
+                 const float *b, int64_t b_row, int64_t b_column, float *c, int64_t c_row)
+{
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t p = 0; p < k; p++) {
+            float factor = a[i * a_row + p * a_column];
+            for (int64_t j = 0; j < n; j++)
+                c[i * c_row + j] += factor * b[p * b_row + j * b_column];
+        }
+    }
+}
+
+#define ROW(suffix)                                                                                \
+    {add_##suffix, sub_##suffix,  mul_##suffix,                                                    \
+     div_##suffix, max_##suffix,  min_##suffix,                                                    \
+     sigmoid_cross_entropy_##suffix, relu_grad_##suffix, sigmoid_grad_##suffix, tanh_grad_##suffix}
+#define LEVEL_TEXT2(level) #level
+#define LEVEL_TEXT(level) LEVEL_TEXT2(level)
+
+const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_ISA) = {
+    .level = LEVEL_TEXT(BEL_ISA),
+    .binary = ROW(vv),
+    .binary_scalar = ROW(vs),
+    .scalar_binary = ROW(sv),
+    .unary = {neg_v, exp_v, log_v, sqrt_v, abs_v, sign_v, relu_v, sigmoid_v, tanh_v},
+    .sum = sum,
+    .sum_square = sum_square,
+    .max = max_of,
+    .softmax = softmax,
+    .log_softmax = log_softmax,
+    .softmax_grad = softmax_grad,
+    .log_softmax_grad = log_softmax_grad,
+    .sum_rows = sum_rows,
+    .masked_scale = masked_scale,
+    .gemm = gemm,
+};

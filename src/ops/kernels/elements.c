@@ -1,0 +1,46 @@
+// Element access by type.
+#include "ops/kernels/elements.h"
+
+#include "base/check.h"
+
+double bel_element_get(const bel_tensor *tensor, int64_t index)
+{
+    switch (tensor->dtype) {
+    case BEL_DTYPE_F32: return (double)((const float *)tensor->data)[index];
+    case BEL_DTYPE_F64: return ((const double *)tensor->data)[index];
+    case BEL_DTYPE_I32: return (double)((const int32_t *)tensor->data)[index];
+    case BEL_DTYPE_I64: return (double)((const int64_t *)tensor->data)[index];
+    case BEL_DTYPE_U8:
+    case BEL_DTYPE_BOOL: return (double)((const uint8_t *)tensor->data)[index];
+    case BEL_DTYPE_STRING: break;
+    }
+    BEL_CHECK(!"strings are no numbers");
+    return 0;
+}
+
+void bel_element_set(const bel_tensor *tensor, int64_t index, double value)
+{
+    switch (tensor->dtype) {
+    case BEL_DTYPE_F32: ((float *)tensor->data)[index] = (float)value; return;
+    case BEL_DTYPE_F64: ((double *)tensor->data)[index] = value; return;
+    case BEL_DTYPE_I32: ((int32_t *)tensor->data)[index] = (int32_t)value; return;
+    case BEL_DTYPE_I64: ((int64_t *)tensor->data)[index] = (int64_t)value; return;
+    case BEL_DTYPE_U8: ((uint8_t *)tensor->data)[index] = (uint8_t)value; return;
+    case BEL_DTYPE_BOOL: ((uint8_t *)tensor->data)[index] = value != 0.0; return;
+    case BEL_DTYPE_STRING: break;
+    }
+    BEL_CHECK(!"strings are no numbers");
+}
+
+int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index)
+{
+    int64_t result = 0, stride = 1;
+    for (int32_t i = 0; i < input->rank; i++) {
+        int64_t output_dim = output->dims[output->rank - 1 - i];
+        int64_t input_dim = input->dims[input->rank - 1 - i];
+        if (input_dim != 1) result += index % output_dim * stride;
+        index /= output_dim;
+        stride *= input_dim;
+    }
+    return result;
+}

@@ -1,0 +1,42 @@
+// Element access for reference kernels: any type is read as double and written from double, so that
+// one plain loop serves every type. Kept for ever as the oracle of the fast kernels.
+#ifndef BELFRY_OPS_KERNELS_ELEMENTS_H
+#define BELFRY_OPS_KERNELS_ELEMENTS_H
+
+#include "ops/op.h"
+
+double bel_element_get(const bel_tensor *tensor, int64_t index);
+void bel_element_set(const bel_tensor *tensor, int64_t index, double value);
+
+// Index in an input of the element that lines up with element `index` of an output, when the input
+// is broadcast to the output's shape.
+int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index);
+
+// Elements that one tile of an element-wise kernel covers.
+enum { BEL_TILE_ELEMENTS = 32768 };
+
+static inline int64_t bel_tiles_of(int64_t elements)
+{
+    return (elements + BEL_TILE_ELEMENTS - 1) / BEL_TILE_ELEMENTS;
+}
+
+// The run of elements of tile `tile` in n elements.
+static inline int64_t bel_tile_begin(int64_t tile)
+{
+    return tile * BEL_TILE_ELEMENTS;
+}
+
+static inline int64_t bel_tile_end(int64_t tile, int64_t elements)
+{
+    int64_t end = (tile + 1) * BEL_TILE_ELEMENTS;
+    return end < elements ? end : elements;
+}
+
+// Rows that one tile covers when a kernel works on rows of `row_elements`; at least one.
+static inline int64_t bel_tile_rows(int64_t row_elements)
+{
+    int64_t rows = row_elements > 0 ? BEL_TILE_ELEMENTS / row_elements : 1;
+    return rows > 0 ? rows : 1;
+}
+
+#endif

@@ -1,0 +1,444 @@
+// Element-wise operations: arithmetic with broadcasting, comparisons, functions of one input, casts.
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "belfry/ops.h"
+#include "ops/families.h"
+#include "ops/kernels/cpu.h"
+#include "ops/kernels/elements.h"
+
+static bool is_float(bel_dtype dtype)
+{
+    return dtype == BEL_DTYPE_F32 || dtype == BEL_DTYPE_F64;
+}
+
+// --- Shape rules ---------------------------------------------------------------------------------
+
+static bel_status *broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_shape *out_shape)
+{
+    bel_shape shape = {.rank = a->rank > b->rank ? a->rank : b->rank};
+    for (int32_t i = 0; i < shape.rank; i++) { // from the last dimension
+        int64_t p = i < a->rank ? a->dims[a->rank - 1 - i] : 1;
+        int64_t q = i < b->rank ? b->dims[b->rank - 1 - i] : 1;
+        if (p != q && p != 1 && q != 1) {
+            char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "shapes %s and %s do not broadcast (dimension %d from the end)",
+                           bel_shape_text(a, at), bel_shape_text(b, bt), (int)i + 1);
+        }
+        shape.dims[shape.rank - 1 - i] = p == 1 ? q : p;
+    }
+    *out_shape = shape;
+    return NULL;
+}
+
+static bel_status *same_dtypes(const bel_spec *inputs)
+{
+    if (inputs[0].dtype == inputs[1].dtype) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "both inputs must have one type, got %s and %s",
+                   bel_dtype_name(inputs[0].dtype), bel_dtype_name(inputs[1].dtype));
+}
+
+static bel_status *needs_float(bel_dtype dtype)
+{
+    if (is_float(dtype)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "expected f32 or f64, got %s", bel_dtype_name(dtype));
+}
+
+bel_status *bel_infer_broadcast(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                                bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    BEL_TRY(same_dtypes(inputs));
+    BEL_TRY(needs_float(inputs[0].dtype));
+    out_outputs[0].dtype = inputs[0].dtype;
+    return broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
+}
+
+bel_status *bel_infer_compare(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                              bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    BEL_TRY(same_dtypes(inputs));
+    out_outputs[0].dtype = BEL_DTYPE_BOOL;
+    return broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
+}
+
+bel_status *bel_infer_binary_same(const bel_attr_list *attrs, const bel_spec *inputs,
+                                  int input_count, bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    BEL_TRY(same_dtypes(inputs));
+    BEL_TRY(needs_float(inputs[0].dtype));
+    if (!bel_shape_equal(&inputs[0].shape, &inputs[1].shape)) {
+        char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "both inputs must have one shape, got %s and %s",
+                       bel_shape_text(&inputs[0].shape, at), bel_shape_text(&inputs[1].shape, bt));
+    }
+    out_outputs[0] = inputs[0];
+    return NULL;
+}
+
+bel_status *bel_infer_float(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                            bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    out_outputs[0] = inputs[0];
+    return needs_float(inputs[0].dtype);
+}
+
+bel_status *bel_infer_same(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                           bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    out_outputs[0] = inputs[0];
+    return NULL;
+}
+
+bel_status *bel_infer_cast(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                           bel_spec *out_outputs)
+{
+    (void)input_count;
+    int to = (int)bel_attr_number(attrs, "to", BEL_DTYPE_F32);
+    if (to < 0 || to >= BEL_DTYPE_STRING) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot cast to type number %d", to);
+    }
+    out_outputs[0] = inputs[0];
+    out_outputs[0].dtype = (bel_dtype)to;
+    return NULL;
+}
+
+// --- Gradients -----------------------------------------------------------------------------------
+
+// Sums a gradient over what was broadcast and stores it as the gradient of input i.
+static void set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
+{
+    bel_shape have = bel_value_shape(grad), want = bel_value_shape(g->inputs[i]);
+    if (!bel_shape_equal(&have, &want)) {
+        bel_value *inputs[] = {grad, g->inputs[i]};
+        grad = bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
+    }
+    g->input_grads[i] = grad;
+}
+
+void bel_grad_add(bel_gradient *g)
+{
+    for (int i = 0; i < 2; i++)
+        if (g->needed[i]) set_broadcast_grad(g, i, g->output_grads[0]);
+}
+
+void bel_grad_sub(bel_gradient *g)
+{
+    if (g->needed[0]) set_broadcast_grad(g, 0, g->output_grads[0]);
+    if (g->needed[1]) set_broadcast_grad(g, 1, bel_neg(g->graph, g->output_grads[0]));
+}
+
+void bel_grad_mul(bel_gradient *g)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!g->needed[i]) continue;
+        set_broadcast_grad(g, i, bel_mul(g->graph, g->output_grads[0], g->inputs[1 - i]));
+    }
+}
+
+void bel_grad_div(bel_gradient *g)
+{
+    bel_value *quotient = bel_div(g->graph, g->output_grads[0], g->inputs[1]);
+    if (g->needed[0]) set_broadcast_grad(g, 0, quotient);
+    if (!g->needed[1]) return;
+    bel_value *scaled = bel_mul(g->graph, quotient, g->outputs[0]); // d(a/b)/db = -(a/b)/b
+    set_broadcast_grad(g, 1, bel_neg(g->graph, scaled));
+}
+
+// The gradient goes to `a` where the output equals it, else to `b`.
+static void choice_grad(bel_gradient *g)
+{
+    bel_dtype dtype = bel_value_dtype(g->outputs[0]);
+    bel_value *chose_a = bel_equal(g->graph, g->outputs[0], g->inputs[0]);
+    bel_value *share = bel_cast(g->graph, chose_a, dtype);
+    if (g->needed[0]) set_broadcast_grad(g, 0, bel_mul(g->graph, g->output_grads[0], share));
+    if (!g->needed[1]) return;
+    bel_value *rest = bel_sub(g->graph, bel_scalar(g->graph, dtype, 1.0), share);
+    set_broadcast_grad(g, 1, bel_mul(g->graph, g->output_grads[0], rest));
+}
+
+void bel_grad_max(bel_gradient *g)
+{
+    choice_grad(g);
+}
+
+void bel_grad_min(bel_gradient *g)
+{
+    choice_grad(g);
+}
+
+void bel_grad_neg(bel_gradient *g)
+{
+    g->input_grads[0] = bel_neg(g->graph, g->output_grads[0]);
+}
+
+void bel_grad_exp(bel_gradient *g)
+{
+    g->input_grads[0] = bel_mul(g->graph, g->output_grads[0], g->outputs[0]);
+}
+
+void bel_grad_log(bel_gradient *g)
+{
+    g->input_grads[0] = bel_div(g->graph, g->output_grads[0], g->inputs[0]);
+}
+
+void bel_grad_sqrt(bel_gradient *g)
+{
+    bel_value *twice = bel_add(g->graph, g->outputs[0], g->outputs[0]);
+    g->input_grads[0] = bel_div(g->graph, g->output_grads[0], twice);
+}
+
+void bel_grad_abs(bel_gradient *g)
+{
+    bel_value *sign = bel_graph_add(g->graph, BEL_OP_SIGN, NULL, &g->inputs[0], 1);
+    g->input_grads[0] = bel_mul(g->graph, g->output_grads[0], sign);
+}
+
+static void grad_from_output(bel_gradient *g, bel_op op)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->outputs[0]};
+    g->input_grads[0] = bel_graph_add(g->graph, op, NULL, inputs, 2);
+}
+
+void bel_grad_relu(bel_gradient *g)
+{
+    grad_from_output(g, BEL_OP_RELU_GRAD);
+}
+
+void bel_grad_sigmoid(bel_gradient *g)
+{
+    grad_from_output(g, BEL_OP_SIGMOID_GRAD);
+}
+
+void bel_grad_tanh(bel_gradient *g)
+{
+    grad_from_output(g, BEL_OP_TANH_GRAD);
+}
+
+void bel_grad_identity(bel_gradient *g)
+{
+    g->input_grads[0] = g->output_grads[0];
+}
+
+void bel_grad_cast(bel_gradient *g)
+{
+    bel_dtype from = bel_value_dtype(g->inputs[0]);
+    if (is_float(from)) g->input_grads[0] = bel_cast(g->graph, g->output_grads[0], from);
+}
+
+// d/dx = sigmoid(x) - z, d/dz = -x.
+void bel_grad_sigmoid_cross_entropy(bel_gradient *g)
+{
+    bel_value *dy = g->output_grads[0];
+    if (g->needed[0]) {
+        bel_value *error = bel_sub(g->graph, bel_sigmoid(g->graph, g->inputs[0]), g->inputs[1]);
+        g->input_grads[0] = bel_mul(g->graph, dy, error);
+    }
+    if (g->needed[1]) {
+        g->input_grads[1] = bel_neg(g->graph, bel_mul(g->graph, dy, g->inputs[0]));
+    }
+}
+
+// --- Kernels of two inputs -------------------------------------------------------------------------
+
+static double binary_reference(bel_op op, double a, double b)
+{
+    switch (op) {
+    case BEL_OP_ADD: return a + b;
+    case BEL_OP_SUB: return a - b;
+    case BEL_OP_MUL: return a * b;
+    case BEL_OP_DIV: return a / b;
+    case BEL_OP_MAX: return a >= b ? a : b;
+    case BEL_OP_MIN: return a <= b ? a : b;
+    case BEL_OP_EQUAL: return a == b;
+    case BEL_OP_GREATER: return a > b;
+    case BEL_OP_LESS: return a < b;
+    case BEL_OP_RELU_GRAD: return b > 0 ? a : 0;
+    case BEL_OP_SIGMOID_GRAD: return a * b * (1 - b);
+    case BEL_OP_TANH_GRAD: return a * (1 - b * b);
+    case BEL_OP_SIGMOID_CROSS_ENTROPY: return (a > 0 ? a : 0) - a * b + log1p(exp(-fabs(a)));
+    default: BEL_CHECK(!"not an operation of two inputs");
+    }
+    return 0;
+}
+
+static void run_binary_reference(const bel_kernel_call *call, int64_t tile)
+{
+    const bel_tensor *y = &call->outputs[0];
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        int64_t ai = bel_broadcast_index(&y->shape, &call->inputs[0].shape, i);
+        int64_t bi = bel_broadcast_index(&y->shape, &call->inputs[1].shape, i);
+        double a = bel_element_get(&call->inputs[0], ai);
+        double b = bel_element_get(&call->inputs[1], bi);
+        bel_element_set(y, i, binary_reference(call->op, a, b));
+    }
+}
+
+// How the fast kernel walks: `a_step` and `b_step` are 0 for a repeated scalar and 1 otherwise; with
+// `row` > 0, b is a row that repeats every `row` elements.
+typedef struct binary_params {
+    bel_cpu_binary_fn *run;
+    int64_t a_step, b_step, row;
+} binary_params;
+
+static void run_binary(const bel_kernel_call *call, int64_t tile)
+{
+    const binary_params *params = call->params;
+    const float *a = call->inputs[0].data, *b = call->inputs[1].data;
+    float *y = call->outputs[0].data;
+    int64_t elements = bel_shape_elements(&call->outputs[0].shape);
+    if (params->row == 0) {
+        int64_t begin = bel_tile_begin(tile), end = bel_tile_end(tile, elements);
+        params->run(a + begin * params->a_step, b + begin * params->b_step, y + begin, end - begin);
+        return;
+    }
+    int64_t rows = elements / params->row, per_tile = bel_tile_rows(params->row);
+    int64_t last = (tile + 1) * per_tile < rows ? (tile + 1) * per_tile : rows;
+    for (int64_t i = tile * per_tile; i < last; i++)
+        params->run(a + i * params->row, b, y + i * params->row, params->row);
+}
+
+static int cpu_binary_of(bel_op op)
+{
+    static const struct {
+        bel_op op;
+        int index;
+    } map[] = {{BEL_OP_ADD, BEL_CPU_ADD},
+               {BEL_OP_SUB, BEL_CPU_SUB},
+               {BEL_OP_MUL, BEL_CPU_MUL},
+               {BEL_OP_DIV, BEL_CPU_DIV},
+               {BEL_OP_MAX, BEL_CPU_MAX},
+               {BEL_OP_MIN, BEL_CPU_MIN},
+               {BEL_OP_SIGMOID_CROSS_ENTROPY, BEL_CPU_SIGMOID_CROSS_ENTROPY},
+               {BEL_OP_RELU_GRAD, BEL_CPU_RELU_GRAD},
+               {BEL_OP_SIGMOID_GRAD, BEL_CPU_SIGMOID_GRAD},
+               {BEL_OP_TANH_GRAD, BEL_CPU_TANH_GRAD}};
+    for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)
+        if (map[i].op == op) return map[i].index;
+    return -1;
+}
+
+// True when `small` is `large` without some of its leading dimensions: a row that repeats.
+static bool is_suffix(const bel_shape *small, const bel_shape *large)
+{
+    if (small->rank > large->rank) return false;
+    return memcmp(small->dims, large->dims + (large->rank - small->rank),
+                  (size_t)small->rank * sizeof small->dims[0]) == 0;
+}
+
+void bel_prepare_binary(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const bel_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
+    const bel_shape *y = &call->outputs[0].shape;
+    int64_t elements = bel_shape_elements(y);
+    int index = cpu_binary_of(call->op);
+    call->run = run_binary_reference;
+    call->tile_count = bel_tiles_of(elements);
+    if (prepare->reference || index < 0 || call->inputs[0].dtype != BEL_DTYPE_F32) return;
+
+    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
+    binary_params params = {.a_step = 1, .b_step = 1, .run = cpu->binary[index]};
+    if (bel_shape_elements(b) == 1 && bel_shape_elements(a) == elements) {
+        params.b_step = 0;
+        params.run = cpu->binary_scalar[index];
+    } else if (bel_shape_elements(a) == 1 && bel_shape_elements(b) == elements) {
+        params.a_step = 0;
+        params.run = cpu->scalar_binary[index];
+    } else if (bel_shape_elements(a) == elements && is_suffix(b, y) &&
+               bel_shape_elements(b) < elements) {
+        params.row = bel_shape_elements(b);
+        int64_t rows = elements / params.row, per_tile = bel_tile_rows(params.row);
+        call->tile_count = (rows + per_tile - 1) / per_tile;
+    } else if (bel_shape_elements(a) != elements || bel_shape_elements(b) != elements) {
+        return; // a rarer broadcast: the reference kernel handles all of them
+    }
+    call->run = run_binary;
+    call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
+}
+
+// The gradients of functions of one input take dy and y, which have one shape.
+void bel_prepare_unary_grad(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bel_prepare_binary(prepare, call);
+}
+
+// --- Kernels of one input --------------------------------------------------------------------------
+
+static double unary_reference(bel_op op, double x)
+{
+    switch (op) {
+    case BEL_OP_NEG: return -x;
+    case BEL_OP_EXP: return exp(x);
+    case BEL_OP_LOG: return log(x);
+    case BEL_OP_SQRT: return sqrt(x);
+    case BEL_OP_ABS: return fabs(x);
+    case BEL_OP_SIGN: return (x > 0) - (x < 0);
+    case BEL_OP_RELU: return x > 0 ? x : 0;
+    case BEL_OP_SIGMOID: return 1 / (1 + exp(-x));
+    case BEL_OP_TANH: return tanh(x);
+    default: BEL_CHECK(!"not an operation of one input");
+    }
+    return 0;
+}
+
+static void run_unary_reference(const bel_kernel_call *call, int64_t tile)
+{
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        double x = bel_element_get(&call->inputs[0], i);
+        bel_element_set(&call->outputs[0], i, unary_reference(call->op, x));
+    }
+}
+
+typedef struct unary_params {
+    bel_cpu_unary_fn *run;
+} unary_params;
+
+static void run_unary(const bel_kernel_call *call, int64_t tile)
+{
+    const unary_params *params = call->params;
+    int64_t begin = bel_tile_begin(tile);
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    params->run((const float *)call->inputs[0].data + begin, (float *)call->outputs[0].data + begin,
+                end - begin);
+}
+
+void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    static const bel_op order[BEL_CPU_UNARY_COUNT] = {
+        [BEL_CPU_NEG] = BEL_OP_NEG,   [BEL_CPU_EXP] = BEL_OP_EXP,
+        [BEL_CPU_LOG] = BEL_OP_LOG,   [BEL_CPU_SQRT] = BEL_OP_SQRT,
+        [BEL_CPU_ABS] = BEL_OP_ABS,   [BEL_CPU_SIGN] = BEL_OP_SIGN,
+        [BEL_CPU_RELU] = BEL_OP_RELU, [BEL_CPU_SIGMOID] = BEL_OP_SIGMOID,
+        [BEL_CPU_TANH] = BEL_OP_TANH};
+    call->run = run_unary_reference;
+    call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
+    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) return;
+    for (int i = 0; i < BEL_CPU_UNARY_COUNT; i++) {
+        if (order[i] != call->op) continue;
+        unary_params params = {.run = bel_cpu_kernels_get()->unary[i]};
+        call->run = run_unary;
+        call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
+    }
+}
+
+static void run_cast(const bel_kernel_call *call, int64_t tile)
+{
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++)
+        bel_element_set(&call->outputs[0], i, bel_element_get(&call->inputs[0], i));
+}
+
+void bel_prepare_cast(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    (void)prepare;
+    call->run = run_cast;
+    call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
+}

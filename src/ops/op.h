@@ -1,0 +1,138 @@
+// What an operation is: a row in ops.def, a shape rule, a gradient rule made of graph operations, and
+// kernels. Families (math.c, matmul.c …) implement rows; op_table.c gathers them.
+#ifndef BELFRY_OPS_OP_H
+#define BELFRY_OPS_OP_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "belfry/graph.h"
+
+enum { BEL_OP_MAX_INPUTS = 4, BEL_OP_MAX_OUTPUTS = 2, BEL_OP_MAX_ATTRS = 6 };
+
+typedef enum bel_op {
+#define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare, doc)  \
+    BEL_OP_##id,
+#include "ops/ops.def"
+#undef OP
+    BEL_OP_COUNT
+} bel_op;
+
+// An attribute, under its ONNX name.
+typedef struct bel_attr {
+    const char *name; // static
+    double number;    // integers too, up to 2^53
+    bel_shape ints;   // lists
+} bel_attr;
+
+typedef struct bel_attr_list {
+    int count;
+    bel_attr items[BEL_OP_MAX_ATTRS];
+} bel_attr_list;
+
+double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise);
+const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name); // NULL: not there
+
+// Type and shape of a value.
+typedef struct bel_spec {
+    bel_dtype dtype;
+    bel_shape shape;
+} bel_spec;
+
+// --- Shape rules --------------------------------------------------------------------------------
+
+// Reads specs and attributes, fills out_outputs. Dimensions may be open (negative). Errors say what
+// was expected and got; the caller puts the operation's name in front.
+typedef bel_status *bel_infer_fn(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                                 bel_spec *out_outputs);
+
+// --- Gradient rules -----------------------------------------------------------------------------
+
+// A rule reads inputs, outputs and output_grads (NULL where the loss does not depend on an output)
+// and sets input_grads for inputs with `needed`. It builds operations through belfry/ops.h.
+typedef struct bel_gradient {
+    bel_graph *graph;
+    const bel_attr_list *attrs;
+    int input_count;
+    bel_value *inputs[BEL_OP_MAX_INPUTS];
+    bool needed[BEL_OP_MAX_INPUTS];
+    bel_value *outputs[BEL_OP_MAX_OUTPUTS];
+    bel_value *output_grads[BEL_OP_MAX_OUTPUTS];
+    bel_value *input_grads[BEL_OP_MAX_INPUTS]; // out
+} bel_gradient;
+typedef void bel_gradient_fn(bel_gradient *gradient);
+
+// Adds any operation; used by families and by ONNX import. Sticky errors as in belfry/graph.h.
+// Implemented by the graph room.
+bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
+                         bel_value *const *inputs, int input_count);
+// Output `index` of the operation that made `value`.
+bel_value *bel_value_sibling(bel_value *value, int index);
+
+// --- Kernels ------------------------------------------------------------------------------------
+
+// What differs from run to run. `error` collects the first data error of a run.
+typedef struct bel_run_context {
+    uint64_t seed;
+    int64_t step;
+    int64_t replica;
+    int64_t round;
+    atomic_int error; // 0, or 1 + index of the instruction that met bad data
+    int64_t bad_value;
+    int64_t bad_limit;
+} bel_run_context;
+
+// A bound call: every shape known, every address set before it runs.
+typedef struct bel_kernel_call bel_kernel_call;
+typedef void bel_kernel_fn(const bel_kernel_call *call, int64_t tile);
+struct bel_kernel_call {
+    bel_op op;
+    bel_kernel_fn *run;
+    int64_t tile_count; // a function of shapes only: docs/determinism.md
+    int input_count;
+    int output_count;
+    bel_tensor inputs[BEL_OP_MAX_INPUTS];
+    bel_tensor outputs[BEL_OP_MAX_OUTPUTS];
+    const void *params; // made by prepare, read-only while running
+    bel_run_context *context;
+    int index; // of the instruction, for errors
+    uint64_t random_id;
+};
+
+// Chooses run, tile_count and params for the shapes in `call`. `reference` asks for the plain kernel.
+typedef struct bel_prepare {
+    const bel_attr_list *attrs;
+    bel_arena *arena; // lives as long as the program: for params
+    bool reference;
+    int threads; // of the team that will run it; only BEL_FAULT=threads2 may look at it
+} bel_prepare;
+typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
+
+// Reports a bad element from inside a kernel; the first one wins.
+void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t limit);
+
+// --- The table ----------------------------------------------------------------------------------
+
+enum {
+    BEL_OP_LEAF = 1,    // no kernel: fed from outside
+    BEL_OP_INPLACE = 2, // output 0 may lie over input 0 when both have the same size
+    BEL_OP_ALIAS = 4,   // output 0 is input 0 with another shape; no kernel
+    BEL_OP_RANDOM = 8,  // depends on the run context's step and replica
+};
+
+typedef struct bel_op_def {
+    const char *name;   // ONNX name, or Belfry's own
+    const char *domain; // "" for ONNX, "belfry" for operations that ONNX lacks
+    int min_inputs;
+    int max_inputs;
+    int output_count;
+    int flags;
+    bel_infer_fn *infer;
+    bel_gradient_fn *gradient; // NULL: no gradient
+    bel_prepare_fn *prepare;
+    const char *doc;
+} bel_op_def;
+
+const bel_op_def *bel_op_get(bel_op op);
+
+#endif

@@ -1,0 +1,46 @@
+// The table of operations, from ops.def, and attribute look-up.
+#include <string.h>
+
+#include "base/check.h"
+#include "ops/families.h"
+
+static const bel_op_def table[] = {
+#define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare, doc)  \
+    [BEL_OP_##id] = {name,  domain,   min_inputs, max_inputs, outputs,                               \
+                     flags, infer, gradient,   prepare,    doc},
+#include "ops/ops.def"
+#undef OP
+};
+
+const bel_op_def *bel_op_get(bel_op op)
+{
+    BEL_CHECK((unsigned)op < BEL_OP_COUNT);
+    return &table[op];
+}
+
+static const bel_attr *find_attr(const bel_attr_list *attrs, const char *name)
+{
+    for (int i = 0; i < attrs->count; i++)
+        if (strcmp(attrs->items[i].name, name) == 0) return &attrs->items[i];
+    return NULL;
+}
+
+double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise)
+{
+    const bel_attr *attr = find_attr(attrs, name);
+    return attr == NULL ? otherwise : attr->number;
+}
+
+const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name)
+{
+    const bel_attr *attr = find_attr(attrs, name);
+    return attr == NULL ? NULL : &attr->ints;
+}
+
+void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t limit)
+{
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&call->context->error, &none, call->index + 1)) return;
+    call->context->bad_value = bad_value;
+    call->context->bad_limit = limit;
+}

@@ -1,0 +1,355 @@
+// Reductions, their opposite (BroadcastTo), and ArgMax.
+//
+// A reduction over neighbouring axes is a box [outer, reduced, inner]. Three boxes have fast kernels:
+// inner = 1 (rows), outer = 1 (columns) and everything to a scalar. Others take the plain kernel.
+// Sums of a whole tensor run in blocks of 4,096 whose sums are added in double, in order.
+#include <math.h>
+#include <string.h>
+
+#include "belfry/ops.h"
+#include "ops/families.h"
+#include "ops/kernels/cpu.h"
+#include "ops/kernels/elements.h"
+
+// --- Axes ----------------------------------------------------------------------------------------
+
+// Marks reduced axes of a tensor of rank `rank`; no attribute means all.
+static bel_status *read_axes(const bel_attr_list *attrs, int32_t rank, bool reduced[BEL_MAX_RANK])
+{
+    const bel_shape *axes = bel_attr_ints(attrs, "axes");
+    memset(reduced, axes == NULL || axes->rank == 0, BEL_MAX_RANK * sizeof(bool));
+    for (int32_t i = 0; axes != NULL && i < axes->rank; i++) {
+        int64_t axis = axes->dims[i] < 0 ? axes->dims[i] + rank : axes->dims[i];
+        if (axis < 0 || axis >= rank) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
+                           (long long)axes->dims[i], (int)rank);
+        }
+        reduced[axis] = true;
+    }
+    return NULL;
+}
+
+bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                             bel_spec *out_outputs)
+{
+    BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
+    bool reduced[BEL_MAX_RANK], keepdims = bel_attr_number(attrs, "keepdims", 0) != 0;
+    const bel_shape *x = &inputs[0].shape;
+    BEL_TRY(read_axes(attrs, x->rank, reduced));
+    bel_shape y = {.rank = 0};
+    for (int32_t i = 0; i < x->rank; i++) {
+        if (!reduced[i]) y.dims[y.rank++] = x->dims[i];
+        if (reduced[i] && keepdims) y.dims[y.rank++] = 1;
+    }
+    out_outputs[0].shape = y;
+    return NULL;
+}
+
+bel_status *bel_infer_like(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                           bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    out_outputs[0] = (bel_spec){inputs[0].dtype, inputs[1].shape};
+    return NULL;
+}
+
+bel_status *bel_infer_scalar_like(const bel_attr_list *attrs, const bel_spec *inputs,
+                                  int input_count, bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    out_outputs[0] = (bel_spec){inputs[0].dtype, bel_shape_scalar()};
+    return NULL;
+}
+
+bel_status *bel_infer_arg_max(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                              bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *x = &inputs[0].shape;
+    int64_t axis = (int64_t)bel_attr_number(attrs, "axis", 0);
+    if (axis < 0) axis += x->rank;
+    if (axis < 0 || axis >= x->rank) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
+                       (long long)axis, (int)x->rank);
+    }
+    bel_shape y = {.rank = 0};
+    for (int32_t i = 0; i < x->rank; i++)
+        if (i != axis) y.dims[y.rank++] = x->dims[i];
+    out_outputs[0] = (bel_spec){BEL_DTYPE_I64, y};
+    return NULL;
+}
+
+// --- Gradients -----------------------------------------------------------------------------------
+
+// Repeats a reduced value over the axes it lost, to the shape of the reduction's input.
+static bel_value *spread(bel_gradient *g, bel_value *value)
+{
+    bel_attr_list attrs = {.count = 0};
+    const bel_shape *axes = bel_attr_ints(g->attrs, "axes");
+    if (axes != NULL && bel_attr_number(g->attrs, "keepdims", 0) == 0) {
+        attrs.items[attrs.count++] = (bel_attr){.name = "axes", .ints = *axes};
+    }
+    bel_value *inputs[] = {value, g->inputs[0]};
+    return bel_graph_add(g->graph, BEL_OP_BROADCAST_TO, &attrs, inputs, 2);
+}
+
+void bel_grad_reduce_sum(bel_gradient *g)
+{
+    g->input_grads[0] = spread(g, g->output_grads[0]);
+}
+
+void bel_grad_reduce_mean(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->inputs[0], g->output_grads[0]};
+    bel_value *ratio = bel_graph_add(g->graph, BEL_OP_COUNT_RATIO, NULL, inputs, 2);
+    g->input_grads[0] = spread(g, bel_mul(g->graph, g->output_grads[0], ratio));
+}
+
+void bel_grad_reduce_max(bel_gradient *g)
+{
+    bel_value *equal = bel_equal(g->graph, g->inputs[0], spread(g, g->outputs[0]));
+    bel_value *share = bel_cast(g->graph, equal, bel_value_dtype(g->inputs[0]));
+    bel_value *count = bel_graph_add(g->graph, BEL_OP_REDUCE_SUM, g->attrs, &share, 1);
+    bel_value *part = bel_div(g->graph, g->output_grads[0], count);
+    g->input_grads[0] = bel_mul(g->graph, share, spread(g, part));
+}
+
+void bel_grad_reduce_sum_square(bel_gradient *g)
+{
+    bel_value *twice = bel_add(g->graph, g->inputs[0], g->inputs[0]);
+    g->input_grads[0] = bel_mul(g->graph, twice, spread(g, g->output_grads[0]));
+}
+
+// --- Boxes ---------------------------------------------------------------------------------------
+
+typedef struct box_params {
+    bool reduced[BEL_MAX_RANK];
+    bool regular; // the reduced axes are neighbours
+    int64_t outer, count, inner;
+    double scale; // ReduceMean: 1 / count
+} box_params;
+
+static box_params make_box(const bel_shape *shape, const bool reduced[BEL_MAX_RANK])
+{
+    box_params p = {.outer = 1, .count = 1, .inner = 1, .regular = true, .scale = 1};
+    memcpy(p.reduced, reduced, sizeof p.reduced);
+    bool seen = false, after = false;
+    for (int32_t i = 0; i < shape->rank; i++) {
+        if (reduced[i]) {
+            p.regular = p.regular && !after;
+            seen = true;
+            p.count *= shape->dims[i];
+        } else {
+            after = seen;
+            if (seen) p.inner *= shape->dims[i];
+            if (!seen) p.outer *= shape->dims[i];
+        }
+    }
+    return p;
+}
+
+// Index in the small tensor of element `index` of the large one.
+static int64_t small_index(const bel_shape *large, const bool reduced[BEL_MAX_RANK], int64_t index)
+{
+    int64_t result = 0, stride = 1;
+    for (int32_t i = large->rank - 1; i >= 0; i--) {
+        int64_t at = index % large->dims[i];
+        index /= large->dims[i];
+        if (reduced[i]) continue;
+        result += at * stride;
+        stride *= large->dims[i];
+    }
+    return result;
+}
+
+static void run_reduce_reference(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const box_params *p = call->params;
+    const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
+    bool max = call->op == BEL_OP_REDUCE_MAX;
+    int64_t outputs = bel_shape_elements(&y->shape), inputs = bel_shape_elements(&x->shape);
+    for (int64_t i = 0; i < outputs; i++)
+        bel_element_set(y, i, max ? -INFINITY : 0.0);
+    for (int64_t i = 0; i < inputs; i++) {
+        int64_t at = small_index(&x->shape, p->reduced, i);
+        double v = bel_element_get(x, i), sum = bel_element_get(y, at);
+        if (call->op == BEL_OP_REDUCE_SUM_SQUARE) v *= v;
+        bel_element_set(y, at, max ? fmax(sum, v) : sum + v);
+    }
+    for (int64_t i = 0; p->scale != 1 && i < outputs; i++)
+        bel_element_set(y, i, bel_element_get(y, i) * p->scale);
+}
+
+static bel_cpu_reduce_fn *row_kernel(bel_op op)
+{
+    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
+    if (op == BEL_OP_REDUCE_MAX) return cpu->max;
+    return op == BEL_OP_REDUCE_SUM_SQUARE ? cpu->sum_square : cpu->sum;
+}
+
+// Each output is a reduction of `count` neighbouring elements.
+static void run_reduce_rows(const bel_kernel_call *call, int64_t tile)
+{
+    enum { BLOCK = 4096 };
+    const box_params *p = call->params;
+    bel_cpu_reduce_fn *reduce = row_kernel(call->op);
+    const float *x = call->inputs[0].data;
+    float *y = call->outputs[0].data;
+    int64_t per_tile = bel_tile_rows(p->count), first = tile * per_tile;
+    int64_t last = first + per_tile < p->outer ? first + per_tile : p->outer;
+    for (int64_t i = first; i < last; i++) {
+        const float *row = x + i * p->count;
+        if (p->count <= BLOCK || call->op == BEL_OP_REDUCE_MAX) {
+            y[i] = p->count > 0 ? reduce(row, p->count) * (float)p->scale : 0.0f;
+            continue;
+        }
+        double total = 0;
+        for (int64_t j = 0; j < p->count; j += BLOCK)
+            total += (double)reduce(row + j, p->count - j < BLOCK ? p->count - j : BLOCK);
+        y[i] = (float)(total * p->scale);
+    }
+}
+
+enum { COLUMN_TILE = 256 };
+
+// Outputs are columns: rows are added to them in order.
+static void run_reduce_columns(const bel_kernel_call *call, int64_t tile)
+{
+    const box_params *p = call->params;
+    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
+    int64_t first = tile * COLUMN_TILE;
+    int64_t size = first + COLUMN_TILE < p->inner ? COLUMN_TILE : p->inner - first;
+    float *y = (float *)call->outputs[0].data + first;
+    cpu->sum_rows((const float *)call->inputs[0].data + first, p->count, p->inner, y, size);
+    if (p->scale != 1) {
+        float scale = (float)p->scale;
+        cpu->binary_scalar[BEL_CPU_MUL](y, &scale, y, size);
+    }
+}
+
+static void choose_reduce(const bel_prepare *prepare, bel_kernel_call *call, box_params *p)
+{
+    bool sum = call->op != BEL_OP_REDUCE_MAX && call->op != BEL_OP_REDUCE_SUM_SQUARE;
+    call->run = run_reduce_reference;
+    call->tile_count = 1;
+    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32 && p->regular) {
+        if (p->inner == 1) {
+            int64_t per_tile = bel_tile_rows(p->count);
+            call->run = run_reduce_rows;
+            call->tile_count = (p->outer + per_tile - 1) / per_tile;
+        } else if (p->outer == 1 && sum) {
+            call->run = run_reduce_columns;
+            call->tile_count = (p->inner + COLUMN_TILE - 1) / COLUMN_TILE;
+        }
+    }
+    call->params = bel_arena_copy(prepare->arena, p, sizeof *p);
+}
+
+void bel_prepare_reduce(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bool reduced[BEL_MAX_RANK];
+    bel_status_ignore(read_axes(prepare->attrs, call->inputs[0].shape.rank, reduced)); // inferred
+    box_params p = make_box(&call->inputs[0].shape, reduced);
+    if (call->op == BEL_OP_REDUCE_MEAN && p.count > 0) p.scale = 1.0 / (double)p.count;
+    choose_reduce(prepare, call, &p);
+}
+
+// Marks the axes of `large` that were broadcast from `small` (aligned at the last dimension).
+static void broadcast_axes(const bel_shape *large, const bel_shape *small,
+                           bool reduced[BEL_MAX_RANK])
+{
+    memset(reduced, 0, BEL_MAX_RANK * sizeof(bool));
+    int32_t lead = large->rank - small->rank;
+    for (int32_t i = 0; i < large->rank; i++)
+        reduced[i] = i < lead || (small->dims[i - lead] == 1 && large->dims[i] != 1);
+}
+
+void bel_prepare_sum_to(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bool reduced[BEL_MAX_RANK];
+    broadcast_axes(&call->inputs[0].shape, &call->outputs[0].shape, reduced);
+    box_params p = make_box(&call->inputs[0].shape, reduced);
+    choose_reduce(prepare, call, &p);
+}
+
+// --- BroadcastTo ---------------------------------------------------------------------------------
+
+static void run_broadcast_to(const bel_kernel_call *call, int64_t tile)
+{
+    const box_params *p = call->params;
+    const bel_tensor *y = &call->outputs[0];
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
+    bool fast = y->dtype == BEL_DTYPE_F32 && p->regular && p->inner == 1;
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        if (fast) {
+            ((float *)y->data)[i] = ((const float *)call->inputs[0].data)[i / p->count];
+        } else {
+            int64_t at = small_index(&y->shape, p->reduced, i);
+            bel_element_set(y, i, bel_element_get(&call->inputs[0], at));
+        }
+    }
+}
+
+void bel_prepare_broadcast_to(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bool reduced[BEL_MAX_RANK];
+    const bel_shape *y = &call->outputs[0].shape;
+    if (bel_attr_ints(prepare->attrs, "axes") != NULL) {
+        bel_status_ignore(read_axes(prepare->attrs, y->rank, reduced)); // checked by the reduction
+    } else {
+        broadcast_axes(y, &call->inputs[0].shape, reduced);
+    }
+    box_params p = make_box(y, reduced);
+    call->run = run_broadcast_to;
+    call->tile_count = bel_tiles_of(bel_shape_elements(y));
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}
+
+static void run_count_ratio(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    double all = (double)bel_shape_elements(&call->inputs[0].shape);
+    double kept = (double)bel_shape_elements(&call->inputs[1].shape);
+    bel_element_set(&call->outputs[0], 0, kept / all);
+}
+
+void bel_prepare_count_ratio(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    (void)prepare;
+    call->run = run_count_ratio;
+    call->tile_count = 1;
+}
+
+// --- ArgMax --------------------------------------------------------------------------------------
+
+static void run_arg_max(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const box_params *p = call->params;
+    const bel_tensor *x = &call->inputs[0];
+    int64_t *y = call->outputs[0].data;
+    for (int64_t i = 0; i < p->outer * p->inner; i++) {
+        int64_t base = i / p->inner * p->count * p->inner + i % p->inner;
+        double best = bel_element_get(x, base);
+        y[i] = 0;
+        for (int64_t j = 1; j < p->count; j++) {
+            double v = bel_element_get(x, base + j * p->inner);
+            if (!(v > best)) continue;
+            best = v;
+            y[i] = j;
+        }
+    }
+}
+
+void bel_prepare_arg_max(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const bel_shape *x = &call->inputs[0].shape;
+    int64_t axis = (int64_t)bel_attr_number(prepare->attrs, "axis", 0);
+    bool reduced[BEL_MAX_RANK] = {false};
+    reduced[axis < 0 ? axis + x->rank : axis] = true;
+    box_params p = make_box(x, reduced);
+    call->run = run_arg_max;
+    call->tile_count = 1;
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}

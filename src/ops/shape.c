@@ -1,0 +1,275 @@
+// Shapes and indices: Reshape, Transpose, Gather, OneHot.
+#include <string.h>
+
+#include "belfry/ops.h"
+#include "ops/families.h"
+#include "ops/kernels/cpu.h"
+#include "ops/kernels/elements.h"
+
+// --- Shape rules ---------------------------------------------------------------------------------
+
+static bel_status *cannot_reshape(const bel_shape *from, const bel_shape *to)
+{
+    char ft[BEL_SHAPE_TEXT], tt[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot reshape %s to %s: element counts differ",
+                   bel_shape_text(from, ft), bel_shape_text(to, tt));
+}
+
+// Product of closed dimensions, and the one open symbol if there is exactly one (else 0, or a
+// count above one).
+static int64_t closed_product(const bel_shape *shape, int64_t *out_symbol, int *out_open)
+{
+    int64_t product = 1;
+    *out_symbol = 0;
+    *out_open = 0;
+    for (int32_t i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] >= 0) {
+            product *= shape->dims[i];
+        } else {
+            *out_symbol = shape->dims[i];
+            ++*out_open;
+        }
+    }
+    return product;
+}
+
+bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                              bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *x = &inputs[0].shape, *wanted = bel_attr_ints(attrs, "shape");
+    int64_t symbol, ignored;
+    int x_open, y_open;
+    int64_t have = closed_product(x, &symbol, &x_open);
+    int64_t closed = closed_product(wanted, &ignored, &y_open);
+    bel_shape y = *wanted;
+    if (y_open > 1 || x_open > 1 || (x_open == 1 && y_open == 0)) return cannot_reshape(x, &y);
+    if (y_open == 0 && have != closed) return cannot_reshape(x, &y);
+    if (y_open == 1) {
+        if (closed == 0 || have % closed != 0) return cannot_reshape(x, &y);
+        if (x_open == 1 && have != closed) return cannot_reshape(x, &y);
+        for (int32_t i = 0; i < y.rank; i++)
+            if (y.dims[i] < 0) y.dims[i] = x_open == 1 ? symbol : have / closed;
+    }
+    out_outputs[0] = (bel_spec){inputs[0].dtype, y};
+    return NULL;
+}
+
+bel_status *bel_infer_reshape_like(const bel_attr_list *attrs, const bel_spec *inputs,
+                                   int input_count, bel_spec *out_outputs)
+{
+    return bel_infer_like(attrs, inputs, input_count, out_outputs);
+}
+
+bel_status *bel_infer_transpose(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                                bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *x = &inputs[0].shape, *perm = bel_attr_ints(attrs, "perm");
+    bool used[BEL_MAX_RANK] = {false};
+    out_outputs[0] = inputs[0];
+    for (int32_t i = 0; i < x->rank; i++) {
+        int64_t from = perm->dims[i];
+        if (perm->rank != x->rank || from < 0 || from >= x->rank || used[from]) {
+            char xt[BEL_SHAPE_TEXT], pt[BEL_SHAPE_TEXT];
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s is no permutation of the dimensions of %s",
+                           bel_shape_text(perm, pt), bel_shape_text(x, xt));
+        }
+        used[from] = true;
+        out_outputs[0].shape.dims[i] = x->dims[from];
+    }
+    return NULL;
+}
+
+static bel_status *needs_i64(bel_dtype dtype)
+{
+    if (dtype == BEL_DTYPE_I64) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "indices must be i64, got %s", bel_dtype_name(dtype));
+}
+
+bel_status *bel_infer_gather(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                             bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    const bel_shape *data = &inputs[0].shape, *indices = &inputs[1].shape;
+    BEL_TRY(needs_i64(inputs[1].dtype));
+    if (data->rank < 1 || indices->rank + data->rank - 1 > BEL_MAX_RANK) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "data of rank %d cannot be gathered", (int)data->rank);
+    }
+    bel_shape y = *indices;
+    for (int32_t i = 1; i < data->rank; i++)
+        y.dims[y.rank++] = data->dims[i];
+    out_outputs[0] = (bel_spec){inputs[0].dtype, y};
+    return NULL;
+}
+
+bel_status *bel_infer_gather_grad(const bel_attr_list *attrs, const bel_spec *inputs,
+                                  int input_count, bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    out_outputs[0] = inputs[2];
+    return NULL;
+}
+
+bel_status *bel_infer_one_hot(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                              bel_spec *out_outputs)
+{
+    (void)input_count;
+    BEL_TRY(needs_i64(inputs[0].dtype));
+    int64_t depth = (int64_t)bel_attr_number(attrs, "depth", 0);
+    if (depth < 1 || inputs[0].shape.rank >= BEL_MAX_RANK) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "depth must be at least 1, got %lld",
+                       (long long)depth);
+    }
+    out_outputs[0] = (bel_spec){BEL_DTYPE_F32, inputs[0].shape};
+    out_outputs[0].shape.dims[out_outputs[0].shape.rank++] = depth;
+    return NULL;
+}
+
+// --- Gradients -----------------------------------------------------------------------------------
+
+void bel_grad_reshape(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
+    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_RESHAPE_LIKE, NULL, inputs, 2);
+}
+
+void bel_grad_transpose(bel_gradient *g)
+{
+    const bel_shape *perm = bel_attr_ints(g->attrs, "perm");
+    int64_t inverse[BEL_MAX_RANK];
+    for (int32_t i = 0; i < perm->rank; i++)
+        inverse[perm->dims[i]] = i;
+    g->input_grads[0] = bel_transpose(g->graph, g->output_grads[0], inverse);
+}
+
+void bel_grad_gather(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[1], g->inputs[0]};
+    if (g->needed[0]) {
+        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_GRAD, NULL, inputs, 3);
+    }
+}
+
+// --- Transpose -----------------------------------------------------------------------------------
+
+typedef struct transpose_params {
+    int64_t strides[BEL_MAX_RANK]; // in x, of each dimension of y
+    size_t size;                   // bytes of an element
+} transpose_params;
+
+static void run_transpose(const bel_kernel_call *call, int64_t tile)
+{
+    const transpose_params *p = call->params;
+    const bel_shape *y = &call->outputs[0].shape;
+    const char *source = call->inputs[0].data;
+    char *target = call->outputs[0].data;
+    int64_t end = bel_tile_end(tile, bel_shape_elements(y));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        int64_t rest = i, from = 0;
+        for (int32_t d = y->rank - 1; d >= 0; d--) {
+            from += rest % y->dims[d] * p->strides[d];
+            rest /= y->dims[d];
+        }
+        memcpy(target + (size_t)i * p->size, source + (size_t)from * p->size, p->size);
+    }
+}
+
+void bel_prepare_transpose(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const bel_shape *perm = bel_attr_ints(prepare->attrs, "perm"), *x = &call->inputs[0].shape;
+    transpose_params p = {.size = bel_dtype_size(call->inputs[0].dtype)};
+    for (int32_t d = 0; d < x->rank; d++) {
+        p.strides[d] = 1;
+        for (int32_t after = (int32_t)perm->dims[d] + 1; after < x->rank; after++)
+            p.strides[d] *= x->dims[after];
+    }
+    call->run = run_transpose;
+    call->tile_count = bel_tiles_of(bel_shape_elements(x));
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}
+
+// --- Gather --------------------------------------------------------------------------------------
+
+static size_t row_bytes(const bel_tensor *data)
+{
+    int64_t rows = data->shape.dims[0];
+    return rows > 0 ? bel_tensor_bytes(data) / (size_t)rows : 0;
+}
+
+static void run_gather(const bel_kernel_call *call, int64_t tile)
+{
+    const bel_tensor *data = &call->inputs[0];
+    const int64_t *indices = call->inputs[1].data;
+    size_t row = row_bytes(data);
+    char *y = call->outputs[0].data;
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->inputs[1].shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        if (indices[i] < 0 || indices[i] >= data->shape.dims[0]) {
+            bel_kernel_report(call, indices[i], data->shape.dims[0]);
+            memset(y + (size_t)i * row, 0, row);
+            continue;
+        }
+        memcpy(y + (size_t)i * row, (const char *)data->data + (size_t)indices[i] * row, row);
+    }
+}
+
+void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    (void)prepare;
+    call->run = run_gather;
+    call->tile_count = bel_tiles_of(bel_shape_elements(&call->inputs[1].shape));
+}
+
+// Rows are added in the order of the indices, by one tile: the same bits for any thread count.
+static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
+    const int64_t *indices = call->inputs[1].data;
+    int64_t rows = dx->shape.dims[0], count = bel_shape_elements(&call->inputs[1].shape);
+    int64_t width = rows > 0 ? bel_shape_elements(&dx->shape) / rows : 0;
+    memset(dx->data, 0, bel_tensor_bytes(dx));
+    for (int64_t i = 0; i < count; i++) {
+        if (indices[i] < 0 || indices[i] >= rows) continue; // reported by Gather
+        if (dx->dtype == BEL_DTYPE_F32) {
+            float *sum = (float *)dx->data + indices[i] * width;
+            const float *row = (const float *)dy->data + i * width;
+            bel_cpu_kernels_get()->binary[BEL_CPU_ADD](sum, row, sum, width);
+            continue;
+        }
+        for (int64_t j = 0; j < width; j++) {
+            double sum = bel_element_get(dx, indices[i] * width + j);
+            bel_element_set(dx, indices[i] * width + j, sum + bel_element_get(dy, i * width + j));
+        }
+    }
+}
+
+void bel_prepare_gather_grad(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    (void)prepare;
+    call->run = run_gather_grad;
+    call->tile_count = 1;
+}
+
+// --- OneHot --------------------------------------------------------------------------------------
+
+static void run_one_hot(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const int64_t *indices = call->inputs[0].data;
+    const bel_shape *shape = &call->outputs[0].shape;
+    int64_t depth = shape->dims[shape->rank - 1];
+    float *y = call->outputs[0].data;
+    memset(y, 0, bel_tensor_bytes(&call->outputs[0]));
+    int64_t count = bel_shape_elements(&call->inputs[0].shape);
+    for (int64_t i = 0; i < count; i++)
+        if (indices[i] >= 0 && indices[i] < depth) y[i * depth + indices[i]] = 1.0f;
+}
+
+void bel_prepare_one_hot(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    (void)prepare;
+    call->run = run_one_hot;
+    call->tile_count = 1;
+}

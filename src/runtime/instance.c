@@ -1,0 +1,167 @@
+// Binding and running. A patch says which operand of which call holds the address of a buffer from
+// outside; binding walks the patches of that buffer. The run is a loop over bound calls.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "runtime/program_inner.h"
+
+typedef struct patch {
+    int buffer;
+    void **address;
+} patch;
+
+typedef struct publication {
+    int instruction, output;
+} publication;
+
+typedef struct tile_job {
+    const bel_kernel_call *call;
+} tile_job;
+
+struct bel_instance {
+    const bel_program *program;
+    bel_kernel_call *calls;
+    void **addresses; // by buffer
+    patch *patches;
+    int patch_count;
+    publication *publications; // by instruction
+    int publication_count;
+};
+
+static int by_instruction(const void *a, const void *b)
+{
+    const publication *p = a, *q = b;
+    if (p->instruction != q->instruction) return p->instruction < q->instruction ? -1 : 1;
+    return (p->output > q->output) - (p->output < q->output);
+}
+
+static void add_operand(bel_instance *instance, int buffer, void **address)
+{
+    const bel_program_buffer *place = &instance->program->buffers[buffer];
+    *address = instance->addresses[buffer];
+    bool outside = place->kind != BEL_LOCATION_ARENA && place->kind != BEL_LOCATION_CONSTANT;
+    if (outside) instance->patches[instance->patch_count++] = (patch){buffer, address};
+}
+
+bel_instance *bel_instance_create(const bel_program *program, void *arena)
+{
+    bel_instance *instance = bel_xcalloc(1, sizeof *instance);
+    size_t calls = (size_t)program->call_count, buffers = (size_t)program->buffer_count;
+    instance->program = program;
+    instance->calls = bel_xcalloc(calls, sizeof *instance->calls);
+    instance->addresses = bel_xcalloc(buffers, sizeof *instance->addresses);
+    instance->patches = bel_xcalloc(calls * (BEL_OP_MAX_INPUTS + BEL_OP_MAX_OUTPUTS),
+                                    sizeof *instance->patches);
+    instance->publications =
+        bel_xcalloc((size_t)program->output_count, sizeof *instance->publications);
+    for (int b = 0; b < program->buffer_count; b++) {
+        const bel_program_buffer *buffer = &program->buffers[b];
+        if (buffer->kind == BEL_LOCATION_ARENA) {
+            instance->addresses[b] = (char *)arena + buffer->offset;
+        } else if (buffer->kind == BEL_LOCATION_CONSTANT) {
+            instance->addresses[b] = buffer->constant;
+        }
+    }
+    for (int i = 0; i < program->call_count; i++) {
+        const bel_program_call *from = &program->calls[i];
+        bel_kernel_call *call = &instance->calls[i];
+        *call = from->call;
+        for (int k = 0; k < call->input_count; k++)
+            add_operand(instance, from->input_buffers[k], &call->inputs[k].data);
+        for (int k = 0; k < call->output_count; k++)
+            add_operand(instance, from->output_buffers[k], &call->outputs[k].data);
+    }
+    for (int o = 0; o < program->output_count; o++) {
+        if (!program->outputs[o].external) continue;
+        instance->publications[instance->publication_count++] =
+            (publication){program->outputs[o].last_writer, o};
+    }
+    if (instance->publication_count > 0) {
+        qsort(instance->publications, (size_t)instance->publication_count,
+              sizeof *instance->publications, by_instruction);
+    }
+    return instance;
+}
+
+void bel_instance_destroy(bel_instance *instance)
+{
+    if (instance == NULL) return;
+    bel_free(instance->calls);
+    bel_free(instance->addresses);
+    bel_free(instance->patches);
+    bel_free(instance->publications);
+    bel_free(instance);
+}
+
+static void bind(bel_instance *instance, bel_location_kind kind, int index, void *data)
+{
+    for (int b = 0; b < instance->program->buffer_count; b++) {
+        const bel_program_buffer *buffer = &instance->program->buffers[b];
+        if (buffer->kind == kind && buffer->index == index) instance->addresses[b] = data;
+    }
+    for (int p = 0; p < instance->patch_count; p++) {
+        const bel_program_buffer *buffer = &instance->program->buffers[instance->patches[p].buffer];
+        if (buffer->kind == kind && buffer->index == index) *instance->patches[p].address = data;
+    }
+}
+
+// Kernels only read inputs and variables; the view's pointer is mutable because outputs share it.
+static void *as_view(const void *data)
+{
+    union {
+        const void *read;
+        void *view;
+    } pointer = {.read = data};
+    return pointer.view;
+}
+
+void bel_instance_bind_input(bel_instance *instance, int input, const void *data)
+{
+    bind(instance, BEL_LOCATION_INPUT, input, as_view(data));
+}
+
+void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data)
+{
+    bind(instance, BEL_LOCATION_VARIABLE, variable, as_view(data));
+}
+
+void bel_instance_bind_output(bel_instance *instance, int output, void *data)
+{
+    bind(instance, BEL_LOCATION_OUTPUT, output, data);
+}
+
+bel_tensor bel_instance_output(const bel_instance *instance, int output)
+{
+    const bel_program_result *result = &instance->program->outputs[output];
+    bel_tensor tensor = result->tensor;
+    tensor.data = instance->addresses[result->buffer];
+    return tensor;
+}
+
+static void run_tile(void *argument, int64_t tile)
+{
+    const tile_job *job = argument;
+    job->call->run(job->call, tile);
+}
+
+bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
+                             bel_publish_fn *publish, void *publish_context)
+{
+    atomic_store_explicit(&context->error, 0, memory_order_relaxed);
+    int next = 0, count = instance->program->call_count;
+    for (int i = 0; i < count; i++) {
+        bel_kernel_call *call = &instance->calls[i];
+        call->context = context;
+        tile_job job = {call};
+        bel_team_run(team, run_tile, &job, call->tile_count);
+        for (; next < instance->publication_count && instance->publications[next].instruction == i;
+             next++)
+            if (publish != NULL) publish(publish_context, instance->publications[next].output);
+    }
+    int error = atomic_load(&context->error);
+    if (error == 0) return NULL;
+    return BEL_ERR(BEL_OUT_OF_RANGE, "%s: index or label %lld is out of range [0, %lld)",
+                   instance->program->calls[error - 1].name, (long long)context->bad_value,
+                   (long long)context->bad_limit);
+}

@@ -1,0 +1,75 @@
+// Greedy placement by size.
+#include "runtime/plan.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+enum { ALIGNMENT = 64 };
+
+static int larger_first(const void *a, const void *b)
+{
+    const bel_plan_buffer *p = *(bel_plan_buffer *const *)a, *q = *(bel_plan_buffer *const *)b;
+    if (p->size_bytes != q->size_bytes) return p->size_bytes < q->size_bytes ? 1 : -1;
+    return (p->first > q->first) - (p->first < q->first);
+}
+
+static bool alive_together(const bel_plan_buffer *a, const bel_plan_buffer *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+static size_t rounded(size_t size)
+{
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static bool overlap(const bel_plan_buffer *a, size_t offset, const bel_plan_buffer *b)
+{
+    return offset < b->offset + rounded(b->size_bytes) && b->offset < offset + rounded(a->size_bytes);
+}
+
+// The lowest offset at which `buffer` meets none of the placed ones: tried at 0 and behind each.
+static size_t lowest_offset(const bel_plan_buffer *buffer, bel_plan_buffer *const *placed,
+                            int placed_count, bool no_reuse)
+{
+    size_t best = (size_t)-1;
+    for (int candidate = -1; candidate < placed_count; candidate++) {
+        size_t offset = 0;
+        if (candidate >= 0) {
+            offset = placed[candidate]->offset + rounded(placed[candidate]->size_bytes);
+        }
+        bool free = offset < best;
+        for (int i = 0; free && i < placed_count; i++) {
+            bool conflict = no_reuse || alive_together(buffer, placed[i]);
+            free = !(conflict && overlap(buffer, offset, placed[i]));
+        }
+        if (free) best = offset;
+    }
+    return best;
+}
+
+size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, bool no_reuse)
+{
+    bel_plan_buffer **order = bel_xcalloc((size_t)count, sizeof *order);
+    for (int i = 0; i < count; i++)
+        order[i] = &buffers[i];
+    if (count > 0) qsort(order, (size_t)count, sizeof *order, larger_first);
+    size_t total = 0;
+    for (int i = 0; i < count; i++) {
+        order[i]->offset = lowest_offset(order[i], order, i, no_reuse);
+        size_t end = order[i]->offset + rounded(order[i]->size_bytes);
+        if (end > total) total = end;
+    }
+    bel_free(order);
+    return total;
+}
+
+bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            if (alive_together(&buffers[i], &buffers[j]) &&
+                overlap(&buffers[i], buffers[i].offset, &buffers[j])) return false;
+    return true;
+}

@@ -1,0 +1,338 @@
+// Compiling: which nodes are needed, which values share memory, where each buffer lies.
+//
+// A *buffer* is memory that one or more values live in: aliases (Reshape) and in-place results join
+// the buffer of their input. A buffer lies in the arena, or outside: an input, a variable, a
+// constant, or an external output.
+#include "runtime/program.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "runtime/plan.h"
+#include "runtime/program_inner.h"
+
+typedef struct compiler {
+    const bel_graph *graph;
+    const bel_program_output *outputs;
+    int output_count;
+    const bel_program_options *options;
+    bel_program *program;
+    bel_spec *specs; // by value id
+    bool *needed;    // by node index
+    int *buffer_of;  // by value id; -1: none yet
+    bool *reserved;  // by value id: its buffer must keep its content (outputs)
+    bel_program_buffer *buffers;
+    size_t buffer_count, buffer_capacity;
+    size_t call_capacity;
+} compiler;
+
+static int new_buffer(compiler *c, bel_location_kind kind, int index, size_t size)
+{
+    c->buffers =
+        bel_xgrow(c->buffers, &c->buffer_capacity, c->buffer_count + 1, sizeof *c->buffers);
+    c->buffers[c->buffer_count] =
+        (bel_program_buffer){.kind = kind, .index = index, .size_bytes = size, .first = -1};
+    return (int)c->buffer_count++;
+}
+
+static void mark_needed(compiler *c)
+{
+    for (int i = 0; i < c->output_count; i++)
+        c->needed[c->outputs[i].value->node->index] = true;
+    for (size_t n = c->graph->node_count; n-- > 0;) {
+        const bel_node *node = c->graph->nodes[n];
+        for (int i = 0; c->needed[n] && i < node->input_count; i++)
+            c->needed[node->inputs[i]->node->index] = true;
+    }
+}
+
+static size_t value_bytes(const compiler *c, const bel_value *value)
+{
+    const bel_spec *spec = &c->specs[value->id];
+    return bel_tensor_bytes(&(bel_tensor){.dtype = spec->dtype, .shape = spec->shape});
+}
+
+static void place_leaf(compiler *c, const bel_node *node)
+{
+    const bel_value *value = node->outputs[0];
+    bel_location_kind kind = node->op == BEL_OP_INPUT      ? BEL_LOCATION_INPUT
+                             : node->op == BEL_OP_VARIABLE ? BEL_LOCATION_VARIABLE
+                                                           : BEL_LOCATION_CONSTANT;
+    int buffer = new_buffer(c, kind, node->leaf, value_bytes(c, value));
+    c->buffers[buffer].constant = node->constant.data;
+    c->buffer_of[value->id] = buffer;
+}
+
+// The value whose memory `value` shares by being a chain of aliases of it.
+static const bel_value *alias_root(const bel_value *value)
+{
+    while ((bel_op_get(value->node->op)->flags & BEL_OP_ALIAS) != 0)
+        value = value->node->inputs[0];
+    return value;
+}
+
+// The first external output that can be written in place by the node making `value`, or -1.
+static int external_output_of(const compiler *c, const bel_value *value)
+{
+    for (int i = 0; i < c->output_count; i++)
+        if (c->outputs[i].external && alias_root(c->outputs[i].value) == value) return i;
+    return -1;
+}
+
+// True when `node` may write over its first input: nobody reads that memory afterwards.
+static bool can_overwrite(const compiler *c, const bel_node *node)
+{
+    if ((bel_op_get(node->op)->flags & BEL_OP_INPLACE) == 0 || c->options->no_reuse) return false;
+    const bel_value *input = node->inputs[0];
+    int buffer = c->buffer_of[input->id];
+    if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return false;
+    if (value_bytes(c, input) != value_bytes(c, node->outputs[0])) return false;
+    for (int i = 1; i < node->input_count; i++)
+        if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        if (c->buffer_of[v] != buffer) continue;
+        if (c->reserved[v]) return false;
+        for (size_t n = (size_t)node->index + 1; n < c->graph->node_count; n++) {
+            const bel_node *later = c->graph->nodes[n];
+            for (int i = 0; c->needed[n] && i < later->input_count; i++)
+                if (later->inputs[i]->id == (int)v) return false;
+        }
+    }
+    return true;
+}
+
+static void place_outputs(compiler *c, const bel_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        const bel_value *value = node->outputs[i];
+        int external = external_output_of(c, value);
+        if (external >= 0) {
+            c->buffer_of[value->id] =
+                new_buffer(c, BEL_LOCATION_OUTPUT, external, value_bytes(c, value));
+        } else if (i == 0 && can_overwrite(c, node)) {
+            c->buffer_of[value->id] = c->buffer_of[node->inputs[0]->id];
+        } else {
+            c->buffer_of[value->id] = new_buffer(c, BEL_LOCATION_ARENA, 0, value_bytes(c, value));
+        }
+    }
+}
+
+static bel_tensor tensor_of(const compiler *c, const bel_value *value)
+{
+    const bel_spec *spec = &c->specs[value->id];
+    return (bel_tensor){.dtype = spec->dtype, .shape = spec->shape};
+}
+
+static bel_program_call *new_call(compiler *c, const char *name)
+{
+    bel_program *program = c->program;
+    program->calls = bel_xgrow(program->calls, &c->call_capacity,
+                               (size_t)program->call_count + 1, sizeof *program->calls);
+    bel_program_call *made = &program->calls[program->call_count];
+    memset(made, 0, sizeof *made);
+    made->name = bel_arena_strdup(program->arena, name);
+    made->call.index = program->call_count++;
+    return made;
+}
+
+static void touch(compiler *c, int buffer, int instruction)
+{
+    if (c->buffers[buffer].first < 0) c->buffers[buffer].first = instruction;
+    c->buffers[buffer].last = instruction;
+}
+
+static void emit(compiler *c, const bel_node *node)
+{
+    bel_program_call *made = new_call(c, node->name);
+    bel_kernel_call *call = &made->call;
+    call->op = node->op;
+    call->input_count = node->input_count;
+    call->output_count = node->output_count;
+    call->random_id = bel_node_random_id(node);
+    for (int i = 0; i < node->input_count; i++) {
+        made->input_buffers[i] = c->buffer_of[node->inputs[i]->id];
+        call->inputs[i] = tensor_of(c, node->inputs[i]);
+        touch(c, made->input_buffers[i], call->index);
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        made->output_buffers[i] = c->buffer_of[node->outputs[i]->id];
+        call->outputs[i] = tensor_of(c, node->outputs[i]);
+        touch(c, made->output_buffers[i], call->index);
+    }
+    bel_prepare prepare = {.attrs = &node->attrs,
+                           .arena = c->program->arena,
+                           .reference = c->options->reference,
+                           .threads = c->options->threads > 0 ? c->options->threads : 1};
+    bel_op_get(node->op)->prepare(&prepare, call);
+}
+
+static void run_copy(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    memcpy(call->outputs[0].data, call->inputs[0].data, bel_tensor_bytes(&call->inputs[0]));
+}
+
+// An external output that no kernel could write in place: a leaf, or a value already placed
+// elsewhere. Copied at the end.
+static void emit_copy(compiler *c, int output)
+{
+    const bel_value *value = c->outputs[output].value;
+    bel_program_call *made = new_call(c, "copy to output");
+    bel_kernel_call *call = &made->call;
+    call->input_count = call->output_count = 1;
+    call->tile_count = 1;
+    call->run = run_copy;
+    call->inputs[0] = call->outputs[0] = tensor_of(c, value);
+    made->input_buffers[0] = c->buffer_of[value->id];
+    made->output_buffers[0] =
+        new_buffer(c, BEL_LOCATION_OUTPUT, output, value_bytes(c, value));
+    touch(c, made->input_buffers[0], call->index);
+    touch(c, made->output_buffers[0], call->index);
+}
+
+static void emit_nodes(compiler *c)
+{
+    for (size_t n = 0; n < c->graph->node_count; n++) {
+        const bel_node *node = c->graph->nodes[n];
+        if (!c->needed[n]) continue;
+        int flags = bel_op_get(node->op)->flags;
+        if ((flags & BEL_OP_LEAF) != 0) {
+            place_leaf(c, node);
+        } else if ((flags & BEL_OP_ALIAS) != 0) {
+            c->buffer_of[node->outputs[0]->id] = c->buffer_of[node->inputs[0]->id];
+        } else {
+            place_outputs(c, node);
+            emit(c, node);
+        }
+    }
+}
+
+// Decides for each output which buffer it is read from and when it is complete.
+static void finish_outputs(compiler *c)
+{
+    bel_program *program = c->program;
+    program->outputs = bel_xcalloc((size_t)c->output_count, sizeof *program->outputs);
+    program->output_count = c->output_count;
+    for (int i = 0; i < c->output_count; i++) {
+        const bel_value *value = c->outputs[i].value;
+        int buffer = c->buffer_of[value->id];
+        bool in_place = c->buffers[buffer].kind == BEL_LOCATION_OUTPUT &&
+                        c->buffers[buffer].index == i;
+        if (c->outputs[i].external && !in_place) {
+            emit_copy(c, i);
+            buffer = program->calls[program->call_count - 1].output_buffers[0];
+        }
+        program->outputs[i] = (bel_program_result){
+            .tensor = tensor_of(c, value), .buffer = buffer, .external = c->outputs[i].external};
+        if (c->outputs[i].external) {
+            program->outputs[i].last_writer = c->buffers[buffer].first;
+        } else {
+            c->buffers[buffer].last = INT32_MAX; // readable after the run
+        }
+    }
+}
+
+// Arena offsets for buffers that lie there.
+static void plan_memory(compiler *c)
+{
+    bel_plan_buffer *plan = bel_xcalloc(c->buffer_count, sizeof *plan);
+    int count = 0;
+    for (size_t b = 0; b < c->buffer_count; b++) {
+        if (c->buffers[b].kind != BEL_LOCATION_ARENA) continue;
+        plan[count++] = (bel_plan_buffer){.size_bytes = c->buffers[b].size_bytes,
+                                          .first = c->buffers[b].first,
+                                          .last = c->buffers[b].last};
+    }
+    c->program->arena_bytes = bel_plan_buffers(plan, count, c->options->no_reuse);
+    BEL_CHECK(bel_plan_is_valid(plan, count));
+    count = 0;
+    for (size_t b = 0; b < c->buffer_count; b++)
+        if (c->buffers[b].kind == BEL_LOCATION_ARENA) c->buffers[b].offset = plan[count++].offset;
+    bel_free(plan);
+}
+
+static bel_status *compile(compiler *c, const bel_shape *input_shapes)
+{
+    BEL_TRY(bel_graph_verify(c->graph));
+    BEL_TRY(bel_graph_infer(c->graph, input_shapes, c->specs));
+    for (int i = 0; i < c->output_count; i++)
+        if (!c->outputs[i].external) c->reserved[c->outputs[i].value->id] = true;
+    mark_needed(c);
+    emit_nodes(c);
+    finish_outputs(c);
+    plan_memory(c);
+    c->program->buffers = c->buffers;
+    c->program->buffer_count = (int)c->buffer_count;
+    c->buffers = NULL;
+    return NULL;
+}
+
+bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
+                                const bel_program_output *outputs, int output_count,
+                                const bel_program_options *options, bel_program **out_program)
+{
+    static const bel_program_options defaults = {.threads = 1};
+    compiler c = {.graph = graph,
+                  .outputs = outputs,
+                  .output_count = output_count,
+                  .options = options != NULL ? options : &defaults,
+                  .program = bel_xcalloc(1, sizeof(bel_program)),
+                  .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
+                  .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
+                  .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
+                  .reserved = bel_xcalloc(graph->value_count, sizeof(bool))};
+    c.program->arena = bel_arena_create();
+    memset(c.buffer_of, 0xff, graph->value_count * sizeof(int)); // -1
+    bel_status *status = compile(&c, input_shapes);
+    bel_free(c.specs);
+    bel_free(c.needed);
+    bel_free(c.buffer_of);
+    bel_free(c.reserved);
+    bel_free(c.buffers);
+    if (status == NULL) {
+        *out_program = c.program;
+    } else {
+        bel_program_destroy(c.program);
+    }
+    return status;
+}
+
+void bel_program_destroy(bel_program *program)
+{
+    if (program == NULL) return;
+    bel_arena_destroy(program->arena);
+    bel_free(program->calls);
+    bel_free(program->buffers);
+    bel_free(program->outputs);
+    bel_free(program);
+}
+
+size_t bel_program_arena_bytes(const bel_program *program)
+{
+    return program->arena_bytes;
+}
+
+int bel_program_instruction_count(const bel_program *program)
+{
+    return program->call_count;
+}
+
+char *bel_program_text(const bel_program *program)
+{
+    static const char *const kinds[] = {"arena", "input", "variable", "constant", "output"};
+    bel_str text = {0};
+    bel_str_printf(&text, "%d instructions, arena %zu bytes\n", program->call_count,
+                   program->arena_bytes);
+    for (int i = 0; i < program->call_count; i++) {
+        const bel_program_call *call = &program->calls[i];
+        const bel_program_buffer *buffer = &program->buffers[call->output_buffers[0]];
+        char shape[BEL_SHAPE_TEXT];
+        bel_str_printf(&text, "%3d %-40s %-14s %2lld tiles  %s+%zu\n", i, call->name,
+                       bel_shape_text(&call->call.outputs[0].shape, shape),
+                       (long long)call->call.tile_count, kinds[buffer->kind],
+                       buffer->kind == BEL_LOCATION_ARENA ? buffer->offset : (size_t)buffer->index);
+    }
+    return text.text;
+}

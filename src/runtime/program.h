@@ -1,0 +1,62 @@
+// Programs: a graph compiled for closed shapes into a list of kernel calls with every address known.
+//
+//   compile  graph + shapes → program   (immutable, shared by towers of equal shapes)
+//   bind     program + memory → instance (one per tower)
+//   run      instance + team            (allocates nothing)
+#ifndef BELFRY_RUNTIME_PROGRAM_H
+#define BELFRY_RUNTIME_PROGRAM_H
+
+#include "base/thread.h"
+#include "graph/graph.h"
+
+typedef struct bel_program bel_program;
+typedef struct bel_instance bel_instance;
+
+// What a program computes. An external output is written to memory that the caller binds (gradients
+// go straight into a report); others stay in the arena until the next run.
+typedef struct bel_program_output {
+    bel_value *value;
+    bool external;
+} bel_program_output;
+
+typedef struct bel_program_options {
+    bool reference; // plain kernels only
+    bool no_reuse;  // every value keeps memory of its own: for tests of the plan
+    int threads;    // of the team; matters to BEL_FAULT=threads2 alone
+} bel_program_options;
+
+// `input_shapes` are closed, in the order of the graph's inputs. Values that no output needs are not
+// computed. The program does not keep the graph, but constants live in the graph: it must stay.
+bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
+                                const bel_program_output *outputs, int output_count,
+                                const bel_program_options *options,
+                                bel_program **out_program) BEL_MUST_USE;
+void bel_program_destroy(bel_program *program);
+
+size_t bel_program_arena_bytes(const bel_program *program);
+int bel_program_instruction_count(const bel_program *program);
+
+// One line per instruction: name, shapes, tiles, where the output lies. Free with bel_free.
+char *bel_program_text(const bel_program *program);
+
+// Copies the calls and points them into `arena` (bel_program_arena_bytes, 64-byte aligned), which
+// several instances of one tower may share. The program and the arena must outlive the instance.
+bel_instance *bel_instance_create(const bel_program *program, void *arena);
+void bel_instance_destroy(bel_instance *instance);
+
+// Addresses from outside; each must be set before the first run and may change between runs.
+void bel_instance_bind_input(bel_instance *instance, int input, const void *data);
+void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data);
+void bel_instance_bind_output(bel_instance *instance, int output, void *data);
+
+// Output `output`; valid until the next run.
+bel_tensor bel_instance_output(const bel_instance *instance, int output);
+
+// Called right after the last instruction that writes an external output.
+typedef void bel_publish_fn(void *context, int output);
+
+// Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation.
+bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
+                             bel_publish_fn *publish, void *publish_context) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,49 @@
+// What compiling hands to running; for program.c and instance.c only.
+#ifndef BELFRY_RUNTIME_PROGRAM_INNER_H
+#define BELFRY_RUNTIME_PROGRAM_INNER_H
+
+#include "runtime/program.h"
+
+typedef enum bel_location_kind {
+    BEL_LOCATION_ARENA,
+    BEL_LOCATION_INPUT,
+    BEL_LOCATION_VARIABLE,
+    BEL_LOCATION_CONSTANT,
+    BEL_LOCATION_OUTPUT,
+} bel_location_kind;
+
+typedef struct bel_program_buffer {
+    bel_location_kind kind;
+    int index;     // which input, variable or output
+    size_t offset; // ARENA
+    void *constant;
+    size_t size_bytes;
+    int first, last; // instructions between which it is alive
+} bel_program_buffer;
+
+typedef struct bel_program_call {
+    const char *name;
+    bel_kernel_call call; // addresses are NULL here
+    int input_buffers[BEL_OP_MAX_INPUTS];
+    int output_buffers[BEL_OP_MAX_OUTPUTS];
+} bel_program_call;
+
+typedef struct bel_program_result {
+    bel_tensor tensor;
+    int buffer;
+    bool external;
+    int last_writer; // instruction; external outputs only
+} bel_program_result;
+
+struct bel_program {
+    bel_arena *arena; // names and kernel parameters
+    bel_program_call *calls;
+    int call_count;
+    bel_program_buffer *buffers;
+    int buffer_count;
+    bel_program_result *outputs;
+    int output_count;
+    size_t arena_bytes;
+};
+
+#endif
