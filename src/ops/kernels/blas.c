@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/isa.h"
 #include "ops/kernels/cpu.h"
 
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 }; // CBLAS
@@ -32,9 +33,9 @@ static bool symbol(void *library, const char *name, void *out_function)
 
 static const char *wanted_core(void)
 {
-    const char *level = bel_cpu_kernels_get()->level;
-    if (strcmp(level, "v4") == 0) return "SkylakeX";
-    return strcmp(level, "v3") == 0 ? "Haswell" : NULL;
+    static const char *const cores[] = {
+        [BEL_ISA_V2] = NULL, [BEL_ISA_V3] = "Haswell", [BEL_ISA_V4] = "SkylakeX"};
+    return cores[bel_isa_get()];
 }
 
 static void open_library(void)

@@ -38,7 +38,6 @@ enum {
 };
 
 typedef struct bel_cpu_kernels {
-    const char *level;
     bel_cpu_binary_fn *binary[BEL_CPU_BINARY_COUNT];        // a[n], b[n]
     bel_cpu_binary_fn *binary_scalar[BEL_CPU_BINARY_COUNT]; // a[n], b[1]
     bel_cpu_binary_fn *scalar_binary[BEL_CPU_BINARY_COUNT]; // a[1], b[n]
@@ -57,7 +56,7 @@ typedef struct bel_cpu_kernels {
 
 extern const bel_cpu_kernels bel_cpu_kernels_v2, bel_cpu_kernels_v3, bel_cpu_kernels_v4;
 
-// The best table for this processor, or the one that BEL_ISA=v2|v3|v4 names if it can run here.
+// The table of bel_isa_get().
 const bel_cpu_kernels *bel_cpu_kernels_get(void);
 
 #endif

@@ -1,4 +1,4 @@
-// Vector kernels, compiled once per instruction-set level with BEL_ISA = v2, v3 or v4. Plain loops
+// Vector kernels, compiled once per instruction-set level with BEL_LEVEL = v2, v3 or v4. Plain loops
 // that both compilers vectorise; nothing here may depend on where a range begins or how wide the
 // vectors are. exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989): range
 // reduction, then a short polynomial; worst error about 2 units in the last place.
@@ -303,11 +303,8 @@ static void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
     {add_##suffix, sub_##suffix,  mul_##suffix,                                                    \
      div_##suffix, max_##suffix,  min_##suffix,                                                    \
      sigmoid_cross_entropy_##suffix, relu_grad_##suffix, sigmoid_grad_##suffix, tanh_grad_##suffix}
-#define LEVEL_TEXT2(level) #level
-#define LEVEL_TEXT(level) LEVEL_TEXT2(level)
 
-const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_ISA) = {
-    .level = LEVEL_TEXT(BEL_ISA),
+const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
     .binary = ROW(vv),
     .binary_scalar = ROW(vs),
     .scalar_binary = ROW(sv),

@@ -1,0 +1,13 @@
+/// Everything: include this one header. Reading order: estimator.h, dataset.h, ops.h, graph.h.
+#ifndef BELFRY_BELFRY_H
+#define BELFRY_BELFRY_H
+
+#include "belfry/dataset.h"
+#include "belfry/estimator.h"
+#include "belfry/graph.h"
+#include "belfry/ops.h"
+#include "belfry/optimizer.h"
+#include "belfry/status.h"
+#include "belfry/tensor.h"
+
+#endif

@@ -1,0 +1,231 @@
+/// Estimator: train, evaluate and predict with a model function.
+///
+/// ```c
+/// static bel_status *model_fn(bel_model_context *ctx, bel_estimator_spec *spec)
+/// {
+///     bel_graph *g = bel_context_graph(ctx);
+///     bel_value *logits = bel_dense(g, bel_context_feature(ctx, "x"), 10, "logits");
+///     spec->predictions = bel_softmax(g, logits);
+///     if (bel_context_labels(ctx) != NULL) {
+///         bel_value *labels = bel_context_labels(ctx);
+///         spec->loss = bel_reduce_mean(g, bel_softmax_cross_entropy(g, logits, labels), NULL, 0, false);
+///         bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
+///     }
+///     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.001};
+///     return NULL;
+/// }
+/// ```
+///
+/// One training loop stands behind every call: workers compute gradients, parameter servers sum them
+/// and update, in this process or in many. The bits of the result depend on data, seed and flags,
+/// not on how many threads, towers, workers or shards take part.
+#ifndef BELFRY_ESTIMATOR_H
+#define BELFRY_ESTIMATOR_H
+
+#include "belfry/dataset.h"
+#include "belfry/ops.h"
+#include "belfry/optimizer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// --- The model function ---------------------------------------------------------------------------
+
+typedef enum bel_mode { BEL_MODE_TRAIN, BEL_MODE_EVAL, BEL_MODE_PREDICT } bel_mode;
+
+/// What a model function sees. Valid during the call only.
+typedef struct bel_model_context bel_model_context;
+
+BEL_API bel_graph *bel_context_graph(bel_model_context *context);
+BEL_API bel_mode bel_context_mode(const bel_model_context *context);
+
+/// The feature [batch, …]; NULL with a sticky error that lists the features there are.
+BEL_API bel_value *bel_context_feature(bel_model_context *context, const char *name);
+
+/// The only feature, whatever its name; an error when there are several.
+BEL_API bel_value *bel_context_only_feature(bel_model_context *context);
+
+/// Labels [batch]; always NULL in PREDICT.
+BEL_API bel_value *bel_context_labels(bel_model_context *context);
+
+/// A parameter of the model as given to the estimator, or `otherwise`. A value that is no number (or
+/// no list of whole numbers) is a sticky error naming the parameter.
+BEL_API const char *bel_context_param(const bel_model_context *context, const char *name,
+                                      const char *otherwise);
+BEL_API double bel_context_param_number(bel_model_context *context, const char *name,
+                                        double otherwise);
+/// A list such as "512,512"; returns its length, at most `capacity`.
+BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
+                                   const char *otherwise, int64_t *out_numbers, int capacity);
+
+/// A metric that is a mean: sum of `values` over sum of `weights`, both of any shape, over the whole
+/// evaluation. `weights` NULL counts each value once.
+typedef struct bel_metric {
+    const char *name;
+    bel_value *sum;    ///< scalar F32
+    bel_value *weight; ///< scalar F32
+} bel_metric;
+
+enum { BEL_MAX_METRICS = 16 };
+
+/// What the model function answers. Needed: TRAIN loss and optimizer; EVAL loss; PREDICT predictions.
+typedef struct bel_estimator_spec {
+    bel_value *loss;        ///< scalar: mean over the examples of the batch (+ penalties)
+    bel_value *predictions; ///< [batch, …]
+    bel_metric metrics[BEL_MAX_METRICS];
+    int metric_count;
+    bel_optimizer optimizer;
+} bel_estimator_spec;
+
+typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec *spec);
+
+/// Adds a metric; sticky errors: name taken ("loss" and "global_step" are reserved), too many.
+BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                             bel_value *values, bel_value *weights);
+
+/// Share of `predicted` (I64 [batch]) that equals `labels`.
+BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec,
+                                 const char *name, bel_value *labels, bel_value *predicted);
+
+/// --- Settings -------------------------------------------------------------------------------------
+
+/// How to run. Zero-initialise with bel_run_config_init, which sets the defaults in brackets.
+typedef struct bel_run_config {
+    const char *model_dir;         ///< checkpoints, events, report; created if missing
+    uint64_t seed;                 ///< [1]
+    int worker_count;              ///< workers in this process [1]
+    int tower_count;               ///< towers of a worker; a CPU tower is a share of the cores [1]
+    const int *towers_of;          ///< towers of each worker, if they differ; NULL: tower_count each
+    int shard_count;               ///< parameter-server shards in this process [1]
+    int thread_count;              ///< threads of a tower; 0: cores / towers of this machine [0]
+    int64_t save_checkpoints_steps; ///< 0: by time [0]
+    double save_checkpoints_secs;   ///< 0: off; ignored when steps are set [600]
+    int keep_checkpoint_max;        ///< 0: keep all [5]
+    double keep_checkpoint_every_n_hours; ///< [10000]
+    int64_t save_summary_steps;     ///< events; 0: off [100]
+    int64_t log_step_count_steps;   ///< progress lines when stderr is no terminal; 0: off [100]
+    bool report;                    ///< write report.html [true]
+    bool allow_changes;             ///< resume although settings that determine the bits changed
+    double stall_timeout_secs;      ///< no progress for so long is an error [600]
+} bel_run_config;
+
+BEL_API void bel_run_config_init(bel_run_config *config);
+
+typedef struct bel_param {
+    const char *name;
+    const char *value;
+} bel_param;
+
+/// Makes a dataset for a mode. The trainer destroys what it is given.
+typedef bel_status *bel_input_fn(void *user, bel_mode mode, bel_dataset **out_dataset);
+
+typedef struct bel_train_spec {
+    bel_input_fn *input_fn;
+    void *input_user;
+    int64_t max_steps; ///< absolute; 0: until the input ends
+} bel_train_spec;
+
+/// When and on what to evaluate. Several specs give several evaluations, each with its own name.
+typedef struct bel_eval_spec {
+    bel_input_fn *input_fn;
+    void *input_user;
+    int64_t steps;        ///< batches; 0: all of the input
+    const char *name;     ///< NULL: "eval" folder; else "eval_<name>"
+    int64_t every_steps;  ///< evaluate every N steps; 0: at checkpoints [0]
+    double throttle_secs; ///< at checkpoints, at most every N seconds
+} bel_eval_spec;
+
+/// --- The estimator ----------------------------------------------------------------------------------
+
+typedef struct bel_estimator bel_estimator;
+
+/// Copies config and params. INVALID_ARGUMENT: a setting is out of range (named).
+BEL_API bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
+                                         const bel_param *params, int param_count,
+                                         bel_estimator **out_estimator) BEL_MUST_USE;
+BEL_API void bel_estimator_destroy(bel_estimator *estimator);
+
+enum { BEL_RESULT_TEXT = 33 };
+
+/// Numbers of an evaluation or of training.
+typedef struct bel_result {
+    int64_t global_step;
+    double loss; ///< EVAL: mean over examples; training: of the last step
+    double batch_mean_loss; ///< EVAL: mean of the batches' means, as TensorFlow reports it
+    int64_t examples;
+    int metric_count;
+    struct {
+        char name[64];
+        double value;
+    } metrics[BEL_MAX_METRICS];
+    double train_seconds;       ///< time in training steps
+    double examples_per_second; ///< of training
+    bool interrupted;           ///< ended by a signal or bel_request_stop, after saving
+    char digest[BEL_RESULT_TEXT]; ///< of the last checkpoint
+} bel_result;
+
+/// Trains, evaluating along the way and at the end; resumes from the newest checkpoint in model_dir.
+/// `out_result` holds the last evaluation (of the first spec) and the training figures.
+/// Errors: those of input and model function; FAILED_PRECONDITION: the checkpoint was made with other
+/// settings (listed); ABORTED: the loss is not finite (nothing is saved from then on);
+/// DEADLINE_EXCEEDED: no progress; RESOURCE_EXHAUSTED: memory, disk.
+BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train,
+                                           const bel_eval_spec *evals, int eval_count,
+                                           bel_result *out_result) BEL_MUST_USE;
+
+BEL_API bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *train,
+                              bel_result *out_result) BEL_MUST_USE;
+
+/// Evaluates `checkpoint` (a folder), or the newest when NULL. NOT_FOUND without one.
+BEL_API bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
+                                 const char *checkpoint, bel_result *out_result) BEL_MUST_USE;
+
+/// One example's prediction; `row` lives during the call. Return an error to stop.
+typedef bel_status *bel_predict_fn(void *user, int64_t example, const bel_tensor *row);
+
+/// Predicts every example of the input in order.
+BEL_API bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *input_user,
+                                const char *checkpoint, bel_predict_fn *each,
+                                void *user) BEL_MUST_USE;
+
+/// Asks running training to save and end at the next step border. Safe in signal handlers.
+BEL_API void bel_request_stop(void);
+
+/// --- Packages -----------------------------------------------------------------------------------------
+
+/// A model in a shared object of its own (`belfry train_and_evaluate --package my_model.so`):
+///
+/// ```c
+/// BEL_PACKAGE("my_model", "what it is", model_fn)
+/// ```
+typedef struct bel_package {
+    int abi; ///< BEL_PACKAGE_ABI of the headers it was compiled with
+    const char *name;
+    const char *description;
+    bel_model_fn *model_fn;
+} bel_package;
+
+enum { BEL_PACKAGE_ABI = 1 };
+
+#define BEL_PACKAGE(package_name, package_description, function)                                   \
+    BEL_API extern const bel_package bel_package_entry;                                            \
+    const bel_package bel_package_entry = {BEL_PACKAGE_ABI, package_name, package_description,     \
+                                           function};
+
+/// The models that come with Belfry: "linear", "dnn". NULL: no such model.
+BEL_API const bel_package *bel_model_find(const char *name);
+BEL_API const bel_package *bel_model_at(int index); ///< NULL behind the last
+
+/// --- Version --------------------------------------------------------------------------------------------
+
+#define BEL_VERSION_MAJOR 0
+#define BEL_VERSION_MINOR 1
+#define BEL_VERSION_PATCH 0
+BEL_API const char *bel_version(void); ///< "0.1.0"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

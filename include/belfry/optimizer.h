@@ -1,0 +1,63 @@
+/// Optimizers: how averaged gradients change parameters. A model function fills in a bel_optimizer;
+/// the parameter servers apply it. The order in a step is: sum over replicas → × 1/n → clip by value
+/// → clip by norm → weight decay → update.
+#ifndef BELFRY_OPTIMIZER_H
+#define BELFRY_OPTIMIZER_H
+
+#include "belfry/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// In the formulae p is a parameter, g its gradient, a the learning rate of the step, t the number of
+/// the step counted from 1.
+typedef enum bel_optimizer_kind {
+    BEL_OPTIMIZER_SGD,      ///< p -= a g
+    BEL_OPTIMIZER_MOMENTUM, ///< m = mu m + g; p -= a m, or with nesterov p -= a (g + mu m)
+    BEL_OPTIMIZER_ADAM,     ///< Kingma & Ba 2015, algorithm 1, with bias correction
+} bel_optimizer_kind;
+
+typedef enum bel_schedule_kind {
+    BEL_SCHEDULE_CONSTANT,
+    BEL_SCHEDULE_EXPONENTIAL, ///< rate · decay_rate ^ (step / decay_steps)
+} bel_schedule_kind;
+
+/// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the first
+/// w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
+typedef struct bel_schedule {
+    bel_schedule_kind kind;
+    double decay_rate;   ///< (0, 1]
+    int64_t decay_steps; ///< ≥ 1
+    bool staircase;      ///< step / decay_steps is cut to a whole number
+    int64_t warmup_steps;
+} bel_schedule;
+
+/// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0
+/// take the default in brackets or switch the feature off.
+typedef struct bel_optimizer {
+    bel_optimizer_kind kind;
+    double learning_rate;    ///< > 0
+    double momentum;         ///< mu [0.9]
+    bool nesterov;           ///< MOMENTUM only
+    double beta1;            ///< ADAM [0.9]
+    double beta2;            ///< ADAM [0.999]
+    double epsilon;          ///< ADAM [1e-8]
+    double weight_decay;     ///< adds weight_decay · p to the clipped gradient [off]
+    double clip_value;       ///< each element into [-clip_value, clip_value] [off]
+    double clip_norm;        ///< each variable's gradient to at most this L2 norm [off]
+    double clip_global_norm; ///< all gradients together to at most this L2 norm [off]
+    bel_schedule schedule;
+} bel_optimizer;
+
+/// Fills defaults in and checks ranges. INVALID_ARGUMENT names the field, its value and the range.
+BEL_API bel_status *bel_optimizer_check(bel_optimizer *optimizer) BEL_MUST_USE;
+
+/// Learning rate at `step`.
+BEL_API double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

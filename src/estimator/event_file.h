@@ -1,0 +1,60 @@
+// TensorBoard event files: scalars over steps, which `tensorboard --logdir <dir>` draws as curves.
+//
+//     bel_event_file *events;
+//     BEL_TRY(bel_event_file_open("model_dir", &events));
+//     bel_event_file_session_start(events, 0);
+//     bel_event_file_scalar(events, bel_clock_wall(), 1, "loss", 2.25f);
+//     ...
+//     return bel_event_file_close(events);
+//
+// One folder is one run in TensorBoard: training writes into model_dir, an evaluation into
+// model_dir/eval or model_dir/eval_<name>. Every process that opens a folder gets a file of its
+// own; TensorBoard reads all files of a folder and merges them.
+//
+// A run that goes back to an earlier step (a restart, a rollback) says so with
+// bel_event_file_session_start: TensorBoard then forgets what older files say about that step and
+// later ones, so that curves do not run over each other.
+//
+// Errors stick: after a failed write nothing more is written, and every flush and the close return
+// the first error. So the calls in the training loop need no check.
+//
+// Thread rule: thread-compatible; one thread at a time uses a file.
+//
+// The format is described in docs/formats/events.md.
+#ifndef BELFRY_ESTIMATOR_EVENT_FILE_H
+#define BELFRY_ESTIMATOR_EVENT_FILE_H
+
+#include <stdint.h>
+
+#include "belfry/status.h"
+
+typedef struct bel_event_file bel_event_file;
+
+// Creates `<dir>/events.out.tfevents.<10-digit seconds>.<hostname>`, with ".1", ".2" … behind it
+// when the name is taken, and writes the version record. The folder is created when it is missing.
+// Errors: those of files. Close with bel_event_file_close.
+bel_status *bel_event_file_open(const char *dir, bel_event_file **out_file) BEL_MUST_USE;
+
+// The same at a given time (seconds since 1970) in place of the clock's.
+bel_status *bel_event_file_open_at(const char *dir, double wall_time,
+                                   bel_event_file **out_file) BEL_MUST_USE;
+
+// Adds a value of `tag` (UTF-8; slashes group: "accuracy/top1") at a step. `wall_time` is in
+// seconds since 1970. NaN and infinities are kept; TensorBoard marks them.
+void bel_event_file_scalar(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                           float value);
+
+// Marks that a session starts at `step`: what was written earlier about this and later steps is
+// void.
+void bel_event_file_session_start(bel_event_file *file, int64_t step);
+
+// Hands everything so far to the system, where TensorBoard sees it. Events are kept in memory until
+// then, or until 64 KiB of them have come together.
+bel_status *bel_event_file_flush(bel_event_file *file) BEL_MUST_USE;
+
+// Flushes, syncs and frees, also when it reports an error. NULL is fine.
+bel_status *bel_event_file_close(bel_event_file *file) BEL_MUST_USE;
+
+const char *bel_event_file_path(const bel_event_file *file);
+
+#endif

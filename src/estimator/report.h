@@ -1,0 +1,75 @@
+// report.html: what a finished run leaves to look at. One file without scripts to fetch, fonts to
+// load or links to follow: curves, where the time of a step went, the settings. It can be mailed,
+// and opened in ten years.
+//
+//     const bel_report_series loss[] = {{"train", steps, train_loss, 1000},
+//                                       {"eval", eval_steps, eval_loss, 10}};
+//     const bel_report_chart charts[] = {{"Loss", "cross-entropy", loss, 2}};
+//     const bel_report report = {.title = "mnist", .charts = charts, .chart_count = 1};
+//     BEL_TRY(bel_report_write(&report, "model_dir/report.html"));
+//
+// Everything is borrowed for the time of the call. Every text may hold any characters: they are
+// escaped. A part whose count is 0 is left out of the page.
+#ifndef BELFRY_ESTIMATOR_REPORT_H
+#define BELFRY_ESTIMATOR_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belfry/status.h"
+
+// A curve. Steps are ascending. Values that are not finite are gaps, and are counted in the legend.
+// Where several points share a column of pixels, the curve is their mean, and a shade reaches from
+// the lowest to the highest, so that no spike is lost.
+typedef struct bel_report_series {
+    const char *name;
+    const int64_t *steps;
+    const double *values;
+    size_t point_count;
+} bel_report_series;
+
+// Series that share their axes, e.g. the loss in training and in evaluation.
+typedef struct bel_report_chart {
+    const char *title;
+    const char *unit; // of the values; NULL or "": none
+    const bel_report_series *series;
+    int series_count;
+} bel_report_chart;
+
+// A part of the mean step: input, compute, exchange, wait … Drawn as one bar in this order.
+typedef struct bel_report_part {
+    const char *name;
+    double ms_per_step;
+} bel_report_part;
+
+// A large number at the top of the page, as text: {"final accuracy", "98.31 %"}.
+typedef struct bel_report_tile {
+    const char *label;
+    const char *value;
+} bel_report_tile;
+
+// A setting and where it came from: "flag", "job.yaml", "default" …
+typedef struct bel_report_setting {
+    const char *name;
+    const char *value;
+    const char *origin;
+} bel_report_setting;
+
+typedef struct bel_report {
+    const char *title;
+    const char *subtitle; // one line below the title; NULL: none
+    const bel_report_tile *tiles;
+    int tile_count;
+    const bel_report_chart *charts;
+    int chart_count;
+    const bel_report_part *parts;
+    int part_count;
+    const bel_report_setting *settings;
+    int setting_count;
+} bel_report;
+
+// Writes the page; readers see the old file or the new one, never a part. The same report gives the
+// same bytes. Errors: those of files.
+bel_status *bel_report_write(const bel_report *report, const char *path) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,99 @@
+// Checks of an optimizer's settings, and learning-rate schedules.
+#include "belfry/optimizer.h"
+
+#include <math.h>
+#include <stddef.h>
+
+typedef struct range {
+    const char *name;
+    size_t offset;
+    double otherwise; // taken when the field is 0
+    double low, high; // ranges: low < value <= high; limits: low itself is allowed
+    const char *text;
+} range;
+
+static const range ranges[] = {
+    {"learning_rate", offsetof(bel_optimizer, learning_rate), 0, 0, 1e6, "above 0"},
+    {"momentum", offsetof(bel_optimizer, momentum), 0.9, 0, 0.999999, "above 0 and below 1"},
+    {"beta1", offsetof(bel_optimizer, beta1), 0.9, 0, 0.999999, "above 0 and below 1"},
+    {"beta2", offsetof(bel_optimizer, beta2), 0.999, 0, 0.9999999, "above 0 and below 1"},
+    {"epsilon", offsetof(bel_optimizer, epsilon), 1e-8, 0, 1, "above 0 and at most 1"},
+};
+
+static const range limits[] = {
+    {"weight_decay", offsetof(bel_optimizer, weight_decay), 0, 0, 1, "from 0 to 1"},
+    {"clip_value", offsetof(bel_optimizer, clip_value), 0, 0, 1e30, "0 (off) or above"},
+    {"clip_norm", offsetof(bel_optimizer, clip_norm), 0, 0, 1e30, "0 (off) or above"},
+    {"clip_global_norm", offsetof(bel_optimizer, clip_global_norm), 0, 0, 1e30, "0 (off) or above"},
+};
+
+static double *field(bel_optimizer *optimizer, const range *r)
+{
+    return (double *)(void *)((char *)optimizer + r->offset);
+}
+
+static bel_status *bad_field(const range *r, double value)
+{
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: %s must be %s, got %g", r->name, r->text,
+                   value);
+}
+
+static bel_status *check_schedule(bel_schedule *schedule)
+{
+    if (schedule->warmup_steps < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: warmup_steps must be at least 0, got %lld",
+                       (long long)schedule->warmup_steps);
+    }
+    if (schedule->kind == BEL_SCHEDULE_CONSTANT) return NULL;
+    if (schedule->decay_steps < 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: decay_steps must be at least 1, got %lld",
+                       (long long)schedule->decay_steps);
+    }
+    if (!(schedule->decay_rate > 0 && schedule->decay_rate <= 1)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: decay_rate must be above 0 and at most 1, got %g",
+                       schedule->decay_rate);
+    }
+    return NULL;
+}
+
+bel_status *bel_optimizer_check(bel_optimizer *optimizer)
+{
+    if ((unsigned)optimizer->kind > BEL_OPTIMIZER_ADAM) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no kind %d",
+                       (int)optimizer->kind);
+    }
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        double *value = field(optimizer, &ranges[i]);
+        if (*value == 0) *value = ranges[i].otherwise;
+        if (!(*value > ranges[i].low && *value <= ranges[i].high)) {
+            return bad_field(&ranges[i], *value);
+        }
+    }
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        double value = *field(optimizer, &limits[i]);
+        if (!(value >= limits[i].low && value <= limits[i].high)) {
+            return bad_field(&limits[i], value);
+        }
+    }
+    if (optimizer->clip_norm > 0 && optimizer->clip_global_norm > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: clip_norm and clip_global_norm exclude each other; set one");
+    }
+    return check_schedule(&optimizer->schedule);
+}
+
+double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
+{
+    const bel_schedule *schedule = &optimizer->schedule;
+    double rate = optimizer->learning_rate;
+    if (schedule->kind == BEL_SCHEDULE_EXPONENTIAL) {
+        double power = (double)step / (double)schedule->decay_steps;
+        if (schedule->staircase) power = floor(power);
+        rate *= pow(schedule->decay_rate, power);
+    }
+    if (step < schedule->warmup_steps) {
+        rate *= (double)(step + 1) / (double)schedule->warmup_steps;
+    }
+    return rate;
+}

@@ -1,0 +1,72 @@
+// Rules: their slots, the numbers of a step, and the choice of kernel.
+#include "optim/rule.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "base/isa.h"
+
+static const bel_rule rules[] = {
+    [BEL_OPTIMIZER_SGD] = {.name = "sgd"},
+    [BEL_OPTIMIZER_MOMENTUM] = {.name = "momentum", .slot_count = 1, .slots = {"m"}},
+    [BEL_OPTIMIZER_ADAM] = {.name = "adam", .slot_count = 2, .slots = {"m", "v"}},
+};
+
+const bel_rule *bel_rule_get(bel_optimizer_kind kind)
+{
+    BEL_CHECK((size_t)kind < sizeof rules / sizeof rules[0]);
+    return &rules[kind];
+}
+
+const bel_rule_kernels *bel_rule_kernels_get(void)
+{
+    static const bel_rule_kernels *const tables[] = {&bel_rule_kernels_v2, &bel_rule_kernels_v3,
+                                                     &bel_rule_kernels_v4};
+    return tables[bel_isa_get()];
+}
+
+bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
+{
+    double rate = bel_optimizer_rate(optimizer, step), t = (double)step + 1;
+    bel_rule_step numbers = {.kind = optimizer->kind,
+                             .nesterov = optimizer->nesterov,
+                             .rate = (float)rate,
+                             .momentum = (float)optimizer->momentum,
+                             .beta1 = (float)optimizer->beta1,
+                             .beta2 = (float)optimizer->beta2,
+                             .epsilon = (float)optimizer->epsilon,
+                             .weight_decay = (float)optimizer->weight_decay,
+                             .clip_value = (float)optimizer->clip_value};
+    if (optimizer->kind == BEL_OPTIMIZER_ADAM) {
+        numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));
+        numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
+    }
+    return numbers;
+}
+
+void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out, int64_t n)
+{
+    bel_rule_kernels_get()->scale(sum, scale, step->clip_value, out, n);
+}
+
+void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    const bel_rule_kernels *kernels = bel_rule_kernels_get();
+    switch (step->kind) {
+    case BEL_OPTIMIZER_SGD:
+        kernels->sgd(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_MOMENTUM:
+        kernels->momentum(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_ADAM:
+        kernels->adam(step, gradient, factor, values, new_values, slots, n);
+        break;
+    }
+}
+
+double bel_rule_sum_square(const float *values, int64_t n)
+{
+    return bel_rule_kernels_get()->sum_square(values, n);
+}

@@ -1,0 +1,57 @@
+// Update rules over ranges: pure functions of (gradient, parameter, slots, step). They give an
+// element the same bits wherever its range begins.
+#ifndef BELFRY_OPTIM_RULE_H
+#define BELFRY_OPTIM_RULE_H
+
+#include "belfry/optimizer.h"
+
+enum { BEL_RULE_MAX_SLOTS = 2 };
+
+typedef struct bel_rule {
+    const char *name; // "adam"
+    int slot_count;   // arrays as large as the parameters that the rule keeps, zero at the start
+    const char *slots[BEL_RULE_MAX_SLOTS]; // "m", "v"
+} bel_rule;
+
+const bel_rule *bel_rule_get(bel_optimizer_kind kind);
+
+// The numbers of one step, in the type in which they are used.
+typedef struct bel_rule_step {
+    bel_optimizer_kind kind;
+    bool nesterov;
+    float rate; // ADAM: learning rate / (1 - beta1^t)
+    float momentum, beta1, beta2, epsilon;
+    float root;         // ADAM: 1 / sqrt(1 - beta2^t)
+    float weight_decay; // 0: none
+    float clip_value;   // 0: none
+} bel_rule_step;
+
+// `step` counts from 0; the optimizer has passed bel_optimizer_check.
+bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step);
+
+// One element-wise pass over n elements: out = clip(sum * scale), with clip_value.
+void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out, int64_t n);
+
+// new_values = update(values, gradient * factor) for n elements; slots are updated in place. `factor`
+// is what norm clipping left (1: none). values and new_values may be the same array.
+void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n);
+
+// Sum of squares of n elements, in double, in a fixed order.
+double bel_rule_sum_square(const float *values, int64_t n);
+
+// Vector kernels, one table per instruction-set level: see ops/kernels/cpu.h for the idea.
+typedef struct bel_rule_kernels {
+    void (*scale)(const float *sum, float scale, float limit, float *out, int64_t n);
+    void (*sgd)(const bel_rule_step *step, const float *gradient, float factor, const float *values,
+                float *new_values, float *const *slots, int64_t n);
+    void (*momentum)(const bel_rule_step *step, const float *gradient, float factor,
+                     const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*adam)(const bel_rule_step *step, const float *gradient, float factor,
+                 const float *values, float *new_values, float *const *slots, int64_t n);
+    double (*sum_square)(const float *values, int64_t n);
+} bel_rule_kernels;
+extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;
+const bel_rule_kernels *bel_rule_kernels_get(void);
+
+#endif

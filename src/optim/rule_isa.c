@@ -1,0 +1,93 @@
+// Update rules as vector loops, compiled once per instruction-set level with BEL_LEVEL = v2, v3, v4.
+// All levels give the same bits: no fused multiply-add, sums over fixed lanes.
+#include <math.h>
+
+#include "optim/rule.h"
+
+#define JOIN2(a, b) a##b
+#define JOIN(a, b) JOIN2(a, b)
+
+enum { LANES = 8 }; // doubles
+
+static void scale_by(const float *sum, float scale, float limit, float *out, int64_t n)
+{
+    if (limit == 0.0f) {
+        for (int64_t i = 0; i < n; i++)
+            out[i] = sum[i] * scale;
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        float g = sum[i] * scale;
+        g = g > limit ? limit : g;
+        out[i] = g < -limit ? -limit : g;
+    }
+}
+
+static void sgd(const bel_rule_step *step, const float *gradient, float factor, const float *values,
+                float *new_values, float *const *slots, int64_t n)
+{
+    (void)slots;
+    float rate = step->rate, decay = step->weight_decay;
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        new_values[i] = values[i] - rate * g;
+    }
+}
+
+static void momentum(const bel_rule_step *step, const float *gradient, float factor,
+                     const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, mu = step->momentum;
+    float *restrict m = slots[0];
+    if (step->nesterov) {
+        for (int64_t i = 0; i < n; i++) {
+            float g = gradient[i] * factor + decay * values[i];
+            m[i] = mu * m[i] + g;
+            new_values[i] = values[i] - rate * (g + mu * m[i]);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        m[i] = mu * m[i] + g;
+        new_values[i] = values[i] - rate * m[i];
+    }
+}
+
+static void adam(const bel_rule_step *step, const float *gradient, float factor,
+                 const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, root = step->root;
+    float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
+    float c1 = 1.0f - b1, c2 = 1.0f - b2;
+    float *restrict m = slots[0], *restrict v = slots[1];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        m[i] = b1 * m[i] + c1 * g;
+        v[i] = b2 * v[i] + c2 * (g * g);
+        new_values[i] = values[i] - rate * (m[i] / (sqrtf(v[i]) * root + epsilon));
+    }
+}
+
+static double sum_square(const float *values, int64_t n)
+{
+    double lanes[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] += (double)values[i + l] * (double)values[i + l];
+    for (int l = 0; i < n; i++, l++)
+        lanes[l] += (double)values[i] * (double)values[i];
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
+    .scale = scale_by,
+    .sgd = sgd,
+    .momentum = momentum,
+    .adam = adam,
+    .sum_square = sum_square,
+};

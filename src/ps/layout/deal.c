@@ -1,0 +1,175 @@
+// The summation tree. Complete nodes are found greedily from the left: at id i the largest power of
+// two that divides i and still fits (or reaches the end of all ids, where absent ids are passed over).
+#include "ps/layout/deal.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+
+// The largest node that starts at `first` and lies in [first, end); a node that sticks out over
+// `total`, the end of all ids, is complete too.
+static bel_deal_node largest_node(int worker, int first, int end, int total)
+{
+    int level = 0;
+    while (level < 30) {
+        int size = 1 << (level + 1);
+        bool aligned = first % size == 0;
+        bool inside = first + size <= end || (end == total && first + size / 2 < total);
+        if (!aligned || !inside) break;
+        level++;
+    }
+    int last = first + (1 << level) < total ? first + (1 << level) : total;
+    return (bel_deal_node){worker, level, first, last - first};
+}
+
+bel_deal *bel_deal_create(const int *replicas_of, int worker_count)
+{
+    bel_deal *deal = bel_xcalloc(1, sizeof *deal);
+    size_t workers = (size_t)worker_count;
+    deal->worker_count = worker_count;
+    deal->first_replica = bel_xcalloc(workers + 1, sizeof *deal->first_replica);
+    deal->first_node = bel_xcalloc(workers + 1, sizeof *deal->first_node);
+    for (int w = 0; w < worker_count; w++)
+        deal->first_replica[w + 1] = deal->first_replica[w] + replicas_of[w];
+    deal->replica_count = deal->first_replica[worker_count];
+    deal->nodes = bel_xcalloc((size_t)deal->replica_count, sizeof *deal->nodes);
+    for (int w = 0; w < worker_count; w++) {
+        int end = deal->first_replica[w + 1];
+        deal->first_node[w] = deal->node_count;
+        for (int id = deal->first_replica[w]; id < end;) {
+            bel_deal_node node = largest_node(w, id, end, deal->replica_count);
+            if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) node.count = end - id; // all in one
+            deal->nodes[deal->node_count++] = node;
+            id += node.count;
+        }
+    }
+    deal->first_node[worker_count] = deal->node_count;
+    while ((1 << deal->depth) < deal->replica_count)
+        deal->depth++;
+    return deal;
+}
+
+void bel_deal_destroy(bel_deal *deal)
+{
+    if (deal == NULL) return;
+    bel_free(deal->first_replica);
+    bel_free(deal->first_node);
+    bel_free(deal->nodes);
+    bel_free(deal);
+}
+
+static void add_f32(float *sum, const float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = a[i] + b[i];
+}
+
+// The node of the list that starts at id `first`, or -1.
+static int node_at(const bel_deal *deal, int first)
+{
+    int low = 0, high = deal->node_count - 1;
+    while (low <= high) {
+        int middle = (low + high) / 2;
+        if (deal->nodes[middle].first == first) return middle;
+        if (deal->nodes[middle].first < first) {
+            low = middle + 1;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return -1;
+}
+
+// Value of node (level, first); NULL when none of its ids exists.
+static const float *sum_below(const bel_deal *deal, const float *const *inputs, int level, int first,
+                              int64_t n, float *scratch)
+{
+    if (first >= deal->replica_count) return NULL;
+    int listed = node_at(deal, first);
+    if (listed >= 0 && deal->nodes[listed].level >= level) return inputs[listed];
+    // The left half may come back in its own level's scratch, which the right half then overwrites:
+    // so each half has scratch of its own side, and this node's sum goes to row `level`.
+    const float *left = sum_below(deal, inputs, level - 1, first, n, scratch);
+    float *row = scratch + (int64_t)level * n;
+    if (left == scratch + (int64_t)(level - 1) * n) {
+        memcpy(row, left, (size_t)n * sizeof *row);
+        left = row;
+    }
+    const float *right =
+        sum_below(deal, inputs, level - 1, first + (1 << (level - 1)), n, scratch);
+    if (right == NULL) return left;
+    add_f32(row, left, right, n);
+    return row;
+}
+
+static const float *sum_sequential(const bel_deal *deal, const float *const *inputs, int64_t n,
+                                   float *scratch)
+{
+    memcpy(scratch, inputs[0], (size_t)n * sizeof *scratch);
+    for (int k = 1; k < deal->node_count; k++)
+        add_f32(scratch, scratch, inputs[k], n);
+    return scratch;
+}
+
+// Averages inside each worker first and undoes it: exact for powers of two, wrong for three.
+static const float *sum_divided(const bel_deal *deal, const float *const *inputs, int64_t n,
+                                float *scratch)
+{
+    memset(scratch, 0, (size_t)n * sizeof *scratch);
+    for (int k = 0; k < deal->node_count; k++) {
+        int w = deal->nodes[k].worker;
+        float count = (float)(deal->first_replica[w + 1] - deal->first_replica[w]);
+        for (int64_t i = 0; i < n; i++)
+            scratch[i] += inputs[k][i] * (1.0f / count) * count;
+    }
+    return scratch;
+}
+
+const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs, int64_t n,
+                          float *scratch)
+{
+    if (deal->node_count == 1) return inputs[0];
+    if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) return sum_sequential(deal, inputs, n, scratch);
+    if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(deal, inputs, n, scratch);
+    return sum_below(deal, inputs, deal->depth, 0, n, scratch);
+}
+
+// Adds the right neighbour's double sums to the left one's, level by level.
+void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t n, double *out_sum)
+{
+    size_t nodes = (size_t)deal->node_count, row = (size_t)n;
+    double *values = bel_xcalloc(nodes * row, sizeof *values);
+    bool *alive = bel_xcalloc(nodes, sizeof *alive);
+    for (size_t k = 0; k < nodes; k++) {
+        memcpy(values + k * row, inputs[k], row * sizeof *values);
+        alive[k] = true;
+    }
+    for (int level = 0; level < deal->depth; level++) {
+        for (size_t k = 0; k < nodes; k++) {
+            if (!alive[k] || deal->nodes[k].first % (2 << level) != 0) continue;
+            int right = node_at(deal, deal->nodes[k].first + (1 << level));
+            if (right < 0 || !alive[right]) continue;
+            for (size_t j = 0; j < row; j++)
+                values[k * row + j] += values[(size_t)right * row + j];
+            alive[right] = false;
+        }
+    }
+    memcpy(out_sum, values, row * sizeof *out_sum);
+    bel_free(values);
+    bel_free(alive);
+}
+
+void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t n)
+{
+    if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
+        for (int j = 1; j < node->count; j++)
+            add_f32(ranges[0], ranges[0], ranges[j], n);
+        return;
+    }
+    for (int stride = 1; stride < node->count; stride *= 2)
+        for (int j = 0; j + stride < node->count; j += 2 * stride)
+            add_f32(ranges[j], ranges[j], ranges[j + stride], n);
+}

@@ -1,0 +1,46 @@
+// The deal: which worker plays which replicas, and the summation tree over replica ids.
+//
+// Node (l, i) of the tree covers the ids [i·2^l, (i+1)·2^l); its value is left + right, and an id that
+// does not exist is passed over, never added as zero. A worker plays a contiguous block of ids and
+// sends the largest complete nodes inside it; the shard goes on with the same tree. So the bits of a
+// sum do not depend on how ids sit on workers, nor on the order of arrival.
+#ifndef BELFRY_PS_LAYOUT_DEAL_H
+#define BELFRY_PS_LAYOUT_DEAL_H
+
+#include <stdint.h>
+
+// A node that is sent as one report: ids [first, first + count), count = 2^level or cut at R.
+typedef struct bel_deal_node {
+    int worker;
+    int level;
+    int first, count;
+} bel_deal_node;
+
+typedef struct bel_deal {
+    int replica_count;
+    int worker_count;
+    int *first_replica; // by worker; worker_count + 1 entries
+    bel_deal_node *nodes; // in the order of their ids
+    int node_count;
+    int *first_node; // by worker; worker_count + 1 entries
+    int depth;       // levels of the tree above the leaves
+} bel_deal;
+
+// replicas_of[w] replicas (at least one) go to worker w, in order.
+bel_deal *bel_deal_create(const int *replicas_of, int worker_count);
+void bel_deal_destroy(bel_deal *deal);
+
+// Sums `n` floats over the whole tree. inputs[k] holds node k's values. Returns a pointer to the sum:
+// an input when there is only one, else inside `scratch`, which holds (depth + 1) · n floats.
+const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs, int64_t n,
+                          float *scratch);
+
+// The same in double, for tallies: inputs[k] are `n` doubles; the result goes to out_sum.
+void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t n,
+                      double *out_sum);
+
+// Sums the replicas [first, first + count) of one node into the first of them, in place:
+// ranges[j] is the gradient range of replica first + j.
+void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t n);
+
+#endif

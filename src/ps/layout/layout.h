@@ -1,0 +1,73 @@
+// The parameter space: all dense variables end to end in one flat f32 array, and how it is cut.
+//
+//   variable  a run of elements, in forward order; starts are aligned to 64 bytes, padding is zero
+//   chunk     the unit of exchange and update; cut only at grain borders or variable starts
+//   segment   variable ∩ chunk
+//   grain     BEL_GRAIN elements from a variable's start: the unit of norms and hashes
+//
+// Immutable after creation, so thread-safe.
+#ifndef BELFRY_PS_LAYOUT_LAYOUT_H
+#define BELFRY_PS_LAYOUT_LAYOUT_H
+
+#include "base/hash.h"
+#include "belfry/graph.h"
+
+enum { BEL_LAYOUT_GRAIN = 4096, BEL_LAYOUT_ALIGN = 16 /* elements */ };
+
+typedef struct bel_layout_variable {
+    char *name;
+    bel_shape shape;
+    bel_variable_kind kind;
+    bel_initializer initializer;
+    int64_t elements;
+    int64_t offset;      // first element in the space
+    int64_t first_grain; // number of its first grain among all grains
+    int first_chunk;     // the chunk of its first element
+} bel_layout_variable;
+
+typedef struct bel_segment {
+    int variable;
+    int64_t first; // element of the variable; a multiple of BEL_LAYOUT_GRAIN
+    int64_t count;
+    int64_t offset; // in the space
+} bel_segment;
+
+typedef struct bel_chunk {
+    int64_t offset, count; // elements of the space, padding between segments included
+    int first_segment, segment_count;
+    int shard;
+    bel_variable_kind kind; // of all its variables
+} bel_chunk;
+
+typedef struct bel_layout {
+    bel_layout_variable *variables;
+    int variable_count;
+    bel_segment *segments;
+    int segment_count;
+    bel_chunk *chunks;
+    int chunk_count;
+    int shard_count;
+    int64_t size;        // elements of the space
+    int64_t grain_count; // of all variables
+    int64_t parameters;  // elements without padding
+} bel_layout;
+
+// Lays out the variables (name, shape, kind and initializer are read and copied) for `shard_count`
+// shards: chunks of min(1 Mi, max(16 Ki, size / (8 shards))) elements, dealt largest first to the
+// least loaded shard. A shard may own none.
+bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable_count,
+                              int shard_count);
+void bel_layout_destroy(bel_layout *layout);
+
+int bel_layout_find(const bel_layout *layout, const char *name); // -1: not there
+
+// Hash of names, shapes, kinds and offsets: what two processes must agree on. Shards do not enter.
+uint64_t bel_layout_fingerprint(const bel_layout *layout);
+
+// Grains of a run of elements of a variable that starts at a grain border.
+static inline int64_t bel_grains_of(int64_t elements)
+{
+    return (elements + BEL_LAYOUT_GRAIN - 1) / BEL_LAYOUT_GRAIN;
+}
+
+#endif

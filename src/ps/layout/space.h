@@ -1,0 +1,34 @@
+// The memory of a parameter space as one process sees it: two buffers of the whole space and, for
+// each chunk, which of them is current. In one process shards and workers share it, so parameters
+// are never copied. A buffer is overwritten only when every counted worker has reported a later
+// step, so synchronous workers read in place.
+#ifndef BELFRY_PS_LAYOUT_SPACE_H
+#define BELFRY_PS_LAYOUT_SPACE_H
+
+#include <stdatomic.h>
+
+#include "ps/layout/layout.h"
+
+typedef struct bel_space {
+    const bel_layout *layout;
+    float *buffers[2];
+    atomic_uchar *current; // by chunk
+} bel_space;
+
+// RESOURCE_EXHAUSTED without memory. All elements are zero, buffer 0 is current.
+bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space) BEL_MUST_USE;
+void bel_space_destroy(bel_space *space);
+
+// A flat array as large as the space (gradients, slots, snapshots); free with bel_space_free_array.
+bel_status *bel_space_array(const bel_layout *layout, const char *what,
+                            float **out_array) BEL_MUST_USE;
+void bel_space_free_array(const bel_layout *layout, float *array);
+
+// Where variable `variable` of the current version lies: all chunks of a variable are updated in the
+// same steps, so its first chunk tells for all.
+const float *bel_space_variable(const bel_space *space, int variable);
+
+// Initial values of all variables: a function of (seed, name, initializer, shape) alone.
+void bel_space_initialize(const bel_layout *layout, uint64_t seed, float *values);
+
+#endif

@@ -1,0 +1,209 @@
+// The arithmetic of a chunk: sum over the tree, scale, clip, update, in pieces that stay in the
+// first-level cache. Chunks are independent of each other; nothing here takes a lock.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "ps/server/shard_inner.h"
+
+enum { PIECE = BEL_SHARD_PIECE };
+
+// The sum over all replicas of `n` elements at `offset` of the space.
+static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t offset,
+                              int64_t n)
+{
+    const bel_deal *deal = shard->config.deal;
+    int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
+    for (int k = 0; k < deal->node_count; k++)
+        chunk->inputs[k] = chunk->nodes[k] + (offset - start);
+    return bel_deal_sum(deal, chunk->inputs, n, chunk->scratch);
+}
+
+typedef struct pass {
+    bel_shard *shard;
+    const bel_shard_chunk *chunk;
+    float *gradient; // one piece
+    const float *values;
+    float *new_values;
+    float scale; // 1 / replicas
+} pass;
+
+static void update_piece(pass *p, int64_t offset, int64_t n, const float *gradient, float factor)
+{
+    bel_shard *shard = p->shard;
+    float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
+    for (int k = 0; k < shard->rule->slot_count; k++)
+        slots[k] = shard->slots[k] + offset;
+    bel_rule_apply(&shard->numbers, gradient, factor, p->values + offset, p->new_values + offset,
+                   slots, n);
+}
+
+static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t n)
+{
+    const float *sum = sum_piece(p->shard, p->chunk, offset, n);
+    for (int64_t i = 0; i < n; i++) {
+        p->new_values[offset + i] = kind == BEL_VARIABLE_STATE_MEAN
+                                        ? sum[i] * p->scale
+                                        : p->values[offset + i] + sum[i];
+    }
+}
+
+static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int64_t at, int64_t n)
+{
+    bel_shard *shard = p->shard;
+    int64_t offset = segment->offset + at;
+    bel_variable_kind kind = shard->config.layout->variables[segment->variable].kind;
+    if (kind != BEL_VARIABLE_TRAINABLE) {
+        if (job != BEL_JOB_SUM) state_piece(p, kind, offset, n);
+        return;
+    }
+    if (job == BEL_JOB_UPDATE) {
+        update_piece(p, offset, n, shard->sums + offset, shard->factors[segment->variable]);
+        return;
+    }
+    const float *sum = sum_piece(shard, p->chunk, offset, n);
+    float *gradient = job == BEL_JOB_SUM ? shard->sums + offset : p->gradient;
+    bel_rule_scale(&shard->numbers, sum, p->scale, gradient, n);
+    if (job == BEL_JOB_PASS) update_piece(p, offset, n, gradient, 1.0f);
+}
+
+// Sums of squares of the segment's grains, from the scaled sums.
+static void square_grains(bel_shard *shard, const bel_segment *segment)
+{
+    const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
+    int64_t grain = variable->first_grain + segment->first / BEL_LAYOUT_GRAIN;
+    for (int64_t at = 0; at < segment->count; at += BEL_LAYOUT_GRAIN, grain++) {
+        int64_t left = segment->count - at;
+        shard->grain_squares[grain] = bel_rule_sum_square(
+            shard->sums + segment->offset + at, left < BEL_LAYOUT_GRAIN ? left : BEL_LAYOUT_GRAIN);
+    }
+}
+
+static void copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
+{
+    size_t bytes = (size_t)chunk->count * sizeof(float);
+    memcpy(shard->snapshot_values + chunk->offset, values + chunk->offset, bytes);
+    for (int k = 0; k < shard->rule->slot_count; k++)
+        memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset, bytes);
+}
+
+static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
+{
+    const bel_layout *layout = p->shard->config.layout;
+    for (int s = 0; s < chunk->segment_count; s++) {
+        const bel_segment *segment = &layout->segments[chunk->first_segment + s];
+        for (int64_t at = 0; at < segment->count; at += PIECE) {
+            int64_t left = segment->count - at;
+            run_piece(p, kind, segment, at, left < PIECE ? left : PIECE);
+        }
+        if (kind == BEL_JOB_SUM && chunk->kind == BEL_VARIABLE_TRAINABLE) {
+            square_grains(p->shard, segment);
+        }
+    }
+}
+
+void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
+{
+    const bel_shard_chunk *local = &shard->chunks[job.local];
+    const bel_chunk *chunk = &shard->config.layout->chunks[local->chunk];
+    bel_space *space = shard->config.space;
+    int current = atomic_load(&space->current[local->chunk]);
+    const bel_deal *deal = shard->config.deal;
+
+    if (chunk->kind != BEL_VARIABLE_FROZEN) {
+        pass p = {.shard = shard,
+                  .chunk = local,
+                  .gradient = local->scratch + (deal->depth + 1) * PIECE,
+                  .values = space->buffers[current],
+                  .new_values = space->buffers[1 - current],
+                  .scale = (float)(1.0 / deal->replica_count)};
+        run_segments(&p, job.kind, chunk);
+    }
+    if (job.kind == BEL_JOB_SUM) return;
+    if (chunk->kind != BEL_VARIABLE_FROZEN) {
+        current = 1 - current;
+        atomic_store_explicit(&space->current[local->chunk], (unsigned char)current,
+                              memory_order_release);
+    }
+    if ((shard->decision & BEL_DECIDE_SAVE) != 0) {
+        copy_to_snapshot(shard, chunk, space->buffers[current]);
+    }
+}
+
+// Pairwise by index, in place: neighbours first, absent ones passed over.
+static double add_pairwise(double *values, int64_t n)
+{
+    for (int64_t stride = 1; stride < n; stride *= 2)
+        for (int64_t i = 0; i + stride < n; i += 2 * stride)
+            values[i] += values[i + stride];
+    return n > 0 ? values[0] : 0;
+}
+
+// Brings the grain squares of all shards together in shard 0's array.
+static void gather_squares(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    for (int s = 0; s < layout->segment_count; s++) {
+        const bel_segment *segment = &layout->segments[s];
+        const bel_layout_variable *variable = &layout->variables[segment->variable];
+        int64_t grain = variable->first_grain + segment->first / BEL_LAYOUT_GRAIN;
+        int owner = 0;
+        for (int c = 0; c < layout->chunk_count; c++)
+            if (s >= layout->chunks[c].first_segment) owner = layout->chunks[c].shard;
+        if (owner == shard->config.shard) continue;
+        memcpy(shard->grain_squares + grain, shard->norms[owner] + grain,
+               (size_t)bel_grains_of(segment->count) * sizeof(double));
+    }
+}
+
+// BEL_FAULT=chunk_order: added chunk by chunk, shard after shard, in f32 as a careless one would.
+static double chunk_order_total(const bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    float total = 0;
+    for (int owner = 0; owner < layout->shard_count; owner++) {
+        float part = 0;
+        for (int c = 0; c < layout->chunk_count; c++) {
+            const bel_chunk *chunk = &layout->chunks[c];
+            for (int s = 0; chunk->shard == owner && s < chunk->segment_count; s++) {
+                const bel_segment *segment = &layout->segments[chunk->first_segment + s];
+                int64_t grain = layout->variables[segment->variable].first_grain +
+                                segment->first / BEL_LAYOUT_GRAIN;
+                for (int64_t g = 0; g < bel_grains_of(segment->count); g++)
+                    part += (float)shard->grain_squares[grain + g];
+            }
+        }
+        total += part;
+    }
+    return total;
+}
+
+static float factor_of(double square, double limit)
+{
+    double norm = sqrt(square);
+    return norm > limit ? (float)(limit / norm) : 1.0f;
+}
+
+void bel_shard_combine_norms(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_optimizer *optimizer = &shard->config.optimizer;
+    gather_squares(shard);
+    double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
+    double *totals = bel_xcalloc((size_t)layout->variable_count, sizeof *totals);
+    int trainable = 0;
+    for (int v = 0; v < layout->variable_count; v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        if (variable->kind != BEL_VARIABLE_TRAINABLE) continue;
+        double square = add_pairwise(shard->grain_squares + variable->first_grain,
+                                     bel_grains_of(variable->elements));
+        totals[trainable++] = square;
+        if (optimizer->clip_norm > 0) shard->factors[v] = factor_of(square, optimizer->clip_norm);
+    }
+    double all = add_pairwise(totals, trainable);
+    if (bel_fault_is(BEL_FAULT_CHUNK_ORDER)) all = disordered;
+    for (int v = 0; optimizer->clip_global_norm > 0 && v < layout->variable_count; v++)
+        shard->factors[v] = factor_of(all, optimizer->clip_global_norm);
+    bel_free(totals);
+}

@@ -1,0 +1,405 @@
+// Frames and steps of a shard. One mutex guards the state; passes, decisions and other calls out run
+// outside it. bel_shard_work is the only engine: it takes frames, moves the step forward, and runs
+// one job.
+#include "ps/server/shard_inner.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+// --- Life ----------------------------------------------------------------------------------------
+
+static bel_status *allocate(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    for (int k = 0; k < shard->rule->slot_count; k++) {
+        BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[k]));
+        BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
+    }
+    BEL_TRY(bel_space_array(layout, "snapshot", &shard->snapshot_values));
+    if (!shard->needs_norm) return NULL;
+    shard->grain_squares = bel_xcalloc((size_t)layout->grain_count, sizeof(double));
+    shard->factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    return bel_space_array(layout, "summed gradients", &shard->sums);
+}
+
+bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_shard)
+{
+    bel_shard *shard = bel_xcalloc(1, sizeof *shard);
+    const bel_layout *layout = config->layout;
+    size_t nodes = (size_t)config->deal->node_count;
+    shard->config = *config;
+    shard->rule = bel_rule_get(config->optimizer.kind);
+    shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0;
+    pthread_mutex_init(&shard->mutex, NULL);
+    shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
+    for (int c = 0; c < layout->chunk_count; c++) {
+        if (layout->chunks[c].shard != config->shard) continue;
+        shard->chunks[shard->chunk_count++] = (bel_shard_chunk){
+            .chunk = c,
+            .nodes = bel_xcalloc(nodes, sizeof(float *)),
+            .inputs = bel_xcalloc(nodes, sizeof(float *)),
+            .scratch = bel_xcalloc((size_t)config->deal->depth + 2,
+                                   BEL_SHARD_PIECE * sizeof(float))};
+    }
+    shard->ready = bel_xcalloc((size_t)shard->chunk_count, sizeof *shard->ready);
+    shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
+    shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
+    shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
+    bel_status *status = allocate(shard);
+    if (status != NULL) {
+        bel_shard_destroy(shard);
+        return status;
+    }
+    *out_shard = shard;
+    return NULL;
+}
+
+void bel_shard_destroy(bel_shard *shard)
+{
+    if (shard == NULL) return;
+    const bel_layout *layout = shard->config.layout;
+    for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
+        bel_space_free_array(layout, shard->slots[k]);
+        bel_space_free_array(layout, shard->snapshot_slots[k]);
+    }
+    bel_space_free_array(layout, shard->snapshot_values);
+    bel_space_free_array(layout, shard->sums);
+    bel_free(shard->grain_squares);
+    bel_free(shard->factors);
+    for (int i = 0; i < shard->chunk_count; i++) {
+        bel_free(shard->chunks[i].nodes);
+        bel_free(shard->chunks[i].inputs);
+        bel_free(shard->chunks[i].scratch);
+    }
+    bel_free(shard->chunks);
+    bel_free(shard->ready);
+    bel_free(shard->tallies);
+    bel_free(shard->tally_sum);
+    bel_free(shard->norms);
+    bel_status_destroy(shard->error);
+    pthread_mutex_destroy(&shard->mutex);
+    bel_free(shard);
+}
+
+// --- Sending -------------------------------------------------------------------------------------
+
+// A peer whose lane is cut or full is noticed by the master's clocks; the shard goes on.
+static void send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
+{
+    frame.generation = shard->config.generation;
+    frame.incarnation = shard->config.incarnation;
+    frame.sender = shard->config.shard;
+    frame.step = shard->step;
+    bel_status_ignore(bel_lane_send(lane, &frame));
+}
+
+// --- A step --------------------------------------------------------------------------------------
+
+static void push_ready_locked(bel_shard *shard, bel_job_kind kind, int local)
+{
+    shard->ready[shard->ready_count++] = (bel_shard_job){kind, local};
+}
+
+static bel_job_kind first_job(const bel_shard *shard)
+{
+    return shard->needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS;
+}
+
+// Chunks without reports are ready as soon as it is known what the step does.
+static void decision_known_locked(bel_shard *shard, uint32_t decision)
+{
+    if (shard->decision_known) return;
+    shard->decision = decision;
+    shard->decision_known = true;
+    if ((decision & BEL_DECIDE_STOP) != 0) return; // the step is not run
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        if (chunk->kind == BEL_VARIABLE_FROZEN) push_ready_locked(shard, first_job(shard), i);
+    }
+}
+
+static void begin_step_locked(bel_shard *shard)
+{
+    shard->decision_known = false;
+    shard->decision = 0;
+    shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
+    shard->ready_count = 0;
+    shard->norms_sent = shard->factors_known = false;
+    shard->numbers = bel_rule_begin(&shard->config.optimizer, shard->step);
+    size_t nodes = (size_t)shard->config.deal->node_count;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        shard->chunks[i].arrived = 0;
+        memset(shard->chunks[i].nodes, 0, nodes * sizeof *shard->chunks[i].nodes);
+    }
+    memset(shard->tallies, 0, nodes * sizeof *shard->tallies);
+    memset(shard->norms, 0, (size_t)shard->config.layout->shard_count * sizeof *shard->norms);
+}
+
+// True when all that this shard has to do for the step is done.
+static bool step_done_locked(const bel_shard *shard)
+{
+    if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
+    if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
+    return shard->config.shard != 0 || shard->tally_count == shard->config.deal->node_count;
+}
+
+static void publish_locked(bel_shard *shard, uint32_t decision)
+{
+    begin_step_locked(shard);
+    shard->counters.versions++;
+    if (shard->config.shard == 0) decision_known_locked(shard, decision);
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        send_locked(shard, shard->config.worker_lanes[w],
+                    (bel_frame){.kind = BEL_FRAME_VERSION, .decision = decision});
+    }
+}
+
+// Publishes the version that the finished step made, if it is finished and nobody else is doing it.
+// Leaves and re-takes the mutex around the calls out. True when it did something.
+static bool try_publish_locked(bel_shard *shard)
+{
+    if (shard->publishing || !step_done_locked(shard)) return false;
+    shard->publishing = true;
+    int64_t version = shard->step + 1;
+    bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0;
+    bool first = shard->config.shard == 0;
+    shard->decision &= ~(uint32_t)BEL_DECIDE_SAVE; // its snapshot is announced once
+    pthread_mutex_unlock(&shard->mutex);
+    uint32_t decision = 0;
+    const bel_shard_events *events = &shard->config.events;
+    if (saved) events->snapshot_ready(events->context, shard->config.shard, version);
+    if (first) {
+        bel_deal_sum_f64(shard->config.deal, shard->tallies, shard->config.tally_width,
+                         shard->tally_sum);
+        decision = events->decide(events->context, version, shard->tally_sum);
+    }
+    bool later = (decision & BEL_DECIDE_LATER) != 0;
+    pthread_mutex_lock(&shard->mutex);
+    shard->publishing = false;
+    if (later) return false;
+    shard->step = version;
+    publish_locked(shard, decision);
+    return true;
+}
+
+// --- Norms ---------------------------------------------------------------------------------------
+
+static void factors_known_locked(bel_shard *shard)
+{
+    shard->factors_known = true;
+    for (int i = 0; i < shard->chunk_count; i++)
+        push_ready_locked(shard, BEL_JOB_UPDATE, i);
+}
+
+static void move_norms_locked(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    if (!shard->needs_norm || shard->factors_known || !shard->started) return;
+    if (shard->summed < shard->chunk_count || !shard->decision_known) return;
+    if ((shard->decision & BEL_DECIDE_STOP) != 0) return;
+    if (shard->config.shard != 0) {
+        if (shard->norms_sent) return;
+        shard->norms_sent = true;
+        send_locked(shard, shard->config.shard_lanes[0],
+                    (bel_frame){.kind = BEL_FRAME_NORMS,
+                                .payload = shard->grain_squares,
+                                .payload_bytes = (size_t)layout->grain_count * sizeof(double)});
+        return;
+    }
+    if (shard->norm_count < layout->shard_count - 1) return;
+    bel_shard_combine_norms(shard);
+    for (int k = 1; k < layout->shard_count; k++) {
+        send_locked(shard, shard->config.shard_lanes[k],
+                    (bel_frame){.kind = BEL_FRAME_FACTORS,
+                                .payload = shard->factors,
+                                .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
+    }
+    factors_known_locked(shard);
+}
+
+// --- Frames --------------------------------------------------------------------------------------
+
+static void fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
+{
+    if (shard->error != NULL) return;
+    shard->error = BEL_ERR(BEL_INTERNAL, "shard %d: malformed frame from %d at step %lld: %s",
+                           shard->config.shard, frame->sender, (long long)frame->step, what);
+}
+
+static int local_chunk(const bel_shard *shard, int chunk)
+{
+    for (int i = 0; i < shard->chunk_count; i++)
+        if (shard->chunks[i].chunk == chunk) return i;
+    return -1;
+}
+
+static void take_report_locked(bel_shard *shard, const bel_frame *frame)
+{
+    int local = local_chunk(shard, frame->chunk);
+    if (local < 0 || frame->node < 0 || frame->node >= shard->config.deal->node_count) {
+        fail_locked(shard, frame, "no such chunk or node here");
+        return;
+    }
+    bel_shard_chunk *chunk = &shard->chunks[local];
+    size_t expected =
+        (size_t)shard->config.layout->chunks[frame->chunk].count * sizeof(float);
+    if (frame->payload_bytes != expected) {
+        fail_locked(shard, frame, "a report of the wrong size");
+        return;
+    }
+    if (chunk->nodes[frame->node] != NULL) {
+        shard->counters.repeated++;
+        return;
+    }
+    decision_known_locked(shard, frame->decision);
+    chunk->nodes[frame->node] = frame->payload;
+    if (++chunk->arrived == shard->config.deal->node_count) {
+        push_ready_locked(shard, first_job(shard), local);
+    }
+}
+
+static void take_tally_locked(bel_shard *shard, const bel_frame *frame)
+{
+    bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
+    if (!known ||
+        frame->payload_bytes != (size_t)shard->config.tally_width * sizeof(double)) {
+        fail_locked(shard, frame, "a tally of the wrong size");
+        return;
+    }
+    decision_known_locked(shard, frame->decision);
+    if (shard->tallies[frame->node] != NULL) {
+        shard->counters.repeated++;
+        return;
+    }
+    shard->tallies[frame->node] = frame->payload;
+    shard->tally_count++;
+}
+
+static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
+{
+    const bel_layout *layout = shard->config.layout;
+    if (frame->kind == BEL_FRAME_NORMS) {
+        bool sized = frame->payload_bytes == (size_t)layout->grain_count * sizeof(double);
+        if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
+            fail_locked(shard, frame, "norms of the wrong size");
+        } else if (shard->norms[frame->sender] == NULL) {
+            shard->norms[frame->sender] = frame->payload;
+            shard->norm_count++;
+        } else {
+            shard->counters.repeated++;
+        }
+        return;
+    }
+    if (frame->payload_bytes != (size_t)layout->variable_count * sizeof(float)) {
+        fail_locked(shard, frame, "factors of the wrong size");
+    } else if (!shard->factors_known) {
+        memcpy(shard->factors, frame->payload, frame->payload_bytes);
+        factors_known_locked(shard);
+    } else {
+        shard->counters.repeated++;
+    }
+}
+
+static void take_frame_locked(bel_shard *shard, const bel_frame *frame)
+{
+    if (frame->generation != shard->config.generation ||
+        frame->incarnation != shard->config.incarnation) {
+        shard->counters.foreign++;
+        return;
+    }
+    if (frame->step != shard->step || (shard->decision & BEL_DECIDE_STOP) != 0) {
+        shard->counters.late++;
+        return;
+    }
+    switch (frame->kind) {
+    case BEL_FRAME_REPORT: take_report_locked(shard, frame); break;
+    case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
+    case BEL_FRAME_NORMS:
+    case BEL_FRAME_FACTORS: take_norms_locked(shard, frame); break;
+    case BEL_FRAME_VERSION: fail_locked(shard, frame, "a version sent to a shard"); break;
+    }
+}
+
+static void drain_lane_locked(bel_shard *shard, bel_lane *lane)
+{
+    bel_frame frame;
+    while (lane != NULL && shard->error == NULL && bel_lane_receive(lane, &frame))
+        take_frame_locked(shard, &frame);
+}
+
+static void drain_locked(bel_shard *shard)
+{
+    if (!shard->started) return;
+    for (int w = 0; w < shard->config.deal->worker_count; w++)
+        drain_lane_locked(shard, shard->config.worker_lanes[w]);
+    int shards = shard->config.shard == 0 ? shard->config.layout->shard_count : 1;
+    for (int k = 0; shard->config.layout->shard_count > 1 && k < shards; k++)
+        drain_lane_locked(shard, shard->config.shard_lanes[k]);
+}
+
+// --- The engine ----------------------------------------------------------------------------------
+
+void bel_shard_start(bel_shard *shard)
+{
+    uint32_t decision = 0;
+    const bel_shard_events *events = &shard->config.events;
+    if (shard->config.shard == 0) decision = events->decide(events->context, shard->step, NULL);
+    pthread_mutex_lock(&shard->mutex);
+    shard->started = true;
+    publish_locked(shard, decision);
+    pthread_mutex_unlock(&shard->mutex);
+}
+
+static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent_ns)
+{
+    shard->counters.passes++;
+    shard->counters.pass_ns += spent_ns;
+    if (job.kind == BEL_JOB_SUM) {
+        shard->summed++;
+    } else {
+        shard->passed++;
+    }
+}
+
+bool bel_shard_work(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    drain_locked(shard);
+    move_norms_locked(shard);
+    bool worked = try_publish_locked(shard);
+    if (shard->ready_count > 0 && shard->error == NULL) {
+        bel_shard_job job = shard->ready[--shard->ready_count];
+        pthread_mutex_unlock(&shard->mutex);
+        int64_t begun = bel_clock_ns();
+        bel_shard_run_job(shard, job);
+        int64_t spent = bel_clock_ns() - begun;
+        pthread_mutex_lock(&shard->mutex);
+        finish_job_locked(shard, job, spent);
+        move_norms_locked(shard);
+        try_publish_locked(shard);
+        worked = true;
+    }
+    pthread_mutex_unlock(&shard->mutex);
+    return worked;
+}
+
+bel_status *bel_shard_check(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    bel_status *status = NULL;
+    if (shard->error != NULL) {
+        status = BEL_ERR(bel_status_code(shard->error), "%s", bel_status_message(shard->error));
+    }
+    pthread_mutex_unlock(&shard->mutex);
+    return status;
+}
+
+bel_shard_counters bel_shard_count(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    bel_shard_counters counters = shard->counters;
+    pthread_mutex_unlock(&shard->mutex);
+    return counters;
+}

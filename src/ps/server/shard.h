@@ -1,0 +1,99 @@
+// A shard: the part of the parameters that one parameter server holds, and the aggregator that sums
+// reports and applies the update.
+//
+// A step at a shard: reports arrive by chunk and node → when all nodes of a chunk are in, the chunk
+// is passed: sum over the tree, × 1/n, clip, update, written into the other buffer → when all chunks
+// are passed, the version is published. Rules that need a norm over the whole model pass twice: sums
+// and squares of grains first; partials to shard 0 and factors back; then the update.
+//
+// The work is taken by whoever calls bel_shard_work: a server's own threads, or in one process the
+// workers' threads while they would wait. Results do not depend on who does what, nor when.
+#ifndef BELFRY_PS_SERVER_SHARD_H
+#define BELFRY_PS_SERVER_SHARD_H
+
+#include "belfry/optimizer.h"
+#include "checkpoint/checkpoint.h"
+#include "optim/rule.h"
+#include "ps/layout/deal.h"
+#include "ps/layout/space.h"
+#include "transport/lane.h"
+
+typedef struct bel_shard bel_shard;
+
+// The leading entries of a tally, all doubles; metric sums follow in pairs (sum, weight).
+enum {
+    BEL_TALLY_LOSS_SUM,  // loss of the replica · its examples
+    BEL_TALLY_EXAMPLES,  //
+    BEL_TALLY_NONFINITE, // replicas whose loss is not finite
+    BEL_TALLY_SHORT,     // examples missing from their blocks
+    BEL_TALLY_FIXED
+};
+
+enum { BEL_DECIDE_LATER = 1 << 30 };
+
+// Calls out of shard 0, and of every shard for snapshots. They run on whichever thread does the work,
+// never under a lock.
+typedef struct bel_shard_events {
+    void *context;
+    // What to do at `version`; `tally` sums the step before (NULL at the first version). May answer
+    // BEL_DECIDE_LATER: then it is asked again when bel_shard_work is next called.
+    uint32_t (*decide)(void *context, int64_t version, const double *tally);
+    // The snapshot of `version` is complete in this shard.
+    void (*snapshot_ready)(void *context, int shard, int64_t version);
+} bel_shard_events;
+
+typedef struct bel_shard_config {
+    const bel_layout *layout;
+    int shard;
+    const bel_deal *deal;
+    bel_space *space;
+    bel_optimizer optimizer; // checked
+    uint32_t generation, incarnation;
+    int tally_width;
+    bel_lane *const *worker_lanes; // this shard's ends, by worker
+    bel_lane *const *shard_lanes;  // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
+    bel_doorbell *bell;            // rung by all those lanes
+    bel_shard_events events;
+} bel_shard_config;
+
+typedef struct bel_shard_counters {
+    int64_t versions;   // published
+    int64_t late;       // frames of an older step, dropped
+    int64_t repeated;   // second copies, dropped
+    int64_t foreign;    // frames of another generation or incarnation, dropped
+    int64_t passes;     // chunk passes run
+    int64_t pass_ns;    // time in them, over all threads
+} bel_shard_counters;
+
+// The lanes, layout, deal and space must outlive the shard. RESOURCE_EXHAUSTED without memory.
+bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_shard) BEL_MUST_USE;
+void bel_shard_destroy(bel_shard *shard);
+
+// Loads this shard's segments, values and slots, from a checkpoint; the shard then stands at the
+// checkpoint's step. Errors: those of bel_ckpt_read, e.g. a wrong shape, with the variable's name.
+bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
+
+// Publishes the version at which the shard stands.
+void bel_shard_start(bel_shard *shard);
+
+// Takes frames and does one piece of work; false when there is nothing to do now. Thread-safe.
+bool bel_shard_work(bel_shard *shard);
+
+// The error that stopped the shard (a malformed frame), as a new status, or NULL.
+bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;
+
+bel_shard_counters bel_shard_count(bel_shard *shard);
+
+// --- Snapshots ----------------------------------------------------------------------------------
+
+// Values of the snapshot, laid out as the space; only this shard's chunks are filled.
+const float *bel_shard_snapshot_values(const bel_shard *shard);
+
+// Copies the live values and slots into the snapshot. Only while no step runs: at the end.
+void bel_shard_snapshot_now(bel_shard *shard);
+
+// This shard's part of a checkpoint, pointing into the snapshot: values and slots by segment. Valid
+// until the next snapshot. Free with bel_free.
+bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count);
+
+#endif

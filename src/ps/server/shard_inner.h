@@ -1,0 +1,69 @@
+// The inside of a shard, for shard.c (frames and steps), pass.c (arithmetic), shard_state.c (files).
+#ifndef BELFRY_PS_SERVER_SHARD_INNER_H
+#define BELFRY_PS_SERVER_SHARD_INNER_H
+
+#include <pthread.h>
+
+#include "ps/server/shard.h"
+
+enum { BEL_SHARD_PIECE = 1024 }; // elements worked on at a time: they stay in the first-level cache
+
+typedef enum bel_job_kind {
+    BEL_JOB_PASS,   // everything in one pass
+    BEL_JOB_SUM,    // sums and grain squares
+    BEL_JOB_UPDATE, // the update from the sums
+} bel_job_kind;
+
+typedef struct bel_shard_job {
+    bel_job_kind kind;
+    int local; // index among the shard's chunks
+} bel_shard_job;
+
+typedef struct bel_shard_chunk {
+    int chunk;            // index in the layout
+    int arrived;          // nodes whose report is in
+    const float **nodes;  // by node: where its sums lie, NULL until it is in
+    const float **inputs; // by node: the same at the piece in work
+    float *scratch;       // rows of the summation tree, and one piece of the gradient
+} bel_shard_chunk;
+
+struct bel_shard {
+    bel_shard_config config;
+    const bel_rule *rule;
+    bool needs_norm;
+
+    // Memory, laid out as the space; only this shard's chunks are touched.
+    float *slots[BEL_RULE_MAX_SLOTS];
+    float *sums;            // needs_norm: scaled gradients between the two passes
+    double *grain_squares;  // needs_norm: by grain
+    float *factors;         // needs_norm: by variable
+    float *snapshot_values;
+    float *snapshot_slots[BEL_RULE_MAX_SLOTS];
+
+    pthread_mutex_t mutex; // guards all below
+    int64_t step;          // the version that workers compute on
+    uint32_t decision;     // of this step; other shards learn it from reports
+    bool decision_known;
+    bel_rule_step numbers;
+    bel_shard_chunk *chunks;
+    int chunk_count;
+    bel_shard_job *ready; // a stack
+    int ready_count;
+    int summed, passed; // chunks through the first and the last pass
+    const double **tallies; // shard 0, by node
+    int tally_count;
+    double *tally_sum;
+    const double **norms; // shard 0, by shard: its grain squares
+    int norm_count;
+    bool norms_sent, factors_known;
+    bool publishing; // some thread is between the last pass and the publication
+    bool started;
+    bel_status *error;
+    bel_shard_counters counters;
+};
+
+// pass.c
+void bel_shard_run_job(bel_shard *shard, bel_shard_job job);
+void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
+
+#endif

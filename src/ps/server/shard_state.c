@@ -1,0 +1,108 @@
+// A shard and files: loading its segments from a checkpoint, and its part of the next one.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "ps/server/shard_inner.h"
+
+static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
+                                const bel_segment *segment)
+{
+    const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
+    float *values = shard->config.space->buffers[0] + segment->offset;
+    BEL_TRY(bel_ckpt_read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, segment->first,
+                          segment->count, values));
+    if (variable->kind != BEL_VARIABLE_TRAINABLE) return NULL;
+    for (int k = 0; k < shard->rule->slot_count; k++) {
+        char *name = bel_strf("%s/%s/%s", variable->name, shard->rule->name, shard->rule->slots[k]);
+        bel_status *status =
+            bel_ckpt_read(reader, name, BEL_DTYPE_F32, &variable->shape, segment->first,
+                          segment->count, shard->slots[k] + segment->offset);
+        bel_free(name);
+        if (status != NULL) return status;
+    }
+    return NULL;
+}
+
+bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
+{
+    const bel_layout *layout = shard->config.layout;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
+        atomic_store(&shard->config.space->current[shard->chunks[i].chunk], 0);
+        for (int s = 0; s < chunk->segment_count; s++) {
+            BEL_TRY_CTX(load_segment(shard, reader, &layout->segments[chunk->first_segment + s]),
+                        "loading %s", bel_ckpt_folder(reader));
+        }
+    }
+    shard->step = bel_ckpt_reader_info(reader)->step;
+    return NULL;
+}
+
+const float *bel_shard_snapshot_values(const bel_shard *shard)
+{
+    return shard->snapshot_values;
+}
+
+void bel_shard_snapshot_now(bel_shard *shard)
+{
+    const bel_space *space = shard->config.space;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        int c = shard->chunks[i].chunk;
+        const bel_chunk *chunk = &shard->config.layout->chunks[c];
+        size_t bytes = (size_t)chunk->count * sizeof(float);
+        const float *values = space->buffers[atomic_load(&space->current[c])];
+        memcpy(shard->snapshot_values + chunk->offset, values + chunk->offset, bytes);
+        for (int k = 0; k < shard->rule->slot_count; k++)
+            memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset,
+                   bytes);
+    }
+}
+
+static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_segment *segment,
+                               char *name, const float *array)
+{
+    return (bel_ckpt_piece){.name = name,
+                            .dtype = BEL_DTYPE_F32,
+                            .shape = variable->shape,
+                            .first = segment->first,
+                            .count = segment->count,
+                            .data = array + segment->offset};
+}
+
+// Names live behind the pieces in one allocation.
+bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count)
+{
+    const bel_layout *layout = shard->config.layout;
+    int slots = shard->rule->slot_count, count = 0;
+    size_t most = 0, text = 0;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
+        for (int s = 0; s < chunk->segment_count; s++) {
+            int variable = layout->segments[chunk->first_segment + s].variable;
+            most += (size_t)slots + 1;
+            text += ((size_t)slots + 1) * (strlen(layout->variables[variable].name) + 32);
+        }
+    }
+    bel_ckpt_piece *pieces = bel_xmalloc(most * sizeof *pieces + text);
+    char *names = (char *)(pieces + most);
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
+        for (int s = 0; s < chunk->segment_count; s++) {
+            const bel_segment *segment = &layout->segments[chunk->first_segment + s];
+            const bel_layout_variable *variable = &layout->variables[segment->variable];
+            for (int k = -1; k < slots; k++) {
+                if (k >= 0 && variable->kind != BEL_VARIABLE_TRAINABLE) break;
+                int length = k < 0 ? sprintf(names, "%s", variable->name)
+                                   : sprintf(names, "%s/%s/%s", variable->name, shard->rule->name,
+                                             shard->rule->slots[k]);
+                const float *array = k < 0 ? shard->snapshot_values : shard->snapshot_slots[k];
+                pieces[count++] = piece_of(variable, segment, names, array);
+                names += length + 1;
+            }
+        }
+    }
+    *out_count = count;
+    return pieces;
+}

@@ -1,0 +1,84 @@
+// Lanes: the two-way path between two members, usually one worker and one shard.
+//
+// A lane moves frames: a small header and, beside it, a span of bytes that stays where its sender
+// wrote it. Sending never blocks and never copies the span; the receiver takes frames on its own
+// thread, in the order in which they were sent (unless a fault is asked for), and must treat every
+// frame as one that may come twice or late: frames are keyed, the first complete copy wins.
+//
+// Implementations: inproc/ (both ends in one process); shm and grpc follow the same interface, and
+// tests/suite/test_lane.c runs one battery over all of them.
+#ifndef BELFRY_TRANSPORT_LANE_H
+#define BELFRY_TRANSPORT_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belfry/status.h"
+
+typedef enum bel_frame_kind {
+    BEL_FRAME_REPORT = 1, // worker → shard: one node's sums for one chunk
+    BEL_FRAME_TALLY,      // worker → shard: one node's tally; the report of that node is complete
+    BEL_FRAME_VERSION,    // shard → worker: a version is published; shard 0 adds its decisions
+    BEL_FRAME_NORMS,      // shard → shard 0: sums of squares of its grains
+    BEL_FRAME_FACTORS,    // shard 0 → shard: clipping factors, one per variable
+} bel_frame_kind;
+
+// What everybody does at a step; decided by shard 0, repeated in every report.
+enum {
+    BEL_DECIDE_SAVE = 1, // the update of this step also streams into the snapshot
+    BEL_DECIDE_STOP = 2, // this step is not run: training ends at this version
+};
+
+typedef struct bel_frame {
+    bel_frame_kind kind;
+    uint32_t generation;  // rises when state goes back; others' frames are void
+    uint32_t incarnation; // of the sender; rises when it is replaced
+    int32_t sender;       // worker or shard number
+    int64_t step;
+    uint32_t decision; // BEL_DECIDE_… of the step
+    int32_t chunk;     // REPORT
+    int32_t node;      // REPORT, TALLY: index among the deal's nodes
+    const void *payload; // the sender keeps it unchanged until the step's version is published
+    size_t payload_bytes;
+} bel_frame;
+
+// Rung when a frame arrives for any lane end that belongs to it; a member waits on one doorbell.
+// Thread-safe.
+typedef struct bel_doorbell bel_doorbell;
+bel_doorbell *bel_doorbell_create(void);
+void bel_doorbell_destroy(bel_doorbell *doorbell);
+void bel_doorbell_ring(bel_doorbell *doorbell);
+// Waits until it was rung since the last wait, or until deadline_ns (bel_clock_ns); false then.
+bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns);
+// How often it was rung: a test counts wake-ups.
+uint64_t bel_doorbell_count(const bel_doorbell *doorbell);
+
+// One end of a lane. Sending and receiving may happen on different threads; each of the two by one
+// thread at a time.
+typedef struct bel_lane bel_lane;
+typedef struct bel_lane_ops {
+    const char *name; // "inproc", "shm", "grpc"
+    bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
+    bool (*receive)(bel_lane *lane, bel_frame *out_frame);
+    bool (*is_cut)(const bel_lane *lane);
+    void (*close)(bel_lane *lane);
+} bel_lane_ops;
+struct bel_lane {
+    const bel_lane_ops *ops;
+};
+
+// Sends a frame. UNAVAILABLE: the lane is cut. RESOURCE_EXHAUSTED: the peer has taken nothing for so
+// long that the lane is full; more would be more than two reports in flight.
+bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame) BEL_MUST_USE;
+
+// Takes the next frame; false when there is none now.
+bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame);
+
+// True when the other end is closed and nothing is left to take.
+bool bel_lane_is_cut(const bel_lane *lane);
+
+// Closes this end; the other end sees a cut after what was sent before.
+void bel_lane_close(bel_lane *lane);
+
+#endif

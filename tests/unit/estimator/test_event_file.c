@@ -1,0 +1,284 @@
+// Event files: golden bytes, and a small reader that checks every checksum and every message.
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "estimator/event_file.h"
+#include "support/bel_test.h"
+
+static char *folder;
+
+static int setup(void **state)
+{
+    (void)state;
+    folder = bel_test_folder();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    bel_fault_set("");
+    bel_test_remove_folder(folder);
+    return 0;
+}
+
+// --- A small reader
+// -------------------------------------------------------------------------------
+
+typedef struct event {
+    double wall_time;
+    int64_t step;
+    int session_status; // 0: no session log
+    char version[32];
+    char tag[64];
+    float value;
+} event;
+
+typedef struct span {
+    const unsigned char *at, *end;
+} span;
+
+static uint64_t take_fixed(span *from, size_t size)
+{
+    uint64_t value = 0;
+    assert_true((size_t)(from->end - from->at) >= size);
+    memcpy(&value, from->at, size);
+    from->at += size;
+    return value;
+}
+
+static uint64_t take_varint(span *from)
+{
+    uint64_t value = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+        uint64_t byte = take_fixed(from, 1);
+        value |= (byte & 0x7f) << shift;
+        if (byte < 0x80) return value;
+    }
+    fail_msg("a varint of more than 10 bytes");
+    return 0;
+}
+
+static span take_bytes(span *from)
+{
+    uint64_t length = take_varint(from);
+    assert_true(length <= (uint64_t)(from->end - from->at));
+    span taken = {from->at, from->at + length};
+    from->at += length;
+    return taken;
+}
+
+static void copy_text(char *out, size_t size, span text)
+{
+    size_t length = (size_t)(text.end - text.at);
+    assert_true(length < size);
+    memcpy(out, text.at, length);
+    out[length] = '\0';
+}
+
+static void read_summary(span summary, event *out)
+{
+    assert_int_equal(take_varint(&summary), 1 << 3 | 2);
+    span value = take_bytes(&summary);
+    assert_ptr_equal(summary.at, summary.end);
+    assert_int_equal(take_varint(&value), 1 << 3 | 2);
+    copy_text(out->tag, sizeof out->tag, take_bytes(&value));
+    assert_int_equal(take_varint(&value), 2 << 3 | 5);
+    uint32_t bits = (uint32_t)take_fixed(&value, 4);
+    memcpy(&out->value, &bits, 4);
+    assert_ptr_equal(value.at, value.end);
+}
+
+static event read_event(span data)
+{
+    event read = {0};
+    while (data.at < data.end) {
+        uint64_t key = take_varint(&data);
+        if (key == (1 << 3 | 1)) {
+            uint64_t bits = take_fixed(&data, 8);
+            memcpy(&read.wall_time, &bits, 8);
+        } else if (key == (2 << 3 | 0)) {
+            read.step = (int64_t)take_varint(&data);
+        } else if (key == (3 << 3 | 2)) {
+            copy_text(read.version, sizeof read.version, take_bytes(&data));
+        } else if (key == (5 << 3 | 2)) {
+            read_summary(take_bytes(&data), &read);
+        } else if (key == (7 << 3 | 2)) {
+            span log = take_bytes(&data);
+            assert_int_equal(take_varint(&log), 1 << 3 | 0);
+            read.session_status = (int)take_varint(&log);
+        } else {
+            fail_msg("an unknown field with key %llu", (unsigned long long)key);
+        }
+    }
+    return read;
+}
+
+static uint32_t masked(const void *data, size_t size)
+{
+    uint32_t crc = bel_crc32c(0, data, size);
+    return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+// Reads at most `room` events of a file and checks all checksums.
+static int read_events(const char *path, event *out_events, int room)
+{
+    char *data;
+    size_t size;
+    int count = 0;
+    BEL_ASSERT_OK(bel_file_read(path, &data, &size));
+    span file = {(unsigned char *)data, (unsigned char *)data + size};
+    while (file.at < file.end) {
+        assert_true(count < room);
+        const unsigned char *head = file.at;
+        uint64_t length = take_fixed(&file, 8);
+        assert_int_equal(take_fixed(&file, 4), masked(head, 8));
+        assert_true(length <= (uint64_t)(file.end - file.at));
+        span body = {file.at, file.at + length};
+        file.at += length;
+        assert_int_equal(take_fixed(&file, 4), masked(body.at, length));
+        out_events[count++] = read_event(body);
+    }
+    bel_free(data);
+    return count;
+}
+
+// --- Tests
+// ----------------------------------------------------------------------------------------
+
+// The version record and a scalar as TensorFlow writes them.
+static void test_golden_bytes(void **state)
+{
+    (void)state;
+    static const char version[] = "\x1a\0\0\0\0\0\0\0\x12\x9b\xd8\x2d"
+                                  "\x09\0\0\x60\x2e\x40\xc0\xda\x41\x10\0\x1a\x0d"
+                                  "brain.Event:2"
+                                  "\x23\x1d\xb0\x96";
+    static const char scalar[] = "\x10\x01\x2a\x0d\x0a\x0b\x0a\x04"
+                                 "loss"
+                                 "\x15\x00\x00\x10\x40";
+    double wall_time;
+    memcpy(&wall_time, version + 13, sizeof wall_time);
+    bel_event_file *file;
+    char *data;
+    size_t size;
+    BEL_ASSERT_OK(bel_event_file_open_at(folder, wall_time, &file));
+    char *path = bel_xstrdup(bel_event_file_path(file));
+    BEL_ASSERT_OK(bel_file_read(path, &data, &size)); // flushed when opened
+    assert_int_equal(size, 42);
+    assert_memory_equal(data, version, 42);
+    bel_free(data);
+    bel_event_file_scalar(file, wall_time, 1, "loss", 2.25f);
+    BEL_ASSERT_OK(bel_event_file_close(file));
+    BEL_ASSERT_OK(bel_file_read(path, &data, &size));
+    assert_int_equal(size, 42 + 12 + 26 + 4);
+    assert_memory_equal(data, version, 42);
+    assert_int_equal(data[42], 26);
+    assert_memory_equal(data + 42 + 12, version + 12, 9); // the wall time again
+    assert_memory_equal(data + 42 + 12 + 9, scalar, sizeof scalar - 1);
+    bel_free(data);
+    bel_free(path);
+}
+
+static void test_events_read_back(void **state)
+{
+    (void)state;
+    event got[8];
+    bel_event_file *file;
+    BEL_ASSERT_OK(bel_event_file_open(folder, &file));
+    bel_event_file_session_start(file, 128);
+    bel_event_file_scalar(file, 1e9, 129, "loss", 0.5f);
+    bel_event_file_scalar(file, 1e9 + 0.25, INT64_MAX, "accuracy/größe", -0.0f);
+    bel_event_file_scalar(file, 0, -1, "", NAN);
+    BEL_ASSERT_OK(bel_event_file_flush(file));
+    assert_int_equal(read_events(bel_event_file_path(file), got, 8), 5);
+    assert_string_equal(got[0].version, "brain.Event:2");
+    assert_true(got[0].wall_time > 1e9);
+    assert_int_equal(got[1].session_status, 1);
+    assert_int_equal(got[1].step, 128);
+    assert_string_equal(got[2].tag, "loss");
+    assert_true(got[2].wall_time == 1e9 && got[2].value == 0.5f && got[2].step == 129);
+    assert_string_equal(got[3].tag, "accuracy/größe");
+    assert_true(got[3].wall_time == 1e9 + 0.25 && got[3].step == INT64_MAX);
+    assert_true(got[3].value == 0 && signbit(got[3].value));
+    assert_true(got[4].step == -1 && isnan(got[4].value));
+    BEL_ASSERT_OK(bel_event_file_close(file));
+}
+
+static void test_many_events_are_all_there(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 }; // more than one buffer
+    bel_event_file *file;
+    BEL_ASSERT_OK(bel_event_file_open(folder, &file));
+    char *path = bel_xstrdup(bel_event_file_path(file));
+    for (int i = 0; i < COUNT; i++)
+        bel_event_file_scalar(file, i, i, "loss", (float)i);
+    BEL_ASSERT_OK(bel_event_file_close(file));
+    event *got = bel_xcalloc(COUNT + 1, sizeof *got);
+    assert_int_equal(read_events(path, got, COUNT + 1), COUNT + 1);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(got[i + 1].step == i && got[i + 1].value == (float)i);
+    bel_free(got);
+    bel_free(path);
+}
+
+static void test_names_are_unique_and_sort_by_time(void **state)
+{
+    (void)state;
+    char *dir = bel_path_join(folder, "eval/deep"); // made with its parents
+    bel_event_file *file[3];
+    for (int i = 0; i < 3; i++)
+        BEL_ASSERT_OK(bel_event_file_open_at(dir, 1234567890.75, &file[i]));
+    char *stem = bel_xstrdup(bel_event_file_path(file[0]));
+    assert_non_null(strstr(stem, "/eval/deep/events.out.tfevents.1234567890."));
+    for (int i = 1; i < 3; i++) {
+        char *expected = bel_strf("%s.%d", stem, i);
+        assert_string_equal(bel_event_file_path(file[i]), expected);
+        bel_free(expected);
+    }
+    for (int i = 0; i < 3; i++)
+        BEL_ASSERT_OK(bel_event_file_close(file[i]));
+    bel_free(stem);
+    bel_free(dir);
+}
+
+static void test_errors_stick(void **state)
+{
+    (void)state;
+    bel_event_file *file;
+    event got[4];
+    bel_fault_set("write:1");
+    BEL_ASSERT_FAILS(bel_event_file_open(folder, &file), BEL_RESOURCE_EXHAUSTED,
+                     "events.out.tfevents");
+    BEL_ASSERT_OK(bel_event_file_open(folder, &file));
+    char *path = bel_xstrdup(bel_event_file_path(file));
+    bel_event_file_scalar(file, 1, 1, "loss", 1);
+    bel_fault_set("write:1");
+    BEL_ASSERT_FAILS(bel_event_file_flush(file), BEL_RESOURCE_EXHAUSTED, path);
+    bel_event_file_scalar(file, 2, 2, "loss", 2); // the disk has room again, but there is a gap now
+    BEL_ASSERT_FAILS(bel_event_file_flush(file), BEL_RESOURCE_EXHAUSTED, path);
+    BEL_ASSERT_FAILS(bel_event_file_close(file), BEL_RESOURCE_EXHAUSTED, path);
+    assert_int_equal(read_events(path, got, 4), 1);
+    BEL_ASSERT_OK(bel_event_file_close(NULL));
+    bel_free(path);
+    char *blocked = bel_test_file(folder, "file", "x", 1);
+    BEL_ASSERT_FAILS(bel_event_file_open(blocked, &file), BEL_UNKNOWN, "file");
+    bel_free(blocked);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_golden_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_events_read_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_events_are_all_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_are_unique_and_sort_by_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_errors_stick, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
