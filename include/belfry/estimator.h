@@ -59,8 +59,7 @@ BEL_API double bel_context_param_number(bel_model_context *context, const char *
 BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
                                    const char *otherwise, int64_t *out_numbers, int capacity);
 
-/// A metric that is a mean: sum of `values` over sum of `weights`, both of any shape, over the whole
-/// evaluation. `weights` NULL counts each value once.
+/// A metric that is a mean over the whole evaluation: the batches' sums over the batches' weights.
 typedef struct bel_metric {
     const char *name;
     bel_value *sum;    ///< scalar F32
@@ -80,7 +79,8 @@ typedef struct bel_estimator_spec {
 
 typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec *spec);
 
-/// Adds a metric; sticky errors: name taken ("loss" and "global_step" are reserved), too many.
+/// Adds the mean of `values` (any shape), weighted by `weights` of the same shape; NULL counts each
+/// value once. Sticky errors: name taken ("loss" and "global_step" are reserved), too many.
 BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                              bel_value *values, bel_value *weights);
 

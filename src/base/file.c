@@ -146,7 +146,7 @@ void bel_file_writer_abandon(bel_file_writer *writer)
 bel_status *bel_file_write_atomic(const char *path, const void *data, size_t size)
 {
     char *temporary = bel_strf("%s.tmp", path);
-    bel_file_writer *writer;
+    bel_file_writer *writer = NULL;
     bel_status *status = bel_file_writer_open(temporary, &writer);
     if (status == NULL) {
         bel_file_writer_write(writer, data, size);

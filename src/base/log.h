@@ -14,8 +14,6 @@ bel_log_format bel_log_get_format(void);
 
 void bel_log_write(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3);
 
-#define bel_log bel_log_write
-
 // A progress line: on a terminal it overwrites itself until the next log line; with final true it
 // stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.
 void bel_log_progress(const char *text, const char *json, bool final);

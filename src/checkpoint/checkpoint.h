@@ -3,8 +3,7 @@
 //
 // A checkpoint is written under `ckpt-<step>.tmp-g<generation>-i<incarnation>`, every file synced,
 // and becomes visible by one rename of the folder. A tensor may be cut into pieces that lie in
-// different shard files; cuts are only at grain borders (BEL_GRAIN elements from the tensor's
-// start).
+// different shard files; cuts lie at multiples of BEL_GRAIN elements from its start.
 #ifndef BELFRY_CHECKPOINT_CHECKPOINT_H
 #define BELFRY_CHECKPOINT_CHECKPOINT_H
 
@@ -82,8 +81,8 @@ bel_ckpt_shard *bel_ckpt_hash_shard(const bel_ckpt_piece *pieces, int piece_coun
 typedef struct bel_ckpt_reader bel_ckpt_reader;
 
 // Opens `<model_dir>/ckpt-…` or any folder with a manifest; checks sizes and CRC-32C of every shard
-// file. NOT_FOUND: no manifest or a shard file is missing. DATA_LOSS: torn or corrupt, names the
-// file.
+// file. NOT_FOUND: no manifest or a shard file is missing. DATA_LOSS: a torn or corrupt
+// file, which is named.
 bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 void bel_ckpt_close(bel_ckpt_reader *reader);
 

@@ -13,8 +13,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/shard.h"
 
-// --- From shards to a manifest
-// --------------------------------------------------------------------
+// --- From shards to a manifest ------------------------------------------------------------------
 
 // Puts file i of the manifest from shard i, in whatever order the shards came.
 static bel_status *describe_files(bel_ckpt_shard *const *shards, int shard_count, bel_arena *arena,
@@ -109,8 +108,7 @@ static bel_status *describe(const bel_ckpt_info *info, bel_ckpt_shard *const *sh
     return status;
 }
 
-// --- To disk
-// --------------------------------------------------------------------------------------
+// --- To disk ------------------------------------------------------------------------------------
 
 static bel_status *write_manifest(const char *folder, const bel_manifest *manifest,
                                   bel_arena *arena)

@@ -33,8 +33,7 @@ char *bel_ckpt_find_folder(const char *model_dir, int64_t step)
     return aside ? replaced : folder;
 }
 
-// --- Stepping aside
-// -------------------------------------------------------------------------------
+// --- Stepping aside -----------------------------------------------------------------------------
 
 static bel_status *rename_if_there(const char *from, const char *to)
 {
@@ -67,8 +66,7 @@ bel_status *bel_ckpt_remove_replaced(const char *folder)
     return status;
 }
 
-// --- Names
-// ----------------------------------------------------------------------------------------
+// --- Names --------------------------------------------------------------------------------------
 
 // Reads decimal digits and moves on; false when there are none or too many.
 static bool take_number(const char **text, int64_t *out_number)
@@ -147,8 +145,7 @@ static bel_status *remove_leftovers(const char *model_dir, int64_t generation, i
     return status;
 }
 
-// --- Beginning and listing
-// ------------------------------------------------------------------------
+// --- Beginning and listing ----------------------------------------------------------------------
 
 bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generation,
                            int64_t incarnation, char **out_folder)
@@ -198,8 +195,7 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps, size_t *ou
     return NULL;
 }
 
-// --- Removal
-// --------------------------------------------------------------------------------------
+// --- Removal ------------------------------------------------------------------------------------
 
 // Renames before it removes, so that nobody ever sees a part of a checkpoint.
 static bel_status *remove_in_one(const char *folder, const char *removed)

@@ -14,8 +14,7 @@ static const char seal_head[] = "  \"crc32c\": \"";
 static const char seal_tail[] = "\"\n}\n";
 enum { CRC_DIGITS = 8, SEAL_BYTES = sizeof seal_head - 1 + CRC_DIGITS + sizeof seal_tail - 1 };
 
-// --- Writing
-// --------------------------------------------------------------------------------------
+// --- Writing ------------------------------------------------------------------------------------
 
 static void write_segments(bel_str *out, const bel_ckpt_info *info)
 {
@@ -95,8 +94,7 @@ void bel_manifest_write(const bel_manifest *manifest, bel_str *out)
     bel_str_printf(out, "%s%08x%s", seal_head, crc, seal_tail);
 }
 
-// --- Reading
-// --------------------------------------------------------------------------------------
+// --- Reading ------------------------------------------------------------------------------------
 
 typedef struct manifest_parser {
     const char *source;
@@ -240,7 +238,7 @@ static bel_status *parse_file(const manifest_parser *parser, const bel_json_valu
                               const char *name_before, bel_manifest_file *out_file)
 {
     const char *name, *crc_text;
-    int64_t size;
+    int64_t size = 0;
     uint64_t crc;
     BEL_TRY(get_text(parser, value, "file", "name", &name));
     // A plain name: the manifest never leads out of its folder.
@@ -405,7 +403,7 @@ static bel_status *check_seal(const char *text, size_t length, const char *sourc
 static bel_status *parse_root(manifest_parser *parser, const bel_json_value *root)
 {
     const char *format;
-    int64_t version;
+    int64_t version = 0;
     BEL_TRY(get_text(parser, root, "manifest", "format", &format));
     if (strcmp(format, format_name) != 0) {
         return malformed(parser, "manifest", "format", format_name);

@@ -30,8 +30,7 @@ struct bel_ckpt_reader {
     uint64_t **piece_offset; // [tensor][piece]: where its elements begin in its file
 };
 
-// --- Opening
-// --------------------------------------------------------------------------------------
+// --- Opening ------------------------------------------------------------------------------------
 
 static bel_status *load_manifest(bel_ckpt_reader *reader)
 {
@@ -181,8 +180,8 @@ bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_re
         char *folder = bel_ckpt_find_folder(model_dir, steps[i]);
         status = bel_ckpt_open(folder, &reader);
         if (is_bad(status)) {
-            bel_log(BEL_LOG_WARN, "checkpoint %s is passed over: %s", folder,
-                    bel_status_message(status));
+            bel_log_write(BEL_LOG_WARN, "checkpoint %s is passed over: %s", folder,
+                          bel_status_message(status));
             if (newest_reason == NULL) {
                 newest_reason =
                     BEL_ERR(BEL_DATA_LOSS, "none of the %zu checkpoints in %s is good; newest: %s",
@@ -203,8 +202,7 @@ bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_re
     return status;
 }
 
-// --- What it says
-// ---------------------------------------------------------------------------------
+// --- What it says -------------------------------------------------------------------------------
 
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader)
 {
@@ -260,8 +258,7 @@ int bel_ckpt_find(const bel_ckpt_reader *reader, const char *name)
     return found == NULL ? -1 : (int)(found - manifest->tensors);
 }
 
-// --- Elements
-// -------------------------------------------------------------------------------------
+// --- Elements -----------------------------------------------------------------------------------
 
 // The piece that holds element `first`, by bisection: pieces cover the tensor without a gap.
 static int find_piece(const bel_manifest_tensor *tensor, int64_t first)
@@ -325,8 +322,7 @@ bel_status *bel_ckpt_read(const bel_ckpt_reader *reader, const char *name, bel_d
     return read_elements(reader, index, first, count, out_data);
 }
 
-// --- Verification
-// ---------------------------------------------------------------------------------
+// --- Verification -------------------------------------------------------------------------------
 
 // Hashes the grains of a whole tensor as they are in the files; the run lives in `arena`.
 static bel_status *hash_tensor(const bel_ckpt_reader *reader, int index, void *block,

@@ -24,8 +24,7 @@ static const char *const dtype_names[] = {
 };
 enum { DTYPE_COUNT = sizeof dtype_names / sizeof dtype_names[0] };
 
-// --- The header as text
-// ---------------------------------------------------------------------------
+// --- The header as text -------------------------------------------------------------------------
 
 // Bytes of a tensor; false when the shape is open or the product does not fit.
 static bool tensor_bytes(bel_dtype dtype, const bel_shape *shape, uint64_t *out_bytes)
@@ -195,8 +194,7 @@ static bel_status *parse_header(const char *text, size_t length, uint64_t file_s
     return status;
 }
 
-// --- Reading
-// --------------------------------------------------------------------------------------
+// --- Reading ------------------------------------------------------------------------------------
 
 bel_status *bel_safetensors_read_header(const bel_disk_file *file, bel_arena *arena,
                                         bel_safetensors_list *out_list)
@@ -228,8 +226,7 @@ const bel_safetensors_entry *bel_safetensors_find(const bel_safetensors_list *li
     return bsearch(&key, list->entries, (size_t)list->count, sizeof key, compare_names);
 }
 
-// --- Writing
-// --------------------------------------------------------------------------------------
+// --- Writing ------------------------------------------------------------------------------------
 
 typedef struct placed {
     const bel_safetensors_input *input;

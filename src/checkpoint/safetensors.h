@@ -18,8 +18,7 @@
 // Larger headers are refused, as the reference implementation does.
 enum { BEL_SAFETENSORS_MAX_HEADER = 100000000 };
 
-// --- Writing
-// --------------------------------------------------------------------------------------
+// --- Writing ------------------------------------------------------------------------------------
 
 typedef struct bel_safetensors_text {
     const char *name;
@@ -42,8 +41,7 @@ bel_status *bel_safetensors_write(const char *path, const bel_safetensors_text *
                                   int tensor_count, uint64_t *out_size_bytes,
                                   uint32_t *out_crc32c) BEL_MUST_USE;
 
-// --- Reading
-// --------------------------------------------------------------------------------------
+// --- Reading ------------------------------------------------------------------------------------
 
 typedef struct bel_safetensors_entry {
     const char *name;

@@ -27,8 +27,7 @@ struct bel_event_file {
     bel_str pending; // whole records, not yet written
 };
 
-// --- Protocol buffers
-// -----------------------------------------------------------------------------
+// --- Protocol buffers ---------------------------------------------------------------------------
 
 // Field numbers of tensorflow.Event and what it holds.
 enum {
@@ -99,8 +98,7 @@ static void put_message(bel_str *out, int field, bel_str *message)
     bel_str_deinit(message);
 }
 
-// --- Records
-// --------------------------------------------------------------------------------------
+// --- Records ------------------------------------------------------------------------------------
 
 // Checksums are masked, as TFRecord does, because a checksum over data that holds checksums is
 // weak.
@@ -132,7 +130,7 @@ static void write_pending(bel_event_file *file)
     const char *bytes = file->pending.text;
     size_t left = file->pending.length;
     file->pending.length = 0;
-    if (left == 0 || file->error != 0) return;
+    if (left == 0) return; // always so after an error
     if (bel_fault_write_fails()) {
         file->error = ENOSPC;
         return;
@@ -165,8 +163,7 @@ static void finish_event(bel_event_file *file, bel_str *event)
     bel_str_deinit(event);
 }
 
-// --- The file
-// -------------------------------------------------------------------------------------
+// --- The file -----------------------------------------------------------------------------------
 
 // Creates a file that was not there before, trying suffixes until one is free.
 static bel_status *create_new(const char *dir, double wall_time, char **out_path,
@@ -201,8 +198,8 @@ static bel_status *create_new(const char *dir, double wall_time, char **out_path
 bel_status *bel_event_file_open_at(const char *dir, double wall_time, bel_event_file **out_file)
 {
     static const char version[] = "brain.Event:2";
-    char *path;
-    int descriptor;
+    char *path = NULL;
+    int descriptor = -1;
     BEL_TRY(bel_dir_create(dir));
     BEL_TRY(create_new(dir, wall_time, &path, &descriptor));
     bel_event_file *file = bel_xcalloc(1, sizeof *file);

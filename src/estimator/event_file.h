@@ -11,9 +11,9 @@
 // model_dir/eval or model_dir/eval_<name>. Every process that opens a folder gets a file of its
 // own; TensorBoard reads all files of a folder and merges them.
 //
-// A run that goes back to an earlier step (a restart, a rollback) says so with
-// bel_event_file_session_start: TensorBoard then forgets what older files say about that step and
-// later ones, so that curves do not run over each other.
+// Every session begins with bel_event_file_session_start, the very first one too. TensorBoard takes
+// the first mark of a folder as the beginning; at each later one (a restart, a rollback) it forgets
+// what it has read about that step and later ones, so that curves do not run over each other.
 //
 // Errors stick: after a failed write nothing more is written, and every flush and the close return
 // the first error. So the calls in the training loop need no check.
@@ -44,8 +44,8 @@ bel_status *bel_event_file_open_at(const char *dir, double wall_time,
 void bel_event_file_scalar(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                            float value);
 
-// Marks that a session starts at `step`: what was written earlier about this and later steps is
-// void.
+// Marks that a session starts at `step`: what earlier sessions wrote about it and later steps is
+// void. Comes before the session's scalars.
 void bel_event_file_session_start(bel_event_file *file, int64_t step);
 
 // Hands everything so far to the system, where TensorBoard sees it. Events are kept in memory until

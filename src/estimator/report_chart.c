@@ -28,8 +28,7 @@ static bool drawable(double value)
     return isfinite(value) && fabs(value) <= max_magnitude;
 }
 
-// --- Text
-// -----------------------------------------------------------------------------------------
+// --- Text ---------------------------------------------------------------------------------------
 
 void bel_report_text(bel_str *out, const char *text)
 {
@@ -96,8 +95,7 @@ void bel_report_value(bel_str *out, double value)
     }
 }
 
-// --- Axes
-// -----------------------------------------------------------------------------------------
+// --- Axes ---------------------------------------------------------------------------------------
 
 // Ticks at low, low + step … high; the axis shows exactly this range.
 typedef struct axis {
@@ -127,12 +125,14 @@ static axis value_axis(double low, double high)
     return (axis){floor(low / step) * step, ceil(high / step) * step, step};
 }
 
-// A step axis over exactly [low, high]; ticks are whole numbers.
+// A step axis over exactly [low, high], or a little more around a single step; ticks are whole
+// numbers.
 static axis step_axis(double low, double high)
 {
-    if (high <= low) {
-        low -= 1.0;
-        high += 1.0;
+    double least = fmax(1.0, fmax(fabs(low), fabs(high)) * 1e-12); // well above rounding
+    if (high - low < least) {
+        low -= least;
+        high += least;
     }
     return (axis){low, high, fmax(1.0, round_step((high - low) / 6.0))};
 }
@@ -218,8 +218,7 @@ static void put_axes(bel_str *out, const chart_frame *frame)
     bel_str_printf(out, "<text x=\"0\" y=\"%d\">step</text>\n", PLOT_BOTTOM + 18);
 }
 
-// --- Curves
-// ---------------------------------------------------------------------------------------
+// --- Curves -------------------------------------------------------------------------------------
 
 // The points of a series that fall into one column of pixels.
 typedef struct pixel_column {
@@ -354,8 +353,7 @@ static void put_curves(bel_str *out, const chart_frame *frame, const bel_report_
     }
 }
 
-// --- Last values
-// ----------------------------------------------------------------------------------
+// --- Last values --------------------------------------------------------------------------------
 
 typedef struct last_label {
     double x, y; // of the point
@@ -422,8 +420,7 @@ static void put_last_values(bel_str *out, const chart_frame *frame, const bel_re
     }
 }
 
-// --- The figure
-// -----------------------------------------------------------------------------------
+// --- The figure ---------------------------------------------------------------------------------
 
 static void put_legend(bel_str *out, const bel_report_chart *chart)
 {

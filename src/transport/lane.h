@@ -54,8 +54,7 @@ bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns);
 // How often it was rung: a test counts wake-ups.
 uint64_t bel_doorbell_count(const bel_doorbell *doorbell);
 
-// One end of a lane. Sending and receiving may happen on different threads; each of the two by one
-// thread at a time.
+// One end of a lane. Any thread may send; one thread at a time receives.
 typedef struct bel_lane bel_lane;
 typedef struct bel_lane_ops {
     const char *name; // "inproc", "shm", "grpc"

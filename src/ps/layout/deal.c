@@ -162,14 +162,18 @@ void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t
     bel_free(alive);
 }
 
-void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t n)
+void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t offset, int64_t n)
 {
+    float *sum = ranges[0] + offset;
     if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
         for (int j = 1; j < node->count; j++)
-            add_f32(ranges[0], ranges[0], ranges[j], n);
+            add_f32(sum, sum, ranges[j] + offset, n);
         return;
     }
-    for (int stride = 1; stride < node->count; stride *= 2)
-        for (int j = 0; j + stride < node->count; j += 2 * stride)
-            add_f32(ranges[j], ranges[j], ranges[j + stride], n);
+    for (int stride = 1; stride < node->count; stride *= 2) {
+        for (int j = 0; j + stride < node->count; j += 2 * stride) {
+            sum = ranges[j] + offset;
+            add_f32(sum, sum, ranges[j + stride] + offset, n);
+        }
+    }
 }

@@ -39,8 +39,8 @@ const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs, int6
 void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t n,
                       double *out_sum);
 
-// Sums the replicas [first, first + count) of one node into the first of them, in place:
-// ranges[j] is the gradient range of replica first + j.
-void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t n);
+// Sums the replicas [first, first + count) of one node into the first of them, in place, for `n`
+// elements at `offset`: ranges[j] is the gradient range of replica first + j.
+void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t offset, int64_t n);
 
 #endif

@@ -83,7 +83,7 @@ static void square_grains(bel_shard *shard, const bel_segment *segment)
 static void copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
 {
     size_t bytes = (size_t)chunk->count * sizeof(float);
-    memcpy(shard->snapshot_values + chunk->offset, values + chunk->offset, bytes);
+    memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
     for (int k = 0; k < shard->rule->slot_count; k++)
         memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset, bytes);
 }

@@ -17,7 +17,6 @@ static bel_status *allocate(bel_shard *shard)
         BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[k]));
         BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
     }
-    BEL_TRY(bel_space_array(layout, "snapshot", &shard->snapshot_values));
     if (!shard->needs_norm) return NULL;
     shard->grain_squares = bel_xcalloc((size_t)layout->grain_count, sizeof(double));
     shard->factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
@@ -64,7 +63,6 @@ void bel_shard_destroy(bel_shard *shard)
         bel_space_free_array(layout, shard->slots[k]);
         bel_space_free_array(layout, shard->snapshot_slots[k]);
     }
-    bel_space_free_array(layout, shard->snapshot_values);
     bel_space_free_array(layout, shard->sums);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
@@ -168,13 +166,14 @@ static bool try_publish_locked(bel_shard *shard)
     shard->decision &= ~(uint32_t)BEL_DECIDE_SAVE; // its snapshot is announced once
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
-    const bel_shard_events *events = &shard->config.events;
-    if (saved) events->snapshot_ready(events->context, shard->config.shard, version);
+    const bel_shard_events *events = &shard->events;
     if (first) {
         bel_deal_sum_f64(shard->config.deal, shard->tallies, shard->config.tally_width,
                          shard->tally_sum);
-        decision = events->decide(events->context, version, shard->tally_sum);
     }
+    bool good = !first || shard->tally_sum[BEL_TALLY_NONFINITE] == 0; // a diverged step is not kept
+    if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);
+    if (first) decision = events->decide(events->context, version, shard->tally_sum);
     bool later = (decision & BEL_DECIDE_LATER) != 0;
     pthread_mutex_lock(&shard->mutex);
     shard->publishing = false;
@@ -341,10 +340,10 @@ static void drain_locked(bel_shard *shard)
 
 // --- The engine ----------------------------------------------------------------------------------
 
-void bel_shard_start(bel_shard *shard)
+void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
 {
     uint32_t decision = 0;
-    const bel_shard_events *events = &shard->config.events;
+    shard->events = *events;
     if (shard->config.shard == 0) decision = events->decide(events->context, shard->step, NULL);
     pthread_mutex_lock(&shard->mutex);
     shard->started = true;

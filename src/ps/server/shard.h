@@ -16,18 +16,10 @@
 #include "optim/rule.h"
 #include "ps/layout/deal.h"
 #include "ps/layout/space.h"
+#include "ps/layout/tally.h"
 #include "transport/lane.h"
 
 typedef struct bel_shard bel_shard;
-
-// The leading entries of a tally, all doubles; metric sums follow in pairs (sum, weight).
-enum {
-    BEL_TALLY_LOSS_SUM,  // loss of the replica · its examples
-    BEL_TALLY_EXAMPLES,  //
-    BEL_TALLY_NONFINITE, // replicas whose loss is not finite
-    BEL_TALLY_SHORT,     // examples missing from their blocks
-    BEL_TALLY_FIXED
-};
 
 enum { BEL_DECIDE_LATER = 1 << 30 };
 
@@ -47,13 +39,13 @@ typedef struct bel_shard_config {
     int shard;
     const bel_deal *deal;
     bel_space *space;
+    float *snapshot; // values of the snapshot, laid out as the space; shards of a process share it
     bel_optimizer optimizer; // checked
     uint32_t generation, incarnation;
     int tally_width;
     bel_lane *const *worker_lanes; // this shard's ends, by worker
     bel_lane *const *shard_lanes;  // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
     bel_doorbell *bell;            // rung by all those lanes
-    bel_shard_events events;
 } bel_shard_config;
 
 typedef struct bel_shard_counters {
@@ -73,8 +65,8 @@ void bel_shard_destroy(bel_shard *shard);
 // checkpoint's step. Errors: those of bel_ckpt_read, e.g. a wrong shape, with the variable's name.
 bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
 
-// Publishes the version at which the shard stands.
-void bel_shard_start(bel_shard *shard);
+// Publishes the version at which the shard stands, and from then on calls `events`.
+void bel_shard_start(bel_shard *shard, const bel_shard_events *events);
 
 // Takes frames and does one piece of work; false when there is nothing to do now. Thread-safe.
 bool bel_shard_work(bel_shard *shard);
@@ -85,9 +77,6 @@ bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;
 bel_shard_counters bel_shard_count(bel_shard *shard);
 
 // --- Snapshots ----------------------------------------------------------------------------------
-
-// Values of the snapshot, laid out as the space; only this shard's chunks are filled.
-const float *bel_shard_snapshot_values(const bel_shard *shard);
 
 // Copies the live values and slots into the snapshot. Only while no step runs: at the end.
 void bel_shard_snapshot_now(bel_shard *shard);

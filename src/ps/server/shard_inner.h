@@ -29,6 +29,7 @@ typedef struct bel_shard_chunk {
 
 struct bel_shard {
     bel_shard_config config;
+    bel_shard_events events;
     const bel_rule *rule;
     bool needs_norm;
 
@@ -37,7 +38,6 @@ struct bel_shard {
     float *sums;            // needs_norm: scaled gradients between the two passes
     double *grain_squares;  // needs_norm: by grain
     float *factors;         // needs_norm: by variable
-    float *snapshot_values;
     float *snapshot_slots[BEL_RULE_MAX_SLOTS];
 
     pthread_mutex_t mutex; // guards all below

@@ -40,11 +40,6 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
     return NULL;
 }
 
-const float *bel_shard_snapshot_values(const bel_shard *shard)
-{
-    return shard->snapshot_values;
-}
-
 void bel_shard_snapshot_now(bel_shard *shard)
 {
     const bel_space *space = shard->config.space;
@@ -53,7 +48,7 @@ void bel_shard_snapshot_now(bel_shard *shard)
         const bel_chunk *chunk = &shard->config.layout->chunks[c];
         size_t bytes = (size_t)chunk->count * sizeof(float);
         const float *values = space->buffers[atomic_load(&space->current[c])];
-        memcpy(shard->snapshot_values + chunk->offset, values + chunk->offset, bytes);
+        memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
         for (int k = 0; k < shard->rule->slot_count; k++)
             memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset,
                    bytes);
@@ -97,7 +92,7 @@ bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count)
                 int length = k < 0 ? sprintf(names, "%s", variable->name)
                                    : sprintf(names, "%s/%s/%s", variable->name, shard->rule->name,
                                              shard->rule->slots[k]);
-                const float *array = k < 0 ? shard->snapshot_values : shard->snapshot_slots[k];
+                const float *array = k < 0 ? shard->config.snapshot : shard->snapshot_slots[k];
                 pieces[count++] = piece_of(variable, segment, names, array);
                 names += length + 1;
             }

@@ -5,8 +5,7 @@
 #include "base/hash.h"
 #include "unit/checkpoint/test_fixture.h"
 
-// --- Round trip
-// -----------------------------------------------------------------------------------
+// --- Round trip ---------------------------------------------------------------------------------
 
 static void test_round_trip_with_any_number_of_shards(void **state)
 {
@@ -137,8 +136,7 @@ static void test_threads_share_a_reader(void **state)
     model_deinit(&saved);
 }
 
-// --- Digest
-// ---------------------------------------------------------------------------------------
+// --- Digest -------------------------------------------------------------------------------------
 
 static void test_any_flipped_bit_changes_the_digest(void **state)
 {
@@ -214,8 +212,76 @@ static void test_digest_is_the_documented_one(void **state)
     assert_true(same_digest(got, expected));
 }
 
-// --- What is refused
-// ------------------------------------------------------------------------------
+// --- Format -------------------------------------------------------------------------------------
+
+// The worked example of docs/formats/checkpoint.md; another program checked its numbers.
+static const char example_manifest[] =
+    "{\n"
+    "  \"format\": \"belfry-checkpoint\",\n"
+    "  \"format_version\": 1,\n"
+    "  \"step\": 5,\n"
+    "  \"generation\": 0,\n"
+    "  \"seed\": \"42\",\n"
+    "  \"digest\": \"faebafa673d30cb22ddd4145413a9aaf\",\n"
+    "  \"segments\": [\n"
+    "    {\"first_step\": 0, \"first_block\": 0, \"replica_count\": 2}\n"
+    "  ],\n"
+    "  \"settings\": {\n"
+    "    \"model\": \"mlp\"\n"
+    "  },\n"
+    "  \"files\": [\n"
+    "    {\"name\": \"shard-00000-of-00002.safetensors\", \"size\": 266, "
+    "\"crc32c\": \"6c250b5f\"},\n"
+    "    {\"name\": \"shard-00001-of-00002.safetensors\", \"size\": 4288, "
+    "\"crc32c\": \"b3be3522\"}\n"
+    "  ],\n"
+    "  \"tensors\": [\n"
+    "    {\"name\": \"bias\", \"dtype\": \"f32\", \"shape\": [2], \"pieces\": [[0, 0, 2]]},\n"
+    "    {\"name\": \"mask\", \"dtype\": \"u8\", \"shape\": [4098], "
+    "\"pieces\": [[1, 0, 4096], [0, 4096, 2]]}\n"
+    "  ],\n"
+    "  \"crc32c\": \"ec8f888c\"\n"
+    "}\n";
+
+static void assert_file_is(const char *folder, const char *name, const char *expected)
+{
+    char *path = bel_path_join(folder, name), *text;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &text, &size));
+    assert_string_equal(text, expected);
+    bel_free(text);
+    bel_free(path);
+}
+
+static void test_the_worked_example(void **state)
+{
+    (void)state;
+    static const float bias[] = {1.0f, -2.0f};
+    static const char *const name = "model", *const value = "mlp";
+    uint8_t mask[4098] = {0};
+    mask[4097] = 1;
+    const bel_ckpt_piece first[] = {
+        {"bias", BEL_DTYPE_F32, BEL_SHAPE(2), 0, 2, bias},
+        {"mask", BEL_DTYPE_U8, BEL_SHAPE(4098), 4096, 2, mask + 4096},
+    };
+    const bel_ckpt_piece second = {"mask", BEL_DTYPE_U8, BEL_SHAPE(4098), 0, 4096, mask};
+    const bel_input_segment segment = {0, 0, 2};
+    const bel_ckpt_info info = {5, 0, 42, &segment, 1, &name, &value, 1};
+    char *model_dir = bel_test_folder(), *folder;
+    bel_ckpt_shard *shards[2];
+    bel_hash128 digest;
+    BEL_ASSERT_OK(bel_ckpt_begin(model_dir, 5, 0, 0, &folder));
+    BEL_ASSERT_OK(bel_ckpt_write_shard(folder, 0, 2, first, 2, &shards[0]));
+    BEL_ASSERT_OK(bel_ckpt_write_shard(folder, 1, 2, &second, 1, &shards[1]));
+    BEL_ASSERT_OK(bel_ckpt_commit(model_dir, folder, &info, shards, 2, &digest));
+    assert_file_is(model_dir, "ckpt-00000005/manifest.json", example_manifest);
+    bel_ckpt_shard_destroy(shards[0]);
+    bel_ckpt_shard_destroy(shards[1]);
+    bel_free(folder);
+    bel_test_remove_folder(model_dir);
+}
+
+// --- What is refused ----------------------------------------------------------------------------
 
 static void test_write_shard_refuses_bad_pieces(void **state)
 {
@@ -380,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_any_flipped_bit_changes_the_digest),
         cmocka_unit_test(test_digest_covers_name_dtype_and_shape),
         cmocka_unit_test(test_digest_is_the_documented_one),
+        cmocka_unit_test(test_the_worked_example),
         cmocka_unit_test(test_write_shard_refuses_bad_pieces),
         cmocka_unit_test(test_commit_refuses_what_is_not_whole),
         cmocka_unit_test(test_commit_refuses_shards_without_a_file),

@@ -49,12 +49,11 @@ static void put(const char *folder, const char *name, const char *data, size_t s
     bel_free(path);
 }
 
-static char *get(const char *folder, const char *name, size_t *out_size)
+static void get(const char *folder, const char *name, char **out_data, size_t *out_size)
 {
-    char *path = bel_path_join(folder, name), *data;
-    BEL_ASSERT_OK(bel_file_read(path, &data, out_size));
+    char *path = bel_path_join(folder, name);
+    BEL_ASSERT_OK(bel_file_read(path, out_data, out_size));
     bel_free(path);
-    return data;
 }
 
 static void assert_whole(const fixture *used)
@@ -71,7 +70,8 @@ static void test_any_shorter_file_is_found(void **state)
     bel_ckpt_reader *reader;
     for (int i = 0; i < FILE_COUNT; i++) {
         size_t size;
-        char *data = get(used->folder, file_names[i], &size);
+        char *data;
+        get(used->folder, file_names[i], &data, &size);
         for (size_t cut = 0; cut < size; cut += cut < 100 || cut + 100 > size ? 1 : 97) {
             put(used->folder, file_names[i], data, cut);
             BEL_ASSERT_FAILS(bel_ckpt_open(used->folder, &reader), BEL_DATA_LOSS, file_names[i]);
@@ -93,7 +93,8 @@ static void test_any_flipped_bit_is_found(void **state)
     bel_ckpt_reader *reader;
     for (int i = 0; i < FILE_COUNT; i++) {
         size_t size;
-        char *data = get(used->folder, file_names[i], &size);
+        char *data;
+        get(used->folder, file_names[i], &data, &size);
         for (size_t byte = 0; byte < size; byte += byte < 1000 ? 1 : 251) {
             char bit = (char)(1 << byte % 7);
             data[byte] ^= bit;
@@ -113,7 +114,8 @@ static void test_any_missing_file_is_found(void **state)
     bel_ckpt_reader *reader;
     for (int i = 0; i < FILE_COUNT; i++) {
         size_t size;
-        char *data = get(used->folder, file_names[i], &size);
+        char *data;
+        get(used->folder, file_names[i], &data, &size);
         char *path = bel_path_join(used->folder, file_names[i]);
         BEL_ASSERT_OK(bel_dir_remove(path));
         BEL_ASSERT_FAILS(bel_ckpt_open(used->folder, &reader), BEL_NOT_FOUND, file_names[i]);
@@ -133,8 +135,10 @@ static void test_swapped_shards_are_found(void **state)
     fixture *used = *state;
     bel_ckpt_reader *reader;
     size_t size_0, size_1;
-    char *data_0 = get(used->folder, file_names[1], &size_0);
-    char *data_1 = get(used->folder, file_names[2], &size_1);
+    char *data_0;
+    get(used->folder, file_names[1], &data_0, &size_0);
+    char *data_1;
+    get(used->folder, file_names[2], &data_1, &size_1);
     put(used->folder, file_names[1], data_1, size_1);
     put(used->folder, file_names[2], data_0, size_0);
     BEL_ASSERT_FAILS(bel_ckpt_open(used->folder, &reader), BEL_DATA_LOSS, file_names[1]);
@@ -161,14 +165,18 @@ static void test_verify_finds_a_wrong_digest(void **state)
     fixture *used = *state;
     bel_ckpt_reader *reader;
     size_t size;
-    char *text = get(used->folder, "manifest.json", &size);
-    char *digest = strstr(text, "\"digest\": \"") + strlen("\"digest\": \"");
-    digest[0] = digest[0] == '0' ? '1' : '0';
-    char *seal = strstr(text, "  \"crc32c\": \"");
-    while (strstr(seal + 1, "  \"crc32c\": \"") != NULL)
-        seal = strstr(seal + 1, "  \"crc32c\": \"");
-    char *sealed = bel_strf("%.*s  \"crc32c\": \"%08x\"\n}\n", (int)(seal - text), text,
-                            bel_crc32c(0, text, (size_t)(seal - text)));
+    char *text;
+    get(used->folder, "manifest.json", &text, &size);
+    const char *digest = strstr(text, "\"digest\": \"") + strlen("\"digest\": \"");
+    const char *seal =
+        strstr(text, "\n  \"crc32c\"") + 1; // those of files are not at a line's start
+    bel_str changed = {0};
+    bel_str_append(&changed, text, (size_t)(seal - text));
+    char *digit = changed.text + (digest - text);
+    *digit = *digit == '0' ? '1' : '0';
+    char *sealed = bel_strf("%s  \"crc32c\": \"%08x\"\n}\n", changed.text,
+                            bel_crc32c(0, changed.text, changed.length));
+    bel_str_deinit(&changed);
     put(used->folder, "manifest.json", sealed, strlen(sealed));
     BEL_ASSERT_OK(bel_ckpt_open(used->folder, &reader));
     assert_holds(reader, &used->saved, 3);

@@ -151,8 +151,7 @@ static void test_random_changes_never_crash(void **state)
     assert_true(refused > ROUNDS / 2);
 }
 
-// --- A manifest and files that disagree
-// -----------------------------------------------------------
+// --- A manifest and files that disagree ---------------------------------------------------------
 
 static bel_status *open_with(const char *body, const bel_ckpt_piece *pieces, int piece_count)
 {

@@ -77,8 +77,7 @@ static void damage_manifest(const char *folder, const char *checkpoint)
     bel_free(path);
 }
 
-// --- Failed and killed saves
-// ----------------------------------------------------------------------
+// --- Failed and killed saves --------------------------------------------------------------------
 
 static void test_every_failed_write_is_reported_and_harms_nothing(void **state)
 {
@@ -192,8 +191,7 @@ static void test_begin_removes_what_ended_runs_left(void **state)
     BEL_ASSERT_FAILS(bel_ckpt_begin(used->folder, -1, 0, 0, &folder), BEL_INVALID_ARGUMENT, "-1");
 }
 
-// --- Listing and the latest
-// -----------------------------------------------------------------------
+// --- Listing and the latest ---------------------------------------------------------------------
 
 static void test_list_knows_checkpoints_from_other_names(void **state)
 {
@@ -270,8 +268,7 @@ static void test_latest_does_not_go_back_for_a_later_format(void **state)
     bel_free(path);
 }
 
-// --- Retention
-// ------------------------------------------------------------------------------------
+// --- Retention ----------------------------------------------------------------------------------
 
 static void test_retention_keeps_the_newest(void **state)
 {

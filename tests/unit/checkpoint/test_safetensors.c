@@ -1,5 +1,6 @@
 // The safetensors container: its bytes, its alignment, and files that lie about themselves.
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "checkpoint/safetensors.h"
@@ -21,8 +22,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// --- Writing
-// --------------------------------------------------------------------------------------
+// --- Writing ------------------------------------------------------------------------------------
 
 static void test_bytes_are_the_documented_ones(void **state)
 {
@@ -95,8 +95,27 @@ static void test_tensors_are_aligned(void **state)
     bel_free(path);
 }
 
-// --- Reading
-// --------------------------------------------------------------------------------------
+static void test_a_failed_write_leaves_no_file(void **state)
+{
+    (void)state;
+    static const float x[] = {1.0f, -2.0f};
+    const bel_safetensors_input tensor = {"x", BEL_DTYPE_F32, {1, {2}}, x};
+    char *path = bel_path_join(folder, "failed.safetensors");
+    for (int i = 1; i <= 3; i++) { // length, header, data
+        char fault[32];
+        snprintf(fault, sizeof fault, "write:%d", i);
+        bel_fault_set(fault);
+        BEL_ASSERT_FAILS(bel_safetensors_write(path, NULL, 0, &tensor, 1, NULL, NULL),
+                         BEL_RESOURCE_EXHAUSTED, path);
+        assert_false(bel_file_exists(path));
+    }
+    bel_fault_set("");
+    BEL_ASSERT_OK(bel_safetensors_write(path, NULL, 0, &tensor, 1, NULL, NULL));
+    assert_true(bel_file_exists(path));
+    bel_free(path);
+}
+
+// --- Reading ------------------------------------------------------------------------------------
 
 // Reads the header of a file with these bytes. The name in front of errors is the file's path.
 static bel_status *read_bytes(const char *bytes, size_t size, int *out_count)
@@ -253,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes_are_the_documented_ones),
         cmocka_unit_test(test_tensors_are_aligned),
+        cmocka_unit_test(test_a_failed_write_leaves_no_file),
         cmocka_unit_test(test_headers_of_other_writers_are_read),
         cmocka_unit_test(test_hostile_headers_are_refused),
         cmocka_unit_test(test_header_length_is_bounded_by_the_file),

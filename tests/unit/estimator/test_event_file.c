@@ -26,8 +26,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// --- A small reader
-// -------------------------------------------------------------------------------
+// --- A small reader -----------------------------------------------------------------------------
 
 typedef struct event {
     double wall_time;
@@ -147,8 +146,7 @@ static int read_events(const char *path, event *out_events, int room)
     return count;
 }
 
-// --- Tests
-// ----------------------------------------------------------------------------------------
+// --- Tests --------------------------------------------------------------------------------------
 
 // The version record and a scalar as TensorFlow writes them.
 static void test_golden_bytes(void **state)

@@ -1,0 +1,46 @@
+// Inside view of options, for options.c (values and where they come from) and options_text.c (what
+// people read).
+#ifndef BELFRY_BASE_OPTIONS_INNER_H
+#define BELFRY_BASE_OPTIONS_INNER_H
+
+#include "base/options.h"
+
+// Where a value came from; a higher one wins.
+typedef enum bel_option_source {
+    BEL_OPTION_FROM_TABLE,
+    BEL_OPTION_FROM_FILE,
+    BEL_OPTION_FROM_COMMAND_LINE,
+} bel_option_source;
+
+typedef struct bel_option_value {
+    char **items; // checked texts: at most one, but for lists
+    size_t count, capacity;
+    char *joined; // the items with commas between them
+    char *origin;
+    bel_option_source source;
+} bel_option_value;
+
+struct bel_options {
+    const bel_option *table;
+    size_t count;
+    unsigned use;
+    bel_option_value *values; // one a row
+    char **arguments;
+    size_t argument_count, argument_capacity;
+};
+
+static inline bool bel_option_is_list(const bel_option *option)
+{
+    return option->type == BEL_OPTION_STRINGS || option->type == BEL_OPTION_INTS ||
+           option->type == BEL_OPTION_PAIRS;
+}
+
+// What a row accepts, for errors and help: "a whole number in [1, inf)".
+void bel_option_describe(const bel_option *option, bel_str *out);
+
+// Whether one text (an item of a list, or the value) is what the row accepts. INVALID_ARGUMENT with
+// `place` (a flag or a place in a file) in front.
+bel_status *bel_option_check(const bel_option *option, const char *place,
+                             const char *text) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,195 @@
+// Options as people read and write them: what a row accepts, the help text, the dump.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/options_inner.h"
+
+enum { FLAG_COLUMN = 30, LINE_WIDTH = 100 };
+
+// --- What a row accepts -------------------------------------------------------------------------
+
+void bel_option_describe(const bel_option *option, bel_str *out)
+{
+    static const char *const nouns[] = {
+        [BEL_OPTION_STRING] = "a text",    [BEL_OPTION_INT] = "a whole number",
+        [BEL_OPTION_DOUBLE] = "a number",  [BEL_OPTION_BOOL] = "true or false",
+        [BEL_OPTION_STRINGS] = "a text",   [BEL_OPTION_INTS] = "whole numbers",
+        [BEL_OPTION_PAIRS] = "NAME=VALUE",
+    };
+    if (option->type == BEL_OPTION_STRING && option->accepts != NULL) {
+        bel_str_puts(out, "one of ");
+        for (const char *c = option->accepts; *c != '\0'; c++)
+            *c == '|' ? bel_str_puts(out, ", ") : bel_str_append(out, c, 1);
+        return;
+    }
+    bel_str_puts(out, nouns[option->type]);
+    if (option->accepts != NULL) bel_str_printf(out, " in %s", option->accepts);
+}
+
+// An interval as mathematics writes it: '[' and ']' include their end, '(' and ')' do not.
+static bool in_interval(const char *interval, double value)
+{
+    char *comma, *close;
+    double low = strtod(interval + 1, &comma);
+    double high = strtod(comma + 1, &close);
+    bool above = interval[0] == '[' ? value >= low : value > low;
+    bool below = *close == ']' ? value <= high : value < high;
+    return above && below;
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    for (const char *choice = choices;; choice++) {
+        size_t end = strcspn(choice, "|");
+        if (end == length && strncmp(choice, text, length) == 0) return true;
+        choice += end;
+        if (*choice == '\0') return false;
+    }
+}
+
+static bool is_accepted(const bel_option *option, const char *text)
+{
+    size_t length = strlen(text);
+    double number = 0;
+    int64_t whole;
+    switch (option->type) {
+    case BEL_OPTION_STRING: return option->accepts == NULL || is_choice(option->accepts, text);
+    case BEL_OPTION_STRINGS: return length > 0;
+    case BEL_OPTION_BOOL: return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    case BEL_OPTION_PAIRS: return text[0] != '=' && strchr(text, '=') != NULL;
+    case BEL_OPTION_INT:
+    case BEL_OPTION_INTS:
+        if (!bel_parse_i64(text, length, &whole)) return false;
+        number = (double)whole;
+        break;
+    case BEL_OPTION_DOUBLE:
+        if (!bel_parse_f64(text, length, &number) || !isfinite(number)) return false;
+        break;
+    }
+    return option->accepts == NULL || in_interval(option->accepts, number);
+}
+
+bel_status *bel_option_check(const bel_option *option, const char *place, const char *text)
+{
+    if (is_accepted(option, text)) return NULL;
+    bel_str expected = {0};
+    bel_option_describe(option, &expected);
+    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected %s, got \"%.100s\"", place,
+                                 expected.text, text);
+    bel_str_deinit(&expected);
+    return status;
+}
+
+// --- Help ---------------------------------------------------------------------------------------
+
+// Appends words of `text`, broken at spaces; every further line begins below the first.
+static void append_wrapped(bel_str *out, const char *text)
+{
+    size_t column = FLAG_COLUMN;
+    for (const char *word = text; *word != '\0';) {
+        size_t length = strcspn(word, " ");
+        if (column + length + 1 > LINE_WIDTH) {
+            bel_str_printf(out, "\n%*s", FLAG_COLUMN, "");
+            column = FLAG_COLUMN;
+        } else if (word != text) {
+            bel_str_puts(out, " ");
+            column++;
+        }
+        bel_str_append(out, word, length);
+        column += length;
+        word += length + (word[length] == ' ');
+    }
+    bel_str_puts(out, "\n");
+}
+
+// "(default: 128; examples; in [1, inf))"
+static void append_remarks(const bel_option *option, bel_str *out)
+{
+    bool none = option->otherwise[0] == '\0';
+    bel_str_printf(out, " (default: %s", none ? "none" : option->otherwise);
+    if (option->unit != NULL) bel_str_printf(out, "; %s", option->unit);
+    if (option->accepts != NULL) {
+        bel_str_puts(out, "; ");
+        bel_option_describe(option, out);
+    }
+    bel_str_puts(out, ")");
+}
+
+static void append_row(const bel_option *option, bel_str *out)
+{
+    static const char *const placeholders[] = {
+        [BEL_OPTION_STRING] = " TEXT",      [BEL_OPTION_INT] = " N",
+        [BEL_OPTION_DOUBLE] = " X",         [BEL_OPTION_BOOL] = "",
+        [BEL_OPTION_STRINGS] = " TEXT,…",   [BEL_OPTION_INTS] = " N,…",
+        [BEL_OPTION_PAIRS] = " NAME=VALUE",
+    };
+    bool switched_on = option->type == BEL_OPTION_BOOL && strcmp(option->otherwise, "true") == 0;
+    size_t start = out->length;
+    bel_str_printf(out, "  --%s%s%s", switched_on ? "[no_]" : "", option->name,
+                   placeholders[option->type]);
+    size_t column = out->length - start;
+    if (strstr(placeholders[option->type], "…") != NULL) column -= 2; // three bytes, one column
+    if (column + 2 > FLAG_COLUMN) {
+        bel_str_printf(out, "\n%*s", FLAG_COLUMN, "");
+    } else {
+        bel_str_printf(out, "%*s", (int)(FLAG_COLUMN - column), "");
+    }
+    bel_str text = {0};
+    bel_str_puts(&text, option->help);
+    append_remarks(option, &text);
+    append_wrapped(out, text.text);
+    bel_str_deinit(&text);
+}
+
+void bel_options_help(const bel_options *options, bel_str *out)
+{
+    const char *group = "";
+    for (size_t i = 0; i < options->count; i++) {
+        const bel_option *option = &options->table[i];
+        if ((option->uses & options->use) == 0) continue;
+        if (strcmp(group, option->group) != 0) {
+            group = option->group;
+            bel_str_printf(out, "\n%s\n", group);
+        }
+        append_row(option, out);
+    }
+}
+
+// --- Dump ---------------------------------------------------------------------------------------
+
+// A JSON string is also a YAML one in double quotes.
+static void append_item(const bel_option *option, const char *text, bel_str *out)
+{
+    bool is_text = option->type == BEL_OPTION_STRING || option->type == BEL_OPTION_STRINGS ||
+                   option->type == BEL_OPTION_PAIRS;
+    if (is_text) {
+        bel_json_write_string(out, text);
+    } else {
+        bel_str_puts(out, text);
+    }
+}
+
+void bel_options_dump(const bel_options *options, bel_str *out)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        const bel_option *option = &options->table[i];
+        const bel_option_value *value = &options->values[i];
+        bool here = (option->uses & options->use) != 0;
+        if (!here || (option->uses & BEL_OPTION_COMMAND_LINE_ONLY) != 0) continue;
+        bool list = bel_option_is_list(option);
+        bel_str_printf(out, "%s: %s", option->name, list ? "[" : "");
+        for (size_t k = 0; k < value->count; k++) {
+            if (k > 0) bel_str_puts(out, ", ");
+            append_item(option, value->items[k], out);
+        }
+        if (!list && value->count == 0) bel_str_puts(out, "\"\"");
+        bel_str_puts(out, list ? "] # " : " # ");
+        for (const char *c = value->origin; *c != '\0'; c++) // one line, whatever the file's name
+            bel_str_append(out, (unsigned char)*c < 0x20 ? "?" : c, 1);
+        bel_str_puts(out, "\n");
+    }
+}

@@ -1,0 +1,61 @@
+// YAML: a document as a small tree, through libyaml. What a configuration does not need is refused
+// with its place: anchors, aliases and tags, duplicate keys, keys that are no scalars, more than
+// one document, and whatever is deeper or larger than the limits below.
+#ifndef BELFRY_BASE_YAML_H
+#define BELFRY_BASE_YAML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "belfry/status.h"
+
+enum {
+    BEL_YAML_MAX_BYTES = 1 << 20,
+    BEL_YAML_MAX_DEPTH = 32,
+    BEL_YAML_MAX_NODES = 10000,
+};
+
+typedef enum bel_yaml_kind {
+    BEL_YAML_SCALAR,
+    BEL_YAML_SEQUENCE,
+    BEL_YAML_MAPPING,
+} bel_yaml_kind;
+
+// A node and where it begins (both counted from 1). Immutable; dies with its document.
+typedef struct bel_yaml_node bel_yaml_node;
+struct bel_yaml_node {
+    bel_yaml_kind kind;
+    int line, column;
+    const char *text;             // SCALAR: its text, UTF-8
+    bool quoted;                  // SCALAR: written in quotes or as a block, so never a null
+    size_t count;                 // SEQUENCE: items; MAPPING: entries
+    const bel_yaml_node **keys;   // MAPPING: scalars, each another, in the order of the text
+    const bel_yaml_node **values; // SEQUENCE and MAPPING
+};
+
+typedef struct bel_yaml bel_yaml;
+
+// Parses a text; `source` names it in errors. All errors are INVALID_ARGUMENT and begin with
+// "source:line:column: " where there is such a place.
+bel_status *bel_yaml_parse(const char *text, size_t length, const char *source,
+                           bel_yaml **out_yaml) BEL_MUST_USE;
+
+// The same for a file, which must be a regular one. Here too all errors are INVALID_ARGUMENT: a
+// configuration that cannot be read is a mistake in the settings, not in the data.
+bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml) BEL_MUST_USE;
+
+const bel_yaml_node *bel_yaml_root(const bel_yaml *yaml); // NULL: the document is empty
+const char *bel_yaml_source(const bel_yaml *yaml);
+void bel_yaml_destroy(bel_yaml *yaml);
+
+// The value of a key; NULL when `mapping` has no such key or is no mapping.
+const bel_yaml_node *bel_yaml_member(const bel_yaml_node *mapping, const char *name);
+
+// A scalar that says nothing: empty, ~ or null without quotes.
+bool bel_yaml_is_null(const bel_yaml_node *node);
+
+// INVALID_ARGUMENT with the node's place in front: "train.yaml:4:3: …".
+bel_status *bel_yaml_error(const bel_yaml *yaml, const bel_yaml_node *node, const char *format, ...)
+    BEL_PRINTF(3, 4) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,114 @@
+// Making an estimator: defaults and checks.
+#include <limits.h>
+#include <stddef.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "estimator/estimator_inner.h"
+
+enum { MAX_WORKERS = 1024, MAX_TOWERS = 256, MAX_SHARDS = 1024, MAX_THREADS = 1024 };
+
+void bel_run_config_init(bel_run_config *config)
+{
+    *config = (bel_run_config){.seed = 1,
+                               .worker_count = 1,
+                               .tower_count = 1,
+                               .shard_count = 1,
+                               .save_checkpoints_secs = 600,
+                               .keep_checkpoint_max = 5,
+                               .keep_checkpoint_every_n_hours = 10000,
+                               .save_summary_steps = 100,
+                               .log_step_count_steps = 100,
+                               .report = true,
+                               .stall_timeout_secs = 600};
+}
+
+typedef struct limit {
+    const char *name;
+    double value, low, high;
+} limit;
+
+static bel_status *check_limits(const bel_run_config *c)
+{
+    const double steps = 9e15;
+    const limit limits[] = {
+        {"worker_count", c->worker_count, 1, MAX_WORKERS},
+        {"tower_count", c->tower_count, 1, MAX_TOWERS},
+        {"shard_count", c->shard_count, 1, MAX_SHARDS},
+        {"thread_count", c->thread_count, 0, MAX_THREADS},
+        {"save_checkpoints_steps", (double)c->save_checkpoints_steps, 0, steps},
+        {"save_checkpoints_secs", c->save_checkpoints_secs, 0, 1e9},
+        {"keep_checkpoint_max", c->keep_checkpoint_max, 0, INT_MAX},
+        {"keep_checkpoint_every_n_hours", c->keep_checkpoint_every_n_hours, 1e-6, 1e9},
+        {"save_summary_steps", (double)c->save_summary_steps, 0, steps},
+        {"log_step_count_steps", (double)c->log_step_count_steps, 0, steps},
+        {"stall_timeout_secs", c->stall_timeout_secs, 0.001, 1e9},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        const limit *l = &limits[i];
+        if (l->value >= l->low && l->value <= l->high) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from %g to %g, got %g", l->name, l->low,
+                       l->high, l->value);
+    }
+    for (int w = 0; c->towers_of != NULL && w < c->worker_count; w++) {
+        if (c->towers_of[w] >= 1 && c->towers_of[w] <= MAX_TOWERS) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "worker %d must have from 1 to %d towers, got %d", w,
+                       MAX_TOWERS, c->towers_of[w]);
+    }
+    if (c->model_dir != NULL && c->model_dir[0] != '\0') return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "model_dir must name a folder, got %s",
+                   c->model_dir == NULL ? "nothing" : "an empty text");
+}
+
+bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
+                                 const bel_param *params, int param_count,
+                                 bel_estimator **out_estimator)
+{
+    BEL_TRY(check_limits(config));
+    bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
+    estimator->model_fn = model_fn;
+    estimator->config = *config;
+    estimator->config.model_dir = bel_xstrdup(config->model_dir);
+    estimator->towers_of = bel_xcalloc((size_t)config->worker_count, sizeof(int));
+    for (int w = 0; w < config->worker_count; w++) {
+        estimator->towers_of[w] =
+            config->towers_of != NULL ? config->towers_of[w] : config->tower_count;
+        estimator->replica_count += estimator->towers_of[w];
+    }
+    estimator->config.towers_of = estimator->towers_of;
+    estimator->thread_count = config->thread_count;
+    if (estimator->thread_count == 0) {
+        int share = bel_available_cores() / estimator->replica_count;
+        estimator->thread_count = share > 0 ? share : 1;
+    }
+    estimator->params = bel_xcalloc((size_t)param_count, sizeof *params);
+    for (int i = 0; i < param_count; i++) {
+        estimator->params[estimator->param_count++] =
+            (bel_param){bel_xstrdup(params[i].name), bel_xstrdup(params[i].value)};
+    }
+    *out_estimator = estimator;
+    return NULL;
+}
+
+// Texts that the estimator owns are const in the public structs.
+static void free_text(const char *text)
+{
+    union {
+        const char *read;
+        char *owned;
+    } pointer = {.read = text};
+    bel_free(pointer.owned);
+}
+
+void bel_estimator_destroy(bel_estimator *estimator)
+{
+    if (estimator == NULL) return;
+    for (int i = 0; i < estimator->param_count; i++) {
+        free_text(estimator->params[i].name);
+        free_text(estimator->params[i].value);
+    }
+    bel_free(estimator->params);
+    bel_free(estimator->towers_of);
+    free_text(estimator->config.model_dir);
+    bel_free(estimator);
+}

@@ -1,0 +1,217 @@
+// Evaluation and prediction: groups of `tower_count` batches run side by side; between groups the
+// results are taken in block order.
+#include "estimator/evaluation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "runtime/runner.h"
+
+typedef struct lane_of_work { // one tower's part of a group
+    const bel_evaluation_config *config;
+    int index;
+    int64_t block; // to run, or -1: nothing in this group
+    bel_team *team;
+    bel_runner *runner;
+    bel_batch *batch;
+    bel_run_context context;
+    bel_instance *instance;
+    bel_status *status;
+} lane_of_work;
+
+typedef struct group {
+    const bel_evaluation_config *config;
+    lane_of_work *towers;
+    bel_team *dispatch;
+    bel_program_output *outputs;
+    int output_count;
+    int64_t block_count;
+    int64_t next_block;
+} group;
+
+static bel_status *run_block(lane_of_work *tower)
+{
+    const bel_evaluation_config *config = tower->config;
+    const bel_built *built = config->built;
+    BEL_TRY(bel_input_read(config->input, tower->block, tower->batch));
+    if (tower->batch->example_count == 0) return NULL;
+    bel_shape shapes[64];
+    size_t inputs = built->graph->input_count;
+    if (inputs > sizeof shapes / sizeof shapes[0]) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "more than 64 features");
+    }
+    for (size_t i = 0; i < inputs; i++)
+        shapes[i] = tower->batch->fields[built->fields[i]].shape;
+    BEL_TRY(bel_runner_get(tower->runner, shapes, &tower->instance));
+    for (size_t i = 0; i < inputs; i++) {
+        bel_instance_bind_input(tower->instance, (int)i,
+                                tower->batch->fields[built->fields[i]].data);
+    }
+    for (size_t v = 0; v < built->graph->variable_count; v++)
+        bel_instance_bind_variable(tower->instance, (int)v, config->values[v]);
+    return bel_instance_run(tower->instance, tower->team, &tower->context, NULL, NULL);
+}
+
+static void run_tower(void *argument, int64_t tile)
+{
+    group *g = argument;
+    lane_of_work *tower = &g->towers[tile];
+    if (tower->block >= 0) tower->status = run_block(tower);
+}
+
+static void list_outputs(group *g)
+{
+    const bel_estimator_spec *spec = &g->config->built->spec;
+    g->outputs = bel_xcalloc(2 * BEL_MAX_METRICS + 1, sizeof *g->outputs);
+    if (g->config->built->mode == BEL_MODE_PREDICT) {
+        g->outputs[g->output_count++].value = spec->predictions;
+        return;
+    }
+    g->outputs[g->output_count++].value = spec->loss;
+    for (int m = 0; m < spec->metric_count; m++) {
+        g->outputs[g->output_count++].value = spec->metrics[m].sum;
+        g->outputs[g->output_count++].value = spec->metrics[m].weight;
+    }
+}
+
+static bel_status *group_init(group *g, const bel_evaluation_config *config)
+{
+    *g = (group){.config = config,
+                 .block_count = bel_input_block_count(config->input, true),
+                 .towers = bel_xcalloc((size_t)config->tower_count, sizeof *g->towers)};
+    if (config->steps > 0 && config->steps < g->block_count) g->block_count = config->steps;
+    list_outputs(g);
+    BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
+    bel_program_options options = {.threads = config->thread_count};
+    for (int t = 0; t < config->tower_count; t++) {
+        lane_of_work *tower = &g->towers[t];
+        tower->config = config;
+        tower->index = t;
+        tower->batch = bel_batch_create(config->input);
+        tower->runner =
+            bel_runner_create(config->built->graph, g->outputs, g->output_count, &options);
+        BEL_TRY(bel_team_create(config->thread_count, &tower->team));
+    }
+    return NULL;
+}
+
+static void group_deinit(group *g)
+{
+    for (int t = 0; t < g->config->tower_count; t++) {
+        bel_runner_destroy(g->towers[t].runner);
+        if (g->towers[t].batch != NULL) bel_batch_destroy(g->towers[t].batch);
+        bel_team_destroy(g->towers[t].team);
+        bel_status_destroy(g->towers[t].status);
+    }
+    bel_team_destroy(g->dispatch);
+    bel_free(g->towers);
+    bel_free(g->outputs);
+}
+
+// Runs the next group; false in *out_more when all blocks are through.
+static bel_status *run_group(group *g, bool *out_more)
+{
+    *out_more = g->next_block < g->block_count;
+    if (!*out_more) return NULL;
+    for (int t = 0; t < g->config->tower_count; t++) {
+        g->towers[t].block = g->next_block < g->block_count ? g->next_block++ : -1;
+        g->towers[t].instance = NULL;
+    }
+    bel_team_run(g->dispatch, run_tower, g, g->config->tower_count);
+    for (int t = 0; t < g->config->tower_count; t++) {
+        bel_status *status = g->towers[t].status;
+        g->towers[t].status = NULL;
+        if (status == NULL) continue;
+        return bel_status_wrap(status, __FILE__, __LINE__, "batch %lld",
+                               (long long)g->towers[t].block);
+    }
+    return NULL;
+}
+
+static double scalar(const bel_instance *instance, int output)
+{
+    return (double)*(const float *)bel_instance_output(instance, output).data;
+}
+
+typedef struct totals {
+    double loss_sum, batch_loss_sum;
+    int64_t examples, batches;
+    double sums[BEL_MAX_METRICS], weights[BEL_MAX_METRICS];
+} totals;
+
+static void add_batch(totals *t, const lane_of_work *tower, int metric_count)
+{
+    if (tower->block < 0 || tower->instance == NULL) return;
+    double loss = scalar(tower->instance, 0);
+    t->loss_sum += loss * (double)tower->batch->example_count;
+    t->batch_loss_sum += loss;
+    t->examples += tower->batch->example_count;
+    t->batches++;
+    for (int m = 0; m < metric_count; m++) {
+        t->sums[m] += scalar(tower->instance, 1 + 2 * m);
+        t->weights[m] += scalar(tower->instance, 2 + 2 * m);
+    }
+}
+
+static bel_status *evaluate(group *g, bel_result *out_result)
+{
+    totals t = {0};
+    const bel_estimator_spec *spec = &g->config->built->spec;
+    for (bool more = true; more;) {
+        BEL_TRY(run_group(g, &more));
+        for (int i = 0; more && i < g->config->tower_count; i++)
+            add_batch(&t, &g->towers[i], spec->metric_count);
+    }
+    if (t.examples == 0) return BEL_ERR(BEL_DATA_LOSS, "the evaluation input has no example");
+    out_result->loss = t.loss_sum / (double)t.examples;
+    out_result->batch_mean_loss = t.batch_loss_sum / (double)t.batches;
+    out_result->examples = t.examples;
+    out_result->metric_count = spec->metric_count;
+    for (int m = 0; m < spec->metric_count; m++) {
+        snprintf(out_result->metrics[m].name, sizeof out_result->metrics[m].name, "%s",
+                 spec->metrics[m].name);
+        out_result->metrics[m].value = t.weights[m] != 0 ? t.sums[m] / t.weights[m] : 0;
+    }
+    return NULL;
+}
+
+bel_status *bel_evaluation_run(const bel_evaluation_config *config, bel_result *out_result)
+{
+    group g;
+    bel_status *status = group_init(&g, config);
+    if (status == NULL) status = evaluate(&g, out_result);
+    group_deinit(&g);
+    return status;
+}
+
+static bel_status *deliver(const lane_of_work *tower, int64_t *example, bel_predict_fn *each,
+                           void *user)
+{
+    if (tower->block < 0 || tower->instance == NULL) return NULL;
+    bel_tensor all = bel_instance_output(tower->instance, 0), row = all;
+    row.shape.rank = all.shape.rank - 1;
+    memmove(row.shape.dims, all.shape.dims + 1, (size_t)row.shape.rank * sizeof row.shape.dims[0]);
+    for (int64_t i = 0; i < tower->batch->example_count; i++) {
+        row.data = (char *)all.data + (size_t)i * bel_tensor_bytes(&row);
+        BEL_TRY(each(user, (*example)++, &row));
+    }
+    return NULL;
+}
+
+bel_status *bel_prediction_run(const bel_evaluation_config *config, bel_predict_fn *each,
+                               void *user)
+{
+    group g;
+    int64_t example = 0;
+    bool more = true;
+    bel_status *status = group_init(&g, config);
+    while (status == NULL && more) {
+        status = run_group(&g, &more);
+        for (int t = 0; more && status == NULL && t < config->tower_count; t++)
+            status = deliver(&g.towers[t], &example, each, user);
+    }
+    group_deinit(&g);
+    return status;
+}

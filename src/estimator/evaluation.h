@@ -1,0 +1,26 @@
+// Running a built model over an input without training: evaluation and prediction. Towers run
+// batches side by side, as in training; sums are added in the order of the batches.
+#ifndef BELFRY_ESTIMATOR_EVALUATION_H
+#define BELFRY_ESTIMATOR_EVALUATION_H
+
+#include "estimator/model.h"
+
+typedef struct bel_evaluation_config {
+    const bel_built *built;      // EVAL or PREDICT
+    const bel_input *input;
+    const float *const *values;  // by graph variable
+    int64_t steps;               // batches at most; 0: all
+    int tower_count;
+    int thread_count; // of each tower
+} bel_evaluation_config;
+
+// Means over all examples. Fills loss, batch_mean_loss, examples and metrics of *out_result.
+// DATA_LOSS: the input has no example.
+bel_status *bel_evaluation_run(const bel_evaluation_config *config,
+                               bel_result *out_result) BEL_MUST_USE;
+
+// Calls `each` for every example in order.
+bel_status *bel_prediction_run(const bel_evaluation_config *config, bel_predict_fn *each,
+                               void *user) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,226 @@
+// The model context and the checks of a spec.
+#include "estimator/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+struct bel_model_context {
+    bel_graph *graph;
+    bel_mode mode;
+    const bel_param *params;
+    int param_count;
+    bel_value *labels;
+};
+
+static const char *const mode_names[] = {"TRAIN", "EVAL", "PREDICT"};
+
+bel_graph *bel_context_graph(bel_model_context *context)
+{
+    return context->graph;
+}
+
+bel_mode bel_context_mode(const bel_model_context *context)
+{
+    return context->mode;
+}
+
+bel_value *bel_context_labels(bel_model_context *context)
+{
+    return context->labels;
+}
+
+static bool is_label(const char *name)
+{
+    return strcmp(name, BEL_LABEL_FIELD) == 0;
+}
+
+static void fail_with_features(bel_model_context *context, const char *what)
+{
+    bel_str names = {0};
+    for (size_t i = 0; i < context->graph->input_count; i++) {
+        const char *name = context->graph->inputs[i].name;
+        if (is_label(name)) continue;
+        bel_str_printf(&names, "%s\"%s\"", names.length > 0 ? ", " : "", name);
+    }
+    bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT, "%s; features of the input: %s", what,
+                   names.length > 0 ? names.text : "none");
+    bel_str_deinit(&names);
+}
+
+bel_value *bel_context_feature(bel_model_context *context, const char *name)
+{
+    bel_value *value = is_label(name) ? NULL : bel_graph_find_input(context->graph, name);
+    if (value == NULL) {
+        char what[160];
+        snprintf(what, sizeof what, "there is no feature \"%s\"", name);
+        fail_with_features(context, what);
+    }
+    return value;
+}
+
+bel_value *bel_context_only_feature(bel_model_context *context)
+{
+    bel_value *only = NULL;
+    int count = 0;
+    for (size_t i = 0; i < context->graph->input_count; i++) {
+        if (is_label(context->graph->inputs[i].name)) continue;
+        only = context->graph->inputs[i].value;
+        count++;
+    }
+    if (count == 1) return only;
+    fail_with_features(context, "the model takes exactly one feature");
+    return NULL;
+}
+
+const char *bel_context_param(const bel_model_context *context, const char *name,
+                              const char *otherwise)
+{
+    for (int i = 0; i < context->param_count; i++)
+        if (strcmp(context->params[i].name, name) == 0) return context->params[i].value;
+    return otherwise;
+}
+
+double bel_context_param_number(bel_model_context *context, const char *name, double otherwise)
+{
+    const char *text = bel_context_param(context, name, NULL);
+    double value;
+    if (text == NULL) return otherwise;
+    if (bel_parse_f64(text, strlen(text), &value)) return value;
+    bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT,
+                   "parameter %s must be a number, got \"%s\"", name, text);
+    return otherwise;
+}
+
+int bel_context_param_list(bel_model_context *context, const char *name, const char *otherwise,
+                           int64_t *out_numbers, int capacity)
+{
+    const char *text = bel_context_param(context, name, otherwise), *rest = text;
+    int count = 0;
+    while (*rest != '\0' && count < capacity) {
+        size_t length = strcspn(rest, ",");
+        if (!bel_parse_i64(rest, length, &out_numbers[count])) {
+            bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT,
+                           "parameter %s must be a list of whole numbers such as 512,256, got "
+                           "\"%s\"",
+                           name, text);
+            return 0;
+        }
+        count++;
+        rest += length + (rest[length] == ',');
+    }
+    return count;
+}
+
+// --- Metrics -------------------------------------------------------------------------------------
+
+static bool metric_name_ok(const bel_estimator_spec *spec, const char *name)
+{
+    bool reserved = strcmp(name, "loss") == 0 || strcmp(name, "global_step") == 0;
+    for (int i = 0; i < spec->metric_count; i++)
+        reserved = reserved || strcmp(spec->metrics[i].name, name) == 0;
+    return !reserved;
+}
+
+void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                     bel_value *values, bel_value *weights)
+{
+    bel_graph *g = context->graph;
+    if (!metric_name_ok(spec, name) || spec->metric_count == BEL_MAX_METRICS) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
+                       "metric \"%s\": the name is taken or reserved, or there are more than %d",
+                       name, BEL_MAX_METRICS);
+        return;
+    }
+    if (weights == NULL) { // ones of the same shape: x == x
+        weights = bel_cast(g, bel_equal(g, values, values), BEL_DTYPE_F32);
+    } else {
+        values = bel_mul(g, values, weights);
+    }
+    spec->metrics[spec->metric_count++] =
+        (bel_metric){.name = name,
+                     .sum = bel_reduce_sum(g, values, NULL, 0, false),
+                     .weight = bel_reduce_sum(g, weights, NULL, 0, false)};
+}
+
+void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                         bel_value *labels, bel_value *predicted)
+{
+    bel_graph *g = context->graph;
+    bel_value *right = bel_cast(g, bel_equal(g, labels, predicted), BEL_DTYPE_F32);
+    bel_metric_mean(context, spec, name, right, NULL);
+}
+
+// --- Building ------------------------------------------------------------------------------------
+
+static void add_inputs(bel_model_context *context, const bel_input *input, int *fields)
+{
+    int used = 0;
+    for (int f = 0; f < bel_input_field_count(input); f++) {
+        const char *name = bel_input_field_name(input, f);
+        if (is_label(name) && context->mode == BEL_MODE_PREDICT) continue;
+        bel_dtype dtype;
+        bel_shape shape;
+        bel_input_field_spec(input, f, &dtype, &shape);
+        bel_value *value = bel_input_value(context->graph, name, dtype, &shape);
+        if (is_label(name)) context->labels = value;
+        fields[used++] = f;
+    }
+}
+
+static bel_status *check_scalar(const bel_value *value, const char *what)
+{
+    bel_shape shape = bel_value_shape(value);
+    if (value != NULL && shape.rank == 0 && bel_value_dtype(value) == BEL_DTYPE_F32) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "the model function's %s must be a scalar f32, got %s",
+                   what, value == NULL ? "nothing" : bel_shape_text(&shape, text));
+}
+
+static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
+{
+    if (mode == BEL_MODE_PREDICT) {
+        if (spec->predictions != NULL && bel_value_shape(spec->predictions).rank > 0) return NULL;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the model function must set predictions [batch, …] in PREDICT");
+    }
+    BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
+    for (int i = 0; i < spec->metric_count; i++) {
+        BEL_TRY(check_scalar(spec->metrics[i].sum, spec->metrics[i].name));
+        BEL_TRY(check_scalar(spec->metrics[i].weight, spec->metrics[i].name));
+    }
+    if (mode == BEL_MODE_TRAIN) BEL_TRY(bel_optimizer_check(&spec->optimizer));
+    return NULL;
+}
+
+bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int param_count,
+                            bel_mode mode, const bel_input *input, bel_built **out_built)
+{
+    bel_built *built = bel_xcalloc(1, sizeof *built);
+    built->mode = mode;
+    built->graph = bel_graph_create();
+    built->fields = bel_xcalloc((size_t)bel_input_field_count(input), sizeof *built->fields);
+    bel_model_context context = {
+        .graph = built->graph, .mode = mode, .params = params, .param_count = param_count};
+    add_inputs(&context, input, built->fields);
+    bel_status *status = model_fn(&context, &built->spec);
+    if (status == NULL) status = bel_graph_check(built->graph);
+    if (status == NULL) status = check_spec(&built->spec, mode);
+    if (status != NULL) {
+        bel_built_destroy(built);
+        return bel_status_wrap(status, __FILE__, __LINE__, "model function in %s",
+                               mode_names[mode]);
+    }
+    *out_built = built;
+    return NULL;
+}
+
+void bel_built_destroy(bel_built *built)
+{
+    if (built == NULL) return;
+    bel_graph_destroy(built->graph);
+    bel_free(built->fields);
+    bel_free(built);
+}

@@ -1,0 +1,25 @@
+// Calling a model function: the context that it sees, and what it built.
+#ifndef BELFRY_ESTIMATOR_MODEL_H
+#define BELFRY_ESTIMATOR_MODEL_H
+
+#include "belfry/estimator.h"
+#include "graph/graph.h"
+#include "input/input.h"
+
+// A graph with its meaning, for one mode. Immutable once built.
+typedef struct bel_built {
+    bel_mode mode;
+    bel_graph *graph;
+    bel_estimator_spec spec; // checked for the mode
+    int *fields;             // by graph input: the batch's field
+} bel_built;
+
+// Calls the model function with an input for each field of `input` (labels left out in PREDICT).
+// Errors: what the function returned or what stuck to the graph; a missing part of the spec
+// (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.
+bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int param_count,
+                            bel_mode mode, const bel_input *input,
+                            bel_built **out_built) BEL_MUST_USE;
+void bel_built_destroy(bel_built *built);
+
+#endif

@@ -1,0 +1,46 @@
+// Inside of a batch: memory that grows to the largest batch seen and is then reused.
+#ifndef BELFRY_INPUT_BATCH_H
+#define BELFRY_INPUT_BATCH_H
+
+#include "input/fields.h"
+#include "input/input.h"
+#include "input/positions.h"
+
+typedef struct bel_field_memory {
+    void *data; // pages
+    size_t capacity_bytes;
+} bel_field_memory;
+
+typedef struct bel_batch_memory {
+    const bel_batch_fields *fields; // not owned
+    int64_t batch_size;
+    bool padded;
+    bel_arena *arena;
+    bel_record *records; // all of a padded batch, else one that is used again and again
+    int64_t record_count;
+    int64_t *longest; // per symbol of an open dimension
+    bel_field_memory *buffers;
+    bel_position_cache *cache;
+} bel_batch_memory;
+
+// An empty batch; bel_batch_destroy frees it. `fields` must outlive it.
+bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *positions,
+                          int64_t batch_size, bool padded);
+
+// Batches of fixed shapes are filled record by record, between begin and set_count. Padded ones are
+// put together when all their records are there.
+
+// Room for a batch of fixed shapes, before its first record.
+bel_status *bel_batch_begin(bel_batch *batch) BEL_MUST_USE;
+
+// Copies a record of fixed shapes into row `row`. DATA_LOSS: it has other fields than the batch.
+bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *record) BEL_MUST_USE;
+
+// Puts the first `count` of the batch's records together, padded with zeros.
+// DATA_LOSS: a record has other fields than the batch, or is larger than a fixed dimension.
+bel_status *bel_batch_place_padded(bel_batch *batch, int64_t count) BEL_MUST_USE;
+
+// Sets the leading dimension of all fields.
+void bel_batch_set_count(bel_batch *batch, int64_t count);
+
+#endif

@@ -1,0 +1,62 @@
+// One CSV file, opened: where its rows begin, and where in it an error is.
+#ifndef BELFRY_INPUT_CSV_FILE_H
+#define BELFRY_INPUT_CSV_FILE_H
+
+#include <stdint.h>
+
+#include "input/csv_split.h"
+#include "input/file_view.h"
+#include "input/number_list.h"
+
+// Immutable once opened and indexed, so thread-safe.
+typedef struct bel_csv_file {
+    const char *path; // not owned
+    char delimiter;
+    bel_file_view view;
+    const char *text; // behind the byte-order mark
+    const char *end;  // before blank lines at the end
+    const char *rows; // behind the header
+    bel_number_list row_starts;
+} bel_csv_file;
+
+// What a label may be.
+typedef struct bel_csv_label {
+    int column; // -1: there is none
+    const char *name;
+    int64_t class_count;
+} bel_csv_label;
+
+// Opens without looking at the rows. Close also after a failure; `file` starts zeroed.
+// Errors: those of bel_file_view_open; DATA_LOSS when the file is empty.
+bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimiter) BEL_MUST_USE;
+void bel_csv_file_close(bel_csv_file *file);
+
+// Splits the row at `row` into a new array of fields (free with bel_free).
+bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
+                               bel_csv_field **out_fields, int *out_count,
+                               const char **out_next) BEL_MUST_USE;
+
+// Goes over all rows from `rows` on: every one must have `column_count` fields, closed quotes and a
+// good label. Notes where each begins.
+bel_status *bel_csv_file_index(bel_csv_file *file, int column_count,
+                               const bel_csv_label *label) BEL_MUST_USE;
+
+// Reads a label. DATA_LOSS with its place.
+bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_label *label,
+                                    const bel_csv_field *field, int64_t *out_label) BEL_MUST_USE;
+
+// A status DATA_LOSS that begins with file:line:column of `at`. Lines and columns count from 1, as
+// in an editor; columns count bytes.
+bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const char *format, ...)
+    BEL_PRINTF(3, 4) BEL_MUST_USE;
+
+// The line of `at`: costs a pass over the file, so it is for messages only.
+int64_t bel_csv_file_line(const bel_csv_file *file, const char *at);
+
+// The same field without spaces and tabs around it.
+bel_csv_field bel_csv_trim(const bel_csv_field *field);
+
+// The text of a field for a message, quoted, with escapes, cut when long. Free with bel_free.
+char *bel_csv_quote(const bel_csv_field *field);
+
+#endif

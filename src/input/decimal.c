@@ -1,0 +1,89 @@
+// Most numbers in files are short. When all digits make an integer of at most 2^53 and the power of
+// ten is at most 10^22, both are exact doubles and one multiplication or division rounds once, so
+// the result is the correctly rounded one (Clinger 1990, "How to read floating point numbers
+// accurately"). Everything else goes to strtod.
+#include "input/decimal.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { MAX_POWER = 22, MAX_DIGITS = 18, MAX_EXPONENT = 100000 };
+
+static const double powers[MAX_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                             1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                             1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+static inline bool is_digit(char c)
+{
+    return (unsigned char)(c - '0') < 10;
+}
+
+// The exact text to strtod, which needs a zero byte behind it.
+static const char *parse_slowly(const char *text, const char *end, double *out_value)
+{
+    char buffer[128];
+    size_t length = (size_t)(end - text);
+    char *copy = length < sizeof buffer ? buffer : bel_xmalloc(length + 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    char *stop;
+    double value = strtod(copy, &stop);
+    bool whole = stop == copy + length && isfinite(value);
+    if (copy != buffer) bel_free(copy);
+    if (!whole) return NULL;
+    *out_value = value;
+    return end;
+}
+
+// Reads "e-7" at `at`; leaves `at` alone when what follows is no exponent.
+static const char *parse_exponent(const char *at, const char *end, int *out_exponent)
+{
+    const char *digits = at + 1;
+    bool negative = digits < end && *digits == '-';
+    if (digits < end && (*digits == '-' || *digits == '+')) digits++;
+    const char *first = digits;
+    int exponent = 0;
+    for (; digits < end && is_digit(*digits); digits++) {
+        if (exponent < MAX_EXPONENT) exponent = exponent * 10 + (*digits - '0');
+    }
+    if (digits == first) return at;
+    *out_exponent = negative ? -exponent : exponent;
+    return digits;
+}
+
+const char *bel_decimal_parse(const char *text, const char *end, double *out_value)
+{
+    const char *at = text;
+    bool negative = at < end && *at == '-';
+    if (at < end && (*at == '-' || *at == '+')) at++;
+    const char *first = at;
+    uint64_t mantissa = 0; // wraps with more than 19 digits, which then are too many anyway
+    for (; at < end && is_digit(*at); at++)
+        mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+    int64_t digit_count = at - first, fraction_count = 0;
+    if (at < end && *at == '.') {
+        const char *fraction = ++at;
+        for (; at < end && is_digit(*at); at++)
+            mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+        fraction_count = at - fraction;
+        digit_count += fraction_count;
+    }
+    if (digit_count == 0) return NULL;
+    int exponent = 0;
+    if (at < end && (*at == 'e' || *at == 'E')) at = parse_exponent(at, end, &exponent);
+
+    int64_t power = exponent - fraction_count;
+    if (digit_count > MAX_DIGITS || mantissa > (uint64_t)1 << 53 || power < -MAX_POWER ||
+        power > MAX_POWER) {
+        return parse_slowly(text, at, out_value);
+    }
+    double value = (double)mantissa;
+    value = power < 0 ? value / powers[-power] : value * powers[power];
+    *out_value = negative ? -value : value;
+    return at;
+}

@@ -1,0 +1,98 @@
+// Deep copies.
+#include "input/description.h"
+
+static const char *copy_text(bel_arena *arena, const char *text)
+{
+    return text == NULL ? NULL : bel_arena_strdup(arena, text);
+}
+
+const char *const *bel_names_copy(bel_arena *arena, const char *const *names, size_t count)
+{
+    if (names == NULL) return NULL;
+    const char **copy = bel_arena_alloc(arena, (count + 1) * sizeof *copy); // NULL behind the last
+    for (size_t i = 0; i < count; i++)
+        copy[i] = copy_text(arena, names[i]);
+    return copy;
+}
+
+static void copy_csv(bel_arena *arena, const bel_csv_options *from, bel_csv_options *out_copy)
+{
+    bel_csv_options copy = *from;
+    size_t name_count = from->column_names == NULL ? 0 : (size_t)from->column_name_count;
+    size_t column_count = from->columns == NULL ? 0 : (size_t)from->column_count;
+    copy.paths = bel_names_copy(arena, from->paths, (size_t)from->path_count);
+    copy.column_names = bel_names_copy(arena, from->column_names, name_count);
+    copy.label_column = copy_text(arena, from->label_column);
+    copy.vector_name = copy_text(arena, from->vector_name);
+    bel_csv_column *columns = bel_arena_alloc(arena, (column_count + 1) * sizeof *columns);
+    for (size_t i = 0; i < column_count; i++) {
+        columns[i] = from->columns[i];
+        columns[i].name = copy_text(arena, from->columns[i].name);
+    }
+    copy.columns = from->columns == NULL ? NULL : columns;
+    *out_copy = copy;
+}
+
+static void copy_memory(bel_arena *arena, const bel_memory_description *from,
+                        bel_memory_description *out_copy)
+{
+    size_t count = (size_t)from->field_count;
+    bel_memory_field *fields = bel_arena_alloc(arena, count * sizeof *fields);
+    for (size_t i = 0; i < count; i++) {
+        fields[i] = from->fields[i];
+        fields[i].name = copy_text(arena, from->fields[i].name);
+    }
+    *out_copy = (bel_memory_description){.fields = fields, .field_count = from->field_count};
+}
+
+void bel_source_description_copy(bel_arena *arena, const bel_source_description *from,
+                                 bel_source_description *out_copy)
+{
+    bel_source_description copy = *from;
+    switch (from->kind) {
+    case BEL_SOURCE_CSV: copy_csv(arena, &from->csv, &copy.csv); break;
+    case BEL_SOURCE_IDX:
+        copy.idx.images_path = copy_text(arena, from->idx.images_path);
+        copy.idx.labels_path = copy_text(arena, from->idx.labels_path);
+        break;
+    case BEL_SOURCE_MEMORY: copy_memory(arena, &from->memory, &copy.memory); break;
+    }
+    *out_copy = copy;
+}
+
+const bel_padded_shape *bel_padded_shapes_copy(bel_arena *arena, const bel_padded_shape *shapes,
+                                               int count)
+{
+    bel_padded_shape *copy = bel_arena_alloc(arena, (size_t)count * sizeof *copy);
+    for (int i = 0; i < count; i++) {
+        copy[i] = shapes[i];
+        copy[i].field = copy_text(arena, shapes[i].field);
+    }
+    return copy;
+}
+
+static size_t count_names(const char *const *names)
+{
+    size_t count = 0;
+    while (names != NULL && names[count] != NULL)
+        count++;
+    return count;
+}
+
+void bel_description_copy(bel_arena *arena, const bel_description *from, bel_description *out_copy)
+{
+    bel_description copy = *from;
+    bel_source_description_copy(arena, &from->source, &copy.source);
+    copy.stages = bel_arena_alloc(arena, from->stage_count * sizeof *copy.stages);
+    for (size_t i = 0; i < from->stage_count; i++)
+        copy.stages[i] = from->stages[i];
+    copy.maps = bel_arena_alloc(arena, from->map_count * sizeof *copy.maps);
+    for (size_t i = 0; i < from->map_count; i++) {
+        copy.maps[i] = from->maps[i];
+        copy.maps[i].drop =
+            bel_names_copy(arena, from->maps[i].drop, count_names(from->maps[i].drop));
+    }
+    copy.padded_shapes =
+        bel_padded_shapes_copy(arena, from->padded_shapes, from->padded_shape_count);
+    *out_copy = copy;
+}

@@ -1,0 +1,128 @@
+// Symbols of open dimensions. A user may write BEL_DIM_TIME or below in several fields: such
+// dimensions are one, padded to one length. Every other open dimension gets a symbol of its own,
+// below those that the user wrote.
+#include "input/fields.h"
+
+#include <string.h>
+
+enum { MAX_USER_SYMBOLS = 64 };
+
+static const bel_padded_shape *find_padded(const bel_description *description, const char *name)
+{
+    for (int i = 0; i < description->padded_shape_count; i++) {
+        const bel_padded_shape *padded = &description->padded_shapes[i];
+        if (strcmp(padded->field, name) == 0) return padded;
+    }
+    return NULL;
+}
+
+// Each padded shape names a field once, and its symbols are few.
+static bel_status *check_padded(const bel_description *description, bel_batch_fields *fields)
+{
+    for (int i = 0; i < description->padded_shape_count; i++) {
+        const bel_padded_shape *padded = &description->padded_shapes[i];
+        bool known = false;
+        for (int j = 0; j < fields->count; j++)
+            known = known || strcmp(fields->items[j].name, padded->field) == 0;
+        if (!known || find_padded(description, padded->field) != padded) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "padded_batch: %s named \"%s\"",
+                           known ? "expected one shape, got two for the field"
+                                 : "a shape is given, but there is no field",
+                           padded->field);
+        }
+        for (int32_t dim = 0; dim < padded->shape.rank; dim++) {
+            int64_t symbol = padded->shape.dims[dim];
+            if (symbol >= BEL_DIM_BATCH) continue;
+            if (bel_symbol_index(symbol) >= MAX_USER_SYMBOLS) {
+                return BEL_ERR(BEL_INVALID_ARGUMENT,
+                               "padded_batch: field \"%s\": expected an open dimension of %d or "
+                               "above, got %lld",
+                               padded->field, BEL_DIM_TIME - MAX_USER_SYMBOLS + 1,
+                               (long long)symbol);
+            }
+            int used = (int)bel_symbol_index(symbol) + 1;
+            if (used > fields->symbol_count) fields->symbol_count = used;
+        }
+    }
+    return NULL;
+}
+
+// Gives each open dimension its symbol. `fixed` says that all records have the shape at hand.
+static bel_status *open_dims(const bel_description *description, bool fixed, bel_batch_field *field,
+                             int *symbol_count)
+{
+    if (!description->padded) return NULL;
+    const bel_padded_shape *padded = find_padded(description, field->name);
+    if (padded == NULL && fixed) return NULL;
+    if (padded != NULL && padded->shape.rank != field->shape.rank) {
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "padded_batch: field \"%s\" has shape %s: expected a padded shape of %d "
+                       "dimensions, got %d",
+                       field->name, bel_shape_text(&field->shape, text), (int)field->shape.rank,
+                       (int)padded->shape.rank);
+    }
+    for (int32_t i = 0; i < field->shape.rank; i++) {
+        int64_t dim = padded == NULL ? BEL_DIM_BATCH : padded->shape.dims[i];
+        if (dim == BEL_DIM_BATCH) dim = BEL_DIM_TIME - (*symbol_count)++;
+        field->shape.dims[i] = dim;
+    }
+    return NULL;
+}
+
+static bel_status *finish(const bel_description *description, bool fixed, bel_batch_fields *fields)
+{
+    for (int i = 0; i < fields->count; i++) {
+        if (fields->items[i].dtype != BEL_DTYPE_STRING) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "dataset: field \"%s\" is text, which cannot be in a batch; turn it into "
+                       "numbers with bel_dataset_map and name it in its drop list",
+                       fields->items[i].name);
+    }
+    if (fields->count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "dataset: expected fields in a record, got none");
+    }
+    BEL_TRY(check_padded(description, fields));
+    for (int i = 0; i < fields->count; i++)
+        BEL_TRY(open_dims(description, fixed, &fields->items[i], &fields->symbol_count));
+    return NULL;
+}
+
+bel_status *bel_batch_fields_from_source(bel_arena *arena, const bel_source *source,
+                                         const bel_description *description,
+                                         bel_batch_fields *out_fields)
+{
+    size_t count = (size_t)source->field_count;
+    bel_batch_fields fields = {.count = source->field_count};
+    fields.items = bel_arena_alloc(arena, count * sizeof *fields.items);
+    for (size_t i = 0; i < count; i++) {
+        const bel_source_field *field = &source->fields[i];
+        fields.items[i] = (bel_batch_field){
+            .name = bel_arena_strdup(arena, field->name),
+            .dtype = field->dtype,
+            .shape = field->shape,
+        };
+    }
+    BEL_TRY(finish(description, true, &fields));
+    *out_fields = fields;
+    return NULL;
+}
+
+bel_status *bel_batch_fields_from_record(bel_arena *arena, const bel_record *record,
+                                         const bel_description *description,
+                                         bel_batch_fields *out_fields)
+{
+    bel_batch_fields fields = {.count = (int)record->field_count};
+    fields.items = bel_arena_alloc(arena, record->field_count * sizeof *fields.items);
+    for (size_t i = 0; i < record->field_count; i++) {
+        const bel_record_field *field = record->fields[i];
+        fields.items[i] = (bel_batch_field){
+            .name = bel_arena_strdup(arena, field->name),
+            .dtype = field->tensor.dtype,
+            .shape = field->tensor.shape,
+        };
+    }
+    BEL_TRY(finish(description, false, &fields));
+    *out_fields = fields;
+    return NULL;
+}

@@ -1,0 +1,80 @@
+// Mapping or memory, behind one pair of pointer and size.
+#include "input/file_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+
+static bool is_packed(const char *path, const unsigned char *data, size_t size)
+{
+    size_t length = strlen(path);
+    if (length >= 3 && strcmp(path + length - 3, ".gz") == 0) return true;
+    return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
+}
+
+// Maps a regular file; *out_view stays empty when it has to be read another way.
+static bel_status *map_file(const char *path, int descriptor, bel_file_view *out_view)
+{
+    struct stat info;
+    if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "read", path);
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) return NULL;
+    if ((uint64_t)info.st_size > SIZE_MAX) return bel_file_error(EFBIG, "map", path);
+    size_t size = (size_t)info.st_size;
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
+    if (is_packed(path, memory, size)) {
+        munmap(memory, size);
+        return NULL;
+    }
+    *out_view = (bel_file_view){.data = memory, .size = size, .memory = memory, .mapped = true};
+    return NULL;
+}
+
+static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
+{
+    char *data;
+    size_t size;
+    BEL_TRY(bel_file_read(path, &data, &size));
+    *out_view = (bel_file_view){.data = data, .size = size, .memory = data, .mapped = false};
+    if (size > 0) {
+        char text[32];
+        bel_log_write(BEL_LOG_INFO,
+                      "%s: read into memory as a whole (%s): packed files cannot be read "
+                      "at any place",
+                      path, bel_bytes_text(size, text));
+    }
+    return NULL;
+}
+
+bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
+{
+    // O_NONBLOCK: opening a pipe here must not wait for its writer; bel_file_read waits below.
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    bel_file_view view = {0};
+    bel_status *status = map_file(path, descriptor, &view);
+    close(descriptor);
+    BEL_TRY(status);
+    if (view.memory == NULL) BEL_TRY(read_into_memory(path, &view));
+    *out_view = view;
+    return NULL;
+}
+
+void bel_file_view_close(bel_file_view *view)
+{
+    if (view->mapped) {
+        munmap(view->memory, view->size);
+    } else {
+        bel_free(view->memory);
+    }
+    *view = (bel_file_view){0};
+}

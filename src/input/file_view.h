@@ -1,0 +1,24 @@
+// The bytes of a file, readable at any place by any thread.
+#ifndef BELFRY_INPUT_FILE_VIEW_H
+#define BELFRY_INPUT_FILE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "belfry/status.h"
+
+// Immutable once opened. No zero byte stands behind `data`.
+typedef struct bel_file_view {
+    const char *data;
+    size_t size;
+    void *memory; // what to give back
+    bool mapped;
+} bel_file_view;
+
+// Plain files are mapped, so that only what is asked for is read; the file must not become shorter
+// while it is open. Packed files (.gz, or gzip's magic) and pipes are read into memory, and one log
+// line says so. Errors are those of bel_file_read.
+bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
+
+#endif

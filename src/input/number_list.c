@@ -1,0 +1,35 @@
+// Sized by the data, so its memory comes as pages and can be refused with a status.
+#include "input/number_list.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+static bel_status *grow(bel_number_list *list)
+{
+    size_t capacity = list->capacity > 0 ? list->capacity * 2 : 1024;
+    size_t bytes;
+    if (!bel_size_mul(capacity, sizeof *list->items, &bytes)) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "too many records: %zu", list->count);
+    }
+    void *items;
+    BEL_TRY(bel_pages_create(bytes, false, "the record index", &items));
+    if (list->count > 0) memcpy(items, list->items, list->count * sizeof *list->items);
+    bel_pages_destroy(list->items, list->capacity * sizeof *list->items);
+    list->items = items;
+    list->capacity = capacity;
+    return NULL;
+}
+
+bel_status *bel_number_list_append(bel_number_list *list, int64_t number)
+{
+    if (list->count == list->capacity) BEL_TRY(grow(list));
+    list->items[list->count++] = number;
+    return NULL;
+}
+
+void bel_number_list_deinit(bel_number_list *list)
+{
+    bel_pages_destroy(list->items, list->capacity * sizeof *list->items);
+    *list = (bel_number_list){0};
+}

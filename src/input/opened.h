@@ -1,0 +1,18 @@
+// Inside of an opened dataset.
+#ifndef BELFRY_INPUT_OPENED_H
+#define BELFRY_INPUT_OPENED_H
+
+#include "input/fields.h"
+#include "input/input.h"
+#include "input/positions.h"
+
+struct bel_input {
+    bel_arena *arena;
+    bel_description description; // a copy
+    bel_source *source;
+    bel_positions positions;
+    bel_batch_fields fields;
+    uint64_t fingerprint;
+};
+
+#endif

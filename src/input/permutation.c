@@ -1,0 +1,58 @@
+// A Feistel network whose round keys come from Philox, with cycle walking (Black and Rogaway 2002,
+// "Ciphers with arbitrary finite domains"). The network permutes 2^bits numbers, bits being the
+// fewest that hold `size`; a result outside the window is fed in again until it falls inside, fewer
+// than two passes on average, since more than half of the 2^bits numbers lie inside. The halves
+// differ by one bit when `bits` is odd, so the rounds change left and right in turn and never swap.
+#include "input/permutation.h"
+
+#include "base/check.h"
+#include "base/rng.h"
+
+void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t seed, int stage,
+                          int64_t epoch, int64_t window)
+{
+    enum { KEYS_PER_BLOCK = 2, BLOCKS = BEL_PERMUTATION_ROUNDS / KEYS_PER_BLOCK };
+    BEL_CHECK(size >= 1);
+    unsigned bits = 0;
+    while (bits < 63 && ((int64_t)1 << bits) < size)
+        bits++;
+    *permutation = (bel_permutation){
+        .size = (uint64_t)size,
+        .left_bits = bits - bits / 2,
+        .right_bits = bits / 2,
+    };
+    bel_rng_key key = bel_rng_key_make(seed, "shuffle", (uint64_t)stage);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        uint32_t words[4];
+        bel_rng_block(key, (uint64_t)epoch, (uint64_t)window * BLOCKS + i, words);
+        permutation->keys[2 * i] = (uint64_t)words[1] << 32 | words[0];
+        permutation->keys[2 * i + 1] = (uint64_t)words[3] << 32 | words[2];
+    }
+}
+
+// Every output bit depends on every input bit: multiply and fold, twice.
+static inline uint64_t mix(uint64_t x)
+{
+    x ^= x >> 32;
+    x *= 0xD6E8FEB86659FD93u;
+    x ^= x >> 32;
+    x *= 0xD6E8FEB86659FD93u;
+    return x ^ x >> 32;
+}
+
+int64_t bel_permutation_at(const bel_permutation *permutation, int64_t index)
+{
+    unsigned right_bits = permutation->right_bits;
+    uint64_t left_mask = ((uint64_t)1 << permutation->left_bits) - 1;
+    uint64_t right_mask = ((uint64_t)1 << right_bits) - 1;
+    uint64_t value = (uint64_t)index;
+    do {
+        uint64_t left = value >> right_bits, right = value & right_mask;
+        for (int round = 0; round < BEL_PERMUTATION_ROUNDS; round += 2) {
+            left ^= mix(right ^ permutation->keys[round]) & left_mask;
+            right ^= mix(left ^ permutation->keys[round + 1]) & right_mask;
+        }
+        value = left << right_bits | right;
+    } while (value >= permutation->size);
+    return (int64_t)value;
+}

@@ -1,0 +1,156 @@
+// Lengths saturate at INT64_MAX, which also stands for "endless", so position arithmetic below a
+// length can not overflow.
+#include "input/positions.h"
+
+#include "base/alloc.h"
+#include "base/check.h"
+
+typedef struct cached_permutation {
+    int64_t epoch; // -1: nothing yet
+    int64_t window;
+    bel_permutation permutation;
+} cached_permutation;
+
+struct bel_position_cache {
+    int count;
+    cached_permutation entries[];
+};
+
+void bel_positions_init(bel_positions *positions, int64_t record_count)
+{
+    *positions = (bel_positions){.length = record_count, .epoch_records = record_count};
+}
+
+void bel_positions_deinit(bel_positions *positions)
+{
+    for (size_t i = 0; i < positions->count; i++)
+        bel_number_list_deinit(&positions->stages[i].kept);
+    bel_free(positions->stages);
+    *positions = (bel_positions){0};
+}
+
+static bel_position_stage *push(bel_positions *positions, const bel_stage *stage)
+{
+    positions->stages = bel_xgrow(positions->stages, &positions->capacity, positions->count + 1,
+                                  sizeof *positions->stages);
+    bel_position_stage *added = &positions->stages[positions->count++];
+    *added = (bel_position_stage){.stage = *stage, .input_count = positions->length};
+    return added;
+}
+
+static int64_t multiply(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+// Numbers below `length` that are `index` modulo `count`.
+static int64_t shard_length(int64_t length, int64_t count, int64_t index)
+{
+    return length <= index ? 0 : (length - index - 1) / count + 1;
+}
+
+bel_status *bel_positions_add(bel_positions *positions, const bel_stage *stage)
+{
+    int64_t length = positions->length;
+    bool endless = positions->endless;
+    int shuffle = positions->shuffle_count;
+    switch (stage->kind) {
+    case BEL_STAGE_SHARD: length = shard_length(length, stage->count, stage->index); break;
+    case BEL_STAGE_TAKE:
+        if (stage->count < length) length = stage->count;
+        endless = endless && stage->count == INT64_MAX;
+        break;
+    case BEL_STAGE_SKIP: length = stage->count < length ? length - stage->count : 0; break;
+    case BEL_STAGE_SHUFFLE:
+        if (endless && stage->count == 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "shuffle: cannot order a stream that is repeated forever in one window; "
+                           "shuffle before repeat, or give a buffer_size");
+        }
+        positions->shuffle_count++;
+        break;
+    case BEL_STAGE_REPEAT:
+        if (length == 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "repeat: expected records to repeat, but the "
+                                                 "stages before leave none");
+        }
+        endless = endless || stage->count == BEL_REPEAT_FOREVER;
+        length = endless ? INT64_MAX : multiply(length, stage->count);
+        break;
+    case BEL_STAGE_FILTER: BEL_CHECK(stage->kind != BEL_STAGE_FILTER);
+    }
+    push(positions, stage)->shuffle = shuffle;
+    positions->length = length;
+    positions->endless = endless;
+    positions->repeated = positions->repeated || stage->kind == BEL_STAGE_REPEAT;
+    if (!positions->repeated) positions->epoch_records = length;
+    return NULL;
+}
+
+void bel_positions_add_kept(bel_positions *positions, bel_number_list *kept)
+{
+    push(positions, &(bel_stage){.kind = BEL_STAGE_FILTER})->kept = *kept;
+    positions->length = (int64_t)kept->count;
+    positions->epoch_records = positions->length;
+    *kept = (bel_number_list){0};
+}
+
+// --- Looking up ----------------------------------------------------------------------------------
+
+bel_position_cache *bel_position_cache_create(const bel_positions *positions)
+{
+    size_t count = (size_t)positions->shuffle_count;
+    bel_position_cache *cache = bel_xcalloc(1, sizeof *cache + count * sizeof(cached_permutation));
+    cache->count = positions->shuffle_count;
+    for (size_t i = 0; i < count; i++)
+        cache->entries[i].epoch = -1;
+    return cache;
+}
+
+void bel_position_cache_destroy(bel_position_cache *cache)
+{
+    bel_free(cache);
+}
+
+static int64_t shuffle_at(const bel_position_stage *stage, bel_position_cache *cache, int64_t epoch,
+                          int64_t position)
+{
+    int64_t window_size = stage->stage.count > 0 ? stage->stage.count : stage->input_count;
+    int64_t window = position / window_size;
+    int64_t start = window * window_size;
+    BEL_CHECK(stage->shuffle < cache->count);
+    cached_permutation *cached = &cache->entries[stage->shuffle];
+    if (cached->epoch != epoch || cached->window != window) {
+        int64_t left = stage->input_count - start; // the last window may be smaller
+        bel_permutation_init(&cached->permutation, left < window_size ? left : window_size,
+                             stage->stage.seed, stage->shuffle, epoch, window);
+        cached->epoch = epoch;
+        cached->window = window;
+    }
+    return start + bel_permutation_at(&cached->permutation, position - start);
+}
+
+bel_position bel_positions_at(const bel_positions *positions, bel_position_cache *cache,
+                              int64_t position)
+{
+    BEL_CHECK(position >= 0 && position < positions->length);
+    int64_t epoch = 0;
+    for (size_t i = positions->count; i-- > 0;) {
+        const bel_position_stage *stage = &positions->stages[i];
+        switch (stage->stage.kind) {
+        case BEL_STAGE_SHARD: position = position * stage->stage.count + stage->stage.index; break;
+        case BEL_STAGE_TAKE: break;
+        case BEL_STAGE_SKIP: position += stage->stage.count; break;
+        case BEL_STAGE_SHUFFLE: position = shuffle_at(stage, cache, epoch, position); break;
+        case BEL_STAGE_REPEAT:
+            // An outer repeat counts whole runs of this one. Forever has no outer runs: epoch is 0.
+            if (stage->stage.count != BEL_REPEAT_FOREVER) epoch *= stage->stage.count;
+            epoch += position / stage->input_count;
+            position %= stage->input_count;
+            break;
+        case BEL_STAGE_FILTER: position = stage->kept.items[position]; break;
+        }
+    }
+    return (bel_position){.epoch = epoch, .number = position};
+}

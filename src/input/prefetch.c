@@ -1,0 +1,190 @@
+// Reading ahead. Index i of the order goes into slot i mod slot_count. A thread claims the next
+// index, reads its block without the lock and marks the slot ready; the consumer takes the slots in
+// order. A slot is free again once the consumer has asked for the following batch:
+//
+//   released ≤ taken ≤ next        indexes below `released` are free, [released, taken) is in the
+//   next − released ≤ slot_count   consumer's hands, [taken, next) is being read or ready
+//
+// The order is asked by one thread at a time and without the lock, index after index.
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "input/opened.h"
+
+enum { STALL_SECONDS = 30 };
+
+typedef struct slot {
+    bel_batch *batch;
+    bel_status *status; // owned until taken
+    bool ready;
+} slot;
+
+struct bel_prefetch {
+    const bel_input *input;
+    bel_block_order *order;
+    void *context;
+    slot *slots;
+    int64_t slot_count;
+    pthread_t *threads;
+    int thread_count;
+    int64_t wait_ns; // the consumer's own
+
+    pthread_mutex_t mutex; // guards what follows and the slots' status and ready
+    pthread_cond_t may_claim;
+    pthread_cond_t may_take;
+    int64_t next;     // the next index to claim
+    int64_t taken;    // the next index to give out
+    int64_t released; // the first index whose slot is not free
+    int64_t end;      // the order's length, INT64_MAX until it is known
+    bool asking;      // a thread is asking the order
+    bool stop;
+};
+
+static slot *slot_of(const bel_prefetch *prefetch, int64_t index)
+{
+    return &prefetch->slots[index % prefetch->slot_count];
+}
+
+// Waits for an index to read and for its block; false when there is nothing more to do. Called and
+// left with the lock held.
+static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block)
+{
+    while (!prefetch->stop && prefetch->next < prefetch->end &&
+           (prefetch->asking || prefetch->next - prefetch->released >= prefetch->slot_count))
+        pthread_cond_wait(&prefetch->may_claim, &prefetch->mutex);
+    if (prefetch->stop || prefetch->next >= prefetch->end) return false;
+
+    int64_t index = prefetch->next++;
+    prefetch->asking = true;
+    pthread_mutex_unlock(&prefetch->mutex);
+    int64_t block = prefetch->order(prefetch->context, index);
+    pthread_mutex_lock(&prefetch->mutex);
+    prefetch->asking = false;
+    if (block < 0) {
+        prefetch->end = index;
+        pthread_cond_signal(&prefetch->may_take);
+    }
+    pthread_cond_broadcast(&prefetch->may_claim);
+    *out_index = index;
+    *out_block = block;
+    return block >= 0;
+}
+
+static void *reader_main(void *argument)
+{
+    bel_prefetch *prefetch = argument;
+    int64_t index, block;
+    pthread_mutex_lock(&prefetch->mutex);
+    while (claim(prefetch, &index, &block)) {
+        slot *mine = slot_of(prefetch, index);
+        pthread_mutex_unlock(&prefetch->mutex);
+        bel_status *status = bel_input_read(prefetch->input, block, mine->batch);
+        pthread_mutex_lock(&prefetch->mutex);
+        mine->status = status;
+        mine->ready = true;
+        pthread_cond_signal(&prefetch->may_take);
+    }
+    pthread_mutex_unlock(&prefetch->mutex);
+    return NULL;
+}
+
+bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
+                               bel_prefetch **out_prefetch)
+{
+    int thread_count = input->description.prefetch_thread_count;
+    int depth = input->description.prefetch_depth;
+    if (depth < thread_count) depth = thread_count; // else some would have nothing to do
+    bel_prefetch *prefetch = bel_xcalloc(1, sizeof *prefetch);
+    *prefetch = (bel_prefetch){
+        .input = input,
+        .order = order,
+        .context = context,
+        .slot_count = (int64_t)depth + 1, // one is in the consumer's hands
+        .end = INT64_MAX,
+    };
+    pthread_mutex_init(&prefetch->mutex, NULL);
+    bel_cond_init(&prefetch->may_claim);
+    bel_cond_init(&prefetch->may_take);
+    prefetch->slots = bel_xcalloc((size_t)prefetch->slot_count, sizeof *prefetch->slots);
+    for (int64_t i = 0; i < prefetch->slot_count; i++)
+        prefetch->slots[i].batch = bel_batch_create(input);
+    prefetch->threads = bel_xcalloc((size_t)thread_count, sizeof *prefetch->threads);
+    for (int i = 0; i < thread_count; i++) {
+        bel_status *status = bel_thread_start(&prefetch->threads[i], reader_main, prefetch);
+        if (status != NULL) {
+            bel_prefetch_stop(prefetch);
+            return status;
+        }
+        prefetch->thread_count++;
+    }
+    *out_prefetch = prefetch;
+    return NULL;
+}
+
+// Waits until batch `taken` is ready or the order has ended before it. Called with the lock held.
+// A batch that does not come is the user's to see: a map or a file system may be stuck.
+static void wait_for_batch(bel_prefetch *prefetch)
+{
+    int64_t start = bel_clock_ns();
+    int64_t stalled_seconds = 0;
+    while (!slot_of(prefetch, prefetch->taken)->ready && prefetch->taken < prefetch->end) {
+        int64_t deadline = start + (stalled_seconds + STALL_SECONDS) * 1000000000;
+        if (bel_cond_wait_until(&prefetch->may_take, &prefetch->mutex, deadline)) continue;
+        stalled_seconds += STALL_SECONDS;
+        pthread_mutex_unlock(&prefetch->mutex);
+        bel_log(BEL_LOG_WARN,
+                "input: waiting for a batch since %lld s; is a map function or a file stuck?",
+                (long long)stalled_seconds);
+        pthread_mutex_lock(&prefetch->mutex);
+    }
+    prefetch->wait_ns += bel_clock_ns() - start;
+}
+
+bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batch)
+{
+    pthread_mutex_lock(&prefetch->mutex);
+    prefetch->released = prefetch->taken;
+    pthread_cond_broadcast(&prefetch->may_claim);
+    wait_for_batch(prefetch);
+    const bel_batch *batch = NULL;
+    bel_status *status = NULL;
+    if (prefetch->taken < prefetch->end) {
+        slot *taken = slot_of(prefetch, prefetch->taken++);
+        batch = taken->batch;
+        status = taken->status;
+        taken->status = NULL;
+        taken->ready = false;
+    }
+    pthread_mutex_unlock(&prefetch->mutex);
+    if (status == NULL) *out_batch = batch;
+    return status;
+}
+
+int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch)
+{
+    return prefetch->wait_ns;
+}
+
+void bel_prefetch_stop(bel_prefetch *prefetch)
+{
+    if (prefetch == NULL) return;
+    pthread_mutex_lock(&prefetch->mutex);
+    prefetch->stop = true;
+    pthread_cond_broadcast(&prefetch->may_claim);
+    pthread_mutex_unlock(&prefetch->mutex);
+    for (int i = 0; i < prefetch->thread_count; i++)
+        pthread_join(prefetch->threads[i], NULL);
+    for (int64_t i = 0; i < prefetch->slot_count; i++) {
+        bel_status_destroy(prefetch->slots[i].status);
+        bel_batch_destroy(prefetch->slots[i].batch);
+    }
+    bel_free(prefetch->threads);
+    bel_free(prefetch->slots);
+    pthread_cond_destroy(&prefetch->may_claim);
+    pthread_cond_destroy(&prefetch->may_take);
+    pthread_mutex_destroy(&prefetch->mutex);
+    bel_free(prefetch);
+}

@@ -1,0 +1,473 @@
+// CSV files as a source: which column goes where is decided once; a row is then read in one pass.
+// Reading a plain number does not look for the end of its field first: the parser stops at the
+// delimiter by itself, and only what it does not understand takes the careful way.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "input/csv_file.h"
+#include "input/decimal.h"
+#include "input/source.h"
+
+// What becomes of a column.
+typedef enum column_use {
+    USE_NOTHING,
+    USE_VECTOR, // the next element of the vector field
+    USE_FIELD,  // a field of its own
+    USE_LABEL,
+} column_use;
+
+typedef struct column {
+    const char *name;
+    column_use use;
+    const bel_source_field *field; // USE_FIELD
+} column;
+
+typedef struct csv_source {
+    bel_source base;
+    bel_arena *arena;
+    const bel_csv_options *options;
+    bel_csv_file *files;
+    int64_t *first_record; // of each file
+    column *columns;
+    int column_count;
+    int used_count; // columns up to the last one that is used
+    bel_csv_label label;
+    bel_shape vector_shape; // [0] when there is no vector
+} csv_source;
+
+// --- Reading a record ----------------------------------------------------------------------------
+
+static bel_status *value_error(const bel_csv_file *file, const bel_csv_field *field,
+                               const char *name, const char *expected)
+{
+    char *got = bel_csv_quote(field);
+    bel_status *status = bel_csv_file_error(file, field->text, "column \"%s\": expected %s, got %s",
+                                            name, expected, got);
+    bel_free(got);
+    return status;
+}
+
+static bel_status *parse_number(const bel_csv_file *file, const bel_csv_field *field,
+                                const char *name, double *out_value)
+{
+    bel_csv_field trimmed = bel_csv_trim(field);
+    const char *end = trimmed.text + trimmed.length;
+    if (bel_decimal_parse(trimmed.text, end, out_value) == end) return NULL;
+    return value_error(file, field, name, "a number");
+}
+
+// Adds an element to the vector, in F32.
+static bel_status *store_number(const csv_source *source, const bel_csv_file *file,
+                                const char *place, const char *name, double value, float *out)
+{
+    float number = (float)(value * source->options->scale);
+    if (!isfinite(number)) {
+        return bel_csv_file_error(file, place,
+                                  "column \"%s\": expected a number that fits f32, "
+                                  "got %g",
+                                  name, value * source->options->scale);
+    }
+    *out = number;
+    return NULL;
+}
+
+static bel_status *add_text(const bel_csv_field *field, const char *name, bel_record *record)
+{
+    bel_shape shape = BEL_SHAPE((int64_t)bel_csv_value_length(field));
+    char *text = bel_record_add(record, name, BEL_DTYPE_STRING, &shape);
+    if (text == NULL) return bel_record_take_status(record);
+    bel_csv_copy_value(field, text);
+    return NULL;
+}
+
+// A typed column becomes a field of the record.
+static bel_status *add_field(const bel_csv_file *file, const bel_csv_field *field,
+                             const bel_source_field *to, bel_record *record)
+{
+    if (to->dtype == BEL_DTYPE_STRING) return add_text(field, to->name, record);
+    void *data = bel_record_add(record, to->name, to->dtype, &to->shape);
+    if (data == NULL) return bel_record_take_status(record);
+    if (to->dtype == BEL_DTYPE_F32) {
+        double value;
+        BEL_TRY(parse_number(file, field, to->name, &value));
+        float number = (float)value;
+        if (!isfinite(number)) return value_error(file, field, to->name, "a number that fits f32");
+        *(float *)data = number;
+        return NULL;
+    }
+    bel_csv_field trimmed = bel_csv_trim(field);
+    int64_t value;
+    bool number = bel_parse_i64(trimmed.text, trimmed.length, &value);
+    if (to->dtype == BEL_DTYPE_I64) {
+        if (!number) return value_error(file, field, to->name, "a whole number");
+        *(int64_t *)data = value;
+        return NULL;
+    }
+    if (!number || value < INT32_MIN || value > INT32_MAX) {
+        return value_error(file, field, to->name, "a whole number of 32 bits");
+    }
+    *(int32_t *)data = (int32_t)value;
+    return NULL;
+}
+
+static bel_status *add_label(const csv_source *source, const bel_csv_file *file,
+                             const bel_csv_field *field, bel_record *record)
+{
+    int64_t value;
+    BEL_TRY(bel_csv_file_read_label(file, &source->label, field, &value));
+    bel_shape scalar = bel_shape_scalar();
+    int64_t *label = bel_record_add(record, BEL_LABEL_FIELD, BEL_DTYPE_I64, &scalar);
+    *label = value;
+    return NULL;
+}
+
+// The fast way for an element of the vector: false when the field is not a bare number.
+static inline bool parse_bare_number(const bel_csv_file *file, const char **at, double *out_value)
+{
+    const char *stop = bel_decimal_parse(*at, file->end, out_value);
+    if (stop == NULL) return false;
+    if (stop < file->end && *stop == file->delimiter) {
+        *at = stop + 1;
+        return true;
+    }
+    if (!bel_csv_is_row_end(stop, file->end)) return false;
+    *at = stop;
+    return true;
+}
+
+// Reads the row at `at`, whose structure was checked when the file was opened.
+static bel_status *read_row(const csv_source *source, const bel_csv_file *file, const char *at,
+                            bel_record *record)
+{
+    float *vector = NULL;
+    if (source->vector_shape.dims[0] > 0) {
+        vector = bel_record_add(record, source->options->vector_name, BEL_DTYPE_F32,
+                                &source->vector_shape);
+        if (vector == NULL) return bel_record_take_status(record);
+    }
+    for (int i = 0; i < source->used_count; i++) {
+        const column *use = &source->columns[i];
+        const char *place = at;
+        double value;
+        if (use->use == USE_VECTOR && parse_bare_number(file, &at, &value)) {
+            BEL_TRY(store_number(source, file, place, use->name, value, vector++));
+            continue;
+        }
+        bel_csv_field field;
+        bel_csv_stop stop = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+        if (stop > BEL_CSV_ROW_END) { // only when the file was changed behind our back
+            return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(stop));
+        }
+        switch (use->use) {
+        case USE_NOTHING: break;
+        case USE_VECTOR:
+            BEL_TRY(parse_number(file, &field, use->name, &value));
+            BEL_TRY(store_number(source, file, place, use->name, value, vector++));
+            break;
+        case USE_FIELD: BEL_TRY(add_field(file, &field, use->field, record)); break;
+        case USE_LABEL: BEL_TRY(add_label(source, file, &field, record)); break;
+        }
+    }
+    return NULL;
+}
+
+// The file of a record and the start of its row.
+static const bel_csv_file *find_row(const csv_source *source, int64_t number, const char **out_row)
+{
+    int file = source->options->path_count - 1;
+    while (source->first_record[file] > number)
+        file--;
+    const bel_csv_file *found = &source->files[file];
+    *out_row = found->text + found->row_starts.items[number - source->first_record[file]];
+    return found;
+}
+
+static bel_status *csv_read(const bel_source *base, int64_t number, bel_record *record)
+{
+    const csv_source *source = (const csv_source *)base;
+    const char *row;
+    const bel_csv_file *file = find_row(source, number, &row);
+    return read_row(source, file, row, record);
+}
+
+static void csv_origin(const bel_source *base, int64_t number, bel_str *out_text)
+{
+    const csv_source *source = (const csv_source *)base;
+    const char *row;
+    const bel_csv_file *file = find_row(source, number, &row);
+    bel_str_printf(out_text, "%s:%lld", file->path, (long long)bel_csv_file_line(file, row));
+}
+
+static void csv_describe(const bel_source *base, bel_str *out_text)
+{
+    const csv_source *source = (const csv_source *)base;
+    bel_str_printf(out_text, "delimiter=%d header=%d columns=%d label=%d classes=%lld scale=%a",
+                   source->options->delimiter, !source->options->no_header, source->column_count,
+                   source->label.column, (long long)source->label.class_count,
+                   source->options->scale);
+}
+
+static void csv_destroy(bel_source *base)
+{
+    csv_source *source = (csv_source *)base;
+    for (int i = 0; i < source->options->path_count; i++)
+        bel_csv_file_close(&source->files[i]);
+    bel_arena_destroy(source->arena);
+    bel_free(source);
+}
+
+static const bel_source_kind csv_kind = {
+    .name = "csv",
+    .read = csv_read,
+    .origin = csv_origin,
+    .describe = csv_describe,
+    .destroy = csv_destroy,
+};
+
+// --- Columns -------------------------------------------------------------------------------------
+
+static char *field_text(bel_arena *arena, const bel_csv_field *field)
+{
+    char *text = bel_arena_alloc(arena, bel_csv_value_length(field) + 1);
+    bel_csv_copy_value(field, text);
+    return text;
+}
+
+// Names of the columns: from the header, from the user, or their numbers.
+static bel_status *name_columns(csv_source *source, const bel_csv_field *fields, int count)
+{
+    const bel_csv_options *options = source->options;
+    if (options->column_names != NULL && options->column_name_count != count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: expected %d column names for its %d columns, "
+                       "got %d",
+                       options->paths[0], count, count, options->column_name_count);
+    }
+    source->column_count = count;
+    source->columns = bel_arena_alloc(source->arena, (size_t)count * sizeof *source->columns);
+    for (int i = 0; i < count; i++) {
+        column *named = &source->columns[i];
+        if (!options->no_header) {
+            named->name = field_text(source->arena, &fields[i]);
+        } else if (options->column_names != NULL) {
+            named->name = options->column_names[i];
+        } else {
+            char *number = bel_strf("%d", i);
+            named->name = bel_arena_strdup(source->arena, number);
+            bel_free(number);
+        }
+    }
+    return NULL;
+}
+
+// The header of a further file must be that of the first.
+static bel_status *compare_header(const csv_source *source, const bel_csv_file *file,
+                                  const bel_csv_field *fields, int count)
+{
+    const char *first = source->options->paths[0];
+    if (count != source->column_count) {
+        return bel_csv_file_error(file, file->text,
+                                  "expected a header of %d columns as in %s, "
+                                  "got %d",
+                                  source->column_count, first, count);
+    }
+    for (int i = 0; i < count; i++) {
+        size_t length = bel_csv_value_length(&fields[i]);
+        const char *expected = source->columns[i].name;
+        char *got = bel_xmalloc(length + 1);
+        bel_csv_copy_value(&fields[i], got);
+        got[length] = '\0';
+        bool same = strcmp(got, expected) == 0;
+        bel_free(got);
+        if (same) continue;
+        char *quoted = bel_csv_quote(&fields[i]);
+        bel_status *status =
+            bel_csv_file_error(file, fields[i].text, "expected column \"%s\" as in %s, got %s",
+                               expected, first, quoted);
+        bel_free(quoted);
+        return status;
+    }
+    return NULL;
+}
+
+static bel_status *read_header(csv_source *source, bel_csv_file *file)
+{
+    bel_csv_field *fields;
+    int count;
+    const char *next;
+    BEL_TRY(bel_csv_file_split(file, file->text, &fields, &count, &next));
+    bel_status *status = NULL;
+    if (source->columns == NULL) {
+        status = name_columns(source, fields, count);
+    } else if (!source->options->no_header) {
+        status = compare_header(source, file, fields, count);
+    }
+    if (!source->options->no_header) file->rows = next;
+    bel_free(fields);
+    return status;
+}
+
+// The one column called `name`.
+static bel_status *find_column(const csv_source *source, const char *name, column **out_column)
+{
+    const char *path = source->options->paths[0];
+    column *found = NULL;
+    for (int i = 0; i < source->column_count; i++) {
+        column *candidate = &source->columns[i];
+        if (strcmp(candidate->name, name) != 0) continue;
+        if (found != NULL) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "%s: expected one column \"%s\", got two (columns %d and %d)", path,
+                           name, (int)(found - source->columns) + 1, i + 1);
+        }
+        found = candidate;
+    }
+    if (found != NULL) {
+        *out_column = found;
+        return NULL;
+    }
+    size_t count = (size_t)source->column_count;
+    const char **names = bel_xcalloc(count, sizeof *names);
+    for (size_t i = 0; i < count; i++)
+        names[i] = source->columns[i].name;
+    int nearest = bel_nearest_name(name, names, count);
+    const char *hint = nearest < 0 ? NULL : names[nearest];
+    bel_free(names);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s%s%s", path, name,
+                   hint == NULL ? "" : "; did you mean \"", hint == NULL ? "" : hint,
+                   hint == NULL ? "" : "\"?");
+}
+
+static bel_status *use_label(csv_source *source)
+{
+    source->label = (bel_csv_label){
+        .column = -1,
+        .name = source->options->label_column,
+        .class_count = source->options->class_count,
+    };
+    if (source->label.name == NULL) return NULL;
+    column *label;
+    BEL_TRY(find_column(source, source->label.name, &label));
+    label->use = USE_LABEL;
+    source->label.column = (int)(label - source->columns);
+    return NULL;
+}
+
+// Without typed columns: everything but the label goes into one vector.
+static bel_status *use_vector(csv_source *source, bel_source_field *field)
+{
+    int64_t length = 0;
+    for (int i = 0; i < source->column_count; i++) {
+        if (source->columns[i].use == USE_LABEL) continue;
+        source->columns[i].use = USE_VECTOR;
+        length++;
+    }
+    if (length == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: expected number columns besides the label, got "
+                       "none",
+                       source->options->paths[0]);
+    }
+    source->vector_shape = BEL_SHAPE(length);
+    *field = (bel_source_field){
+        .name = source->options->vector_name,
+        .dtype = BEL_DTYPE_F32,
+        .shape = source->vector_shape,
+    };
+    return NULL;
+}
+
+static bel_status *use_typed(csv_source *source, bel_source_field *fields)
+{
+    const bel_csv_options *options = source->options;
+    for (int i = 0; i < options->column_count; i++) {
+        const bel_csv_column *typed = &options->columns[i];
+        column *found;
+        BEL_TRY(find_column(source, typed->name, &found));
+        if (found->use != USE_NOTHING) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice",
+                           options->paths[0], typed->name);
+        }
+        fields[i] = (bel_source_field){
+            .name = typed->name,
+            .dtype = typed->dtype,
+            .shape = typed->dtype == BEL_DTYPE_STRING ? BEL_SHAPE(-1) : bel_shape_scalar(),
+        };
+        found->use = USE_FIELD;
+        found->field = &fields[i];
+    }
+    return NULL;
+}
+
+static bel_status *use_columns(csv_source *source)
+{
+    bool typed = source->options->columns != NULL;
+    int count = typed ? source->options->column_count : 1;
+    bel_source_field *fields = bel_arena_alloc(source->arena, ((size_t)count + 1) * sizeof *fields);
+    BEL_TRY(use_label(source));
+    BEL_TRY(typed ? use_typed(source, fields) : use_vector(source, fields));
+    for (int i = 0; i < count && source->label.column >= 0; i++) {
+        if (strcmp(fields[i].name, BEL_LABEL_FIELD) != 0) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the name \"%s\" is taken by the label column",
+                       source->options->paths[0], BEL_LABEL_FIELD);
+    }
+    if (source->label.column >= 0) {
+        fields[count++] = (bel_source_field){
+            .name = BEL_LABEL_FIELD,
+            .dtype = BEL_DTYPE_I64,
+            .shape = bel_shape_scalar(),
+        };
+    }
+    for (int i = 0; i < source->column_count; i++) {
+        if (source->columns[i].use != USE_NOTHING) source->used_count = i + 1;
+    }
+    source->base.fields = fields;
+    source->base.field_count = count;
+    return NULL;
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
+static bel_status *open_files(csv_source *source)
+{
+    const bel_csv_options *options = source->options;
+    for (int i = 0; i < options->path_count; i++) {
+        bel_csv_file *file = &source->files[i];
+        BEL_TRY(bel_csv_file_open(file, options->paths[i], options->delimiter));
+        BEL_TRY(read_header(source, file));
+        source->base.size_bytes += file->view.size;
+    }
+    BEL_TRY(use_columns(source));
+    for (int i = 0; i < options->path_count; i++) {
+        bel_csv_file *file = &source->files[i];
+        BEL_TRY(bel_csv_file_index(file, source->column_count, &source->label));
+        source->first_record[i] = source->base.record_count;
+        source->base.record_count += (int64_t)file->row_starts.count;
+    }
+    if (source->base.record_count == 0) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none",
+                       options->paths[0]);
+    }
+    return NULL;
+}
+
+bel_status *bel_source_open_csv(const bel_csv_options *options, bel_source **out_source)
+{
+    csv_source *source = bel_xcalloc(1, sizeof *source);
+    size_t path_count = (size_t)options->path_count;
+    source->base.kind = &csv_kind;
+    source->arena = bel_arena_create();
+    source->options = options;
+    source->files = bel_arena_alloc(source->arena, path_count * sizeof *source->files);
+    source->first_record =
+        bel_arena_alloc(source->arena, path_count * sizeof *source->first_record);
+    bel_status *status = open_files(source);
+    if (status != NULL) {
+        csv_destroy(&source->base);
+        return status;
+    }
+    *out_source = &source->base;
+    return NULL;
+}

@@ -1,0 +1,156 @@
+// From an estimator and its specs to what workers and shards need.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "job/train.h"
+
+bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
+                               bel_input **out_input)
+{
+    static const char *const names[] = {"training input", "evaluation input", "prediction input"};
+    bel_dataset *dataset = NULL;
+    BEL_TRY_CTX(input_fn(user, mode, &dataset), "%s", names[mode]);
+    if (dataset == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the input function gave no dataset", names[mode]);
+    }
+    bel_status *status = bel_input_open(dataset, out_input);
+    bel_dataset_destroy(dataset);
+    if (status == NULL) return NULL;
+    return bel_status_wrap(status, __FILE__, __LINE__, "%s", names[mode]);
+}
+
+// Adds gradients of the trainable variables to the graph; state variables report what they are
+// assigned.
+static bel_status *add_reports(bel_job *job)
+{
+    bel_graph *graph = job->built->graph;
+    size_t count = graph->variable_count;
+    bel_value **values = bel_xcalloc(count, sizeof *values);
+    job->reports = bel_xcalloc(count, sizeof *job->reports);
+    for (size_t v = 0; v < count; v++) {
+        bool trainable = graph->variables[v].kind == BEL_VARIABLE_TRAINABLE;
+        values[v] = trainable ? graph->variables[v].value : NULL;
+    }
+    bel_gradients(graph, job->built->spec.loss, values, (int)count, job->reports);
+    for (size_t v = 0; v < count; v++)
+        if (values[v] == NULL) job->reports[v] = graph->variables[v].assigned;
+    bel_free(values);
+    return bel_graph_check(graph);
+}
+
+static void make_layout(bel_job *job)
+{
+    const bel_graph *graph = job->built->graph;
+    size_t count = graph->variable_count;
+    bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
+    job->variables = bel_xcalloc(count, sizeof *job->variables);
+    for (size_t v = 0; v < count; v++) {
+        const bel_graph_variable *from = &graph->variables[v];
+        bool state = from->kind == BEL_VARIABLE_STATE_MEAN || from->kind == BEL_VARIABLE_STATE_SUM;
+        variables[v] = (bel_layout_variable){
+            .name = from->name,
+            .shape = from->value->spec.shape,
+            .initializer = from->initializer,
+            // A state variable that this model never assigns keeps its value.
+            .kind = state && from->assigned == NULL ? BEL_VARIABLE_FROZEN : from->kind};
+        job->variables[v] = (int)v;
+    }
+    job->layout =
+        bel_layout_create(variables, (int)count, job->estimator->config.shard_count);
+    bel_free(variables);
+}
+
+bel_status *bel_job_build(bel_job *job)
+{
+    const bel_estimator *estimator = job->estimator;
+    BEL_TRY(bel_job_open_input(job->spec->input_fn, job->spec->input_user, BEL_MODE_TRAIN,
+                               &job->input));
+    BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
+                            BEL_MODE_TRAIN, job->input, &job->built));
+    if (job->built->graph->variable_count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
+    }
+    BEL_TRY_CTX(add_reports(job), "gradients");
+    make_layout(job);
+    job->model = (bel_worker_model){.graph = job->built->graph,
+                                    .loss = job->built->spec.loss,
+                                    .reports = job->reports,
+                                    .variables = job->variables,
+                                    .fields = job->built->fields};
+    bel_settings_gather(&job->settings, estimator, job->built, job->input, job->layout);
+    return NULL;
+}
+
+// Points each variable of an evaluation graph into the snapshot.
+static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
+{
+    const bel_graph *graph = eval->built->graph;
+    eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
+    const float *snapshot = bel_embedded_snapshot(job->embedded);
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        int index = bel_layout_find(job->layout, variable->name);
+        if (index < 0 || !bel_shape_equal(&job->layout->variables[index].shape,
+                                          &variable->value->spec.shape)) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "model function: variable \"%s\" of EVAL is not there, or has another "
+                           "shape, in TRAIN",
+                           variable->name);
+        }
+        eval->values[v] = snapshot + job->layout->variables[index].offset;
+    }
+    return NULL;
+}
+
+static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
+{
+    const bel_estimator *estimator = job->estimator;
+    eval->last_step = -1;
+    eval->folder =
+        eval->spec->name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", eval->spec->name);
+    if (eval->spec->every_steps < 0 || eval->spec->steps < 0 || !(eval->spec->throttle_secs >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: steps, every_steps and throttle_secs must be at least 0", eval->folder);
+    }
+    BEL_TRY(bel_job_open_input(eval->spec->input_fn, eval->spec->input_user, BEL_MODE_EVAL,
+                               &eval->input));
+    BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
+                            BEL_MODE_EVAL, eval->input, &eval->built));
+    return find_values(job, eval);
+}
+
+bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count)
+{
+    job->evals = bel_xcalloc((size_t)count, sizeof *job->evals);
+    for (int i = 0; i < count; i++) {
+        job->evals[i].spec = &specs[i];
+        job->eval_count++;
+        BEL_TRY(build_eval(job, &job->evals[i]));
+        for (int k = 0; k < i; k++) {
+            if (strcmp(job->evals[k].folder, job->evals[i].folder) != 0) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "two evaluations are named \"%s\"",
+                           job->evals[i].folder);
+        }
+    }
+    return NULL;
+}
+
+void bel_job_free_model(bel_job *job)
+{
+    for (int i = 0; i < job->eval_count; i++) {
+        bel_job_eval *eval = &job->evals[i];
+        bel_built_destroy(eval->built);
+        if (eval->input != NULL) bel_input_destroy(eval->input);
+        bel_free(eval->values);
+        bel_free(eval->folder);
+    }
+    bel_free(job->evals);
+    bel_settings_deinit(&job->settings);
+    bel_layout_destroy(job->layout);
+    bel_free(job->reports);
+    bel_free(job->variables);
+    bel_built_destroy(job->built);
+    if (job->input != NULL) bel_input_destroy(job->input);
+    bel_free(job->segments);
+}

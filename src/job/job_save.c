@@ -1,0 +1,272 @@
+// Checkpoints and evaluations of the snapshot.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "estimator/evaluation.h"
+#include "job/train.h"
+
+// --- Saving --------------------------------------------------------------------------------------
+
+static bel_status *check_finite(const bel_job *job, int64_t step)
+{
+    const float *values = bel_embedded_snapshot(job->embedded);
+    for (int v = 0; v < job->layout->variable_count; v++) {
+        const bel_layout_variable *variable = &job->layout->variables[v];
+        for (int64_t i = 0; i < variable->elements; i++) {
+            if (isfinite(values[variable->offset + i])) continue;
+            return BEL_ERR(BEL_ABORTED,
+                           "variable \"%s\" is not finite at step %lld, so nothing was saved; "
+                           "hint: a lower learning_rate often helps",
+                           variable->name, (long long)step);
+        }
+    }
+    return NULL;
+}
+
+static bel_status *write_shards(bel_job *job, const char *folder, bel_ckpt_shard **shards)
+{
+    int count = bel_embedded_shard_count(job->embedded);
+    for (int k = 0; k < count; k++) {
+        int piece_count;
+        bel_ckpt_piece *pieces =
+            bel_shard_pieces(bel_embedded_shard(job->embedded, k), &piece_count);
+        bel_status *status =
+            bel_ckpt_write_shard(folder, k, count, pieces, piece_count, &shards[k]);
+        bel_free(pieces);
+        BEL_TRY(status);
+    }
+    return NULL;
+}
+
+static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
+{
+    bel_ckpt_info info = {.step = step,
+                          .generation = job->generation,
+                          .seed = job->estimator->config.seed,
+                          .segments = job->segments,
+                          .segment_count = job->segment_count,
+                          .setting_names = (const char *const *)job->settings.names,
+                          .setting_values = (const char *const *)job->settings.values,
+                          .setting_count = job->settings.count};
+    bel_hash128 digest;
+    BEL_TRY(bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
+                            bel_embedded_shard_count(job->embedded), &digest));
+    bel_hash128_text(digest, job->result.digest);
+    job->saved_step = step;
+    return NULL;
+}
+
+bel_status *bel_job_save(bel_job *job, int64_t step)
+{
+    const bel_run_config *config = &job->estimator->config;
+    BEL_TRY(check_finite(job, step));
+    char *folder;
+    BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->generation, 0, &folder));
+    size_t count = (size_t)bel_embedded_shard_count(job->embedded);
+    bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
+    bel_status *status = write_shards(job, folder, shards);
+    if (status == NULL) status = commit(job, step, folder, shards);
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is the one
+    for (size_t k = 0; k < count; k++)
+        bel_ckpt_shard_destroy(shards[k]);
+    bel_free(shards);
+    bel_free(folder);
+    BEL_TRY_CTX(status, "saving a checkpoint at step %lld", (long long)step);
+    bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
+                  job->result.digest);
+    return bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
+                           config->keep_checkpoint_every_n_hours);
+}
+
+// --- Resuming ------------------------------------------------------------------------------------
+
+static void set_segments(bel_job *job, const bel_input_segment *segments, int count)
+{
+    bel_free(job->segments);
+    job->segments = bel_xcalloc((size_t)count + 1, sizeof *job->segments);
+    memcpy(job->segments, segments, (size_t)count * sizeof *segments);
+    job->segment_count = count;
+}
+
+// A new run: initial values become ckpt-0, which is then loaded like any other checkpoint.
+static bel_status *save_first(bel_job *job)
+{
+    bel_input_segment segment = {.replica_count = job->estimator->replica_count};
+    set_segments(job, &segment, 1);
+    bel_space_initialize(job->layout, job->estimator->config.seed,
+                         bel_embedded_snapshot(job->embedded));
+    return bel_job_save(job, 0);
+}
+
+// With another number of replicas (allowed by --allow_changes) a new segment of blocks begins.
+static void continue_segments(bel_job *job, const bel_ckpt_info *info)
+{
+    set_segments(job, info->segments, info->segment_count);
+    const bel_input_segment last = job->segments[job->segment_count - 1];
+    int replicas = job->estimator->replica_count;
+    if (last.replica_count == replicas) return;
+    job->segments[job->segment_count++] = (bel_input_segment){
+        .first_step = info->step,
+        .first_block = last.first_block + (info->step - last.first_step) * last.replica_count,
+        .replica_count = replicas};
+}
+
+static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    bool changes = job->estimator->config.allow_changes;
+    if (!changes) BEL_TRY(bel_settings_compare(&job->settings, reader));
+    if (info->segment_count < 1) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
+    }
+    continue_segments(job, info);
+    BEL_TRY(bel_embedded_load(job->embedded, reader));
+    job->first_step = job->saved_step = info->step;
+    bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
+    return NULL;
+}
+
+bel_status *bel_job_resume(bel_job *job)
+{
+    const char *model_dir = job->estimator->config.model_dir;
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+    if (reader == NULL) {
+        BEL_TRY(save_first(job));
+        BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+    } else {
+        bel_log_write(BEL_LOG_INFO, "resuming from %s", bel_ckpt_folder(reader));
+    }
+    bel_status *status = load(job, reader);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+// --- Evaluating ----------------------------------------------------------------------------------
+
+static void log_result(const char *folder, const bel_result *result)
+{
+    bel_str line = {0};
+    bel_str_printf(&line, "%s at step %lld: loss = %.5g", folder, (long long)result->global_step,
+                   result->loss);
+    for (int m = 0; m < result->metric_count; m++)
+        bel_str_printf(&line, ", %s = %.5g", result->metrics[m].name, result->metrics[m].value);
+    bel_log_write(BEL_LOG_INFO, "%s (%lld examples)", line.text, (long long)result->examples);
+    bel_str_deinit(&line);
+}
+
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
+{
+    const bel_estimator *estimator = job->estimator;
+    bel_evaluation_config config = {.built = eval->built,
+                                    .input = eval->input,
+                                    .values = eval->values,
+                                    .steps = eval->spec->steps,
+                                    .tower_count = estimator->towers_of[0],
+                                    .thread_count = estimator->thread_count};
+    bel_result result = {.global_step = step};
+    eval->last_ns = bel_clock_ns();
+    BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
+    if (eval->last_step < 0 || result.loss < eval->best.loss) eval->best = result;
+    eval->last_step = step;
+    log_result(eval->folder, &result);
+    if (eval == &job->evals[0]) {
+        memcpy(result.digest, job->result.digest, sizeof result.digest);
+        job->result = result;
+    }
+    return bel_run_log_evaluation(job->log, eval->folder, &result);
+}
+
+// --- Reporting -----------------------------------------------------------------------------------
+
+static char *count_text(double value)
+{
+    return bel_strf(value < 1000 ? "%.1f" : "%.0f", value);
+}
+
+static int add_tile(bel_report_tile *tiles, int count, const char *label, char *owned_value)
+{
+    tiles[count] = (bel_report_tile){label, owned_value};
+    return count + 1;
+}
+
+static int make_tiles(const bel_job *job, bel_report_tile *tiles)
+{
+    const bel_result *result = &job->result;
+    char text[32];
+    int count = 0;
+    for (int m = 0; m < result->metric_count && m < 2; m++) {
+        count = add_tile(tiles, count, result->metrics[m].name,
+                         bel_strf("%.4g", result->metrics[m].value));
+    }
+    if (job->eval_count > 0) {
+        count = add_tile(tiles, count, "evaluation loss", bel_strf("%.4g", result->loss));
+        count = add_tile(tiles, count, "best evaluation",
+                         bel_strf("%.4g at step %lld", job->evals[0].best.loss,
+                                  (long long)job->evals[0].best.global_step));
+    }
+    count = add_tile(tiles, count, "steps", bel_strf("%lld", (long long)job->saved_step));
+    count = add_tile(tiles, count, "examples/s", count_text(result->examples_per_second));
+    count = add_tile(tiles, count, "training time",
+                     bel_xstrdup(bel_seconds_text(job->seconds, text)));
+    return add_tile(tiles, count, "digest", bel_strf("%.8s…", result->digest));
+}
+
+static int make_parts(const bel_job *job, bel_report_part *parts)
+{
+    bel_worker_times times = bel_embedded_times(job->embedded);
+    if (times.steps == 0) return 0;
+    double scale = 1e-6 / (double)times.steps;
+    double input = (double)times.input_ns * scale, compute = (double)times.compute_ns * scale;
+    double exchange = (double)times.exchange_ns * scale;
+    double other = (double)times.total_ns * scale - input - compute - exchange;
+    parts[0] = (bel_report_part){"input", input};
+    parts[1] = (bel_report_part){"compute", compute};
+    parts[2] = (bel_report_part){"update and wait", exchange};
+    parts[3] = (bel_report_part){"other", other > 0 ? other : 0};
+    return 4;
+}
+
+bel_status *bel_job_report(bel_job *job)
+{
+    enum { MAX_TILES = 16 };
+    bel_report_tile tiles[MAX_TILES];
+    bel_report_part parts[4];
+    size_t count = (size_t)job->settings.count;
+    bel_report_setting *settings = bel_xcalloc(count, sizeof *settings);
+    for (size_t i = 0; i < count; i++)
+        settings[i] = (bel_report_setting){job->settings.names[i], job->settings.values[i], ""};
+    char *subtitle = bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, digest %s",
+                              (long long)job->layout->parameters,
+                              job->estimator->config.worker_count,
+                              job->estimator->config.worker_count == 1 ? "" : "s",
+                              job->estimator->replica_count,
+                              job->estimator->replica_count == 1 ? "" : "s",
+                              job->layout->shard_count, job->layout->shard_count == 1 ? "" : "s",
+                              job->result.digest);
+    bel_report report = {.title = job->estimator->config.model_dir,
+                         .subtitle = subtitle,
+                         .tiles = tiles,
+                         .tile_count = make_tiles(job, tiles),
+                         .parts = parts,
+                         .part_count = make_parts(job, parts),
+                         .settings = settings,
+                         .setting_count = job->settings.count};
+    bel_status *status = bel_run_log_report(job->log, &report);
+    for (int i = 0; i < report.tile_count; i++) {
+        union {
+            const char *read;
+            char *owned;
+        } text = {.read = tiles[i].value};
+        bel_free(text.owned);
+    }
+    bel_free(settings);
+    bel_free(subtitle);
+    return status;
+}

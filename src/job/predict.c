@@ -1,0 +1,120 @@
+// bel_evaluate and bel_predict: a checkpoint, an input, a graph; no training.
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "estimator/estimator_inner.h"
+#include "estimator/evaluation.h"
+#include "estimator/run_log.h"
+#include "job/train.h"
+
+typedef struct use {
+    const bel_estimator *estimator;
+    bel_input *input;
+    bel_built *built;
+    bel_ckpt_reader *reader;
+    float **values; // by graph variable, owned
+} use;
+
+static bel_status *open_checkpoint(use *u, const char *checkpoint)
+{
+    if (checkpoint != NULL) return bel_ckpt_open(checkpoint, &u->reader);
+    const char *model_dir = u->estimator->config.model_dir;
+    BEL_TRY(bel_ckpt_open_latest(model_dir, &u->reader));
+    if (u->reader != NULL) return NULL;
+    return BEL_ERR(BEL_NOT_FOUND, "there is no checkpoint in %s; hint: train first", model_dir);
+}
+
+static bel_status *load_values(use *u)
+{
+    const bel_graph *graph = u->built->graph;
+    u->values = bel_xcalloc(graph->variable_count, sizeof *u->values);
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        const bel_spec *spec = &variable->value->spec;
+        int64_t elements = bel_shape_elements(&spec->shape);
+        void *memory;
+        BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, variable->name, &memory));
+        u->values[v] = memory;
+        BEL_TRY_CTX(bel_ckpt_read(u->reader, variable->name, spec->dtype, &spec->shape, 0, elements,
+                                  memory),
+                    "loading %s", bel_ckpt_folder(u->reader));
+    }
+    return NULL;
+}
+
+static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *input_user,
+                         const char *checkpoint)
+{
+    BEL_TRY(open_checkpoint(u, checkpoint));
+    BEL_TRY(bel_job_open_input(input_fn, input_user, mode, &u->input));
+    BEL_TRY(bel_model_build(u->estimator->model_fn, u->estimator->params, u->estimator->param_count,
+                            mode, u->input, &u->built));
+    return load_values(u);
+}
+
+static void end(use *u)
+{
+    for (size_t v = 0; u->values != NULL && v < u->built->graph->variable_count; v++) {
+        int64_t elements = bel_shape_elements(&u->built->graph->variables[v].value->spec.shape);
+        bel_pages_destroy(u->values[v], (size_t)elements * sizeof(float));
+    }
+    bel_free(u->values);
+    bel_built_destroy(u->built);
+    if (u->input != NULL) bel_input_destroy(u->input);
+    if (u->reader != NULL) bel_ckpt_close(u->reader);
+}
+
+static bel_evaluation_config config_of(const use *u, int64_t steps)
+{
+    return (bel_evaluation_config){.built = u->built,
+                                   .input = u->input,
+                                   .values = (const float *const *)u->values,
+                                   .steps = steps,
+                                   .tower_count = u->estimator->towers_of[0],
+                                   .thread_count = u->estimator->thread_count};
+}
+
+static bel_status *write_events(const use *u, const bel_eval_spec *eval, const bel_result *result)
+{
+    char folder[256] = "eval";
+    if (eval->name != NULL) snprintf(folder, sizeof folder, "eval_%s", eval->name);
+    bel_run_log *log;
+    BEL_TRY(bel_run_log_open(u->estimator->config.model_dir, result->global_step, &log));
+    bel_status *status = bel_run_log_evaluation(log, folder, result);
+    bel_status *closing = bel_run_log_close(log);
+    if (status == NULL) return closing;
+    bel_status_ignore(closing); // the first error is reported
+    return status;
+}
+
+bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
+                         const char *checkpoint, bel_result *out_result)
+{
+    use u = {.estimator = estimator};
+    bel_result result = {0};
+    bel_status *status =
+        begin(&u, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint);
+    if (status == NULL) {
+        bel_evaluation_config config = config_of(&u, eval->steps);
+        result.global_step = bel_ckpt_reader_info(u.reader)->step;
+        bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);
+        status = bel_evaluation_run(&config, &result);
+    }
+    if (status == NULL) status = write_events(&u, eval, &result);
+    end(&u);
+    if (status == NULL) *out_result = result;
+    return status;
+}
+
+bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *input_user,
+                        const char *checkpoint, bel_predict_fn *each, void *user)
+{
+    use u = {.estimator = estimator};
+    bel_status *status = begin(&u, BEL_MODE_PREDICT, input_fn, input_user, checkpoint);
+    if (status == NULL) {
+        bel_evaluation_config config = config_of(&u, 0);
+        status = bel_prediction_run(&config, each, user);
+    }
+    end(&u);
+    return status;
+}

@@ -1,0 +1,114 @@
+// Gathering and comparing settings.
+#include "job/settings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "ops/kernels/blas.h"
+#include "optim/rule.h"
+
+BEL_PRINTF(3, 4)
+static void add(bel_settings *settings, const char *name, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    size_t count = (size_t)settings->count + 1;
+    settings->names =
+        bel_xgrow(settings->names, &settings->name_capacity, count, sizeof *settings->names);
+    settings->values =
+        bel_xgrow(settings->values, &settings->value_capacity, count, sizeof *settings->values);
+    settings->names[settings->count] = bel_xstrdup(name);
+    settings->values[settings->count++] = bel_xstrdup(text);
+}
+
+static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
+{
+    add(settings, "optimizer", "%s%s", bel_rule_get(o->kind)->name, o->nesterov ? " nesterov" : "");
+    add(settings, "learning_rate", "%.9g", o->learning_rate);
+    if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
+    if (o->kind == BEL_OPTIMIZER_ADAM) {
+        add(settings, "adam", "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1, o->beta2,
+            o->epsilon);
+    }
+    if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
+    if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
+    if (o->clip_norm > 0) add(settings, "clip_norm", "%.9g", o->clip_norm);
+    if (o->clip_global_norm > 0) add(settings, "clip_global_norm", "%.9g", o->clip_global_norm);
+    const bel_schedule *s = &o->schedule;
+    if (s->kind == BEL_SCHEDULE_EXPONENTIAL) {
+        add(settings, "schedule", "exponential, rate %.9g, steps %lld%s", s->decay_rate,
+            (long long)s->decay_steps, s->staircase ? ", staircase" : "");
+    }
+    if (s->warmup_steps > 0) add(settings, "warmup_steps", "%lld", (long long)s->warmup_steps);
+}
+
+void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
+                         const bel_built *built, const bel_input *input, const bel_layout *layout)
+{
+    add(settings, "seed", "%llu", (unsigned long long)estimator->config.seed);
+    add(settings, "replicas", "%d", estimator->replica_count);
+    add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
+    add_optimizer(settings, &built->spec.optimizer);
+    for (int i = 0; i < estimator->param_count; i++) {
+        char name[128]; // "param.": a parameter may have the name of another setting
+        snprintf(name, sizeof name, "param.%s", estimator->params[i].name);
+        add(settings, name, "%s", estimator->params[i].value);
+    }
+    add(settings, "variables", "%016llx", (unsigned long long)bel_layout_fingerprint(layout));
+    add(settings, "input", "%016llx", (unsigned long long)bel_input_fingerprint(input));
+    add(settings, "blas", "%s", bel_blas_name());
+}
+
+void bel_settings_deinit(bel_settings *settings)
+{
+    for (int i = 0; i < settings->count; i++) {
+        bel_free(settings->names[i]);
+        bel_free(settings->values[i]);
+    }
+    bel_free(settings->names);
+    bel_free(settings->values);
+    *settings = (bel_settings){0};
+}
+
+static const char *value_of(const bel_settings *settings, const char *name)
+{
+    for (int i = 0; i < settings->count; i++)
+        if (strcmp(settings->names[i], name) == 0) return settings->values[i];
+    return NULL;
+}
+
+static void note(bel_str *list, const char *name, const char *was, const char *is)
+{
+    bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
+                   was != NULL ? was : "not set", is != NULL ? is : "not set");
+}
+
+bel_status *bel_settings_compare(const bel_settings *settings, const bel_ckpt_reader *reader)
+{
+    bel_str list = {0};
+    for (int i = 0; i < settings->count; i++) {
+        const char *was = bel_ckpt_setting(reader, settings->names[i]);
+        const char *is = settings->values[i];
+        if (was == NULL || strcmp(was, is) != 0) note(&list, settings->names[i], was, is);
+    }
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    for (int i = 0; i < info->setting_count; i++) {
+        if (value_of(settings, info->setting_names[i]) == NULL) {
+            note(&list, info->setting_names[i], info->setting_values[i], NULL);
+        }
+    }
+    if (list.length == 0) return NULL;
+    bel_status *status =
+        BEL_ERR(BEL_FAILED_PRECONDITION,
+                "%s was trained with other settings, so resuming would change the result: %s; "
+                "hint: use another model_dir, or --allow_changes to resume all the same",
+                bel_ckpt_folder(reader), list.text);
+    bel_str_deinit(&list);
+    return status;
+}

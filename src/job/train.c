@@ -1,0 +1,301 @@
+// bel_train_and_evaluate in one process.
+//
+// The calling thread is the master: it builds the model, loads or makes the first checkpoint, starts
+// shards and workers, and then waits: for snapshots, which it saves and evaluates while training goes
+// on, for time to show progress, and for the end, which it saves, evaluates and reports.
+#include "job/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+
+// --- Before --------------------------------------------------------------------------------------
+
+// The version at which training ends: max_steps, or where the input cannot fill all replicas.
+static bel_status *find_last_step(bel_job *job)
+{
+    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
+    int64_t blocks = bel_input_block_count(job->input, false), max_steps = job->spec->max_steps;
+    int64_t by_input = INT64_MAX;
+    if (blocks != INT64_MAX) {
+        int64_t left = blocks - segment->first_block;
+        by_input = segment->first_step + (left > 0 ? left / segment->replica_count : 0);
+    }
+    if (max_steps <= 0 && by_input == INT64_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "training would never end: the input repeats forever and max_steps is not "
+                       "set; hint: --train_steps or --num_epochs");
+    }
+    job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
+    if (job->last_step == 0 && max_steps != 0) {
+        int64_t batch = bel_input_batch_size(job->input);
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "one step needs %lld examples (batch size %lld × %d replicas), but the "
+                       "training input has only %lld; hint: a smaller batch size, or repeat",
+                       (long long)(batch * segment->replica_count), (long long)batch,
+                       (int)segment->replica_count,
+                       (long long)bel_input_epoch_records(job->input));
+    }
+    return NULL;
+}
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void describe(const bel_job *job)
+{
+    const bel_estimator *estimator = job->estimator;
+    const bel_run_config *config = &estimator->config;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld parameters in %d variables; %d worker%s, %d replica%s of batch %lld, %d "
+                  "shard%s, %d thread%s each; %s",
+                  (long long)job->layout->parameters, job->layout->variable_count,
+                  config->worker_count, config->worker_count == 1 ? "" : "s",
+                  estimator->replica_count, estimator->replica_count == 1 ? "" : "s",
+                  (long long)bel_input_batch_size(job->input), config->shard_count,
+                  config->shard_count == 1 ? "" : "s", estimator->thread_count,
+                  estimator->thread_count == 1 ? "" : "s", config->model_dir);
+    bel_str plan = {0};
+    bel_str_printf(&plan, "steps %lld to %lld; checkpoints ", (long long)job->first_step,
+                   (long long)job->last_step);
+    if (config->save_checkpoints_steps > 0) {
+        bel_str_printf(&plan, "every %lld steps", (long long)config->save_checkpoints_steps);
+    } else if (config->save_checkpoints_secs > 0) {
+        bel_str_printf(&plan, "every %g s", config->save_checkpoints_secs);
+    } else {
+        bel_str_puts(&plan, "only");
+    }
+    bel_str_puts(&plan, " and at the end");
+    for (int i = 0; i < job->eval_count; i++) {
+        const bel_eval_spec *spec = job->evals[i].spec;
+        bel_str_printf(&plan, "; %s ", job->evals[i].folder);
+        if (spec->every_steps > 0) {
+            bel_str_printf(&plan, "every %lld steps and at the end", (long long)spec->every_steps);
+        } else {
+            bel_str_puts(&plan, "at checkpoints and at the end");
+        }
+    }
+    bel_log_write(BEL_LOG_INFO, "%s", plan.text);
+    bel_str_deinit(&plan);
+}
+
+static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
+{
+    const bel_run_config *config = &job->estimator->config;
+    BEL_TRY(bel_dir_create(config->model_dir));
+    BEL_TRY(bel_job_build(job));
+    bel_embedded_config embedded = {.estimator = job->estimator,
+                                    .built = job->built,
+                                    .model = &job->model,
+                                    .layout = job->layout,
+                                    .input = job->input};
+    BEL_TRY(bel_embedded_create(&embedded, &job->embedded));
+    BEL_TRY(bel_job_build_evals(job, evals, eval_count));
+    BEL_TRY(bel_job_resume(job));
+    BEL_TRY(find_last_step(job));
+    BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
+    return NULL;
+}
+
+// --- While it runs -------------------------------------------------------------------------------
+
+static void write_points(bel_job *job)
+{
+    bel_control_point points[64];
+    int count;
+    while ((count = bel_control_take_points(job->control, points, 64)) > 0) {
+        for (int i = 0; i < count; i++) {
+            bel_run_log_step(job->log, points[i].step, points[i].loss,
+                             points[i].examples_per_second,
+                             bel_optimizer_rate(&job->built->spec.optimizer, points[i].step - 1));
+        }
+    }
+}
+
+typedef struct progress {
+    int64_t shown_step, shown_examples, shown_ns;
+    double rate; // examples per second, smoothed
+} progress;
+
+static void show_progress(const bel_job *job, const bel_control_state *state, progress *p,
+                          bool final)
+{
+    int64_t now = bel_clock_ns(), step = state->step;
+    int64_t interval = job->estimator->config.log_step_count_steps;
+    bool interactive = bel_log_is_interactive();
+    bool due = interactive ? now - p->shown_ns > 100000000
+                           : interval > 0 && step / interval > p->shown_step / interval &&
+                                 now - p->shown_ns > 1000000000;
+    if ((!due && !final) || (interval == 0 && !interactive) || step == job->first_step) return;
+    double seconds = (double)(now - p->shown_ns) * 1e-9;
+    double rate = (double)(state->examples - p->shown_examples) / seconds;
+    p->rate = p->rate == 0 ? rate : 0.7 * p->rate + 0.3 * rate;
+    if (final) p->rate = (double)state->examples / (bel_clock_wall() - job->started_at);
+    double per_step = (double)state->examples / (double)(step - job->first_step);
+    double left = (double)(job->last_step - step) * per_step / p->rate;
+    char eta[32];
+    bel_str text = {0}, json = {0};
+    bel_str_printf(&text, "step %lld/%lld  loss = %.5g  %.0f examples/s  ETA %s", (long long)step,
+                   (long long)job->last_step, state->loss, p->rate, bel_seconds_text(left, eta));
+    bel_str_printf(&json,
+                   "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
+                   "\"last_step\":%lld,\"loss\":",
+                   bel_clock_wall(), (long long)step, (long long)job->last_step);
+    bel_json_write_number(&json, state->loss);
+    bel_str_printf(&json, ",\"examples_per_second\":%.1f,\"eta_seconds\":%.1f}", p->rate, left);
+    bel_log_progress(text.text, json.text, final);
+    bel_str_deinit(&text);
+    bel_str_deinit(&json);
+    p->shown_step = step;
+    p->shown_examples = state->examples;
+    p->shown_ns = now;
+}
+
+static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state)
+{
+    int64_t every = eval->spec->every_steps;
+    if (every > 0) return state->snapshot % every == 0;
+    double since = (double)(bel_clock_ns() - eval->last_ns) * 1e-9;
+    return state->save && (eval->last_step < 0 || since >= eval->spec->throttle_secs);
+}
+
+static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
+{
+    write_points(job);
+    if (state->save) BEL_TRY(bel_job_save(job, state->snapshot));
+    for (int i = 0; i < job->eval_count; i++) {
+        if (eval_is_due(&job->evals[i], state)) {
+            BEL_TRY(bel_job_evaluate(job, &job->evals[i], state->snapshot));
+        }
+    }
+    return bel_run_log_flush(job->log);
+}
+
+static bel_status *watch(bel_job *job)
+{
+    progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
+    bel_control_state state = {.running = true};
+    bel_status *status = NULL;
+    while (state.running) {
+        bel_control_wait(job->control, 0.1, &state);
+        if (state.has_snapshot && status == NULL) {
+            status = use_snapshot(job, &state);
+            if (status != NULL) bel_control_cancel(job->control, NULL);
+        }
+        if (state.has_snapshot) bel_control_release_snapshot(job->control);
+        write_points(job);
+        show_progress(job, &state, &p, !state.running);
+    }
+    bel_embedded_join(job->embedded);
+    bel_status *error = bel_control_take_error(job->control);
+    for (int k = 0; k < bel_embedded_shard_count(job->embedded) && error == NULL; k++)
+        error = bel_shard_check(bel_embedded_shard(job->embedded, k));
+    if (status == NULL) return error;
+    bel_status_ignore(error); // the master's own error ended the job
+    return status;
+}
+
+static bel_status *run(bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    int64_t eval_steps = 0;
+    for (int i = 0; i < job->eval_count; i++)
+        eval_steps = greatest_common_divisor(eval_steps, job->evals[i].spec->every_steps);
+    bel_control_config control = {.shard_count = config->shard_count,
+                                  .first_step = job->first_step,
+                                  .last_step = job->last_step,
+                                  .save_steps = config->save_checkpoints_steps,
+                                  .save_secs = config->save_checkpoints_secs,
+                                  .eval_steps = eval_steps,
+                                  .series_steps = config->save_summary_steps,
+                                  .worker_count = config->worker_count};
+    job->control = bel_control_create(&control);
+    bel_control_reset_stop_request();
+    describe(job);
+    job->started_at = bel_clock_wall();
+    int64_t begun = bel_clock_ns();
+    BEL_TRY(bel_embedded_start(job->embedded, job->control, &job->segments[job->segment_count - 1],
+                               job->first_step));
+    bel_status *status = watch(job);
+    job->seconds = (double)(bel_clock_ns() - begun) * 1e-9;
+    return status;
+}
+
+// --- After ---------------------------------------------------------------------------------------
+
+static bel_status *finish(bel_job *job)
+{
+    bel_control_state state = {.step = job->first_step, .loss = NAN};
+    if (job->control != NULL) bel_control_wait(job->control, 0, &state);
+    for (int k = 0; k < bel_embedded_shard_count(job->embedded); k++)
+        bel_shard_snapshot_now(bel_embedded_shard(job->embedded, k));
+    if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
+    bool interrupted = job->control != NULL && bel_control_was_interrupted(job->control);
+    for (int i = 0; i < job->eval_count && !interrupted; i++) {
+        if (job->evals[i].last_step != state.step) {
+            BEL_TRY(bel_job_evaluate(job, &job->evals[i], state.step));
+        }
+    }
+    bel_result *result = &job->result;
+    result->global_step = state.step;
+    result->interrupted = interrupted;
+    result->train_seconds = job->seconds;
+    if (job->eval_count == 0) result->loss = state.loss;
+    if (job->seconds > 0) result->examples_per_second = (double)state.examples / job->seconds;
+    if (job->estimator->config.report) BEL_TRY(bel_job_report(job));
+    return NULL;
+}
+
+static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
+{
+    BEL_TRY(prepare(job, evals, eval_count));
+    if (job->first_step >= job->last_step) {
+        bel_log_write(BEL_LOG_INFO, "nothing to train: step %lld of %lld is already saved",
+                      (long long)job->first_step, (long long)job->last_step);
+    } else {
+        BEL_TRY(run(job));
+    }
+    return finish(job);
+}
+
+bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
+                                   const bel_eval_spec *evals, int eval_count,
+                                   bel_result *out_result)
+{
+    bel_job job = {.estimator = estimator, .spec = train_spec, .saved_step = -1};
+    if (train_spec->max_steps < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps must be at least 0, got %lld",
+                       (long long)train_spec->max_steps);
+    }
+    bel_status *status = train(&job, evals, eval_count);
+    bel_status *closing = bel_run_log_close(job.log);
+    if (status == NULL) {
+        status = closing;
+    } else {
+        bel_status_ignore(closing); // the first error is reported
+    }
+    bel_embedded_destroy(job.embedded);
+    bel_control_destroy(job.control);
+    bel_job_free_model(&job);
+    if (status == NULL && out_result != NULL) *out_result = job.result;
+    return status;
+}
+
+bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *train_spec,
+                      bel_result *out_result)
+{
+    return bel_train_and_evaluate(estimator, train_spec, NULL, 0, out_result);
+}

@@ -1,0 +1,60 @@
+// The master's thread of a training job in this process, step by step; train.c has the story.
+#ifndef BELFRY_JOB_TRAIN_H
+#define BELFRY_JOB_TRAIN_H
+
+#include "estimator/run_log.h"
+#include "job/embedded.h"
+#include "job/settings.h"
+
+// One evaluation: its input and graph are kept for the whole job.
+typedef struct bel_job_eval {
+    const bel_eval_spec *spec;
+    char *folder; // "eval" or "eval_<name>"
+    bel_input *input;
+    bel_built *built;
+    const float **values; // by graph variable: in the snapshot
+    int64_t last_step;    // evaluated, -1: none
+    int64_t last_ns;
+    bel_result best; // lowest loss
+} bel_job_eval;
+
+typedef struct bel_job {
+    const bel_estimator *estimator;
+    const bel_train_spec *spec;
+    bel_input *input;
+    bel_built *built;
+    bel_value **reports; // by layout variable
+    int *variables;      // by graph variable
+    bel_worker_model model;
+    bel_layout *layout;
+    bel_input_segment *segments;
+    int segment_count;
+    bel_settings settings;
+    bel_embedded *embedded;
+    bel_control *control;
+    bel_run_log *log;
+    bel_job_eval *evals;
+    int eval_count;
+    int64_t first_step, last_step;
+    int64_t saved_step; // of the newest checkpoint
+    int64_t generation;
+    double started_at, seconds; // of training
+    bel_result result;
+} bel_job;
+
+// job_model.c: input, graph with gradients, layout; evaluations.
+bel_status *bel_job_build(bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
+void bel_job_free_model(bel_job *job);
+
+// job_save.c: checkpoints, evaluations of the snapshot, the report.
+bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
+bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_report(bel_job *job) BEL_MUST_USE;
+
+// Opens an input function's dataset, with the mode's name in errors.
+bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
+                               bel_input **out_input) BEL_MUST_USE;
+
+#endif

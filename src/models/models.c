@@ -1,0 +1,24 @@
+// The models that come with Belfry.
+#include <stddef.h>
+#include <string.h>
+
+#include "models/parts.h"
+
+static const bel_package models[] = {
+    {BEL_PACKAGE_ABI, "linear", "softmax regression", bel_linear_model},
+    {BEL_PACKAGE_ABI, "dnn", "multi-layer perceptron with relu and dropout", bel_dnn_model},
+};
+
+enum { MODEL_COUNT = sizeof models / sizeof models[0] };
+
+const bel_package *bel_model_at(int index)
+{
+    return index >= 0 && index < MODEL_COUNT ? &models[index] : NULL;
+}
+
+const bel_package *bel_model_find(const char *name)
+{
+    for (int i = 0; i < MODEL_COUNT; i++)
+        if (strcmp(models[i].name, name) == 0) return &models[i];
+    return NULL;
+}

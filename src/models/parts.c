@@ -1,0 +1,117 @@
+// Parts of canned models. Parameters arrive as texts; whatever is wrong with one sticks to the
+// graph and is reported by the trainer, so nothing here returns a status.
+#include "models/parts.h"
+
+#include <string.h>
+
+int64_t bel_part_whole(bel_model_context *context, const char *name, int64_t otherwise, int64_t low,
+                       int64_t high)
+{
+    double number = bel_context_param_number(context, name, (double)otherwise);
+    bool inside = number >= (double)low && number <= (double)high; // false for NaN
+    if (inside && (double)(int64_t)number == number) return (int64_t)number;
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "parameter %s must be a whole number from %lld to %lld, got %g", name,
+                   (long long)low, (long long)high, number);
+    return low;
+}
+
+bel_value *bel_part_dense(bel_model_context *context, bel_value *x, int64_t units, const char *name,
+                          bel_value **penalty)
+{
+    bel_graph *g = bel_context_graph(context);
+    double l2 = bel_context_param_number(context, "l2", 0);
+    bel_value *y = bel_dense(g, x, units, name);
+    if (l2 == 0 || y == NULL) return y;
+
+    // The same name again gives the layer's own kernel.
+    bel_shape shape = BEL_SHAPE(bel_value_shape(x).dims[1], units);
+    bel_graph_push_scope(g, name);
+    bel_value *kernel =
+        bel_variable(g, "kernel", &shape, (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM},
+                     BEL_VARIABLE_TRAINABLE);
+    bel_graph_pop_scope(g);
+    bel_value *share = bel_mul(g, bel_l2_loss(g, kernel), bel_scalar(g, BEL_DTYPE_F32, l2));
+    *penalty = *penalty == NULL ? share : bel_add(g, *penalty, share);
+    return y;
+}
+
+bel_value *bel_part_flat_feature(bel_model_context *context)
+{
+    bel_value *x = bel_context_only_feature(context);
+    bel_shape shape = bel_value_shape(x);
+    if (x == NULL) return NULL;
+    if (shape.rank == 2 && shape.dims[1] > 0 && bel_value_dtype(x) == BEL_DTYPE_F32) return x;
+    char text[BEL_SHAPE_TEXT];
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "the model takes a feature f32 [batch, columns], got %s %s",
+                   bel_dtype_name(bel_value_dtype(x)), bel_shape_text(&shape, text));
+    return NULL;
+}
+
+void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
+                       bel_value *penalty)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *labels = bel_context_labels(context);
+    spec->predictions = bel_softmax(g, logits);
+    spec->optimizer = bel_part_optimizer(context);
+    if (bel_context_mode(context) == BEL_MODE_PREDICT) return;
+    if (labels == NULL) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
+                       "a classifier needs labels to train and evaluate; hint: --label_column");
+        return;
+    }
+    bel_value *losses = bel_softmax_cross_entropy(g, logits, labels); // [n]
+    spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+    if (penalty != NULL) spec->loss = bel_add(g, spec->loss, penalty);
+    bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
+}
+
+// --- The optimizer
+// --------------------------------------------------------------------------------
+
+// Index of a parameter's text in a NULL-terminated list of choices.
+static int choice(bel_model_context *context, const char *name, const char *const *choices)
+{
+    const char *text = bel_context_param(context, name, choices[0]);
+    char all[128] = "";
+    for (int i = 0; choices[i] != NULL; i++) {
+        if (strcmp(text, choices[i]) == 0) return i;
+        strncat(all, i > 0 ? ", " : "", sizeof all - strlen(all) - 1);
+        strncat(all, choices[i], sizeof all - strlen(all) - 1);
+    }
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "parameter %s must be one of %s, got \"%s\"", name, all, text);
+    return 0;
+}
+
+static bel_schedule schedule_from_params(bel_model_context *context)
+{
+    static const char *const names[] = {"constant", "exponential", NULL};
+    static const bel_schedule_kind kinds[] = {BEL_SCHEDULE_CONSTANT, BEL_SCHEDULE_EXPONENTIAL};
+    const int64_t most = INT64_C(1) << 53; // whole numbers that a double holds
+    return (bel_schedule){.kind = kinds[choice(context, "schedule", names)],
+                          .decay_rate = bel_context_param_number(context, "decay_rate", 0.96),
+                          .decay_steps = bel_part_whole(context, "decay_steps", 1000, 1, most),
+                          .warmup_steps = bel_part_whole(context, "warmup_steps", 0, 0, most)};
+}
+
+bel_optimizer bel_part_optimizer(bel_model_context *context)
+{
+    static const char *const names[] = {"adam", "momentum", "sgd", NULL};
+    static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM, BEL_OPTIMIZER_MOMENTUM,
+                                               BEL_OPTIMIZER_SGD};
+    static const char *const switches[] = {"false", "true", NULL};
+    return (bel_optimizer){
+        .kind = kinds[choice(context, "optimizer", names)],
+        .learning_rate = bel_context_param_number(context, "learning_rate", 0.001),
+        .momentum = bel_context_param_number(context, "momentum", 0.9),
+        .nesterov = choice(context, "nesterov", switches) == 1,
+        .weight_decay = bel_context_param_number(context, "weight_decay", 0),
+        .clip_value = bel_context_param_number(context, "clip_value", 0),
+        .clip_norm = bel_context_param_number(context, "clip_norm", 0),
+        .clip_global_norm = bel_context_param_number(context, "clip_global_norm", 0),
+        .schedule = schedule_from_params(context),
+    };
+}

@@ -1,0 +1,37 @@
+// What the canned models share: layers with a penalty, the classifier's head, the optimizer's
+// parameters. Written, like the models, against the public headers only.
+#ifndef BELFRY_MODELS_PARTS_H
+#define BELFRY_MODELS_PARTS_H
+
+#include "belfry/estimator.h"
+
+// The models; models.c lists them.
+bel_model_fn bel_linear_model;
+bel_model_fn bel_dnn_model;
+
+// A whole number from the model's parameters; outside [low, high] it is a sticky error that names
+// the parameter.
+int64_t bel_part_whole(bel_model_context *context, const char *name, int64_t otherwise, int64_t low,
+                       int64_t high);
+
+// A dense layer as bel_dense makes it: x [n, in] -> [n, units], variables "name/kernel" and
+// "name/bias". With parameter l2 > 0 its share of the penalty, l2 · half the sum of the kernel's
+// squares, is added to *penalty (NULL: nothing yet).
+bel_value *bel_part_dense(bel_model_context *context, bel_value *x, int64_t units, const char *name,
+                          bel_value **penalty);
+
+// The only feature, which must be [n, in]: anything else is a sticky error that says so.
+bel_value *bel_part_flat_feature(bel_model_context *context);
+
+// Completes a classifier from its logits [n, classes]: predictions = softmax; with labels the loss
+// (mean cross-entropy + penalty) and the metric "accuracy"; the optimizer.
+void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
+                       bel_value *penalty);
+
+// The optimizer that the parameters describe. Names and defaults are those of the command's flags:
+// optimizer (adam), learning_rate (0.001), momentum (0.9), nesterov (false), weight_decay,
+// clip_value, clip_norm, clip_global_norm (all 0: off), schedule (constant), decay_rate (0.96),
+// decay_steps (1000), warmup_steps (0). A word that is none of the choices is a sticky error.
+bel_optimizer bel_part_optimizer(bel_model_context *context);
+
+#endif

@@ -1,0 +1,46 @@
+// The parameter client: a worker's view of all shards. It waits for versions and sends reports.
+#ifndef BELFRY_PS_CLIENT_CLIENT_H
+#define BELFRY_PS_CLIENT_CLIENT_H
+
+#include "ps/layout/deal.h"
+#include "ps/layout/layout.h"
+#include "transport/lane.h"
+
+typedef struct bel_client bel_client;
+
+typedef struct bel_client_config {
+    int worker;
+    uint32_t generation, incarnation;
+    const bel_layout *layout;
+    const bel_deal *deal;
+    bel_lane *const *lanes; // this worker's ends, by shard
+    bel_doorbell *bell;     // rung by all of them
+    // What a waiting worker does meanwhile: in one process it works for the shards. Returns false
+    // when there was nothing to do. May be NULL.
+    bool (*help)(void *context);
+    void *help_context;
+    // Asked while waiting: true ends the wait with CANCELLED. May be NULL.
+    bool (*cancelled)(void *context);
+    void *cancelled_context;
+    double stall_timeout_secs;
+} bel_client_config;
+
+bel_client *bel_client_create(const bel_client_config *config);
+void bel_client_destroy(bel_client *client);
+
+// Waits until every shard has published `version`; *out_decision is shard 0's word for that step.
+// DEADLINE_EXCEEDED after the stall timeout, naming the shards that are missing; CANCELLED;
+// UNAVAILABLE: a lane was cut.
+bel_status *bel_client_wait(bel_client *client, int64_t version,
+                            uint32_t *out_decision) BEL_MUST_USE;
+
+// Sends node `node`'s sums of chunk `chunk` to its shard. The data stays as it is until the next
+// version is published. Any thread.
+bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
+                              int node, const float *data) BEL_MUST_USE;
+
+// Sends node `node`'s tally to shard 0, and to the others the step's decision with it.
+bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision, int node,
+                             const double *tally, int width) BEL_MUST_USE;
+
+#endif

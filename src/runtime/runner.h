@@ -1,0 +1,29 @@
+// A runner: one tower's programs for all the batch shapes it meets. Programs are compiled on first
+// sight, kept (the 64 most recently used), and share one arena that grows to the largest plan.
+// Bound to one thread at a time.
+#ifndef BELFRY_RUNTIME_RUNNER_H
+#define BELFRY_RUNTIME_RUNNER_H
+
+#include "runtime/program.h"
+
+typedef struct bel_runner bel_runner;
+
+enum { BEL_RUNNER_PROGRAMS = 64 };
+
+// The graph and the outputs' values must outlive the runner.
+bel_runner *bel_runner_create(const bel_graph *graph, const bel_program_output *outputs,
+                              int output_count, const bel_program_options *options);
+void bel_runner_destroy(bel_runner *runner);
+
+// The instance for these closed input shapes. All addresses must be bound again before it runs.
+// Errors: those of bel_program_compile; RESOURCE_EXHAUSTED.
+bel_status *bel_runner_get(bel_runner *runner, const bel_shape *input_shapes,
+                           bel_instance **out_instance) BEL_MUST_USE;
+
+typedef struct bel_runner_counters {
+    int64_t hits, compiles;
+    int64_t compile_ns;
+} bel_runner_counters;
+bel_runner_counters bel_runner_count(const bel_runner *runner);
+
+#endif

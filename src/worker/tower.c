@@ -1,0 +1,144 @@
+// One tower: its threads, its program, its batches.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "ps/layout/tally.h"
+#include "worker/worker_inner.h"
+
+// Replicas that a tower plays in a step: index, index + towers, … below the worker's count.
+static int rounds_of(const bel_tower *tower)
+{
+    int towers = tower->worker->config.tower_count;
+    int left = tower->worker->replica_count - tower->index;
+    return left <= 0 ? 0 : (left + towers - 1) / towers;
+}
+
+// The order in which a tower reads blocks: its replicas of each step, step after step.
+static int64_t next_block(void *context, int64_t index)
+{
+    const bel_tower *tower = context;
+    const bel_worker_config *config = &tower->worker->config;
+    int64_t rounds = rounds_of(tower);
+    int64_t step = config->first_step + index / rounds;
+    int64_t replica = tower->worker->first_replica + tower->index +
+                      index % rounds * config->tower_count;
+    const bel_input_segment *segment = &config->segment;
+    int64_t block = segment->first_block + (step - segment->first_step) * segment->replica_count +
+                    replica;
+    return block < bel_input_block_count(config->input, false) ? block : -1;
+}
+
+bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
+{
+    const bel_worker_config *config = &worker->config;
+    tower->worker = worker;
+    tower->index = index;
+    tower->input_shapes =
+        bel_xcalloc(config->model->graph->input_count, sizeof *tower->input_shapes);
+    BEL_TRY(bel_team_create(config->thread_count, &tower->team));
+    bel_program_options options = {.threads = config->thread_count};
+    tower->runner = bel_runner_create(config->model->graph, worker->outputs,
+                                      worker->report_count + 1, &options);
+    if (rounds_of(tower) == 0) return NULL;
+    return bel_prefetch_start(config->input, next_block, tower, &tower->prefetch);
+}
+
+void bel_tower_deinit(bel_tower *tower)
+{
+    if (tower->prefetch != NULL) bel_prefetch_stop(tower->prefetch);
+    bel_runner_destroy(tower->runner);
+    bel_team_destroy(tower->team);
+    bel_free(tower->input_shapes);
+    bel_status_destroy(tower->status);
+}
+
+static void publish(void *context, int output)
+{
+    bel_tower *tower = context;
+    bel_worker *worker = tower->worker;
+    bel_status *status =
+        bel_worker_finish_variable(worker, worker->output_variables[output]);
+    if (tower->status == NULL) {
+        tower->status = status;
+    } else {
+        bel_status_ignore(status); // the first error is reported
+    }
+}
+
+static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_worker_config *config = &worker->config;
+    const bel_worker_model *model = config->model;
+    for (size_t i = 0; i < model->graph->input_count; i++)
+        bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
+    for (size_t v = 0; v < model->graph->variable_count; v++) {
+        bel_instance_bind_variable(instance, (int)v,
+                                   bel_space_variable(config->space, model->variables[v]));
+    }
+    float *range = worker->ranges[tower->replica];
+    for (int r = 0; r < worker->report_count; r++) {
+        const bel_layout_variable *variable =
+            &config->layout->variables[worker->output_variables[r]];
+        bel_instance_bind_output(instance, r, range + variable->offset);
+    }
+}
+
+static void fill_tally(bel_tower *tower, const bel_instance *instance, const bel_batch *batch)
+{
+    const bel_worker *worker = tower->worker;
+    double *tally = worker->tallies + (size_t)tower->replica * (size_t)worker->config.tally_width;
+    bel_tensor loss = bel_instance_output(instance, worker->report_count);
+    double value = (double)*(const float *)loss.data, examples = (double)batch->example_count;
+    tally[BEL_TALLY_LOSS_SUM] = value * examples;
+    tally[BEL_TALLY_EXAMPLES] = examples;
+    tally[BEL_TALLY_NONFINITE] = isfinite(value) ? 0 : 1;
+    tally[BEL_TALLY_SHORT] =
+        (double)(bel_input_batch_size(worker->config.input) - batch->example_count);
+}
+
+static bel_status *run_replica(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_worker_model *model = worker->config.model;
+    const bel_batch *batch;
+    int64_t begun = bel_clock_ns();
+    BEL_TRY(bel_prefetch_take(tower->prefetch, &batch));
+    int64_t ready = bel_clock_ns();
+    tower->input_ns += ready - begun;
+    if (batch == NULL || batch->example_count == 0) {
+        return BEL_ERR(BEL_DATA_LOSS, "the input has no example for this replica");
+    }
+    for (size_t i = 0; i < model->graph->input_count; i++)
+        tower->input_shapes[i] = batch->fields[model->fields[i]].shape;
+    bel_instance *instance;
+    BEL_TRY(bel_runner_get(tower->runner, tower->input_shapes, &instance));
+    bind(tower, instance, batch);
+    tower->context.seed = worker->config.seed;
+    tower->context.step = worker->step;
+    tower->context.replica = worker->first_replica + tower->replica;
+    BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
+    fill_tally(tower, instance, batch);
+    tower->compute_ns += bel_clock_ns() - ready;
+    return NULL;
+}
+
+void bel_tower_step(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    for (tower->replica = tower->index;
+         tower->replica < worker->replica_count && tower->status == NULL;
+         tower->replica += worker->config.tower_count) {
+        bel_status *status = run_replica(tower);
+        if (tower->status != NULL) {
+            bel_status_ignore(status); // a failed report came first
+        } else if (status != NULL) {
+            tower->status = bel_status_wrap(status, __FILE__, __LINE__,
+                                            "worker %d, step %lld, replica %d",
+                                            worker->config.worker, (long long)worker->step,
+                                            worker->first_replica + tower->replica);
+        }
+    }
+}

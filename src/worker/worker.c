@@ -1,0 +1,229 @@
+// The step loop of a worker.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "ps/layout/tally.h"
+#include "worker/worker_inner.h"
+
+// --- Life ----------------------------------------------------------------------------------------
+
+// Reports in layout order, then the loss; and how many reported variables each chunk holds.
+static void list_outputs(bel_worker *worker)
+{
+    const bel_layout *layout = worker->config.layout;
+    const bel_worker_model *model = worker->config.model;
+    size_t count = (size_t)layout->variable_count;
+    worker->outputs = bel_xcalloc(count + 1, sizeof *worker->outputs);
+    worker->output_variables = bel_xcalloc(count, sizeof *worker->output_variables);
+    for (int v = 0; v < layout->variable_count; v++) {
+        if (model->reports[v] == NULL) continue;
+        worker->outputs[worker->report_count] =
+            (bel_program_output){.value = model->reports[v], .external = true};
+        worker->output_variables[worker->report_count++] = v;
+    }
+    worker->outputs[worker->report_count] = (bel_program_output){.value = model->loss};
+    for (int c = 0; c < layout->chunk_count; c++) {
+        const bel_chunk *chunk = &layout->chunks[c];
+        for (int s = 0; s < chunk->segment_count; s++) {
+            int variable = layout->segments[chunk->first_segment + s].variable;
+            if (model->reports[variable] != NULL) worker->chunk_reports[c]++;
+        }
+    }
+}
+
+bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
+{
+    bel_worker *worker = bel_xcalloc(1, sizeof *worker);
+    const bel_deal *deal = config->deal;
+    size_t chunks = (size_t)config->layout->chunk_count;
+    worker->config = *config;
+    worker->first_replica = deal->first_replica[config->worker];
+    worker->replica_count = deal->first_replica[config->worker + 1] - worker->first_replica;
+    size_t replicas = (size_t)worker->replica_count;
+    worker->ranges = bel_xcalloc(replicas, sizeof *worker->ranges);
+    worker->tallies = bel_xcalloc(replicas * (size_t)config->tally_width, sizeof(double));
+    worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);
+    worker->chunk_reports = bel_xcalloc(chunks, sizeof *worker->chunk_reports);
+    worker->towers = bel_xcalloc((size_t)config->tower_count, sizeof *worker->towers);
+    list_outputs(worker);
+    bel_status *status = bel_team_create(config->tower_count, &worker->dispatch);
+    for (size_t r = 0; r < replicas && status == NULL; r++)
+        status = bel_space_array(config->layout, "gradients", &worker->ranges[r]);
+    for (int t = 0; t < config->tower_count && status == NULL; t++)
+        status = bel_tower_init(&worker->towers[t], worker, t);
+    if (status != NULL) {
+        bel_worker_destroy(worker);
+        return status;
+    }
+    *out_worker = worker;
+    return NULL;
+}
+
+void bel_worker_destroy(bel_worker *worker)
+{
+    if (worker == NULL) return;
+    for (int t = 0; t < worker->config.tower_count; t++)
+        bel_tower_deinit(&worker->towers[t]);
+    bel_team_destroy(worker->dispatch);
+    for (int r = 0; r < worker->replica_count; r++)
+        bel_space_free_array(worker->config.layout, worker->ranges[r]);
+    bel_free(worker->towers);
+    bel_free(worker->ranges);
+    bel_free(worker->tallies);
+    bel_free(worker->chunk_left);
+    bel_free(worker->chunk_reports);
+    bel_free(worker->outputs);
+    bel_free(worker->output_variables);
+    bel_free(worker);
+}
+
+// --- Reports -------------------------------------------------------------------------------------
+
+// Sums each of this worker's nodes over its replicas, for one chunk, and sends them.
+static bel_status *report_chunk(bel_worker *worker, int c)
+{
+    const bel_deal *deal = worker->config.deal;
+    const bel_chunk *chunk = &worker->config.layout->chunks[c];
+    int w = worker->config.worker;
+    for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
+        const bel_deal_node *node = &deal->nodes[k];
+        float **ranges = worker->ranges + (node->first - worker->first_replica);
+        bel_deal_sum_node(node, ranges, chunk->offset, chunk->count);
+        BEL_TRY(bel_client_report(worker->config.client, worker->step, worker->decision, c, k,
+                                  ranges[0] + chunk->offset));
+    }
+    return NULL;
+}
+
+bel_status *bel_worker_finish_variable(bel_worker *worker, int variable)
+{
+    const bel_layout *layout = worker->config.layout;
+    const bel_layout_variable *v = &layout->variables[variable];
+    int64_t end = v->offset + v->elements;
+    for (int c = v->first_chunk; c < layout->chunk_count && layout->chunks[c].offset < end; c++) {
+        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], 1, memory_order_acq_rel) == 1) {
+            BEL_TRY(report_chunk(worker, c));
+        }
+    }
+    return NULL;
+}
+
+// Counts publications anew; chunks to which nothing is written are reported at once, as zeros.
+static bel_status *begin_reports(bel_worker *worker)
+{
+    const bel_layout *layout = worker->config.layout;
+    for (int c = 0; c < layout->chunk_count; c++) {
+        atomic_store_explicit(&worker->chunk_left[c],
+                              worker->chunk_reports[c] * worker->replica_count,
+                              memory_order_relaxed);
+    }
+    for (int c = 0; c < layout->chunk_count; c++) {
+        bool frozen = layout->chunks[c].kind == BEL_VARIABLE_FROZEN;
+        if (worker->chunk_reports[c] == 0 && !frozen) BEL_TRY(report_chunk(worker, c));
+    }
+    return NULL;
+}
+
+// Sums tallies over each node's replicas with the same tree, and sends them.
+static bel_status *report_tallies(bel_worker *worker)
+{
+    const bel_deal *deal = worker->config.deal;
+    int w = worker->config.worker, width = worker->config.tally_width;
+    for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
+        const bel_deal_node *node = &deal->nodes[k];
+        double *tallies = worker->tallies + (size_t)(node->first - worker->first_replica) *
+                                                (size_t)width;
+        for (int stride = 1; stride < node->count; stride *= 2)
+            for (int j = 0; j + stride < node->count; j += 2 * stride)
+                for (int i = 0; i < width; i++)
+                    tallies[j * width + i] += tallies[(j + stride) * width + i];
+        BEL_TRY(bel_client_tally(worker->config.client, worker->step, worker->decision, k, tallies,
+                                 width));
+    }
+    return NULL;
+}
+
+// --- The loop ------------------------------------------------------------------------------------
+
+static void run_tower(void *argument, int64_t tile)
+{
+    bel_worker *worker = argument;
+    bel_tower_step(&worker->towers[tile]);
+}
+
+// The first error of any tower; the others' are the same story.
+static bel_status *take_errors(bel_worker *worker)
+{
+    bel_status *first = NULL;
+    for (int t = 0; t < worker->config.tower_count; t++) {
+        bel_status *status = worker->towers[t].status;
+        worker->towers[t].status = NULL;
+        if (first == NULL) {
+            first = status;
+        } else {
+            bel_status_ignore(status);
+        }
+    }
+    return first;
+}
+
+static bel_status *run_step(bel_worker *worker)
+{
+    BEL_TRY(begin_reports(worker));
+    bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
+    BEL_TRY(take_errors(worker));
+    return report_tallies(worker);
+}
+
+bel_status *bel_worker_run(bel_worker *worker)
+{
+    int64_t begun = bel_clock_ns();
+    worker->step = worker->config.first_step;
+    for (;; worker->step++) {
+        int64_t waiting = bel_clock_ns();
+        BEL_TRY(bel_client_wait(worker->config.client, worker->step, &worker->decision));
+        worker->times.exchange_ns += bel_clock_ns() - waiting;
+        if ((worker->decision & BEL_DECIDE_STOP) != 0) break;
+        BEL_TRY(run_step(worker));
+        worker->times.steps++;
+    }
+    worker->times.total_ns = bel_clock_ns() - begun;
+    return NULL;
+}
+
+typedef struct thread_job {
+    bel_worker *worker;
+    void (*job)(void *context);
+    void *context;
+} thread_job;
+
+static void run_thread_job(void *argument, int64_t tile)
+{
+    (void)tile;
+    const thread_job *j = argument;
+    j->job(j->context);
+}
+
+static void spread_thread_job(void *argument, int64_t tile)
+{
+    const thread_job *j = argument;
+    bel_team *team = j->worker->towers[tile].team;
+    bel_team_run(team, run_thread_job, argument, bel_team_size(team));
+}
+
+void bel_worker_on_all_threads(bel_worker *worker, void (*job)(void *context), void *context)
+{
+    thread_job j = {worker, job, context};
+    bel_team_run(worker->dispatch, spread_thread_job, &j, worker->config.tower_count);
+}
+
+bel_worker_times bel_worker_time(const bel_worker *worker)
+{
+    bel_worker_times times = worker->times;
+    for (int t = 0; t < worker->config.tower_count; t++) {
+        times.input_ns += worker->towers[t].input_ns / worker->config.tower_count;
+        times.compute_ns += worker->towers[t].compute_ns / worker->config.tower_count;
+    }
+    return times;
+}

@@ -1,0 +1,67 @@
+// A worker: towers and the step loop.
+//
+// The loop: wait for version s and its decision → each tower reads its next batch and runs its
+// program for each of its replicas, writing gradients straight into the replica's range → as soon as
+// all replicas have finished a chunk, its nodes are summed and reported → tally → next version.
+// A worker keeps nothing that outlives a step.
+#ifndef BELFRY_WORKER_WORKER_H
+#define BELFRY_WORKER_WORKER_H
+
+#include "checkpoint/checkpoint.h"
+#include "graph/graph.h"
+#include "input/input.h"
+#include "ps/client/client.h"
+#include "ps/layout/space.h"
+
+// The training graph, seen by the layout. Values belong to the graph.
+typedef struct bel_worker_model {
+    const bel_graph *graph;
+    bel_value *loss;
+    bel_value *const *reports; // by layout variable: its gradient, or what a state variable is
+                               // assigned; NULL: nothing is reported (zero)
+    const int *variables;      // by graph variable: the layout variable
+    const int *fields;         // by graph input: the batch's field
+} bel_worker_model;
+
+typedef struct bel_worker_config {
+    int worker;
+    const bel_deal *deal;
+    const bel_layout *layout;
+    const bel_space *space;
+    const bel_worker_model *model;
+    const bel_input *input;
+    bel_client *client;
+    int tower_count;
+    int thread_count; // of each tower
+    uint64_t seed;
+    int64_t first_step;
+    bel_input_segment segment; // which blocks the steps from first_step on read
+    int tally_width;
+} bel_worker_config;
+
+// Where the time of a worker's steps went, over all of them, in nanoseconds.
+typedef struct bel_worker_times {
+    int64_t input_ns;    // waiting for batches, mean over towers
+    int64_t compute_ns;  // running programs, mean over towers
+    int64_t exchange_ns; // from the last report to the next version
+    int64_t total_ns;
+    int64_t steps;
+} bel_worker_times;
+
+typedef struct bel_worker bel_worker;
+
+// Ownership: everything in the config must outlive the worker. RESOURCE_EXHAUSTED without memory.
+bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker) BEL_MUST_USE;
+void bel_worker_destroy(bel_worker *worker);
+
+// Runs steps until a version says stop. Errors: those of input, programs and client, with the
+// worker's number, step and replica in front.
+bel_status *bel_worker_run(bel_worker *worker) BEL_MUST_USE;
+
+bel_worker_times bel_worker_time(const bel_worker *worker);
+
+// Calls `job` once on every thread of every tower, side by side; waits for all. For the thread that
+// runs the worker, while no tower runs.
+void bel_worker_on_all_threads(bel_worker *worker, void (*job)(void *context), void *context);
+
+#endif

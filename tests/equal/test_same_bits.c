@@ -1,0 +1,166 @@
+// Same bits: the digest of the last checkpoint is a function of data, seed and flags. 200 steps of a
+// dnn 512,512 with dropout, Adam and a global clip, on the digits: run to run; for every way of dealing
+// four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2 threads; with lanes that
+// delay, repeat and reorder; stopped and resumed. Each comparison must fail under its fault.
+#include "support/bel_test.h"
+#include "support/digits.h"
+
+#include "base/fault.h"
+
+enum { STEPS = 200, BATCH = 16 };
+
+typedef struct topology {
+    int workers;
+    int towers[4];
+    int shards;
+    int threads;
+} topology;
+
+static const topology base = {1, {4}, 1, 1};
+
+static void run_to(const topology *t, const char *folder, int64_t steps, char digest[33])
+{
+    const bel_param params[] = {{"hidden_units", "512,512"},   {"dropout", "0.2"},
+                                {"class_count", "10"},         {"optimizer", "adam"},
+                                {"learning_rate", "0.001"},    {"clip_global_norm", "0.5"}};
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.worker_count = t->workers;
+    config.towers_of = t->towers;
+    config.shard_count = t->shards;
+    config.thread_count = t->threads;
+    config.report = false;
+    bel_result result;
+    BEL_ASSERT_OK(bel_test_digits_train(config, folder, BATCH, steps, params,
+                                        sizeof params / sizeof params[0], false, &result));
+    memcpy(digest, result.digest, 33);
+}
+
+static void run(const topology *t, char digest[33])
+{
+    char *folder = bel_test_folder();
+    run_to(t, folder, STEPS, digest);
+    bel_test_remove_folder(folder);
+}
+
+static void assert_same(const topology *t)
+{
+    char expected[33], got[33];
+    run(&base, expected);
+    run(t, got);
+    assert_string_equal(expected, got);
+}
+
+// With the fault, at least one of the topologies must give other bits than the base.
+static void assert_breaks(const char *fault, const topology *topologies, size_t count)
+{
+    char expected[33], got[33];
+    bool differs = false;
+    bel_fault_set(fault);
+    run(&base, expected);
+    for (size_t i = 0; i < count; i++) {
+        run(&topologies[i], got);
+        differs = differs || strcmp(expected, got) != 0;
+    }
+    bel_fault_set(NULL);
+    assert_true(differs);
+}
+
+static const topology deals[] = {
+    {1, {4}, 1, 1}, {2, {2, 2}, 1, 1}, {4, {1, 1, 1, 1}, 1, 1}, {2, {3, 1}, 1, 1}, {2, {1, 3}, 1, 1}};
+static const topology shards[] = {{1, {4}, 2, 1}, {1, {4}, 3, 1}, {2, {3, 1}, 3, 1}};
+static const topology threads[] = {{1, {4}, 1, 2}, {2, {2, 2}, 2, 2}};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void test_run_to_run(void **state)
+{
+    (void)state;
+    assert_same(&base);
+}
+
+static void test_deals(void **state)
+{
+    (void)state;
+    for (size_t i = 1; i < COUNT(deals); i++)
+        assert_same(&deals[i]);
+}
+
+static void test_shards(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shards); i++)
+        assert_same(&shards[i]);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_same(&threads[i]);
+}
+
+static void test_disturbed_lanes(void **state)
+{
+    (void)state;
+    char expected[33], got[33];
+    run(&base, expected);
+    bel_fault_set("lane:delay+repeat+reorder");
+    run(&(topology){2, {3, 1}, 3, 1}, got);
+    bel_fault_set(NULL);
+    assert_string_equal(expected, got);
+}
+
+static void test_resumed(void **state)
+{
+    (void)state;
+    char expected[33], got[33];
+    char *folder = bel_test_folder();
+    run(&base, expected);
+    run_to(&base, folder, 77, got);
+    assert_string_not_equal(expected, got);
+    run_to(&(topology){4, {1, 1, 1, 1}, 3, 1}, folder, STEPS, got); // goes on with other shards
+    bel_test_remove_folder(folder);
+    assert_string_equal(expected, got);
+}
+
+static void test_sum_sequential_breaks_it(void **state)
+{
+    (void)state;
+    assert_breaks("sum_sequential", deals, COUNT(deals));
+}
+
+static void test_divide_breaks_it(void **state)
+{
+    (void)state;
+    assert_breaks("divide", deals, COUNT(deals));
+}
+
+static void test_threads2_breaks_it(void **state)
+{
+    (void)state;
+    assert_breaks("threads2", threads, COUNT(threads));
+}
+
+static void test_chunk_order_breaks_it(void **state)
+{
+    (void)state;
+    assert_breaks("chunk_order", shards, COUNT(shards));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run_to_run),
+        cmocka_unit_test(test_deals),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_disturbed_lanes),
+        cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_sum_sequential_breaks_it),
+        cmocka_unit_test(test_divide_breaks_it),
+        cmocka_unit_test(test_threads2_breaks_it),
+        cmocka_unit_test(test_chunk_order_breaks_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,388 @@
+// report.html: complete, well-formed, escaped, free of links, and whole for any numbers.
+#include <float.h>
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "estimator/report.h"
+#include "estimator/report_chart.h"
+#include "support/bel_test.h"
+
+static char *folder;
+
+static int setup(void **state)
+{
+    (void)state;
+    folder = bel_test_folder();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    bel_fault_set("");
+    bel_test_remove_folder(folder);
+    return 0;
+}
+
+// Writes a report and returns its text; free with bel_free.
+static char *render(const bel_report *report)
+{
+    char *path = bel_path_join(folder, "report.html"), *text;
+    size_t size;
+    BEL_ASSERT_OK(bel_report_write(report, path));
+    BEL_ASSERT_OK(bel_file_read(path, &text, &size));
+    assert_int_equal(strlen(text), size);
+    bel_free(path);
+    return text;
+}
+
+static char *render_series(const bel_report_series *series, int series_count)
+{
+    const bel_report_chart chart = {"Loss", "nats", series, series_count};
+    const bel_report report = {.title = "t", .charts = &chart, .chart_count = 1};
+    return render(&report);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+#define ASSERT_HAS(text, part) assert_non_null(strstr((text), (part)))
+
+// Every tag that opens closes, in order; elements without an end are those of HTML or end in "/>".
+static void assert_well_formed(const char *text)
+{
+    char open[64][16];
+    int depth = 0;
+    for (const char *at = strchr(text, '<'); at != NULL; at = strchr(at + 1, '<')) {
+        bool closes = at[1] == '/';
+        const char *name = at + 1 + closes;
+        size_t length = strcspn(name, " />");
+        const char *end = strchr(at, '>');
+        assert_non_null(end);
+        if (at[1] == '!' || strncmp(name, "meta", 4) == 0 || end[-1] == '/') continue;
+        assert_true(length > 0 && length < sizeof open[0]);
+        if (closes) {
+            assert_true(depth > 0);
+            depth--;
+            assert_true(strlen(open[depth]) == length && strncmp(open[depth], name, length) == 0);
+            continue;
+        }
+        assert_true(depth < 64);
+        memcpy(open[depth], name, length);
+        open[depth++][length] = '\0';
+        if (strncmp(name, "script", 6) == 0) at = strstr(at, "</script>") - 1; // holds "<"
+    }
+    assert_int_equal(depth, 0);
+}
+
+static void assert_self_contained(const char *text)
+{
+    static const char *const outward[] = {
+        "http:", "https:", "//", "src=", "href=", "url(", "<link", "@import", "fetch(", "<img"};
+    for (size_t i = 0; i < sizeof outward / sizeof outward[0]; i++)
+        assert_null(strstr(text, outward[i]));
+}
+
+// No coordinate and no number in a drawing is NaN or infinite.
+static void assert_finite_drawings(const char *text)
+{
+    for (const char *svg = strstr(text, "<svg"); svg != NULL; svg = strstr(svg + 1, "<svg")) {
+        const char *end = strstr(svg, "</svg>");
+        const char *nan = strstr(svg, "nan"), *inf = strstr(svg, "inf");
+        assert_true(nan == NULL || nan > end);
+        assert_true(inf == NULL || inf > end);
+    }
+}
+
+// --- The page -----------------------------------------------------------------------------------
+
+static const int64_t steps[] = {0, 500, 1000, 1500};
+static const double falling[] = {2.5, 1.25, 0.75, 0.5};
+static const double rising[] = {0.1, 0.6, 0.8, 0.9};
+
+static const bel_report_series loss[] = {{"train", steps, falling, 4}, {"eval", steps, rising, 4}};
+static const bel_report_series rate[] = {{"dense & <b>wide</b>", steps, rising, 3}};
+static const bel_report_chart charts[] = {{"Loss", "cross-entropy", loss, 2},
+                                          {"Learning rate", NULL, rate, 1}};
+static const bel_report_part parts[] = {
+    {"input", 1.0}, {"compute", 6.0}, {"exchange", 2.0}, {"wait", 1.0}, {"other", -0.5}};
+static const bel_report_tile tiles[] = {{"final accuracy", "98.31 %"},
+                                        {"digest", "0123456789abcdef0123456789abcdef"}};
+static const bel_report_setting settings[] = {{"learning_rate", "0.001", "job.yaml"},
+                                              {"data", "\"a\" & 'b'", "flag"}};
+static const bel_report full = {
+    .title = "<script>alert(\"x\")</script> & more",
+    .subtitle = "a\tb\x01'c'",
+    .tiles = tiles,
+    .tile_count = 2,
+    .charts = charts,
+    .chart_count = 2,
+    .parts = parts,
+    .part_count = 5,
+    .settings = settings,
+    .setting_count = 2,
+};
+
+static void test_everything_is_on_the_page(void **state)
+{
+    (void)state;
+    char *text = render(&full);
+    assert_well_formed(text);
+    assert_self_contained(text);
+    assert_int_equal(count_of(text, "<svg"), 2);
+    assert_int_equal(count_of(text, "class=\"line "), 3);
+    ASSERT_HAS(text, "data-name=\"train\"");
+    ASSERT_HAS(text, "data-name=\"eval\"");
+    ASSERT_HAS(text, "cross-entropy");
+    ASSERT_HAS(text, "98.31 %");
+    ASSERT_HAS(text, "0123456789abcdef0123456789abcdef");
+    ASSERT_HAS(text, "<td>learning_rate</td><td>0.001</td><td>job.yaml</td>");
+    ASSERT_HAS(text, "compute</td><td class=\"n\">6.00 ms</td><td class=\"n\">60.0 %");
+    ASSERT_HAS(text, "other</td><td class=\"n\">0.00 ms</td><td class=\"n\">0.0 %");
+    ASSERT_HAS(text, "a step</td><td class=\"n\">10.00 ms</td><td class=\"n\">100.0 %");
+    bel_free(text);
+}
+
+static void test_texts_are_escaped(void **state)
+{
+    (void)state;
+    char *text = render(&full);
+    static const char title[] = "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; more";
+    assert_int_equal(count_of(text, title), 2); // <title> and <h1>
+    assert_null(strstr(text, "<script>alert"));
+    assert_null(strstr(text, "<b>"));
+    assert_int_equal(count_of(text, "dense &amp; &lt;b&gt;wide&lt;/b&gt;"), 2); // legend, read-out
+    ASSERT_HAS(text, "a b &#39;c&#39;");
+    ASSERT_HAS(text, "&quot;a&quot; &amp; &#39;b&#39;");
+    bel_free(text);
+}
+
+static void test_an_empty_report_is_a_page(void **state)
+{
+    (void)state;
+    const bel_report report = {.title = "nothing yet"};
+    char *text = render(&report);
+    assert_well_formed(text);
+    assert_self_contained(text);
+    assert_null(strstr(text, "<h2>"));
+    bel_free(text);
+}
+
+static void test_the_same_report_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    char *first = render(&full), *second = render(&full);
+    assert_string_equal(first, second);
+    bel_free(first);
+    bel_free(second);
+}
+
+static void test_a_failed_write_keeps_the_old_page(void **state)
+{
+    (void)state;
+    char *path = bel_test_file(folder, "report.html", "old", 3), *text;
+    size_t size;
+    bel_fault_set("write:1");
+    BEL_ASSERT_FAILS(bel_report_write(&full, path), BEL_RESOURCE_EXHAUSTED, path);
+    BEL_ASSERT_OK(bel_file_read(path, &text, &size));
+    assert_string_equal(text, "old");
+    bel_free(text);
+    bel_free(path);
+}
+
+// --- Charts -------------------------------------------------------------------------------------
+
+static void test_ticks_are_round_and_the_last_value_is_said(void **state)
+{
+    (void)state;
+    char *text = render_series(loss, 2);
+    static const char *const ticks[] = {">0.0<", ">0.5<", ">2.5<", ">500<", ">1,000<", ">1,500<"};
+    for (size_t i = 0; i < sizeof ticks / sizeof ticks[0]; i++)
+        ASSERT_HAS(text, ticks[i]);
+    ASSERT_HAS(text, ">0.5000</text>");
+    ASSERT_HAS(text, ">0.9000</text>");
+    // From the left to the right edge of the plot: 2.5 is at its top, 0.5 at a fifth.
+    ASSERT_HAS(text, "d=\"M62.0 12.0L205.3 138.0L348.7 188.4L492.0 213.6\"");
+    bel_free(text);
+}
+
+static void test_no_point_and_one_point(void **state)
+{
+    (void)state;
+    const bel_report_series none = {"none", NULL, NULL, 0}, one = {"one", steps + 2, falling, 1};
+    char *text = render_series(&none, 1);
+    assert_well_formed(text);
+    ASSERT_HAS(text, "no values");
+    bel_free(text);
+    text = render_series(NULL, 0);
+    ASSERT_HAS(text, "no values");
+    bel_free(text);
+    text = render_series(&one, 1);
+    assert_well_formed(text);
+    ASSERT_HAS(text, "d=\"M277.0 138.0h0\""); // a dot in the middle
+    ASSERT_HAS(text, ">1,000</text>");
+    ASSERT_HAS(text, ">2.500</text>");
+    bel_free(text);
+}
+
+static void test_values_that_are_not_finite_are_gaps(void **state)
+{
+    (void)state;
+    static const int64_t at[] = {0, 100, 200, 300, 400, 500, 600};
+    const double values[] = {1, 2, NAN, 3, INFINITY, -INFINITY, 2};
+    const double nothing[] = {NAN, NAN, NAN, NAN, INFINITY, NAN, NAN};
+    const bel_report_series series = {"train", at, values, 7}, empty = {"none", at, nothing, 7};
+    char *text = render_series(&series, 1);
+    ASSERT_HAS(text, "3 not finite");
+    ASSERT_HAS(text, "data-points=\"0,1 100,2 300,3 600,2\"");
+    const char *line = strstr(text, "class=\"line ");
+    const char *path = strstr(line, "d=\"M"), *end = strchr(path + 3, '"');
+    int moves = 0;
+    for (const char *c = path; c < end; c++)
+        moves += *c == 'M';
+    assert_int_equal(moves, 3); // 0–100, 300, 600
+    assert_finite_drawings(text);
+    bel_free(text);
+    text = render_series(&empty, 1);
+    ASSERT_HAS(text, "no values");
+    ASSERT_HAS(text, "7 not finite");
+    bel_free(text);
+}
+
+static void test_many_points_stay_small_and_no_spike_is_lost(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000, SPIKE = 70001 };
+    int64_t *at = bel_xcalloc(COUNT, sizeof *at);
+    double *values = bel_xcalloc(COUNT, sizeof *values);
+    for (int i = 0; i < COUNT; i++) {
+        at[i] = i;
+        values[i] = 1.0 + 0.5 * (i % 2);
+    }
+    values[SPIKE] = 10.0;
+    const bel_report_series series = {"train", at, values, COUNT};
+    char *text = render_series(&series, 1);
+    assert_well_formed(text);
+    assert_true(strlen(text) < 60000);
+    const char *band = strstr(text, "class=\"band "), *line = strstr(text, "class=\"line ");
+    assert_non_null(band);
+    assert_true(band < line);                 // below the lines
+    const char *top = strstr(band, " 12.0L"); // 10 is the top of the axis
+    assert_true(top != NULL && top < line);
+    const char *points = strstr(line, "data-points=\"");
+    size_t drawn = 1;
+    for (const char *c = points; strncmp(c, "\"/>", 3) != 0; c++)
+        drawn += *c == ' ';
+    assert_in_range(drawn, 400, 432); // one for each column
+    ASSERT_HAS(text, ">1.500</text>");
+    ASSERT_HAS(text, ">20,000</text>");
+    bel_free(text);
+    bel_free(at);
+    bel_free(values);
+}
+
+static void test_extreme_numbers_are_drawn_or_gaps(void **state)
+{
+    (void)state;
+    static const int64_t ends[] = {INT64_MIN, 0, INT64_MAX};
+    static const int64_t high[] = {INT64_MAX - 2, INT64_MAX - 1, INT64_MAX};
+    static const double values[][3] = {
+        {-DBL_MAX, 0, DBL_MAX},
+        {DBL_MAX, DBL_MAX, DBL_MAX},
+        {5e-324, 1e-320, 0},
+        {1e150, -1e150, 0},
+        {1e9, 1e9 + 1e-6, 1e9},
+        {-7, -7, -7},
+        {0, 0, 0},
+        {1e-12, 2e-12, 3e-12},
+        {123456789, 987654321, 5e11},
+    };
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        const bel_report_series series[] = {{"ends", ends, values[i], 3},
+                                            {"high", high, values[i], 3}};
+        for (int j = 0; j < 2; j++) {
+            char *text = render_series(&series[j], 1);
+            assert_well_formed(text);
+            assert_finite_drawings(text);
+            assert_true(strlen(text) < 20000); // a handful of ticks
+            bel_free(text);
+        }
+    }
+}
+
+static void test_many_series_share_a_chart(void **state)
+{
+    (void)state;
+    enum { COUNT = 20 };
+    bel_report_series series[COUNT];
+    char names[COUNT][24];
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "series-%02d", i);
+        series[i] = (bel_report_series){names[i], steps, falling, 4};
+    }
+    char *text = render_series(series, COUNT);
+    assert_well_formed(text);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(count_of(text, names[i]), 2); // legend and read-out
+    bel_free(text);
+}
+
+static void test_numbers_read_well(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } rows[] = {
+        {0, "0"},
+        {1, "1.000"},
+        {0.012345, "0.01235"},
+        {98.314, "98.31"},
+        {1234567, "1,234,567"},
+        {-4321.5, "\u22124,322"},
+        {1.2e-7, "1.2e-07"},
+        {3e12, "3e+12"},
+        {NAN, "not finite"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bel_str text = {0};
+        bel_report_value(&text, rows[i].value);
+        assert_string_equal(text.text, rows[i].text);
+        bel_str_deinit(&text);
+    }
+    bel_str text = {0};
+    bel_report_integer(&text, INT64_MIN);
+    assert_string_equal(text.text, "\u22129,223,372,036,854,775,808");
+    bel_str_deinit(&text);
+    bel_report_fixed(&text, -0.04, 1);
+    assert_string_equal(text.text, "0.0");
+    bel_str_deinit(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_everything_is_on_the_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_texts_are_escaped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_empty_report_is_a_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_same_report_gives_the_same_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_failed_write_keeps_the_old_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ticks_are_round_and_the_last_value_is_said, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_no_point_and_one_point, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_values_that_are_not_finite_are_gaps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_points_stay_small_and_no_spike_is_lost, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_extreme_numbers_are_drawn_or_gaps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_series_share_a_chart, setup, teardown),
+        cmocka_unit_test(test_numbers_read_well),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,19 @@
+// Verb evaluate: loss and metrics of a checkpoint.
+#include "results.h"
+#include "setup.h"
+#include "verbs.h"
+
+bel_status *bel_verb_evaluate(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code; // 0
+    bel_setup *setup;
+    BEL_TRY(bel_setup_for_reading(options, &setup));
+    bel_eval_spec spec = {.input_fn = bel_flag_input_open,
+                          .input_user = &setup->input,
+                          .steps = bel_options_int(options, "eval_steps")};
+    bel_result result = {0};
+    bel_status *status = bel_evaluate(setup->estimator, &spec, setup->checkpoint, &result);
+    bel_setup_destroy(setup);
+    if (status != NULL) return status;
+    return bel_results_print(&result, false, true, bel_options_bool(options, "json"));
+}

@@ -1,0 +1,172 @@
+// One row a flag. The help text, the checks and the dump of settings all come from here.
+#include "flags.h"
+
+#include <string.h>
+
+#define TRAINING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN)
+#define EVALUATING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
+#define ALONG BEL_VERB_TRAIN_AND_EVALUATE // evaluating while training
+#define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
+#define RUNNING (TRAINING | READING) // everything that runs a model
+#define STORED (RUNNING | BEL_VERB_DOCTOR)
+#define REPORTING                                                                                  \
+    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION) // all: they print results
+#define TYPED BEL_OPTION_COMMAND_LINE_ONLY
+
+#define DATA "Data"
+#define MODEL BEL_FLAG_GROUP_MODEL
+#define OPTIMIZER BEL_FLAG_GROUP_OPTIMIZER
+#define RUN "Run"
+#define CHECKPOINTS "Checkpoints"
+#define EVALUATION "Evaluation"
+#define OUTPUT "Output"
+#define SETTINGS "Settings"
+
+#define STRING BEL_OPTION_STRING
+#define INT BEL_OPTION_INT
+#define DOUBLE BEL_OPTION_DOUBLE
+#define BOOL BEL_OPTION_BOOL
+#define STRINGS BEL_OPTION_STRINGS
+#define INTS BEL_OPTION_INTS
+#define PAIRS BEL_OPTION_PAIRS
+
+// clang-format off: a row stays a row
+static const bel_option table[] = {
+    // name, type, verbs, default, accepts, unit, group, help
+    {"train_files", STRINGS, TRAINING, "", NULL, NULL, DATA,
+     "Files to train on: CSV, or one pair of IDX files (images,labels)."},
+    {"eval_files", STRINGS, EVALUATING, "", NULL, NULL, DATA,
+     "Files to evaluate or predict, in the same form."},
+    {"data_dir", STRING, RUNNING, "", NULL, NULL, DATA,
+     "Folder in which relative names of data files are looked up."},
+    {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
+     "How to read the files; auto takes names with \"idx\" or \"ubyte\" for IDX."},
+    {"label_column", STRING, RUNNING, "", NULL, NULL, DATA,
+     "Column of a CSV file that holds the class. Without it: the last column; for predict: the file "
+     "has no such column."},
+    {"header", BOOL, RUNNING, "true", NULL, NULL, DATA,
+     "CSV files begin with a line of column names; with --no_header columns are named 0, 1 …"},
+    {"feature_scale", DOUBLE, RUNNING, "1", NULL, NULL, DATA,
+     "Every number of the features is multiplied by it. Remembered by checkpoints."},
+    {"train_batch_size", INT, TRAINING, "128", "[1, 16777216]", "examples", DATA,
+     "Batch of one tower; a step takes one of each tower of each worker."},
+    {"eval_batch_size", INT, EVALUATING, "256", "[1, 16777216]", "examples", DATA,
+     "Batch of evaluation and prediction; changes the speed, not the result."},
+    {"shuffle_buffer", INT, TRAINING, "0", "[0, inf)", "examples", DATA,
+     "Order is shuffled inside windows of so many examples; 0: over everything; 1: not at all."},
+    {"num_epochs", INT, TRAINING, "0", "[0, inf)", "passes", DATA,
+     "Passes over the training data; 0: as many as --train_steps take, or one when that is 0 too."},
+    {"prefetch", INT, RUNNING, "2", "[1, 64]", "batches", DATA, "Batches kept ready."},
+    {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches."},
+
+    {"model", STRING, RUNNING, "dnn", "linear|dnn", NULL, MODEL,
+     "The model; evaluate and predict take it from the checkpoint unless told."},
+    {"package", STRING, RUNNING, "", NULL, NULL, MODEL,
+     "A shared object with a model of your own (docs/models.md), in place of --model."},
+    {"class_count", INT, RUNNING, "10", "[0, 16777216]", "classes", MODEL,
+     "Labels must lie below it; 0, for packages only: any label."},
+    {"hidden_units", INTS, RUNNING, "512,512", "[1, 16777216]", "units", MODEL,
+     "dnn: sizes of the hidden layers."},
+    {"dropout", DOUBLE, RUNNING, "0", "[0, 1)", NULL, MODEL,
+     "dnn: share of a hidden layer's outputs left out in training."},
+    {"l2", DOUBLE, RUNNING, "0", "[0, inf)", NULL, MODEL,
+     "Penalty: this times half the sum of the kernels' squares is added to the loss."},
+    {"param", PAIRS, RUNNING, "", NULL, NULL, MODEL,
+     "A parameter for a package's model function; repeat the flag for more."},
+
+    {"optimizer", STRING, TRAINING, "adam", "sgd|momentum|adam", NULL, OPTIMIZER, "Update rule."},
+    {"learning_rate", DOUBLE, TRAINING, "0.001", "(0, 1000000]", NULL, OPTIMIZER,
+     "Step size before schedule and warm-up."},
+    {"momentum", DOUBLE, TRAINING, "0.9", "(0, 1)", NULL, OPTIMIZER, "momentum: decay of the sum."},
+    {"nesterov", BOOL, TRAINING, "false", NULL, NULL, OPTIMIZER, "momentum: look one step ahead."},
+    {"weight_decay", DOUBLE, TRAINING, "0", "[0, 1]", NULL, OPTIMIZER,
+     "This times the parameter is added to its clipped gradient."},
+    {"clip_value", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
+     "Bound for each element of a gradient; 0: off."},
+    {"clip_norm", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
+     "Bound for the norm of each variable's gradient; 0: off."},
+    {"clip_global_norm", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
+     "Bound for the norm of all gradients together; 0: off."},
+    {"schedule", STRING, TRAINING, "constant", "constant|exponential", NULL, OPTIMIZER,
+     "How the learning rate changes with the steps."},
+    {"decay_rate", DOUBLE, TRAINING, "0.96", "(0, 1]", NULL, OPTIMIZER,
+     "exponential: factor per --decay_steps."},
+    {"decay_steps", INT, TRAINING, "1000", "[1, 9007199254740992]", "steps", OPTIMIZER,
+     "exponential: steps that one factor takes."},
+    {"warmup_steps", INT, TRAINING, "0", "[0, 9007199254740992]", "steps", OPTIMIZER,
+     "The rate rises linearly over so many steps."},
+
+    {"model_dir", STRING, STORED, "", NULL, NULL, RUN,
+     "Folder of checkpoints, event files and report; training resumes from what is there."},
+    {"train_steps", INT, TRAINING, "0", "[0, 9007199254740992]", "steps", RUN,
+     "Train up to this step, counted from the first run; 0: until the data ends."},
+    {"seed", INT, TRAINING, "1", "[0, inf)", NULL, RUN,
+     "Initial values, order of the data and dropout depend on it and on nothing else."},
+    {"num_gpus", INT, TRAINING, "0", "[0, 256]", "towers", RUN,
+     "Towers of each worker; where there is no GPU they share the processor's cores. 0: one tower."},
+    {"num_workers", INT, TRAINING, "1", "[1, 1024]", "workers", RUN, "Workers in this process."},
+    {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
+     "Towers of each worker where they differ; as many numbers as there are workers."},
+    {"parameter_server_count", INT, TRAINING, "1", "[1, 1024]", "shards", RUN,
+     "Parameter-server shards in this process."},
+    {"num_threads", INT, RUNNING, "0", "[0, 1024]", "threads", RUN,
+     "Threads of each tower; 0: the cores divided by the towers."},
+    {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
+     "Training without progress for so long is an error."},
+
+    {"save_checkpoints_steps", INT, TRAINING, "0", "[0, 9007199254740992]", "steps", CHECKPOINTS,
+     "Save every so many steps; 0: by time."},
+    {"save_checkpoints_secs", DOUBLE, TRAINING, "600", "[0, 1000000000]", "s", CHECKPOINTS,
+     "Save every so many seconds; 0: only at the end. Not used when steps are set."},
+    {"keep_checkpoint_max", INT, TRAINING, "5", "[0, 1000000]", "checkpoints", CHECKPOINTS,
+     "How many are kept; 0: all."},
+    {"allow_changes", BOOL, TRAINING, "false", NULL, NULL, CHECKPOINTS,
+     "Resume although flags or data that determine the result have changed."},
+    {"checkpoint", STRING, READING, "", NULL, NULL, CHECKPOINTS,
+     "A checkpoint's folder; without it the newest in --model_dir."},
+
+    {"eval_every_steps", INT, ALONG, "0", "[0, 9007199254740992]", "steps", EVALUATION,
+     "Evaluate every so many steps; 0: at checkpoints."},
+    {"eval_steps", INT, ALONG | BEL_VERB_EVALUATE, "0", "[0, 9007199254740992]", "batches",
+     EVALUATION, "Batches of an evaluation; 0: all data."},
+    {"eval_throttle_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
+     "Evaluate at checkpoints at most this often."},
+
+    {"save_summary_steps", INT, TRAINING, "100", "[0, 9007199254740992]", "steps", OUTPUT,
+     "Write event files every so many steps; 0: never."},
+    {"log_step_count_steps", INT, TRAINING, "100", "[0, 9007199254740992]", "steps", OUTPUT,
+     "Log progress every so many steps; 0: never."},
+    {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html."},
+    {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
+     "Print the digest alone, recomputed from the files."},
+    {"compare", STRING, BEL_VERB_INSPECT, "", NULL, NULL, OUTPUT,
+     "Another folder: name the first tensor that differs; exit code 1 when one does."},
+    {"json", BOOL, REPORTING, "false", NULL, NULL, OUTPUT,
+     "Results on stdout as JSON, one object on a line."},
+    {"log_format", STRING, REPORTING, "text", "text|json", NULL, OUTPUT,
+     "Form of the log on stderr."},
+    {"log_level", STRING, REPORTING, "info", "error|warn|info|debug", NULL, OUTPUT,
+     "Least important lines that are logged."},
+    {"quiet", BOOL, REPORTING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only."},
+
+    {"config_file", STRING, RUNNING | TYPED, "", NULL, NULL, SETTINGS,
+     "YAML file with any of these flags, as \"name: value\"; the command line wins."},
+    {"print_config", BOOL, RUNNING | TYPED, "false", NULL, NULL, SETTINGS,
+     "Print all settings as YAML with their origins, and end."},
+    {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end."},
+};
+// clang-format on
+
+enum { FLAG_COUNT = sizeof table / sizeof table[0] };
+
+bel_options *bel_flags_create(unsigned verb)
+{
+    return bel_options_create(table, FLAG_COUNT, verb);
+}
+
+const char *bel_flags_in_group(const char *group, size_t index)
+{
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        if (strcmp(table[i].group, group) == 0 && index-- == 0) return table[i].name;
+    return NULL;
+}

@@ -1,0 +1,27 @@
+// The flags of every verb, as one table.
+#ifndef BELFRY_TOOLS_FLAGS_H
+#define BELFRY_TOOLS_FLAGS_H
+
+#include "base/options.h"
+
+// Bits of bel_option.uses: the verbs that take a flag.
+enum {
+    BEL_VERB_TRAIN_AND_EVALUATE = 1 << 0,
+    BEL_VERB_TRAIN = 1 << 1,
+    BEL_VERB_EVALUATE = 1 << 2,
+    BEL_VERB_PREDICT = 1 << 3,
+    BEL_VERB_INSPECT = 1 << 4,
+    BEL_VERB_DOCTOR = 1 << 5,
+    BEL_VERB_VERSION = 1 << 6,
+};
+
+// All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.
+bel_options *bel_flags_create(unsigned verb);
+
+// Names of the flags in a group of the help text, in order; NULL behind the last.
+const char *bel_flags_in_group(const char *group, size_t index);
+
+#define BEL_FLAG_GROUP_MODEL "Model"
+#define BEL_FLAG_GROUP_OPTIMIZER "Optimizer"
+
+#endif

@@ -1,0 +1,182 @@
+// Data flags to datasets: names below --data_dir, the format by name, the label column and the
+// labels' file by convention.
+#include "inputs.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "input/csv_file.h"
+
+// The files of a list flag, below --data_dir where they are relative.
+typedef struct file_list {
+    const char *flag;
+    const char **paths;
+    char **owned; // the same
+    int count;
+} file_list;
+
+static void file_list_deinit(file_list *files)
+{
+    for (int i = 0; i < files->count; i++)
+        bel_free(files->owned[i]);
+    bel_free(files->owned);
+    bel_free(files->paths);
+}
+
+static bel_status *file_list_init(const bel_options *options, bel_mode mode, file_list *files)
+{
+    size_t count;
+    files->flag = mode == BEL_MODE_TRAIN ? "train_files" : "eval_files";
+    const char *const *names = bel_options_list(options, files->flag, &count);
+    if (count == 0 || count > INT_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is needed: the files to %s", files->flag,
+                       mode == BEL_MODE_TRAIN ? "train on" : "read");
+    }
+    const char *folder = bel_options_string(options, "data_dir");
+    files->paths = bel_xcalloc(count, sizeof *files->paths);
+    files->owned = bel_xcalloc(count, sizeof *files->owned);
+    for (; files->count < (int)count; files->count++) {
+        const char *name = names[files->count];
+        bool below = folder != NULL && name[0] != '/';
+        files->owned[files->count] = below ? bel_path_join(folder, name) : bel_xstrdup(name);
+        files->paths[files->count] = files->owned[files->count];
+    }
+    return NULL;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+static bool is_idx(const bel_options *options, const char *path)
+{
+    const char *format = bel_options_string(options, "input_format");
+    if (strcmp(format, "auto") != 0) return strcmp(format, "idx") == 0;
+    const char *name = base_name(path);
+    return strstr(name, "idx") != NULL || strstr(name, "ubyte") != NULL;
+}
+
+// --- CSV ----------------------------------------------------------------------------------------
+
+// The name of a file's last column; free with bel_free.
+static bel_status *last_column(const char *path, bool header, char **out_name)
+{
+    bel_csv_file file = {0};
+    bel_csv_field *fields;
+    const char *next;
+    int count;
+    bel_status *status = bel_csv_file_open(&file, path, ',');
+    if (status == NULL) status = bel_csv_file_split(&file, file.text, &fields, &count, &next);
+    if (status == NULL && !header) {
+        *out_name = bel_strf("%d", count - 1);
+    } else if (status == NULL) {
+        const bel_csv_field *last = &fields[count - 1];
+        *out_name = bel_xcalloc(bel_csv_value_length(last) + 1, 1);
+        bel_csv_copy_value(last, *out_name);
+    }
+    if (status == NULL) bel_free(fields);
+    bel_csv_file_close(&file);
+    return status;
+}
+
+static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
+                            bel_dataset **out_dataset)
+{
+    bool header = bel_options_bool(input->options, "header");
+    const char *label = bel_options_string(input->options, "label_column");
+    char *last = NULL;
+    if (label == NULL && mode != BEL_MODE_PREDICT) {
+        BEL_TRY(last_column(files->paths[0], header, &last));
+        label = last;
+    }
+    *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .paths = files->paths,
+        .path_count = files->count,
+        .no_header = !header,
+        .label_column = label,
+        .class_count = input->class_count,
+        .scale = input->feature_scale,
+    });
+    bel_free(last);
+    return NULL;
+}
+
+// --- IDX ----------------------------------------------------------------------------------------
+
+// "train-images-idx3-ubyte.gz" -> "train-labels-idx1-ubyte.gz"; NULL when the name says nothing.
+// Free with bel_free.
+static char *labels_beside(const char *images)
+{
+    const char *place = strstr(base_name(images), "-images");
+    if (place == NULL) return NULL;
+    char *labels = bel_xstrdup(images);
+    char *tail = labels + (place - images);
+    tail[1] = 'l', tail[2] = 'a', tail[3] = 'b', tail[4] = 'e', tail[5] = 'l'; // images -> labels
+    char *rank = strstr(tail, "idx3");
+    if (rank != NULL) rank[3] = '1';
+    return labels;
+}
+
+static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const file_list *files,
+                            bel_dataset **out_dataset)
+{
+    if (files->count > 2) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s: expected one pair of IDX files (images,labels), got %d files",
+                       files->flag, files->count);
+    }
+    char *beside = labels_beside(files->paths[0]);
+    const char *labels = files->count == 2 ? files->paths[1] : beside;
+    bel_status *status = NULL;
+    if (mode == BEL_MODE_PREDICT) labels = NULL;
+    if (labels == NULL && mode != BEL_MODE_PREDICT) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "--%s: IDX images need labels: --%s IMAGES,LABELS, or a file name with "
+                         "\"-images\" whose \"-labels\" is beside it",
+                         files->flag, files->flag);
+    } else {
+        *out_dataset = bel_dataset_from_idx(files->paths[0], labels, input->feature_scale,
+                                            input->class_count);
+    }
+    bel_free(beside);
+    return status;
+}
+
+// --- Stages -------------------------------------------------------------------------------------
+
+static void add_stages(const bel_options *options, bel_mode mode, bel_dataset *dataset)
+{
+    bool training = mode == BEL_MODE_TRAIN;
+    if (training) {
+        int64_t buffer = bel_options_int(options, "shuffle_buffer");
+        int64_t epochs = bel_options_int(options, "num_epochs");
+        bool endless = epochs == 0 && bel_options_int(options, "train_steps") > 0;
+        uint64_t seed = (uint64_t)bel_options_int(options, "seed");
+        if (buffer != 1) bel_dataset_shuffle(dataset, buffer, seed);
+        bel_dataset_repeat(dataset, endless ? BEL_REPEAT_FOREVER : epochs > 0 ? epochs : 1);
+    }
+    const char *batch_flag = training ? "train_batch_size" : "eval_batch_size";
+    bel_dataset_batch(dataset, bel_options_int(options, batch_flag));
+    bel_dataset_prefetch(dataset, (int)bel_options_int(options, "prefetch"),
+                         (int)bel_options_int(options, "input_threads"));
+}
+
+bel_status *bel_flag_input_open(void *flag_input, bel_mode mode, bel_dataset **out_dataset)
+{
+    const bel_flag_input *input = flag_input;
+    file_list files = {0};
+    BEL_TRY(file_list_init(input->options, mode, &files));
+    bool idx = is_idx(input->options, files.paths[0]);
+    bel_dataset *dataset = NULL;
+    bel_status *status = (idx ? open_idx : open_csv)(input, mode, &files, &dataset);
+    file_list_deinit(&files);
+    if (status != NULL) return status;
+    add_stages(input->options, mode, dataset);
+    *out_dataset = dataset;
+    return NULL;
+}

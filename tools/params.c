@@ -1,0 +1,99 @@
+// Parameters. A model of Belfry gets every flag, so that its checkpoints say all; a package gets
+// what was given, so that its own defaults hold.
+#include "params.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "flags.h"
+
+#define PREFIX "param." // of a parameter's name among a checkpoint's settings
+
+void bel_params_set(bel_params *params, const char *name, const char *value)
+{
+    value = bel_arena_strdup(params->arena, value);
+    for (size_t i = 0; i < params->count; i++) {
+        if (strcmp(params->items[i].name, name) != 0) continue;
+        params->items[i].value = value;
+        return;
+    }
+    params->items =
+        bel_xgrow(params->items, &params->capacity, params->count + 1, sizeof *params->items);
+    params->items[params->count++] =
+        (bel_param){.name = bel_arena_strdup(params->arena, name), .value = value};
+}
+
+const char *bel_params_get(const bel_params *params, const char *name)
+{
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(params->items[i].name, name) == 0) return params->items[i].value;
+    return NULL;
+}
+
+void bel_params_deinit(bel_params *params)
+{
+    bel_free(params->items);
+    params->items = NULL;
+    params->count = params->capacity = 0;
+}
+
+void bel_params_from_checkpoint(bel_params *params, const bel_ckpt_reader *reader)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    for (int i = 0; i < info->setting_count; i++) {
+        const char *name = info->setting_names[i];
+        if (strncmp(name, PREFIX, strlen(PREFIX)) != 0) continue;
+        bel_params_set(params, name + strlen(PREFIX), info->setting_values[i]);
+    }
+}
+
+// Flags of the model's group that are no parameters: which model, and the parameters themselves.
+static bool is_parameter(const char *flag)
+{
+    return strcmp(flag, "model") != 0 && strcmp(flag, "package") != 0 && strcmp(flag, "param") != 0;
+}
+
+static void set_flag(bel_params *params, const bel_options *options, const char *flag,
+                     bool defaults)
+{
+    bool missing = defaults && bel_params_get(params, flag) == NULL;
+    if (missing || bel_options_is_given(options, flag)) {
+        bel_params_set(params, flag, bel_options_text(options, flag));
+    }
+}
+
+static bool has_own_flag(const char *name)
+{
+    static const char *const groups[] = {BEL_FLAG_GROUP_MODEL, BEL_FLAG_GROUP_OPTIMIZER};
+    for (size_t g = 0; g < 2; g++) {
+        const char *flag;
+        for (size_t i = 0; (flag = bel_flags_in_group(groups[g], i)) != NULL; i++)
+            if (strcmp(flag, name) == 0) return true;
+    }
+    return strcmp(name, "feature_scale") == 0;
+}
+
+bel_status *bel_params_from_flags(bel_params *params, const bel_options *options, bool defaults)
+{
+    static const char *const groups[] = {BEL_FLAG_GROUP_MODEL, BEL_FLAG_GROUP_OPTIMIZER};
+    for (size_t g = 0; g < 2; g++) {
+        const char *flag;
+        for (size_t i = 0; (flag = bel_flags_in_group(groups[g], i)) != NULL; i++)
+            if (is_parameter(flag)) set_flag(params, options, flag, defaults);
+    }
+    set_flag(params, options, "feature_scale", defaults);
+
+    size_t count;
+    const char *const *pairs = bel_options_list(options, "param", &count);
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strchr(pairs[i], '='); // there: the option's type checks it
+        char *name = bel_xstrndup(pairs[i], (size_t)(equals - pairs[i]));
+        bool taken = has_own_flag(name);
+        bel_status *status =
+            taken ? BEL_ERR(BEL_INVALID_ARGUMENT, "--param %s: use --%s", pairs[i], name) : NULL;
+        if (!taken) bel_params_set(params, name, equals + 1);
+        bel_free(name);
+        if (status != NULL) return status;
+    }
+    return NULL;
+}

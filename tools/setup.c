@@ -1,0 +1,196 @@
+// Flags to an estimator. Where a checkpoint is read, its own settings come first and flags change
+// them, so that `belfry evaluate --model_dir D --eval_files F` is enough.
+#include "setup.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "package.h"
+#include "params.h"
+
+// --- The model ----------------------------------------------------------------------------------
+
+static bel_status *choose_model(const bel_options *options, const bel_params *params,
+                                bel_setup *setup)
+{
+    const char *package = bel_options_string(options, "package");
+    bool named = bel_options_is_given(options, "model");
+    if (package != NULL && named) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--model and --package exclude each other");
+    }
+    if (package != NULL) return bel_package_open(package, &setup->model);
+    const char *stored = bel_params_get(params, "model");
+    const char *name = named || stored == NULL ? bel_options_string(options, "model") : stored;
+    setup->model = bel_model_find(name);
+    if (setup->model != NULL) return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "%s was trained with a package's model, \"%s\": give that --package",
+                   setup->checkpoint, name);
+}
+
+static bel_status *gather_params(const bel_options *options, bel_params *params, bel_setup *setup)
+{
+    BEL_TRY(choose_model(options, params, setup));
+    bool is_package = bel_options_string(options, "package") != NULL;
+    bel_params_set(params, "model", setup->model->name);
+    BEL_TRY(bel_params_from_flags(params, options, !is_package));
+
+    setup->input = (bel_flag_input){.options = options, .feature_scale = 1};
+    const char *scale = bel_params_get(params, "feature_scale");
+    const char *classes = bel_params_get(params, "class_count");
+    bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
+    ok = ok &&
+         (classes == NULL || bel_parse_i64(classes, strlen(classes), &setup->input.class_count));
+    if (ok) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: its feature_scale or class_count is no number",
+                   setup->checkpoint);
+}
+
+// --- How to run ---------------------------------------------------------------------------------
+
+// Towers of workers: one number for all, or a list. *out_list is NULL or to be freed.
+static bel_status *set_towers(const bel_options *options, bel_run_config *config, int **out_list)
+{
+    size_t count;
+    bel_options_list(options, "towers_of_workers", &count);
+    int64_t gpus = bel_options_int(options, "num_gpus");
+    config->worker_count = (int)bel_options_int(options, "num_workers");
+    config->tower_count = gpus > 0 ? (int)gpus : 1;
+    *out_list = NULL;
+    if (gpus > 0) {
+        bel_log(BEL_LOG_INFO,
+                "no GPU is used: with --num_gpus %d each worker has %d towers on the processor",
+                (int)gpus, (int)gpus);
+    }
+    if (count == 0) return NULL;
+    if (gpus > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--num_gpus and --towers_of_workers exclude each other");
+    }
+    bool counted = bel_options_is_given(options, "num_workers");
+    if (counted && count != (size_t)config->worker_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--towers_of_workers: expected a number for each of %d workers, got %zu",
+                       config->worker_count, count);
+    }
+    int *list = bel_xcalloc(count, sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (int)bel_options_list_int(options, "towers_of_workers", i);
+    config->worker_count = (int)count;
+    config->towers_of = list;
+    *out_list = list;
+    return NULL;
+}
+
+static void set_run(const bel_options *options, bel_run_config *config)
+{
+    config->seed = (uint64_t)bel_options_int(options, "seed");
+    config->shard_count = (int)bel_options_int(options, "parameter_server_count");
+    config->thread_count = (int)bel_options_int(options, "num_threads");
+    config->save_checkpoints_steps = bel_options_int(options, "save_checkpoints_steps");
+    config->save_checkpoints_secs = bel_options_double(options, "save_checkpoints_secs");
+    config->keep_checkpoint_max = (int)bel_options_int(options, "keep_checkpoint_max");
+    config->save_summary_steps = bel_options_int(options, "save_summary_steps");
+    config->log_step_count_steps = bel_options_int(options, "log_step_count_steps");
+    config->report = bel_options_bool(options, "report");
+    config->allow_changes = bel_options_bool(options, "allow_changes");
+    config->stall_timeout_secs = bel_options_double(options, "stall_timeout");
+}
+
+static bel_status *create_estimator(const bel_options *options, bel_params *params,
+                                    bel_setup *setup)
+{
+    BEL_TRY(gather_params(options, params, setup));
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = setup->model_dir;
+    set_run(options, &config);
+    int *towers;
+    BEL_TRY(set_towers(options, &config, &towers));
+    bel_status *status = bel_estimator_create(setup->model->model_fn, &config, params->items,
+                                              (int)params->count, &setup->estimator);
+    bel_free(towers);
+    return status;
+}
+
+// --- The checkpoint that is read ----------------------------------------------------------------
+
+static bel_status *open_checkpoint(const bel_options *options, bel_ckpt_reader **out_reader)
+{
+    const char *folder = bel_options_string(options, "checkpoint");
+    const char *model_dir = bel_options_string(options, "model_dir");
+    if (folder != NULL) return bel_ckpt_open(folder, out_reader);
+    if (model_dir == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--model_dir or --checkpoint is needed: what to read");
+    }
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+    if (reader == NULL) return BEL_ERR(BEL_NOT_FOUND, "%s holds no checkpoint", model_dir);
+    *out_reader = reader;
+    return NULL;
+}
+
+// The folder that a checkpoint lies in, when --model_dir does not say.
+static char *folder_of(const char *checkpoint)
+{
+    size_t length = strlen(checkpoint);
+    while (length > 1 && checkpoint[length - 1] == '/')
+        length--;
+    while (length > 0 && checkpoint[length - 1] != '/')
+        length--;
+    return length == 0 ? bel_xstrdup(".") : bel_xstrndup(checkpoint, length);
+}
+
+// --- Both ways ----------------------------------------------------------------------------------
+
+static bel_status *finish(const bel_options *options, bel_params *params, bel_setup *setup,
+                          bel_setup **out_setup)
+{
+    bel_status *status = create_estimator(options, params, setup);
+    bel_params_deinit(params);
+    bel_arena_destroy(params->arena);
+    if (status == NULL) {
+        *out_setup = setup;
+    } else {
+        bel_setup_destroy(setup);
+    }
+    return status;
+}
+
+bel_status *bel_setup_for_training(const bel_options *options, bel_setup **out_setup)
+{
+    const char *model_dir = bel_options_string(options, "model_dir");
+    if (model_dir == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--model_dir is needed: the folder for checkpoints");
+    }
+    bel_setup *setup = bel_xcalloc(1, sizeof *setup);
+    setup->model_dir = bel_xstrdup(model_dir);
+    bel_params params = {.arena = bel_arena_create()};
+    return finish(options, &params, setup, out_setup);
+}
+
+bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(open_checkpoint(options, &reader));
+    const char *model_dir = bel_options_string(options, "model_dir");
+    bel_setup *setup = bel_xcalloc(1, sizeof *setup);
+    setup->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    setup->model_dir = model_dir != NULL ? bel_xstrdup(model_dir) : folder_of(setup->checkpoint);
+    bel_params params = {.arena = bel_arena_create()};
+    bel_params_from_checkpoint(&params, reader);
+    bel_ckpt_close(reader);
+    return finish(options, &params, setup, out_setup);
+}
+
+void bel_setup_destroy(bel_setup *setup)
+{
+    if (setup == NULL) return;
+    bel_estimator_destroy(setup->estimator);
+    bel_free(setup->checkpoint);
+    bel_free(setup->model_dir);
+    bel_free(setup);
+}

@@ -1,0 +1,27 @@
+// From flags to an estimator: what train, evaluate and predict have in common.
+#ifndef BELFRY_TOOLS_SETUP_H
+#define BELFRY_TOOLS_SETUP_H
+
+#include "inputs.h"
+
+// Everything a verb needs to call the estimator. Free with bel_setup_destroy.
+typedef struct bel_setup {
+    const bel_package *model;
+    bel_estimator *estimator;
+    bel_flag_input input; // for bel_flag_input_open
+    char *checkpoint;     // evaluate, predict: the folder that is read
+    char *model_dir;
+} bel_setup;
+
+// For training: all settings come from flags. INVALID_ARGUMENT: flags that are missing or exclude
+// each other; errors of packages and of bel_estimator_create.
+bel_status *bel_setup_for_training(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
+
+// For reading a checkpoint (--checkpoint, or the newest in --model_dir): model and parameters are
+// those that it was trained with, unless a flag says otherwise. NOT_FOUND: there is no checkpoint;
+// DATA_LOSS: it is damaged; FAILED_PRECONDITION: it needs a --package.
+bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
+
+void bel_setup_destroy(bel_setup *setup);
+
+#endif

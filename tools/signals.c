@@ -1,0 +1,36 @@
+// The handler only sets a flag and calls bel_request_stop, which is safe there.
+#include "signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "belfry/estimator.h"
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+    if (caught != 0) _exit(128 + number);
+    caught = number;
+    bel_request_stop();
+}
+
+void bel_signals_install(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int bel_signals_caught(void)
+{
+    return caught;
+}
+
+const char *bel_signals_caught_name(void)
+{
+    if (caught == 0) return "a request";
+    return caught == SIGINT ? "SIGINT" : "SIGTERM";
+}

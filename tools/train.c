@@ -1,0 +1,48 @@
+// Verbs train_and_evaluate and train.
+#include "base/log.h"
+#include "results.h"
+#include "setup.h"
+#include "signals.h"
+#include "verbs.h"
+
+// Without --eval_files there is nothing to evaluate: verb train does not even have the flag.
+static bool wants_evaluation(const bel_options *options)
+{
+    size_t count;
+    bel_options_list(options, "eval_files", &count);
+    return count > 0;
+}
+
+static bel_status *train(const bel_options *options, bel_setup *setup, bel_result *result)
+{
+    bel_train_spec train_spec = {.input_fn = bel_flag_input_open,
+                                 .input_user = &setup->input,
+                                 .max_steps = bel_options_int(options, "train_steps")};
+    if (!wants_evaluation(options)) return bel_train(setup->estimator, &train_spec, result);
+    bel_eval_spec eval_spec = {.input_fn = bel_flag_input_open,
+                               .input_user = &setup->input,
+                               .steps = bel_options_int(options, "eval_steps"),
+                               .every_steps = bel_options_int(options, "eval_every_steps"),
+                               .throttle_secs = bel_options_double(options, "eval_throttle_secs")};
+    return bel_train_and_evaluate(setup->estimator, &train_spec, &eval_spec, 1, result);
+}
+
+bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
+{
+    bel_setup *setup;
+    BEL_TRY(bel_setup_for_training(options, &setup));
+    bel_signals_install();
+    bel_result result = {0};
+    bel_status *status = train(options, setup, &result);
+    if (status == NULL && result.interrupted) {
+        bel_log(BEL_LOG_WARN,
+                "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
+                "to go on",
+                bel_signals_caught_name(), (long long)result.global_step, setup->model_dir);
+        *out_exit_code = bel_signals_caught() > 0 ? 128 + bel_signals_caught() : 0;
+    }
+    bel_setup_destroy(setup);
+    if (status != NULL) return status;
+    return bel_results_print(&result, true, wants_evaluation(options),
+                             bel_options_bool(options, "json"));
+}
