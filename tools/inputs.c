@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -66,6 +67,13 @@ static bool is_idx(const bel_options *options, const char *path)
 // The name of a file's last column; free with bel_free.
 static bel_status *last_column(const char *path, bool header, char **out_name)
 {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s can be read only once, so its columns cannot be looked at first: "
+                       "--label_column is needed",
+                       path);
+    }
     bel_csv_file file = {0};
     bel_csv_field *fields;
     const char *next;
@@ -140,8 +148,8 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
                          "\"-images\" whose \"-labels\" is beside it",
                          files->flag, files->flag);
     } else {
-        *out_dataset = bel_dataset_from_idx(files->paths[0], labels, input->feature_scale,
-                                            input->class_count);
+        *out_dataset =
+            bel_dataset_from_idx(files->paths[0], labels, input->feature_scale, input->class_count);
     }
     bel_free(beside);
     return status;

@@ -12,9 +12,10 @@ typedef struct bel_flag_input {
     int64_t class_count; // 0: labels are not checked
 } bel_flag_input;
 
-// A bel_input_fn; `flag_input` is a bel_flag_input. TRAIN reads --train_files, shuffled and repeated;
-// EVAL and PREDICT read --eval_files in order. Errors: INVALID_ARGUMENT (flag missing, files that do
-// not make sense together); NOT_FOUND, DATA_LOSS (the header of a CSV file); others when opened.
+// A bel_input_fn; `flag_input` is a bel_flag_input. TRAIN reads --train_files, shuffled and
+// repeated; EVAL and PREDICT read --eval_files in order. Errors: INVALID_ARGUMENT (flag missing,
+// files that do not make sense together); NOT_FOUND, DATA_LOSS (the header of a CSV file); others
+// when opened.
 bel_input_fn bel_flag_input_open;
 
 #endif

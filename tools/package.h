@@ -5,8 +5,9 @@
 #include "belfry/estimator.h"
 
 // Opens the shared object and returns its description, after checking the ABI number. It stays open
-// until the process ends, since its code may be in use. INVALID_ARGUMENT: no such file, not a shared
-// object, no BEL_PACKAGE in it, no model function; FAILED_PRECONDITION: made for another ABI.
+// until the process ends, since its code may be in use. INVALID_ARGUMENT: no such file, not a
+// shared object, no BEL_PACKAGE in it, no model function; FAILED_PRECONDITION: made for another
+// ABI.
 bel_status *bel_package_open(const char *path, const bel_package **out_package) BEL_MUST_USE;
 
 #endif

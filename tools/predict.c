@@ -1,7 +1,8 @@
 // Verb predict: one line an example, in the order of the files.
 //   text: class,p0,p1,…      json: {"example":0,"class":3,"values":[…]}
 // The class is the index of the largest value; a prediction of one element has no class.
-#include "base/json.h"
+#include <math.h>
+
 #include "base/str.h"
 #include "results.h"
 #include "setup.h"
@@ -27,6 +28,16 @@ static double element(const bel_tensor *row, int64_t i)
     return 0;
 }
 
+// Nine digits hold every F32; JSON has no NaN.
+static void append_number(writer *w, double value)
+{
+    if (w->json && !isfinite(value)) {
+        bel_str_puts(&w->line, "null");
+    } else {
+        bel_str_printf(&w->line, "%.9g", value);
+    }
+}
+
 static int64_t largest(const bel_tensor *row, int64_t count)
 {
     int64_t best = 0;
@@ -49,7 +60,7 @@ static bel_status *write_line(void *user, int64_t example, const bel_tensor *row
     if (w->json) bel_str_puts(&w->line, "\"values\":[");
     for (int64_t i = 0; i < count; i++) {
         if (i > 0) bel_str_puts(&w->line, ",");
-        bel_json_write_number(&w->line, element(row, i));
+        append_number(w, element(row, i));
     }
     bel_str_puts(&w->line, w->json ? "]}\n" : "\n");
     return bel_results_write(w->line.text);

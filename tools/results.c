@@ -55,10 +55,19 @@ static void put_text(printer *p, const char *name, const char *value)
     put_end(p);
 }
 
+static bel_status *stdout_error(void)
+{
+    return BEL_ERR(BEL_UNKNOWN, "cannot write to stdout: %s", strerror(errno));
+}
+
 bel_status *bel_results_write(const char *text)
 {
-    if (fputs(text, stdout) >= 0 && fflush(stdout) == 0) return NULL;
-    return BEL_ERR(BEL_UNKNOWN, "cannot write to stdout: %s", strerror(errno));
+    return fputs(text, stdout) >= 0 ? NULL : stdout_error();
+}
+
+bel_status *bel_results_flush(void)
+{
+    return fflush(stdout) == 0 ? NULL : stdout_error();
 }
 
 bel_status *bel_results_print(const bel_result *result, bool trained, bool evaluated, bool json)

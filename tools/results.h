@@ -9,7 +9,8 @@
 bel_status *bel_results_print(const bel_result *result, bool trained, bool evaluated,
                               bool json) BEL_MUST_USE;
 
-// Writes a text to stdout. UNKNOWN with the reason when stdout does not take it.
+// Writes a text to stdout, or what stdout still holds back. UNKNOWN with the reason when it cannot.
 bel_status *bel_results_write(const char *text) BEL_MUST_USE;
+bel_status *bel_results_flush(void) BEL_MUST_USE;
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "package.h"
@@ -61,9 +60,10 @@ static bel_status *set_towers(const bel_options *options, bel_run_config *config
     config->tower_count = gpus > 0 ? (int)gpus : 1;
     *out_list = NULL;
     if (gpus > 0) {
-        bel_log(BEL_LOG_INFO,
-                "no GPU is used: with --num_gpus %d each worker has %d towers on the processor",
-                (int)gpus, (int)gpus);
+        bel_log_write(
+            BEL_LOG_INFO,
+            "no GPU is used: with --num_gpus %d each worker has %d towers on the processor",
+            (int)gpus, (int)gpus);
     }
     if (count == 0) return NULL;
     if (gpus > 0) {

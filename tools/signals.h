@@ -7,7 +7,7 @@
 // writing, no longer a signal.
 void bel_signals_install(void);
 
-int bel_signals_caught(void);         // the first one's number; 0: none
+int bel_signals_caught(void);              // the first one's number; 0: none
 const char *bel_signals_caught_name(void); // "SIGINT", "SIGTERM"; "a request" without a signal
 
 #endif

@@ -35,10 +35,11 @@ bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
     bel_result result = {0};
     bel_status *status = train(options, setup, &result);
     if (status == NULL && result.interrupted) {
-        bel_log(BEL_LOG_WARN,
-                "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
-                "to go on",
-                bel_signals_caught_name(), (long long)result.global_step, setup->model_dir);
+        bel_log_write(
+            BEL_LOG_WARN,
+            "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
+            "to go on",
+            bel_signals_caught_name(), (long long)result.global_step, setup->model_dir);
         *out_exit_code = bel_signals_caught() > 0 ? 128 + bel_signals_caught() : 0;
     }
     bel_setup_destroy(setup);

@@ -102,7 +102,7 @@ typedef struct bel_run_config {
     int64_t save_checkpoints_steps; ///< 0: by time [0]
     double save_checkpoints_secs;   ///< 0: off; ignored when steps are set [600]
     int keep_checkpoint_max;        ///< 0: keep all [5]
-    double keep_checkpoint_every_n_hours; ///< [10000]
+    double keep_checkpoint_every_n_hours; ///< keep one for each N hours besides; 0: off [0]
     int64_t save_summary_steps;     ///< events; 0: off [100]
     int64_t log_step_count_steps;   ///< progress lines when stderr is no terminal; 0: off [100]
     bool report;                    ///< write report.html [true]

@@ -231,22 +231,34 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
                      "command line");
 }
 
+static void add_argument(bel_options *options, const char *argument)
+{
+    options->arguments = bel_xgrow(options->arguments, &options->argument_capacity,
+                                   options->argument_count + 1, sizeof *options->arguments);
+    options->arguments[options->argument_count++] = bel_xstrdup(argument);
+}
+
 bel_status *bel_options_parse(bel_options *options, int argument_count, char *const *arguments)
 {
+    bel_status *first = NULL;
     bool only_arguments = false; // behind "--"
     for (int i = 0; i < argument_count; i++) {
         const char *argument = arguments[i];
-        if (!only_arguments && strcmp(argument, "--") == 0) {
+        bool is_flag = !only_arguments && argument[0] == '-' && argument[1] != '\0';
+        if (!is_flag) {
+            add_argument(options, argument);
+        } else if (strcmp(argument, "--") == 0) {
             only_arguments = true;
-        } else if (!only_arguments && argument[0] == '-' && argument[1] != '\0') {
-            BEL_TRY(parse_flag(options, argument_count, arguments, &i));
         } else {
-            options->arguments = bel_xgrow(options->arguments, &options->argument_capacity,
-                                           options->argument_count + 1, sizeof *options->arguments);
-            options->arguments[options->argument_count++] = bel_xstrdup(argument);
+            bel_status *status = parse_flag(options, argument_count, arguments, &i);
+            if (first == NULL) {
+                first = status;
+            } else {
+                bel_status_ignore(status); // probably caused by the first
+            }
         }
     }
-    return NULL;
+    return first;
 }
 
 // --- YAML ---------------------------------------------------------------------------------------

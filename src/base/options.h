@@ -55,7 +55,8 @@ void bel_options_destroy(bel_options *options);
 
 // Reads a command line without the program's and the command's names. INVALID_ARGUMENT: an unknown
 // flag (names the nearest), one of another command, a missing or bad value (names the flag, what it
-// accepts and what came).
+// accepts and what came). The rest is read all the same, and the first error is returned: flags
+// that say how to report errors count wherever they stand.
 bel_status *bel_options_parse(bel_options *options, int argument_count,
                               char *const *arguments) BEL_MUST_USE;
 

@@ -106,38 +106,45 @@ static void append_wrapped(bel_str *out, const char *text)
     bel_str_puts(out, "\n");
 }
 
-// "(default: 128; examples; in [1, inf))"
+// "(default: 128; examples; [1, 1024])"
 static void append_remarks(const bel_option *option, bel_str *out)
 {
+    bool is_text = option->type == BEL_OPTION_STRING || option->type == BEL_OPTION_STRINGS;
     bool none = option->otherwise[0] == '\0';
     bel_str_printf(out, " (default: %s", none ? "none" : option->otherwise);
-    if (option->unit != NULL) bel_str_printf(out, "; %s", option->unit);
-    if (option->accepts != NULL) {
-        bel_str_puts(out, "; ");
-        bel_option_describe(option, out);
-    }
+    if (!is_text && option->unit != NULL) bel_str_printf(out, "; %s", option->unit);
+    if (!is_text && option->accepts != NULL) bel_str_printf(out, "; %s", option->accepts);
     bel_str_puts(out, ")");
+}
+
+// "  --optimizer sgd|adam", "  --[no_]report"; returns how many columns that takes.
+static size_t append_flag(const bel_option *option, bel_str *out)
+{
+    static const char *const placeholders[] = {
+        [BEL_OPTION_STRING] = "TEXT",      [BEL_OPTION_INT] = "N",        [BEL_OPTION_DOUBLE] = "X",
+        [BEL_OPTION_BOOL] = NULL,          [BEL_OPTION_STRINGS] = "TEXT", [BEL_OPTION_INTS] = "N",
+        [BEL_OPTION_PAIRS] = "NAME=VALUE",
+    };
+    bool is_text = option->type == BEL_OPTION_STRING || option->type == BEL_OPTION_STRINGS;
+    bool is_cut = option->type == BEL_OPTION_STRINGS || option->type == BEL_OPTION_INTS;
+    bool is_on = option->type == BEL_OPTION_BOOL && strcmp(option->otherwise, "true") == 0;
+    const char *placeholder = placeholders[option->type];
+    if (is_text && option->unit != NULL) placeholder = option->unit;
+    if (is_text && option->accepts != NULL) placeholder = option->accepts;
+    size_t start = out->length;
+    bel_str_printf(out, "  --%s%s", is_on ? "[no_]" : "", option->name);
+    if (placeholder != NULL) bel_str_printf(out, " %s%s", placeholder, is_cut ? ",.." : "");
+    return out->length - start;
 }
 
 static void append_row(const bel_option *option, bel_str *out)
 {
-    static const char *const placeholders[] = {
-        [BEL_OPTION_STRING] = " TEXT",      [BEL_OPTION_INT] = " N",
-        [BEL_OPTION_DOUBLE] = " X",         [BEL_OPTION_BOOL] = "",
-        [BEL_OPTION_STRINGS] = " TEXT,…",   [BEL_OPTION_INTS] = " N,…",
-        [BEL_OPTION_PAIRS] = " NAME=VALUE",
-    };
-    bool switched_on = option->type == BEL_OPTION_BOOL && strcmp(option->otherwise, "true") == 0;
-    size_t start = out->length;
-    bel_str_printf(out, "  --%s%s%s", switched_on ? "[no_]" : "", option->name,
-                   placeholders[option->type]);
-    size_t column = out->length - start;
-    if (strstr(placeholders[option->type], "…") != NULL) column -= 2; // three bytes, one column
+    size_t column = append_flag(option, out);
     if (column + 2 > FLAG_COLUMN) {
-        bel_str_printf(out, "\n%*s", FLAG_COLUMN, "");
-    } else {
-        bel_str_printf(out, "%*s", (int)(FLAG_COLUMN - column), "");
+        bel_str_puts(out, "\n");
+        column = 0;
     }
+    bel_str_printf(out, "%*s", (int)(FLAG_COLUMN - column), "");
     bel_str text = {0};
     bel_str_puts(&text, option->help);
     append_remarks(option, &text);

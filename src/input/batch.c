@@ -21,17 +21,18 @@ static bel_shape row_shape(const bel_tensor *field)
 }
 
 bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *positions,
-                          int64_t batch_size, bool padded)
+                          int64_t row_count, bool padded)
 {
     size_t field_count = (size_t)fields->count;
     bel_batch_memory *memory = bel_xcalloc(1, sizeof *memory);
     *memory = (bel_batch_memory){
         .fields = fields,
-        .batch_size = batch_size,
+        .row_count = row_count,
         .padded = padded,
         .arena = bel_arena_create(),
-        .record_count = padded ? batch_size : 1,
+        .record_count = padded ? row_count : 1,
         .longest = bel_xcalloc((size_t)fields->symbol_count, sizeof *memory->longest),
+        .rows = bel_xcalloc(field_count, sizeof *memory->rows),
         .buffers = bel_xcalloc(field_count, sizeof *memory->buffers),
         .cache = bel_position_cache_create(positions),
     };
@@ -65,6 +66,7 @@ void bel_batch_destroy(bel_batch *batch)
     bel_arena_destroy(memory->arena);
     bel_free(memory->records);
     bel_free(memory->longest);
+    bel_free(memory->rows);
     bel_free(memory->buffers);
     bel_free(memory);
     bel_free(batch->fields);
@@ -141,8 +143,19 @@ bel_status *bel_batch_begin(bel_batch *batch)
 {
     const bel_batch_memory *memory = batch->memory;
     for (int i = 0; i < batch->field_count; i++)
-        BEL_TRY(reserve(batch, i, &memory->fields->items[i].shape, memory->batch_size));
+        BEL_TRY(reserve(batch, i, &memory->fields->items[i].shape, memory->row_count));
     return NULL;
+}
+
+void *const *bel_batch_rows(bel_batch *batch, int64_t row)
+{
+    const bel_batch_memory *memory = batch->memory;
+    for (int i = 0; i < batch->field_count; i++) {
+        bel_shape shape = memory->fields->items[i].shape;
+        bel_tensor one = {.dtype = batch->fields[i].dtype, .shape = shape};
+        memory->rows[i] = (char *)batch->fields[i].data + (size_t)row * bel_tensor_bytes(&one);
+    }
+    return memory->rows;
 }
 
 bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *record)

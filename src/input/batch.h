@@ -13,25 +13,29 @@ typedef struct bel_field_memory {
 
 typedef struct bel_batch_memory {
     const bel_batch_fields *fields; // not owned
-    int64_t batch_size;
+    int64_t row_count;              // records in a full batch
     bool padded;
     bel_arena *arena;
     bel_record *records; // all of a padded batch, else one that is used again and again
     int64_t record_count;
     int64_t *longest; // per symbol of an open dimension
+    void **rows;      // one per field, for bel_batch_rows
     bel_field_memory *buffers;
     bel_position_cache *cache;
 } bel_batch_memory;
 
 // An empty batch; bel_batch_destroy frees it. `fields` must outlive it.
 bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *positions,
-                          int64_t batch_size, bool padded);
+                          int64_t row_count, bool padded);
 
 // Batches of fixed shapes are filled record by record, between begin and set_count. Padded ones are
 // put together when all their records are there.
 
 // Room for a batch of fixed shapes, before its first record.
 bel_status *bel_batch_begin(bel_batch *batch) BEL_MUST_USE;
+
+// Where row `row` of each field lies, until the next call: for writing a record straight into it.
+void *const *bel_batch_rows(bel_batch *batch, int64_t row);
 
 // Copies a record of fixed shapes into row `row`. DATA_LOSS: it has other fields than the batch.
 bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *record) BEL_MUST_USE;

@@ -111,7 +111,7 @@ bel_status *bel_csv_file_index(bel_csv_file *file, int column_count, const bel_c
 {
     const char *row = file->rows;
     while (row < file->end) {
-        const char *next;
+        const char *next = file->end;
         BEL_TRY(check_row(file, row, column_count, label, &next));
         BEL_TRY_CTX(bel_number_list_append(&file->row_starts, row - file->text), "%s", file->path);
         row = next;

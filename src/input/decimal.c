@@ -4,6 +4,7 @@
 // accurately"). Everything else goes to strtod.
 #include "input/decimal.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,18 @@ static inline bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
+// strtod with a decimal point, whatever locale the program has chosen.
+static double parse_in_c_locale(const char *text, char **out_stop)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t chosen = plain != (locale_t)0 ? uselocale(plain) : (locale_t)0;
+    double value = strtod(text, out_stop);
+    if (plain == (locale_t)0) return value;
+    uselocale(chosen);
+    freelocale(plain);
+    return value;
+}
+
 // The exact text to strtod, which needs a zero byte behind it.
 static const char *parse_slowly(const char *text, const char *end, double *out_value)
 {
@@ -32,7 +45,7 @@ static const char *parse_slowly(const char *text, const char *end, double *out_v
     memcpy(copy, text, length);
     copy[length] = '\0';
     char *stop;
-    double value = strtod(copy, &stop);
+    double value = parse_in_c_locale(copy, &stop);
     bool whole = stop == copy + length && isfinite(value);
     if (copy != buffer) bel_free(copy);
     if (!whole) return NULL;

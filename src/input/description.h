@@ -1,56 +1,87 @@
-// The inside of a dataset: a source's plan, stages in order, and the first error.
+// What a dataset says, before anything is opened: a source, stages that renumber, maps, a batch
+// stage and how much to read ahead. A dataset builds one; opening copies it, so that neither cares
+// how long the other lives.
 #ifndef BELFRY_INPUT_DESCRIPTION_H
 #define BELFRY_INPUT_DESCRIPTION_H
 
-#include "belfry/dataset.h"
-#include "input/source.h"
+#include <stddef.h>
 
+#include "base/arena.h"
+#include "belfry/dataset.h"
+
+typedef struct bel_idx_description {
+    const char *images_path;
+    const char *labels_path; // NULL: no labels
+    double scale;
+    int64_t class_count;
+} bel_idx_description;
+
+typedef struct bel_memory_description {
+    const bel_memory_field *fields;
+    int field_count;
+} bel_memory_description;
+
+typedef enum bel_source_tag { BEL_SOURCE_CSV, BEL_SOURCE_IDX, BEL_SOURCE_MEMORY } bel_source_tag;
+
+typedef struct bel_source_description {
+    bel_source_tag kind;
+    union {
+        bel_csv_options csv;
+        bel_idx_description idx;
+        bel_memory_description memory;
+    };
+} bel_source_description;
+
+// Stages before map.
 typedef enum bel_stage_kind {
-    BEL_STAGE_SHARD,
-    BEL_STAGE_TAKE,
-    BEL_STAGE_SKIP,
-    BEL_STAGE_SHUFFLE,
-    BEL_STAGE_REPEAT,
-    BEL_STAGE_FILTER,
-    BEL_STAGE_MAP,
-    BEL_STAGE_BATCH,
-    BEL_STAGE_PADDED_BATCH,
-    BEL_STAGE_PREFETCH,
+    BEL_STAGE_SHARD,   // count, index
+    BEL_STAGE_TAKE,    // count
+    BEL_STAGE_SKIP,    // count
+    BEL_STAGE_SHUFFLE, // count: records of a window, 0 for all; seed
+    BEL_STAGE_REPEAT,  // count, or BEL_REPEAT_FOREVER
+    BEL_STAGE_FILTER,  // keep, user
 } bel_stage_kind;
 
-// Each kind uses the members that it needs.
 typedef struct bel_stage {
     bel_stage_kind kind;
-    int64_t count; // of shards, records, epochs; of records of a batch; window of a shuffle; depth
-    int64_t index; // which shard; how many threads
+    int64_t count;
+    int64_t index;
     uint64_t seed;
     bel_filter_fn *keep;
-    bel_map_fn *map;
     void *user;
-    char **names; // fields that map drops or padded_batch shapes; owned
-    int name_count;
-    bel_shape *shapes; // of those fields; owned
 } bel_stage;
 
-struct bel_dataset {
-    bel_source_plan *plan; // owned; NULL after an error in the source's options
+typedef struct bel_map_stage {
+    bel_map_fn *map;
+    void *user;
+    const char *const *drop; // NULL-terminated, or NULL
+} bel_map_stage;
+
+typedef struct bel_description {
+    bel_source_description source;
     bel_stage *stages;
     size_t stage_count;
-    size_t stage_capacity;
-    bel_status *error; // the first one; sticks
-};
+    bel_map_stage *maps;
+    size_t map_count;
+    int64_t batch_size; // 0: no batch stage yet
+    bool padded;
+    const bel_padded_shape *padded_shapes;
+    int padded_shape_count;
+    int prefetch_depth;
+    int prefetch_thread_count;
+} bel_description;
 
-const char *bel_stage_name(bel_stage_kind kind);
+// Deep copies into an arena. What memory fields and `user` point to stays the user's.
+void bel_source_description_copy(bel_arena *arena, const bel_source_description *from,
+                                 bel_source_description *out_copy);
+const char *const *bel_names_copy(bel_arena *arena, const char *const *names, size_t count);
+const bel_padded_shape *bel_padded_shapes_copy(bel_arena *arena, const bel_padded_shape *shapes,
+                                               int count);
+void bel_description_copy(bel_arena *arena, const bel_description *from, bel_description *out_copy);
 
-// True for the stages before map, which work on record numbers.
-bool bel_stage_renumbers(bel_stage_kind kind);
-
-// A dataset over `plan`. On an error in the options, `plan` is NULL and `error` says why; both are
-// taken over.
-bel_dataset *bel_dataset_create(bel_source_plan *plan, bel_status *error);
-
-// A stage that owns copies of what `stage` points to.
-bel_stage bel_stage_copy(const bel_stage *stage);
-void bel_stage_deinit(bel_stage *stage);
+// The description of a dataset, or the error that stuck to it. INVALID_ARGUMENT also when the batch
+// stage is missing. The result lives as long as the dataset and does not change unless it does.
+bel_status *bel_dataset_describe(const bel_dataset *dataset,
+                                 const bel_description **out_description) BEL_MUST_USE;
 
 #endif

@@ -16,9 +16,7 @@ static bel_status *drop_fields(const bel_map_stage *stage, bel_record *record)
     for (size_t i = 0; stage->drop != NULL && stage->drop[i] != NULL; i++) {
         if (bel_record_remove(record, stage->drop[i])) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the drop list names \"%s\", but there is no such "
-                       "field",
-                       stage->drop[i]);
+                       "the drop list names \"%s\", but there is no such field", stage->drop[i]);
     }
     return NULL;
 }
@@ -42,8 +40,7 @@ static bel_status *make_record(const bel_input *input, int64_t number, bel_recor
                                bool *out_skip)
 {
     *out_skip = false;
-    bel_record_begin(record, input->source, number);
-    BEL_TRY(input->source->kind->read(input->source, number, record));
+    BEL_TRY(bel_source_read_record(input->source, number, record));
     for (size_t i = 0; i < input->description.map_count && !*out_skip; i++) {
         BEL_TRY_CTX(apply_map(&input->description.maps[i], record, out_skip), "%s",
                     bel_record_origin(record));
@@ -62,8 +59,7 @@ static bel_status *list_kept(const bel_input *input, const bel_stage *stage, bel
     for (int64_t i = 0; i < input->positions.length && status == NULL; i++) {
         int64_t number = bel_positions_at(&input->positions, cache, i).number;
         bel_arena_reset(record->arena);
-        bel_record_begin(record, input->source, number);
-        status = input->source->kind->read(input->source, number, record);
+        status = bel_source_read_record(input->source, number, record);
         if (status != NULL || !stage->keep(stage->user, record)) continue;
         status = bel_number_list_append(kept, i);
     }
@@ -245,31 +241,59 @@ uint64_t bel_input_fingerprint(const bel_input *input)
 
 bel_batch *bel_batch_create(const bel_input *input)
 {
-    return bel_batch_make(&input->fields, &input->positions, input->description.batch_size,
-                          input->description.padded);
+    int64_t batch_size = input->description.batch_size, length = input->positions.length;
+    return bel_batch_make(&input->fields, &input->positions,
+                          length < batch_size ? length : batch_size, input->description.padded);
 }
 
-// Reads stream positions [first, last). With fixed shapes a record is copied into the batch as soon
-// as it is there, so one record's memory serves all of them.
-static bel_status *read_positions(const bel_input *input, int64_t first, int64_t last,
-                                  bel_batch *batch, int64_t *out_count)
+// Without maps and padding nobody looks at a record on its way: the source writes it into its row.
+static bel_status *read_rows(const bel_input *input, int64_t first, int64_t count, bel_batch *batch)
+{
+    BEL_TRY(bel_batch_begin(batch));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t number =
+            bel_positions_at(&input->positions, batch->memory->cache, first + i).number;
+        bel_sink sink = {.rows = bel_batch_rows(batch, i)};
+        BEL_TRY(input->source->kind->read(input->source, number, &sink));
+    }
+    bel_batch_set_count(batch, count);
+    return NULL;
+}
+
+// With fixed shapes a record is copied into the batch as soon as it is mapped, so that one record's
+// memory serves all of them.
+static bel_status *read_mapped(const bel_input *input, int64_t first, int64_t count,
+                               bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
-    int64_t count = 0;
-    bel_arena_reset(memory->arena);
-    if (!memory->padded) BEL_TRY(bel_batch_begin(batch));
-    for (int64_t i = first; i < last; i++) {
+    int64_t kept = 0;
+    BEL_TRY(bel_batch_begin(batch));
+    for (int64_t i = first; i < first + count; i++) {
         int64_t number = bel_positions_at(&input->positions, memory->cache, i).number;
-        bel_record *record = &memory->records[memory->padded ? count : 0];
-        if (!memory->padded) bel_arena_reset(memory->arena);
         bool skip;
-        BEL_TRY(make_record(input, number, record, &skip));
-        if (skip) continue;
-        if (!memory->padded) BEL_TRY(bel_batch_place(batch, count, record));
-        count++;
+        bel_arena_reset(memory->arena);
+        BEL_TRY(make_record(input, number, &memory->records[0], &skip));
+        if (!skip) BEL_TRY(bel_batch_place(batch, kept++, &memory->records[0]));
     }
-    if (memory->padded) BEL_TRY(bel_batch_place_padded(batch, count));
-    *out_count = count;
+    bel_batch_set_count(batch, kept);
+    return NULL;
+}
+
+// How long the longest record is shows when all of them are there.
+static bel_status *read_padded(const bel_input *input, int64_t first, int64_t count,
+                               bel_batch *batch)
+{
+    bel_batch_memory *memory = batch->memory;
+    int64_t kept = 0;
+    bel_arena_reset(memory->arena);
+    for (int64_t i = first; i < first + count; i++) {
+        int64_t number = bel_positions_at(&input->positions, memory->cache, i).number;
+        bool skip;
+        BEL_TRY(make_record(input, number, &memory->records[kept], &skip));
+        if (!skip) kept++;
+    }
+    BEL_TRY(bel_batch_place_padded(batch, kept));
+    bel_batch_set_count(batch, kept);
     return NULL;
 }
 
@@ -280,11 +304,11 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
         return BEL_ERR(BEL_OUT_OF_RANGE, "input: expected a block below %lld, got %lld",
                        (long long)bel_input_block_count(input, true), (long long)block);
     }
-    int64_t first = block * batch_size, count = 0;
-    int64_t last = length - first < batch_size ? length : first + batch_size;
+    int64_t first = block * batch_size;
+    int64_t count = length - first < batch_size ? length - first : batch_size;
     batch->block = block;
     batch->example_count = 0;
-    BEL_TRY(read_positions(input, first, last, batch, &count));
-    bel_batch_set_count(batch, count);
-    return NULL;
+    if (input->description.padded) return read_padded(input, first, count, batch);
+    if (input->description.map_count > 0) return read_mapped(input, first, count, batch);
+    return read_rows(input, first, count, batch);
 }

@@ -3,6 +3,10 @@
 // fewest that hold `size`; a result outside the window is fed in again until it falls inside, fewer
 // than two passes on average, since more than half of the 2^bits numbers lie inside. The halves
 // differ by one bit when `bits` is odd, so the rounds change left and right in turn and never swap.
+//
+// Halves of few bits mix slowly: with 8 rounds some orders of 7 records came up far more often than
+// others; with 32 all 5,040 are equally likely as far as a chi-square test over 2.5 million orders
+// can see. Small windows therefore get more rounds.
 #include "input/permutation.h"
 
 #include "base/check.h"
@@ -11,20 +15,22 @@
 void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t seed, int stage,
                           int64_t epoch, int64_t window)
 {
-    enum { KEYS_PER_BLOCK = 2, BLOCKS = BEL_PERMUTATION_ROUNDS / KEYS_PER_BLOCK };
+    enum { FEW_BITS = 10, ROUNDS = 8, KEYS_PER_BLOCK = 2 };
+    enum { MAX_BLOCKS = BEL_PERMUTATION_MAX_ROUNDS / KEYS_PER_BLOCK };
     BEL_CHECK(size >= 1);
     unsigned bits = 0;
     while (bits < 63 && ((int64_t)1 << bits) < size)
         bits++;
     *permutation = (bel_permutation){
         .size = (uint64_t)size,
+        .round_count = bits <= FEW_BITS ? BEL_PERMUTATION_MAX_ROUNDS : ROUNDS,
         .left_bits = bits - bits / 2,
         .right_bits = bits / 2,
     };
     bel_rng_key key = bel_rng_key_make(seed, "shuffle", (uint64_t)stage);
-    for (unsigned i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < permutation->round_count / KEYS_PER_BLOCK; i++) {
         uint32_t words[4];
-        bel_rng_block(key, (uint64_t)epoch, (uint64_t)window * BLOCKS + i, words);
+        bel_rng_block(key, (uint64_t)epoch, (uint64_t)window * MAX_BLOCKS + (uint64_t)i, words);
         permutation->keys[2 * i] = (uint64_t)words[1] << 32 | words[0];
         permutation->keys[2 * i + 1] = (uint64_t)words[3] << 32 | words[2];
     }
@@ -48,7 +54,7 @@ int64_t bel_permutation_at(const bel_permutation *permutation, int64_t index)
     uint64_t value = (uint64_t)index;
     do {
         uint64_t left = value >> right_bits, right = value & right_mask;
-        for (int round = 0; round < BEL_PERMUTATION_ROUNDS; round += 2) {
+        for (int round = 0; round < permutation->round_count; round += 2) {
             left ^= mix(right ^ permutation->keys[round]) & left_mask;
             right ^= mix(left ^ permutation->keys[round + 1]) & right_mask;
         }

@@ -5,12 +5,13 @@
 
 #include <stdint.h>
 
-enum { BEL_PERMUTATION_ROUNDS = 8 };
+enum { BEL_PERMUTATION_MAX_ROUNDS = 32 };
 
 // Immutable after init.
 typedef struct bel_permutation {
     uint64_t size;
-    uint64_t keys[BEL_PERMUTATION_ROUNDS];
+    uint64_t keys[BEL_PERMUTATION_MAX_ROUNDS];
+    int round_count; // even
     unsigned left_bits;
     unsigned right_bits;
 } bel_permutation;

@@ -6,8 +6,8 @@
 #include "base/check.h"
 
 typedef struct cached_permutation {
-    int64_t epoch; // -1: nothing yet
-    int64_t window;
+    int64_t epoch;
+    int64_t window; // -1: nothing yet
     bel_permutation permutation;
 } cached_permutation;
 
@@ -104,7 +104,7 @@ bel_position_cache *bel_position_cache_create(const bel_positions *positions)
     bel_position_cache *cache = bel_xcalloc(1, sizeof *cache + count * sizeof(cached_permutation));
     cache->count = positions->shuffle_count;
     for (size_t i = 0; i < count; i++)
-        cache->entries[i].epoch = -1;
+        cache->entries[i].window = -1;
     return cache;
 }
 
@@ -131,6 +131,15 @@ static int64_t shuffle_at(const bel_position_stage *stage, bel_position_cache *c
     return start + bel_permutation_at(&cached->permutation, position - start);
 }
 
+// The epoch on the inner side of a repeat: an outer repeat counts whole runs of this one. Epochs
+// are only keys, so they may wrap around, which takes two repeats whose counts no run ever reaches.
+static int64_t inner_epoch(const bel_position_stage *stage, int64_t outer, int64_t position)
+{
+    bool forever = stage->stage.count == BEL_REPEAT_FOREVER; // an outer repeat follows only a take
+    uint64_t run = forever ? 1 : (uint64_t)stage->stage.count;
+    return (int64_t)((uint64_t)outer * run + (uint64_t)(position / stage->input_count));
+}
+
 bel_position bel_positions_at(const bel_positions *positions, bel_position_cache *cache,
                               int64_t position)
 {
@@ -144,9 +153,7 @@ bel_position bel_positions_at(const bel_positions *positions, bel_position_cache
         case BEL_STAGE_SKIP: position += stage->stage.count; break;
         case BEL_STAGE_SHUFFLE: position = shuffle_at(stage, cache, epoch, position); break;
         case BEL_STAGE_REPEAT:
-            // An outer repeat counts whole runs of this one. Forever has no outer runs: epoch is 0.
-            if (stage->stage.count != BEL_REPEAT_FOREVER) epoch *= stage->stage.count;
-            epoch += position / stage->input_count;
+            epoch = inner_epoch(stage, epoch, position);
             position %= stage->input_count;
             break;
         case BEL_STAGE_FILTER: position = stage->kept.items[position]; break;

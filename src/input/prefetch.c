@@ -5,7 +5,8 @@
 //   released ≤ taken ≤ next        indexes below `released` are free, [released, taken) is in the
 //   next − released ≤ slot_count   consumer's hands, [taken, next) is being read or ready
 //
-// The order is asked by one thread at a time and without the lock, index after index.
+// The order is asked by one thread at a time and without the lock, index after index. With a depth
+// of 0 there is one slot and no thread: taking reads.
 #include <pthread.h>
 
 #include "base/alloc.h"
@@ -49,7 +50,7 @@ static slot *slot_of(const bel_prefetch *prefetch, int64_t index)
 }
 
 // Waits for an index to read and for its block; false when there is nothing more to do. Called and
-// left with the lock held.
+// left with the lock held. The wait has no deadline, since bel_prefetch_stop always ends it.
 static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block)
 {
     while (!prefetch->stop && prefetch->next < prefetch->end &&
@@ -96,6 +97,7 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
 {
     int thread_count = input->description.prefetch_thread_count;
     int depth = input->description.prefetch_depth;
+    if (depth == 0) thread_count = 0;
     if (depth < thread_count) depth = thread_count; // else some would have nothing to do
     bel_prefetch *prefetch = bel_xcalloc(1, sizeof *prefetch);
     *prefetch = (bel_prefetch){
@@ -135,16 +137,35 @@ static void wait_for_batch(bel_prefetch *prefetch)
         if (bel_cond_wait_until(&prefetch->may_take, &prefetch->mutex, deadline)) continue;
         stalled_seconds += STALL_SECONDS;
         pthread_mutex_unlock(&prefetch->mutex);
-        bel_log(BEL_LOG_WARN,
-                "input: waiting for a batch since %lld s; is a map function or a file stuck?",
-                (long long)stalled_seconds);
+        bel_log_write(BEL_LOG_WARN,
+                      "input: waiting for a batch since %lld s; is a map function or a file stuck?",
+                      (long long)stalled_seconds);
         pthread_mutex_lock(&prefetch->mutex);
     }
     prefetch->wait_ns += bel_clock_ns() - start;
 }
 
+static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
+{
+    bel_batch *batch = prefetch->slots[0].batch;
+    int64_t start = bel_clock_ns();
+    int64_t block =
+        prefetch->next < prefetch->end ? prefetch->order(prefetch->context, prefetch->next) : -1;
+    if (block < 0) {
+        prefetch->end = prefetch->next;
+        *out_batch = NULL;
+        return NULL;
+    }
+    prefetch->next++;
+    bel_status *status = bel_input_read(prefetch->input, block, batch);
+    prefetch->wait_ns += bel_clock_ns() - start;
+    if (status == NULL) *out_batch = batch;
+    return status;
+}
+
 bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batch)
 {
+    if (prefetch->thread_count == 0) return read_now(prefetch, out_batch);
     pthread_mutex_lock(&prefetch->mutex);
     prefetch->released = prefetch->taken;
     pthread_cond_broadcast(&prefetch->may_claim);

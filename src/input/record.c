@@ -1,9 +1,10 @@
-// Records have few fields, so names are searched one after another.
+// Records: look-up by name over a handful of fields, memory from the arena.
 #include "input/record.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "input/source.h"
 
 void bel_record_init(bel_record *record, bel_arena *arena)
@@ -13,84 +14,143 @@ void bel_record_init(bel_record *record, bel_arena *arena)
 
 void bel_record_deinit(bel_record *record)
 {
+    bel_status_destroy(record->status);
     bel_free(record->fields);
     *record = (bel_record){0};
 }
 
-void bel_record_begin(bel_record *record, const struct bel_source *source, int64_t number)
+void bel_record_begin(bel_record *record, const bel_source *source, int64_t number)
 {
+    bel_status_destroy(record->status);
+    record->status = NULL;
     record->source = source;
     record->number = number;
     record->field_count = 0;
-    record->fault = NULL;
 }
 
-static bel_record_field *find(const bel_record *record, const char *name)
+bel_status *bel_record_take_status(bel_record *record)
 {
-    for (size_t i = 0; i < record->field_count; i++) {
-        if (strcmp(record->fields[i].name, name) == 0) return &record->fields[i];
-    }
-    return NULL;
+    bel_status *status = record->status;
+    record->status = NULL;
+    return status;
+}
+
+// Index of a field, or field_count.
+static size_t find(const bel_record *record, const char *name)
+{
+    size_t i = 0;
+    while (i < record->field_count && strcmp(record->fields[i]->name, name) != 0)
+        i++;
+    return i;
 }
 
 const bel_tensor *bel_record_get(const bel_record *record, const char *name)
 {
-    const bel_record_field *field = find(record, name);
-    return field == NULL ? NULL : &field->value;
+    size_t i = find(record, name);
+    return i < record->field_count ? &record->fields[i]->tensor : NULL;
 }
 
-// Zeroed memory of a field, with one zero byte behind it for strings; NULL when it cannot be.
-static void *field_memory(bel_record *record, bel_dtype dtype, const bel_shape *shape)
+// Bytes that a field takes, or an error when there can be no such field.
+static bel_status *check_field(const char *name, bel_dtype dtype, const bel_shape *shape,
+                               size_t *out_size)
 {
-    if ((unsigned)dtype > BEL_DTYPE_STRING || shape->rank < 0 || shape->rank > BEL_MAX_RANK) {
-        return NULL;
+    enum { DTYPES = BEL_DTYPE_STRING + 1 };
+    if (name == NULL || name[0] == '\0') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "a record's field needs a name");
     }
+    if ((unsigned)dtype >= DTYPES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "field \"%s\": no element type %d", name, (int)dtype);
+    }
+    if (shape->rank < 0 || shape->rank >= BEL_MAX_RANK) { // a batch adds one
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "field \"%s\": expected at most %d dimensions, got %d",
+                       name, BEL_MAX_RANK - 1, (int)shape->rank);
+    }
+    char text[BEL_SHAPE_TEXT];
     int64_t elements = bel_shape_elements(shape);
-    size_t bytes;
-    if (elements < 0 || elements == INT64_MAX) return NULL;
-    if (!bel_size_mul((size_t)elements, bel_dtype_size(dtype), &bytes)) return NULL;
-    return bel_arena_alloc(record->arena, bytes + 1);
+    if (elements < 0 || (dtype == BEL_DTYPE_STRING && shape->rank != 1)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "field \"%s\": a %s field cannot have shape %s", name,
+                       bel_dtype_name(dtype), bel_shape_text(shape, text));
+    }
+    size_t size;
+    if (!bel_size_mul((size_t)elements, bel_dtype_size(dtype), &size) || size >= PTRDIFF_MAX / 2) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "field \"%s\": shape %s is too large for memory", name,
+                       bel_shape_text(shape, text));
+    }
+    *out_size = size;
+    return NULL;
+}
+
+// A field in the arena, zeroed; a text has a zero byte behind it. `name` is kept as it is.
+static bel_record_field *make_field(bel_record *record, const char *name, bel_dtype dtype,
+                                    const bel_shape *shape, size_t size)
+{
+    size_t terminator = dtype == BEL_DTYPE_STRING ? 1 : 0;
+    bel_record_field *field = bel_arena_alloc(record->arena, sizeof *field);
+    field->name = name;
+    field->tensor = (bel_tensor){
+        .dtype = dtype,
+        .shape = *shape,
+        .data = bel_arena_alloc(record->arena, size + terminator),
+    };
+    return field;
+}
+
+static void append(bel_record *record, bel_record_field *field)
+{
+    record->fields = bel_xgrow(record->fields, &record->field_capacity, record->field_count + 1,
+                               sizeof(bel_record_field *));
+    record->fields[record->field_count++] = field;
 }
 
 void *bel_record_append(bel_record *record, const char *name, bel_dtype dtype,
                         const bel_shape *shape)
 {
-    record->fields = bel_xgrow(record->fields, &record->field_capacity, record->field_count + 1,
-                               sizeof *record->fields);
-    void *memory = field_memory(record, dtype, shape);
-    if (memory == NULL) return NULL;
-    record->fields[record->field_count++] = (bel_record_field){
-        .name = name, .value = {.dtype = dtype, .shape = *shape, .data = memory}};
-    return memory;
+    bel_tensor known = {.dtype = dtype, .shape = *shape};
+    bel_record_field *field = make_field(record, name, dtype, shape, bel_tensor_bytes(&known));
+    append(record, field);
+    return field->tensor.data;
 }
 
 void *bel_record_add(bel_record *record, const char *name, bel_dtype dtype, const bel_shape *shape)
 {
-    const char *kept_name = bel_arena_strdup(record->arena, name);
-    bel_record_field *same = find(record, name);
-    void *memory;
-    if (same == NULL) {
-        memory = bel_record_append(record, kept_name, dtype, shape);
-    } else {
-        memory = field_memory(record, dtype, shape);
-        if (memory != NULL) {
-            same->value = (bel_tensor){.dtype = dtype, .shape = *shape, .data = memory};
+    size_t size = 0;
+    bel_status *status = check_field(name, dtype, shape, &size);
+    if (status != NULL) {
+        if (record->status == NULL) {
+            record->status = status;
+        } else {
+            bel_status_ignore(status); // the first one counts
         }
+        return NULL;
     }
-    if (memory == NULL) record->fault = kept_name;
-    return memory;
+    size_t place = find(record, name);
+    const char *kept_name = place < record->field_count ? record->fields[place]->name
+                                                        : bel_arena_strdup(record->arena, name);
+    bel_record_field *field = make_field(record, kept_name, dtype, shape, size);
+    if (place < record->field_count) {
+        record->fields[place] = field;
+    } else {
+        append(record, field);
+    }
+    return field->tensor.data;
 }
 
-void bel_record_remove(bel_record *record, const char *name)
+bool bel_record_remove(bel_record *record, const char *name)
 {
-    bel_record_field *field = find(record, name);
-    if (field == NULL) return;
-    bel_record_field *end = record->fields + record->field_count;
-    memmove(field, field + 1, (size_t)(end - field - 1) * sizeof *field);
+    size_t i = find(record, name);
+    if (i == record->field_count) return false;
     record->field_count--;
+    memmove(record->fields + i, record->fields + i + 1,
+            (record->field_count - i) * sizeof(bel_record_field *));
+    return true;
 }
 
+// Made when asked for: only error messages need it.
 const char *bel_record_origin(const bel_record *record)
 {
-    return record->source->ops->origin(record->source, record->number, record->arena);
+    bel_str text = {0};
+    record->source->kind->origin(record->source, record->number, &text);
+    const char *origin = bel_arena_strdup(record->arena, text.text);
+    bel_str_deinit(&text);
+    return origin;
 }

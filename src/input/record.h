@@ -1,5 +1,4 @@
-// The inside of a record: named fields whose memory lies in an arena that several records share.
-// Thread-compatible: a record belongs to the batch that is being read.
+// Inside of a record: named fields in an arena that somebody else empties.
 #ifndef BELFRY_INPUT_RECORD_H
 #define BELFRY_INPUT_RECORD_H
 
@@ -9,32 +8,38 @@
 struct bel_source;
 
 typedef struct bel_record_field {
-    const char *name; // the source's or the arena's
-    bel_tensor value;
+    const char *name;
+    bel_tensor tensor;
 } bel_record_field;
 
-// The arena is borrowed: whoever resets it begins all its records anew.
+// Thread-compatible. Fields never move and replaced ones stay in the arena, so what
+// bel_record_get gave out stays readable until the arena is reset.
 struct bel_record {
-    bel_arena *arena;
-    const struct bel_source *source;
-    int64_t number; // in the source
-    bel_record_field *fields;
+    bel_arena *arena;                // not owned
+    const struct bel_source *source; // with `number`, where it came from
+    int64_t number;
+    bel_record_field **fields; // the array is owned, the fields are in the arena
     size_t field_count;
     size_t field_capacity;
-    const char *fault; // what a user's map did wrong in bel_record_add, or NULL
+    bel_status *status; // owned: the first impossible bel_record_add
 };
 
+// An empty record for `arena`; deinit frees what it owns. A zeroed record may be deinited too.
 void bel_record_init(bel_record *record, bel_arena *arena);
 void bel_record_deinit(bel_record *record);
 
-// Makes the record empty and gives it its origin.
+// Empties the record to be read anew as record `number` of `source`.
 void bel_record_begin(bel_record *record, const struct bel_source *source, int64_t number);
 
-// Adds a field without looking for one of the same name. `name` must live as long as the record.
+// bel_record_add for a name that is new and outlives the record, and for a shape that is known to
+// be possible.
 void *bel_record_append(bel_record *record, const char *name, bel_dtype dtype,
                         const bel_shape *shape);
 
-// Removes the field; a missing one is fine.
-void bel_record_remove(bel_record *record, const char *name);
+// The error that stuck, now the caller's; NULL when there is none.
+bel_status *bel_record_take_status(bel_record *record) BEL_MUST_USE;
+
+// False when there is no such field.
+bool bel_record_remove(bel_record *record, const char *name);
 
 #endif

@@ -1,36 +1,32 @@
-// What all sources share.
+// What all sources share, and the choice of the opener by the kind of description.
 #include "input/source.h"
 
-#include "base/alloc.h"
-
-void bel_source_add_field(bel_source *source, const char *name, bel_dtype dtype,
-                          const bel_shape *shape)
+bel_status *bel_source_open(const bel_source_description *description, bel_source **out_source)
 {
-    size_t count = (size_t)source->field_count;
-    source->fields = bel_xrealloc(source->fields, (count + 1) * sizeof *source->fields);
-    source->fields[count] =
-        (bel_field_spec){.name = bel_xstrdup(name), .dtype = dtype, .shape = *shape};
-    source->field_count++;
-}
-
-void bel_source_deinit(bel_source *source)
-{
-    for (int f = 0; f < source->field_count; f++)
-        bel_free(source->fields[f].name);
-    bel_free(source->fields);
-}
-
-bool bel_source_has_fixed_shapes(const bel_source *source)
-{
-    for (int f = 0; f < source->field_count; f++) {
-        if (source->fields[f].dtype == BEL_DTYPE_STRING) return false;
+    switch (description->kind) {
+    case BEL_SOURCE_CSV: return bel_source_open_csv(&description->csv, out_source);
+    case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
+    case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
     }
-    return true;
+    return BEL_ERR(BEL_INTERNAL, "no source of kind %d", (int)description->kind);
 }
 
-bel_status *bel_source_read_record(const bel_source *source, int64_t number, bel_record *out_record)
+void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length)
 {
-    bel_record_begin(out_record, source, number);
-    bel_sink sink = {.record = out_record};
-    return source->ops->read(source, number, &sink);
+    if (sink->record == NULL) return sink->rows[field];
+    const bel_source_field *spec = &source->fields[field];
+    bel_shape shape = spec->shape;
+    if (spec->dtype == BEL_DTYPE_STRING) shape.dims[0] = length;
+    return bel_record_append(sink->record, spec->name, spec->dtype, &shape);
+}
+
+bel_status *bel_source_read_record(const bel_source *source, int64_t number, bel_record *record)
+{
+    bel_record_begin(record, source, number);
+    return source->kind->read(source, number, &(bel_sink){.record = record});
+}
+
+void bel_source_destroy(bel_source *source)
+{
+    if (source != NULL) source->kind->destroy(source);
 }

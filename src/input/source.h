@@ -1,80 +1,67 @@
-// What a source of records is: a fixed number of records, each readable by its number from any
-// thread. A plan is its description, kept by the dataset; opening it makes the source.
+// Sources: numbered records that can be read in any order by any thread.
 #ifndef BELFRY_INPUT_SOURCE_H
 #define BELFRY_INPUT_SOURCE_H
 
-#include "base/arena.h"
 #include "base/str.h"
-#include "belfry/dataset.h"
+#include "input/description.h"
 #include "input/record.h"
 
 typedef struct bel_source bel_source;
 
-// A field of a record or batch row. A STRING field has rank 1 and an open length.
-typedef struct bel_field_spec {
-    char *name; // owned
-    bel_dtype dtype;
-    bel_shape shape;
-} bel_field_spec;
-
-// Where a source writes the fields of one record: straight into the rows of a batch, or into a
-// record that somebody looks at first.
+// Where a source writes a record: into rows of a batch when nobody looks at the record on its way,
+// else into a record.
 typedef struct bel_sink {
     bel_record *record; // NULL: into rows
-    void **rows;        // one per field, each as large as the field's shape says
+    void *const *rows;  // one for each of the source's fields
 } bel_sink;
 
-typedef struct bel_source_ops {
-    const char *kind; // "csv", for the fingerprint
-
-    // Writes record `number` field by field to bel_sink_place(…). Reads only what it needs.
+// What each kind of source does.
+typedef struct bel_source_kind {
+    const char *name; // enters the fingerprint
+    // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
-
-    // "train.csv:17", in memory of `arena`.
-    const char *(*origin)(const bel_source *source, int64_t number, bel_arena *arena);
-
-    // Adds to `text` what the records depend on besides their number and fields: sizes and options.
-    void (*describe)(const bel_source *source, bel_str *text);
-
+    // Where a record comes from, for messages: "train.csv:17".
+    void (*origin)(const bel_source *source, int64_t number, bel_str *out_text);
+    // Settings that change what records hold, without pathnames: they enter the fingerprint.
+    void (*describe)(const bel_source *source, bel_str *out_text);
     void (*destroy)(bel_source *source);
-} bel_source_ops;
+} bel_source_kind;
 
-// The head of every source. Immutable, so thread-safe.
+// A field that every record has. A text field has shape [-1].
+typedef struct bel_source_field {
+    const char *name;
+    bel_dtype dtype;
+    bel_shape shape;
+} bel_source_field;
+
+// Every kind begins its own struct with this one. Immutable once opened, so thread-safe.
 struct bel_source {
-    const bel_source_ops *ops;
+    const bel_source_kind *kind;
     int64_t record_count;
+    uint64_t size_bytes;            // of what was opened, unpacked
+    const bel_source_field *fields; // in the order in which `read` adds them
     int field_count;
-    bel_field_spec *fields; // owned
 };
 
-typedef struct bel_source_plan {
-    bel_status *(*open)(const struct bel_source_plan *plan, bel_source **out_source);
-    void (*destroy)(struct bel_source_plan *plan);
-} bel_source_plan;
+// Memory for field `field` of the record being read: zeroed in a record, with old content in a row.
+// `length` is that of a text and counts for nothing else.
+void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length);
 
-// Adds a field to a source that is being opened.
-void bel_source_add_field(bel_source *source, const char *name, bel_dtype dtype,
-                          const bel_shape *shape);
-
-// Frees the fields.
-void bel_source_deinit(bel_source *source);
-
-// True when no field is a string, so that records fit into rows.
-bool bel_source_has_fixed_shapes(const bel_source *source);
-
-// Reads a record with all its fields.
+// Reads a whole record; what was in it before is gone.
 bel_status *bel_source_read_record(const bel_source *source, int64_t number,
-                                   bel_record *out_record) BEL_MUST_USE;
+                                   bel_record *record) BEL_MUST_USE;
 
-// Zeroed (record) or old (rows) memory for field `field`; `length` counts only for strings.
-static inline void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field,
-                                   int64_t length)
-{
-    if (sink->record == NULL) return sink->rows[field];
-    const bel_field_spec *spec = &source->fields[field];
-    bel_shape shape = spec->shape;
-    if (spec->dtype == BEL_DTYPE_STRING) shape.dims[0] = length;
-    return bel_record_append(sink->record, spec->name, spec->dtype, &shape);
-}
+// Opens what is described; pointers in the description must outlive the source.
+bel_status *bel_source_open(const bel_source_description *description,
+                            bel_source **out_source) BEL_MUST_USE;
+void bel_source_destroy(bel_source *source);
+
+// One opener per kind, in source_<kind>.c.
+bel_status *bel_source_open_csv(const bel_csv_options *options,
+                                bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_idx(const bel_idx_description *description,
+                                bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_memory(const bel_memory_description *description,
+                                   bel_source **out_source) BEL_MUST_USE;
 
 #endif

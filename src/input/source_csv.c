@@ -21,7 +21,7 @@ typedef enum column_use {
 typedef struct column {
     const char *name;
     column_use use;
-    const bel_source_field *field; // USE_FIELD
+    int field; // index among the source's fields
 } column;
 
 typedef struct csv_source {
@@ -34,7 +34,6 @@ typedef struct csv_source {
     int column_count;
     int used_count; // columns up to the last one that is used
     bel_csv_label label;
-    bel_shape vector_shape; // [0] when there is no vector
 } csv_source;
 
 // --- Reading a record ----------------------------------------------------------------------------
@@ -65,30 +64,17 @@ static bel_status *store_number(const csv_source *source, const bel_csv_file *fi
     float number = (float)(value * source->options->scale);
     if (!isfinite(number)) {
         return bel_csv_file_error(file, place,
-                                  "column \"%s\": expected a number that fits f32, "
-                                  "got %g",
-                                  name, value * source->options->scale);
+                                  "column \"%s\": expected a number that fits f32, got %g", name,
+                                  value * source->options->scale);
     }
     *out = number;
     return NULL;
 }
 
-static bel_status *add_text(const bel_csv_field *field, const char *name, bel_record *record)
+// The value of a typed column, into the field that was made for it.
+static bel_status *read_typed(const bel_csv_file *file, const bel_csv_field *field,
+                              const bel_source_field *to, void *data)
 {
-    bel_shape shape = BEL_SHAPE((int64_t)bel_csv_value_length(field));
-    char *text = bel_record_add(record, name, BEL_DTYPE_STRING, &shape);
-    if (text == NULL) return bel_record_take_status(record);
-    bel_csv_copy_value(field, text);
-    return NULL;
-}
-
-// A typed column becomes a field of the record.
-static bel_status *add_field(const bel_csv_file *file, const bel_csv_field *field,
-                             const bel_source_field *to, bel_record *record)
-{
-    if (to->dtype == BEL_DTYPE_STRING) return add_text(field, to->name, record);
-    void *data = bel_record_add(record, to->name, to->dtype, &to->shape);
-    if (data == NULL) return bel_record_take_status(record);
     if (to->dtype == BEL_DTYPE_F32) {
         double value;
         BEL_TRY(parse_number(file, field, to->name, &value));
@@ -112,14 +98,16 @@ static bel_status *add_field(const bel_csv_file *file, const bel_csv_field *fiel
     return NULL;
 }
 
-static bel_status *add_label(const csv_source *source, const bel_csv_file *file,
-                             const bel_csv_field *field, bel_record *record)
+// A column that is a field of its own.
+static bel_status *read_field(const csv_source *source, const bel_csv_file *file,
+                              const bel_csv_field *field, int index, const bel_sink *sink)
 {
-    int64_t value;
-    BEL_TRY(bel_csv_file_read_label(file, &source->label, field, &value));
-    bel_shape scalar = bel_shape_scalar();
-    int64_t *label = bel_record_add(record, BEL_LABEL_FIELD, BEL_DTYPE_I64, &scalar);
-    *label = value;
+    const bel_source_field *to = &source->base.fields[index];
+    if (to->dtype != BEL_DTYPE_STRING) {
+        return read_typed(file, field, to, bel_sink_place(sink, &source->base, index, 0));
+    }
+    int64_t length = (int64_t)bel_csv_value_length(field);
+    bel_csv_copy_value(field, bel_sink_place(sink, &source->base, index, length));
     return NULL;
 }
 
@@ -139,14 +127,11 @@ static inline bool parse_bare_number(const bel_csv_file *file, const char **at, 
 
 // Reads the row at `at`, whose structure was checked when the file was opened.
 static bel_status *read_row(const csv_source *source, const bel_csv_file *file, const char *at,
-                            bel_record *record)
+                            const bel_sink *sink)
 {
-    float *vector = NULL;
-    if (source->vector_shape.dims[0] > 0) {
-        vector = bel_record_add(record, source->options->vector_name, BEL_DTYPE_F32,
-                                &source->vector_shape);
-        if (vector == NULL) return bel_record_take_status(record);
-    }
+    // Without typed columns, field 0 is the vector.
+    bool typed = source->options->columns != NULL;
+    float *vector = typed ? NULL : bel_sink_place(sink, &source->base, 0, 0);
     for (int i = 0; i < source->used_count; i++) {
         const column *use = &source->columns[i];
         const char *place = at;
@@ -166,8 +151,11 @@ static bel_status *read_row(const csv_source *source, const bel_csv_file *file, 
             BEL_TRY(parse_number(file, &field, use->name, &value));
             BEL_TRY(store_number(source, file, place, use->name, value, vector++));
             break;
-        case USE_FIELD: BEL_TRY(add_field(file, &field, use->field, record)); break;
-        case USE_LABEL: BEL_TRY(add_label(source, file, &field, record)); break;
+        case USE_FIELD: BEL_TRY(read_field(source, file, &field, use->field, sink)); break;
+        case USE_LABEL:
+            BEL_TRY(bel_csv_file_read_label(file, &source->label, &field,
+                                            bel_sink_place(sink, &source->base, use->field, 0)));
+            break;
         }
     }
     return NULL;
@@ -176,20 +164,26 @@ static bel_status *read_row(const csv_source *source, const bel_csv_file *file, 
 // The file of a record and the start of its row.
 static const bel_csv_file *find_row(const csv_source *source, int64_t number, const char **out_row)
 {
-    int file = source->options->path_count - 1;
-    while (source->first_record[file] > number)
-        file--;
+    int file = 0, behind = source->options->path_count; // the last file that begins at or before it
+    while (behind - file > 1) {
+        int middle = file + (behind - file) / 2;
+        if (source->first_record[middle] <= number) {
+            file = middle;
+        } else {
+            behind = middle;
+        }
+    }
     const bel_csv_file *found = &source->files[file];
     *out_row = found->text + found->row_starts.items[number - source->first_record[file]];
     return found;
 }
 
-static bel_status *csv_read(const bel_source *base, int64_t number, bel_record *record)
+static bel_status *csv_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const csv_source *source = (const csv_source *)base;
     const char *row;
     const bel_csv_file *file = find_row(source, number, &row);
-    return read_row(source, file, row, record);
+    return read_row(source, file, row, sink);
 }
 
 static void csv_origin(const bel_source *base, int64_t number, bel_str *out_text)
@@ -241,9 +235,8 @@ static bel_status *name_columns(csv_source *source, const bel_csv_field *fields,
     const bel_csv_options *options = source->options;
     if (options->column_names != NULL && options->column_name_count != count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: expected %d column names for its %d columns, "
-                       "got %d",
-                       options->paths[0], count, count, options->column_name_count);
+                       "%s: expected %d column names for its %d columns, got %d", options->paths[0],
+                       count, count, options->column_name_count);
     }
     source->column_count = count;
     source->columns = bel_arena_alloc(source->arena, (size_t)count * sizeof *source->columns);
@@ -269,8 +262,7 @@ static bel_status *compare_header(const csv_source *source, const bel_csv_file *
     const char *first = source->options->paths[0];
     if (count != source->column_count) {
         return bel_csv_file_error(file, file->text,
-                                  "expected a header of %d columns as in %s, "
-                                  "got %d",
+                                  "expected a header of %d columns as in %s, got %d",
                                   source->column_count, first, count);
     }
     for (int i = 0; i < count; i++) {
@@ -366,15 +358,13 @@ static bel_status *use_vector(csv_source *source, bel_source_field *field)
     }
     if (length == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: expected number columns besides the label, got "
-                       "none",
+                       "%s: expected number columns besides the label, got none",
                        source->options->paths[0]);
     }
-    source->vector_shape = BEL_SHAPE(length);
     *field = (bel_source_field){
         .name = source->options->vector_name,
         .dtype = BEL_DTYPE_F32,
-        .shape = source->vector_shape,
+        .shape = BEL_SHAPE(length),
     };
     return NULL;
 }
@@ -396,7 +386,7 @@ static bel_status *use_typed(csv_source *source, bel_source_field *fields)
             .shape = typed->dtype == BEL_DTYPE_STRING ? BEL_SHAPE(-1) : bel_shape_scalar(),
         };
         found->use = USE_FIELD;
-        found->field = &fields[i];
+        found->field = i;
     }
     return NULL;
 }
@@ -414,6 +404,7 @@ static bel_status *use_columns(csv_source *source)
                        source->options->paths[0], BEL_LABEL_FIELD);
     }
     if (source->label.column >= 0) {
+        source->columns[source->label.column].field = count;
         fields[count++] = (bel_source_field){
             .name = BEL_LABEL_FIELD,
             .dtype = BEL_DTYPE_I64,

@@ -119,18 +119,16 @@ static bel_status *check_labels(const idx_source *source)
 
 // --- The source ----------------------------------------------------------------------------------
 
-static bel_status *idx_read(const bel_source *base, int64_t number, bel_record *record)
+static bel_status *idx_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const idx_source *source = (const idx_source *)base;
     int64_t size = source->images.item_bytes;
     const unsigned char *bytes = source->images.items + number * size;
-    float *x = bel_record_add(record, "x", BEL_DTYPE_F32, &base->fields[0].shape);
-    if (x == NULL) return bel_record_take_status(record);
+    float *x = bel_sink_place(sink, base, 0, 0);
     for (int64_t i = 0; i < size; i++)
         x[i] = source->values[bytes[i]];
     if (base->field_count == 1) return NULL;
-    bel_shape scalar = bel_shape_scalar();
-    int64_t *label = bel_record_add(record, BEL_LABEL_FIELD, BEL_DTYPE_I64, &scalar);
+    int64_t *label = bel_sink_place(sink, base, 1, 0);
     *label = source->labels.items[number];
     return NULL;
 }

@@ -1,5 +1,5 @@
-// Records that lie in memory. They are copied into each record, so that a map that writes through a
-// field cannot change the user's data.
+// Records that lie in memory. They are copied when read, so that a map that writes through a field
+// cannot change the user's data.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,18 +12,17 @@ typedef struct memory_source {
     const bel_memory_field *data;
 } memory_source;
 
-static bel_status *memory_read(const bel_source *base, int64_t number, bel_record *record)
+static bel_status *memory_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const memory_source *source = (const memory_source *)base;
     for (int i = 0; i < base->field_count; i++) {
         const bel_source_field *field = &base->fields[i];
-        void *to = bel_record_add(record, field->name, field->dtype, &field->shape);
-        if (to == NULL) break; // the error sticks to the record
+        void *to = bel_sink_place(sink, base, i, 0);
         size_t size = (size_t)bel_shape_elements(&field->shape) * bel_dtype_size(field->dtype);
         const unsigned char *from = source->data[i].data.data;
         if (size > 0) memcpy(to, from + (size_t)number * size, size);
     }
-    return bel_record_take_status(record);
+    return NULL;
 }
 
 static void memory_origin(const bel_source *base, int64_t number, bel_str *out_text)

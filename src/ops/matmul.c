@@ -140,12 +140,14 @@ static void fill_from_c(const bel_kernel_call *call, int64_t row, int64_t rows, 
     const bel_tensor *c = &call->inputs[2];
     const float *source = c->data;
     float *y = call->outputs[0].data;
-    int64_t elements = bel_shape_elements(&c->shape);
+    // A row vector is the usual bias; a column [m, 1] has as many elements when m = n.
+    bool is_row = c->shape.rank > 0 && c->shape.dims[c->shape.rank - 1] == p->n &&
+                  bel_shape_elements(&c->shape) == p->n;
     for (int64_t i = row; i < row + rows; i++) {
         float *line = y + i * p->n + column;
         for (int64_t j = 0; j < columns; j++) {
-            int64_t at = elements == p->n && p->n > 0
-                             ? column + j // a row vector: the usual bias
+            int64_t at = is_row
+                             ? column + j
                              : bel_broadcast_index(&call->outputs[0].shape, &c->shape,
                                                    i * p->n + column + j);
             line[j] = source[at];

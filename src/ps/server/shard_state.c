@@ -66,6 +66,8 @@ static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_se
                             .data = array + segment->offset};
 }
 
+enum { SLOT_TEXT = 32 }; // room for "/adam/m" and the like
+
 // Names live behind the pieces in one allocation.
 bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count)
 {
@@ -77,7 +79,7 @@ bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count)
         for (int s = 0; s < chunk->segment_count; s++) {
             int variable = layout->segments[chunk->first_segment + s].variable;
             most += (size_t)slots + 1;
-            text += ((size_t)slots + 1) * (strlen(layout->variables[variable].name) + 32);
+            text += ((size_t)slots + 1) * (strlen(layout->variables[variable].name) + SLOT_TEXT);
         }
     }
     bel_ckpt_piece *pieces = bel_xmalloc(most * sizeof *pieces + text);
@@ -89,9 +91,10 @@ bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count)
             const bel_layout_variable *variable = &layout->variables[segment->variable];
             for (int k = -1; k < slots; k++) {
                 if (k >= 0 && variable->kind != BEL_VARIABLE_TRAINABLE) break;
-                int length = k < 0 ? sprintf(names, "%s", variable->name)
-                                   : sprintf(names, "%s/%s/%s", variable->name, shard->rule->name,
-                                             shard->rule->slots[k]);
+                size_t room = strlen(variable->name) + SLOT_TEXT;
+                int length = k < 0 ? snprintf(names, room, "%s", variable->name)
+                                   : snprintf(names, room, "%s/%s/%s", variable->name,
+                                              shard->rule->name, shard->rule->slots[k]);
                 const float *array = k < 0 ? shard->config.snapshot : shard->snapshot_slots[k];
                 pieces[count++] = piece_of(variable, segment, names, array);
                 names += length + 1;

@@ -8,7 +8,7 @@
 enum { RING = 1, CAST = 2, ONLY_HERE = (int)BEL_OPTION_COMMAND_LINE_ONLY };
 
 static const bel_option table[] = {
-    {"train_files", BEL_OPTION_STRINGS, RING | CAST, "", NULL, NULL, "Data", "What to read."},
+    {"train_files", BEL_OPTION_STRINGS, RING | CAST, "", NULL, "FILE", "Data", "What to read."},
     {"batch_size", BEL_OPTION_INT, RING, "128", "[1, 1024]", "examples", "Data", "How many."},
     {"seed", BEL_OPTION_INT, RING, "1", NULL, NULL, "Data", "Where chance begins."},
     {"rate", BEL_OPTION_DOUBLE, RING, "0.5", "(0, 1]", NULL, "Model", "How fast."},
@@ -212,18 +212,45 @@ static void test_yaml_refusals(void **state)
     }
 }
 
+static void test_first_error_counts_and_the_rest_is_read(void **state)
+{
+    (void)state;
+    bel_options *options = make();
+    BEL_ASSERT_FAILS(parse(options, "--zzzzzzzz --rate 7 --optimizer adam"), BEL_INVALID_ARGUMENT,
+                     "unknown flag --zzzzzzzz");
+    assert_string_equal(bel_options_string(options, "optimizer"), "adam");
+    bel_options_destroy(options);
+}
+
 static void test_help(void **state)
 {
     (void)state;
     bel_options *options = make();
     bel_str text = {0};
     bel_options_help(options, &text);
-    assert_non_null(strstr(text.text, "\nData\n  --train_files TEXT,…"));
-    assert_non_null(strstr(text.text, "How many. (default: 128; examples; a whole number in [1, "
-                                      "1024])\n"));
-    assert_non_null(strstr(text.text, "  --[no_]report "));
-    assert_non_null(strstr(text.text, "(default: sgd; one of sgd, adam)"));
+    assert_non_null(strstr(text.text, "\nData\n  --train_files FILE,..  "));
+    assert_non_null(strstr(text.text, " How many. (default: 128; examples; [1, 1024])\n"));
+    assert_non_null(strstr(text.text, "\n  --[no_]report "));
+    assert_non_null(strstr(text.text, "\n  --optimizer sgd|adam "));
     assert_null(strstr(text.text, "--weight"));
+    bel_str_deinit(&text);
+    bel_options_destroy(options);
+}
+
+static void test_help_is_wrapped(void **state)
+{
+    (void)state;
+    static const bel_option wide[] = {
+        {"a_flag_with_a_name_that_is_too_long", BEL_OPTION_BOOL, 1, "false", NULL, NULL, "G",
+         "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+         "sixteen seventeen."},
+    };
+    bel_options *options = bel_options_create(wide, 1, 1);
+    bel_str text = {0};
+    bel_options_help(options, &text);
+    for (char *rest = NULL, *line = strtok_r(text.text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        assert_true(strlen(line) <= 100);
     bel_str_deinit(&text);
     bel_options_destroy(options);
 }
@@ -258,7 +285,9 @@ int main(void)
         cmocka_unit_test(test_yaml_values),
         cmocka_unit_test(test_command_line_wins_in_any_order),
         cmocka_unit_test(test_yaml_refusals),
+        cmocka_unit_test(test_first_error_counts_and_the_rest_is_read),
         cmocka_unit_test(test_help),
+        cmocka_unit_test(test_help_is_wrapped),
         cmocka_unit_test(test_dump_reads_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

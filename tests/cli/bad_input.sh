@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# Bad input: one line that says what and where, the right exit code, and nothing saved is lost.
+# usage: bad_input.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+# Trains on FILE with flags of its own, for data that must be refused.
+train_on() { # FILE FLAGS…
+    local file=$1
+    shift
+    rm -rf model
+    belfry train --model_dir model --train_files "$file" --train_batch_size 2 --train_steps 4 \
+        --hidden_units 4 "$@"
+}
+
+# --- The command line
+run_fails 2 'expected a verb' belfry
+run_fails 2 'unknown verb trian|did you mean train?' belfry trian
+run_fails 2 'unknown verb evalute|did you mean evaluate?' belfry evalute
+run_fails 2 'unknown flag --trian_files|did you mean --train_files?' belfry train --trian_files x
+run_fails 2 'flag --train_steps belongs to another command' belfry evaluate --train_steps 1
+run_fails 2 '--train_batch_size: expected a whole number in [1, inf), got "0"' \
+    belfry train --train_batch_size 0
+run_fails 2 '--dropout: expected a number in [0, 1), got "1"' belfry train --dropout 1
+run_fails 2 '--learning_rate: expected a number|got "fast"' belfry train --learning_rate fast
+run_fails 2 '--optimizer: expected one of sgd, momentum, adam, got "adagrad"' \
+    belfry train --optimizer adagrad
+run_fails 2 '--train_steps: expected a whole number|got nothing' belfry train --train_steps
+run_fails 2 'unexpected argument "runs"' belfry train runs
+run_fails 2 '--model_dir is needed' belfry train --train_files "$TRAIN_CSV"
+run_fails 2 '--train_files is needed' belfry train --model_dir x
+run_fails 2 '--param learning_rate=1: use --learning_rate' train x --param learning_rate=1
+run_fails 2 '--towers_of_workers: expected a number for each of 2 workers, got 3' \
+    train x --num_workers 2 --towers_of_workers 1,1,1
+run_fails 2 'clip_norm and clip_global_norm' train x --clip_norm 1 --clip_global_norm 1
+run_fails 2 'class_count must be a whole number from 2' train x --class_count 0
+run_fails 2 '--model and --package exclude' train x --model dnn --package x.so
+run_fails 2 'inspect: expected one folder' belfry inspect
+if [ -w /dev/full ]; then
+    full() { belfry version >/dev/full; }
+    run_fails 1 'cannot write to stdout' full
+fi
+
+# --- Settings files
+printf 'seed: 1\ntrain_steps: many\n' >bad.yaml
+run_fails 2 'bad.yaml:2:14: train_steps: expected a whole number|got "many"' \
+    belfry train --config_file bad.yaml
+printf 'seed: 1\ntrain_stpes: 5\n' >bad.yaml
+run_fails 2 'bad.yaml:2:1: unknown key "train_stpes"|did you mean train_steps?' \
+    belfry train --config_file bad.yaml
+printf 'seed: 1\ntrain_files: [a, b\nmodel: dnn\n' >bad.yaml
+run_fails 2 'bad.yaml:3:|not valid YAML' belfry train --config_file bad.yaml
+printf 'seed: 1\nseed: 2\n' >bad.yaml
+run_fails 2 'bad.yaml:2:1: key "seed" is already there in line 1' \
+    belfry train --config_file bad.yaml
+run_fails 2 'missing.yaml' belfry train --config_file missing.yaml
+
+# --- CSV
+run_fails 3 'missing.csv' train_on missing.csv
+printf 'a,b,y\n1,2,0\n3,4\n' >ragged.csv
+run_fails 3 'ragged.csv:3:' train_on ragged.csv
+printf 'a,b,y\n1,2,0\n3,high,1\n' >text.csv
+run_fails 3 'text.csv:3:3|high' train_on text.csv
+printf 'a,b,y\n1,2,0\n3,4,10\n' >label.csv
+run_fails 3 'label.csv:3:5|10' train_on label.csv
+printf 'a,b,y\n1,2,0\n3,"4,1\n' >quote.csv
+run_fails 3 'quote.csv:3:|quote' train_on quote.csv
+: >empty.csv
+run_fails 3 'empty.csv' train_on empty.csv
+printf 'a,b,y\n' >header.csv
+run_fails 3 'header.csv' train_on header.csv
+printf 'a,b,y\n1,2,0\n3,4,1\n' >good.csv
+run_fails 2 'good.csv|"digit"' train_on good.csv --label_column digit
+run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100 --num_epochs 1
+run_fails 3 'folder/missing.csv' train_on missing.csv --data_dir folder
+gzip -k good.csv
+run_ok train_on good.csv.gz
+head -c 30 good.csv.gz >cut.csv.gz
+run_fails 3 'cut.csv.gz' train_on cut.csv.gz
+
+# --- IDX: 3 images of 2 x 2, then labels
+printf '\0\0\10\3\0\0\0\3\0\0\0\2\0\0\0\2abcdefghijkl' >t-images-idx3-ubyte
+printf '\0\0\10\1\0\0\0\3\0\1\2' >t-labels-idx1-ubyte
+run_ok train_on t-images-idx3-ubyte
+printf '\0\0\10\1\0\0\0\2\0\1' >two-labels
+run_fails 3 'two-labels|2|3' train_on t-images-idx3-ubyte,two-labels
+head -c 20 t-images-idx3-ubyte >cut-images-idx3
+run_fails 3 'cut-images-idx3' train_on cut-images-idx3,t-labels-idx1-ubyte
+printf '\0\0\10\1\0\0\0\3\0\1\12' >high-labels
+run_fails 3 'high-labels|10' train_on t-images-idx3-ubyte,high-labels
+run_fails 3 'good.csv|IDX' train_on good.csv,t-labels-idx1-ubyte --input_format idx
+run_fails 2 'IDX images need labels' train_on good.csv --input_format idx
+run_fails 2 'one pair of IDX files' train_on t-images-idx3-ubyte,a,b
+
+# --- Folders
+: >file
+run_fails 1 'cannot create folder file/model' train file/model --train_steps 1
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir locked && chmod 500 locked
+    run_fails 1 'locked/model|denied' train locked/model --train_steps 1
+fi
+mkdir hollow
+run_fails 3 'hollow holds no checkpoint' belfry inspect hollow
+run_fails 3 'hollow holds no checkpoint' \
+    belfry evaluate --model_dir hollow --eval_files "$EVAL_CSV"
+run_fails 3 'no folder gone' belfry inspect gone
+run_fails 2 '--model_dir or --checkpoint is needed' belfry evaluate --eval_files "$EVAL_CSV"
+
+# --- Resuming with something else
+digits_of() { # UNITS MODEL_DIR FLAGS…: train with another hidden layer
+    local units=$1 model_dir=$2
+    shift 2
+    belfry train --model_dir "$model_dir" --train_files "$TRAIN_CSV" --feature_scale 0.0625 \
+        --train_batch_size 32 --hidden_units "$units" "$@"
+}
+run_ok train good --train_steps 20
+before=$(digest good)
+run_fails 2 'train_batch_size was 32 and is 16|good/ckpt-00000020|--allow_changes' \
+    train good --train_steps 40 --train_batch_size 16
+run_fails 2 'learning_rate was 0.001 and is 0.1' train good --train_steps 40 --learning_rate 0.1
+run_fails 2 'seed was 1 and is 2' train good --train_steps 40 --seed 2
+run_fails 2 'param.hidden_units was 32 and is 16' digits_of 16 good --train_steps 40
+run_fails 3 'dense_0|[64, 16]|[64, 32]' \
+    digits_of 16 good --train_steps 40 --allow_changes
+run_fails 3 'dense_0|[64, 16]|[64, 32]' \
+    belfry evaluate --model_dir good --eval_files "$EVAL_CSV" --hidden_units 16
+cut -d, -f2- "$EVAL_CSV" >narrow.csv
+run_fails 3 'dense_0/kernel|[63, 32]|[64, 32]' \
+    belfry evaluate --model_dir good --eval_files narrow.csv
+equal "the checkpoint after refusals" "$(digest good)" "$before"
+
+# --- The disk is full at the n-th write: the run fails, what was saved stays
+full_disk() { # N: the n-th write fails
+    BEL_FAULT=write:$1 train full --train_steps 40 --save_checkpoints_steps 5 \
+        --keep_checkpoint_max 0
+}
+for n in 1 2 3 4 5 6 7 8; do
+    rm -rf full && cp -r good full
+    run_fails 1 'full/|No space left' full_disk "$n"
+    checks=$((checks + 1))
+    belfry inspect full/ckpt-00000020 --digest >saved.txt 2>&1 || true
+    [ "$(cat saved.txt)" = "$before" ] || complain "the checkpoint after failed write $n"
+done
+run_ok train full --train_steps 40 --save_checkpoints_steps 5 --keep_checkpoint_max 0
+run_ok train good --train_steps 40
+equal "trained on after full disks" "$(digest full)" "$(digest good)"
+
+# --- Damaged checkpoints: named; with an older good one training goes on from there
+run_ok train hurt --train_steps 10
+shard=$(ls hurt/ckpt-00000010/*.safetensors)
+cp "$shard" whole
+head -c 500 whole >"$shard"
+run_fails 3 "$shard" belfry inspect hurt/ckpt-00000010
+printf 'X' | cat whole - | tail -c +2 >"$shard"
+run_fails 3 "$shard" belfry inspect hurt/ckpt-00000010
+rm "$shard"
+run_fails 3 "$shard" belfry inspect hurt/ckpt-00000010
+run_fails 3 "$shard" belfry evaluate --checkpoint hurt/ckpt-00000010 --eval_files "$EVAL_CSV"
+run_ok train hurt --train_steps 10
+check "the damaged one is named" grep -q 'passed over: .*shard-00000-of-00001' err.txt
+run_ok belfry inspect hurt --digest
+printf '{' >hurt/ckpt-00000010/manifest.json
+run_fails 3 'hurt/ckpt-00000010/manifest.json' belfry inspect hurt/ckpt-00000010
+rm -r hurt/ckpt-00000000
+run_fails 3 'hurt|ckpt-00000010' train hurt --train_steps 20
+
+# --- Divergence
+run_fails 1 'not finite' digits_of 32,32 nan --train_steps 400 --optimizer sgd \
+    --learning_rate 1e6 --save_checkpoints_steps 1 --keep_checkpoint_max 0
+run_ok belfry inspect nan
+run_ok belfry evaluate --model_dir nan --eval_files "$EVAL_CSV"
+
+# --- Packages
+compile() { # NAME: a shared object from the C on stdin
+    ${CC:-cc} -shared -fPIC -I"$SOURCE/include" -x c -o "$1.so" -
+}
+echo 'int nothing;' | compile nothing
+echo '#include <belfry/belfry.h>
+static bel_status *fn(bel_model_context *c, bel_estimator_spec *s) { (void)c, (void)s; return 0; }
+BEL_API extern const bel_package bel_package_entry;
+const bel_package bel_package_entry = {BEL_PACKAGE_ABI + 7, "later", "", fn};' | compile later
+echo '#include <belfry/belfry.h>
+static bel_status *fn(bel_model_context *c, bel_estimator_spec *s)
+{ (void)c, (void)s; return BEL_ERR(BEL_INVALID_ARGUMENT, "the model says no"); }
+BEL_PACKAGE("refusing", "", fn)' | compile refusing
+echo '#include <belfry/belfry.h>
+static bel_status *fn(bel_model_context *c, bel_estimator_spec *s)
+{ (void)c, (void)s; return 0; }
+BEL_PACKAGE("hollow", "", fn)' | compile hollow
+echo 'not a shared object' >text.so
+run_fails 2 'there is no file ./missing.so' train p --package missing.so
+run_fails 2 'text.so as a shared object' train p --package text.so
+run_fails 2 'nothing.so does not export bel_package_entry; did you use BEL_PACKAGE?' \
+    train p --package nothing.so
+run_fails 2 'later.so was compiled for package ABI 8, this belfry has 1' train p --package later.so
+run_fails 2 'the model says no' train p --train_steps 1 --package refusing.so
+run_fails 2 'loss in TRAIN' train p --train_steps 1 --package ./hollow.so
+check "nothing was saved by them" test ! -e p/ckpt-00000001
+
+finish

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Same bits: equal digests for equal runs, whatever threads, towers, workers and shards they use.
+# usage: digest.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+run_ok train a --train_steps 30 --dropout 0.2
+run_ok digest a
+first=$(cat out.txt)
+check "a digest is 32 hex digits" grep -qE '^[0-9a-f]{32}$' out.txt
+run_ok train b --train_steps 30 --dropout 0.2
+equal "the same flags again" "$(digest b)" "$first"
+run_ok train c --train_steps 30 --dropout 0.2 --num_threads 3 --parameter_server_count 3
+equal "other threads and shards" "$(digest c)" "$first"
+run_ok train d --train_steps 30 --dropout 0.2 --seed 2
+check "another seed gives another digest" test "$(digest d)" != "$first"
+
+run_ok train two --train_steps 30 --train_batch_size 16 --num_workers 2
+run_ok train one --train_steps 30 --train_batch_size 16 --num_gpus 2
+check "num_gpus without a GPU is announced" grep -q 'no GPU is used' err.txt
+equal "1 worker of 2 towers, 2 workers of 1" "$(digest one)" "$(digest two)"
+run_ok train three --train_steps 10 --train_batch_size 8 --towers_of_workers 3,1
+run_ok train four --train_steps 10 --train_batch_size 8 --num_workers 4
+equal "workers of 3 and 1 towers, 4 workers" "$(digest three)" "$(digest four)"
+
+# In two parts, or in one.
+run_ok train part --train_steps 13 --dropout 0.2
+run_ok train part --train_steps 30 --dropout 0.2
+equal "resumed" "$(digest part)" "$first"
+
+run_ok belfry inspect a --compare b
+equal "--compare of equals" "$(cat out.txt)" equal
+capture belfry inspect a --compare d
+equal "exit code of --compare" "$code" 1
+check "--compare names a tensor" grep -q 'differs at element' out.txt
+capture belfry inspect a --compare three
+check "--compare of other optimizer state" test "$code" -eq 1
+
+# What is printed after training is what lies there; evaluate repeats the last evaluation's numbers.
+run_ok train e --train_steps 30 --dropout 0.2
+equal "printed digest" "$(sed -n 's/^digest //p' out.txt)" "$first"
+trained=$(grep -E '^(loss|accuracy|examples) ' out.txt)
+run_ok belfry evaluate --model_dir e --eval_files "$EVAL_CSV"
+equal "evaluate" "$(grep -E '^(loss|accuracy|examples) ' out.txt)" "$trained"
+run_ok belfry evaluate --checkpoint e/ckpt-00000030 --eval_files "$EVAL_CSV"
+equal "evaluate --checkpoint" "$(grep -E '^(loss|accuracy|examples) ' out.txt)" "$trained"
+
+# Prediction: one line an example, in order, and as accurate as evaluation says.
+run_ok belfry predict --model_dir e --eval_files "$EVAL_CSV" --label_column digit
+equal "predictions" "$(wc -l <out.txt)" "$(($(wc -l <"$EVAL_CSV") - 1))"
+right=$(paste -d, <(cut -d, -f1 out.txt) <(tail -n +2 "$EVAL_CSV" | sed 's/.*,//') |
+    awk -F, '$1 == $2 { n++ } END { printf "%.6f", n / NR }')
+equal "accuracy of the predictions" "$right" \
+    "$(sed -n 's/^accuracy //p' <<<"$trained" | awk '{ printf "%.6f", $1 }')"
+cut -d, -f1-64 "$EVAL_CSV" >unlabelled.csv
+cp out.txt labelled.txt
+run_ok belfry predict --model_dir e --eval_files unlabelled.csv
+check "a file without labels gives the same" cmp -s out.txt labelled.txt
+
+finish

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Help: every verb explains itself on stdout, with defaults; --print_config can be read back.
+# usage: help.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+run_ok belfry help
+verbs=$(sed -n 's/^  \([a-z_]*\) .*/\1/p' out.txt | grep -v '^help$' | grep -v '^belfry$')
+equal "number of verbs" "$(wc -w <<<"$verbs")" 7
+check "help goes to stdout only" test ! -s err.txt
+for verb in $verbs; do
+    run_ok belfry "$verb" --help
+    check "belfry $verb --help names itself" grep -q "^belfry $verb " out.txt
+    check "belfry $verb --help names defaults" grep -q '(default: ' out.txt
+    equal "lines of belfry $verb --help above 100 columns" "$(grep -cE '^.{101,}' out.txt)" 0
+    cp out.txt by-flag.txt
+    run_ok belfry help "$verb"
+    check "belfry help $verb says the same" cmp -s out.txt by-flag.txt
+    run_ok belfry "$verb" -h
+done
+
+# The flags that the seed's users type.
+run_ok belfry train_and_evaluate --help
+for flag in train_files eval_files train_batch_size eval_batch_size model_dir train_steps data_dir \
+    num_gpus num_workers; do
+    check "help names --$flag" grep -q -- "^  --$flag " out.txt
+done
+check "help says units and ranges" grep -q -- 'default: 128; examples; \[1, inf)' out.txt
+
+run_ok belfry version
+check "version names itself" grep -q '^belfry [0-9]*\.[0-9]*\.[0-9]*$' out.txt
+cp out.txt version.txt
+run_ok belfry --version
+check "--version is version" cmp -s out.txt version.txt
+
+# Settings: command line over file over default, each with its origin; and they read back.
+cat >settings.yaml <<'END'
+train-steps: 7
+hidden_units: [16, 8]
+seed: 3
+END
+run_ok belfry train --config_file settings.yaml --seed 4 --print_config
+check "a default" grep -qx 'momentum: 0.9 # default' out.txt
+check "from the file" grep -qx 'train_steps: 7 # settings.yaml:1:14' out.txt
+check "a list from the file" grep -qx 'hidden_units: \[16, 8\] # settings.yaml:2:15' out.txt
+check "the command line wins" grep -qx 'seed: 4 # command line' out.txt
+sed 's/ #.*//' out.txt >first.txt
+cp out.txt again.yaml
+run_ok belfry train --config_file again.yaml --print_config
+sed 's/ #.*//' out.txt >second.txt
+check "a dump reads back" cmp -s first.txt second.txt
+# One file serves several verbs: flags of others are passed over.
+run_ok belfry evaluate --config_file again.yaml --print_config
+
+finish

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# JSON: every line that is promised to be JSON is an object; text and JSON do not mix.
+# usage: json.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+is_json() { # FILE: at least one line, and each an object
+    [ -s "$1" ] || return 1
+    python3 - "$1" <<'END'
+import json, sys
+for line in open(sys.argv[1], encoding="utf-8"):
+    assert isinstance(json.loads(line), dict), line
+END
+}
+has() { # FILE KEY…: the first line has these members
+    python3 - "$@" <<'END'
+import json, sys
+found = json.loads(open(sys.argv[1], encoding="utf-8").readline())
+missing = [key for key in sys.argv[2:] if key not in found]
+assert not missing, missing
+END
+}
+
+run_ok train a --train_steps 40 --save_checkpoints_steps 20 --log_step_count_steps 1 --json \
+    --log_format json --log_level debug
+check "the log is JSON" is_json err.txt
+check "the result is JSON" is_json out.txt
+equal "results are one line" "$(wc -l <out.txt)" 1
+check "members of training" has out.txt global_step loss accuracy examples digest train_seconds \
+    examples_per_second interrupted batch_mean_loss
+check "python's own tool agrees" python3 -m json.tool out.txt /dev/null
+
+run_ok belfry evaluate --model_dir a --eval_files "$EVAL_CSV" --json --log_format json
+check "evaluate is JSON" is_json out.txt
+check "members of evaluate" has out.txt global_step loss accuracy examples
+run_ok belfry predict --model_dir a --eval_files "$EVAL_CSV" --label_column digit --json --quiet
+check "predict is JSON" is_json out.txt
+check "members of predict" has out.txt example class values
+check "quiet is quiet" test ! -s err.txt
+run_ok belfry inspect a --json
+check "inspect is JSON" is_json out.txt
+check "members of inspect" has out.txt step seed digest settings tensors
+run_ok belfry inspect a --digest --json
+check "members of the digest" has out.txt digest
+run_ok belfry inspect a --compare a --json
+check "members of a comparison" has out.txt equal difference
+run_ok belfry doctor --json --model_dir a
+check "doctor is JSON" is_json out.txt
+check "members of doctor" has out.txt checks ok
+run_ok belfry version --json
+check "members of version" has out.txt version package_abi isa blas
+
+# Errors too, wherever the flag stands, whatever a name holds.
+capture belfry inspect "no \"such
+folder" --log_format json
+equal "exit code" "$code" 3
+check "an error is JSON" is_json err.txt
+check "members of an error" has err.txt time level code message
+capture belfry train --nonsense 1 --log_format=json
+equal "exit code" "$code" 2
+check "an error before the flag is JSON" is_json err.txt
+run_fails 3 'no such?folder' belfry inspect "no such
+folder"
+
+finish

@@ -1,0 +1,87 @@
+# shellcheck shell=bash
+# For tests of the command: `source lib.sh "$1"`, then checks, then `finish`. A failed check is printed
+# and counted, and the script goes on. Everything happens in a folder of its own, removed at the end.
+set -euo pipefail
+
+BUILD=$(cd "$1" && pwd)
+SOURCE=${BELFRY_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+TRAIN_CSV=$SOURCE/examples/data/digits-train.csv
+EVAL_CSV=$SOURCE/examples/data/digits-eval.csv
+
+belfry() { # the command; a hang is a failure with exit code 124
+    timeout -k 5 120 "$BUILD/tools/belfry" "$@"
+}
+
+checks=0
+failures=0
+work=$(mktemp -d "${TMPDIR:-/tmp}/belfry-cli-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+complain() { # TEXT: counts a failure and shows what the last command printed
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/  stdout| /' out.txt | head -n 20
+    sed 's/^/  stderr| /' err.txt | tail -n 20
+}
+
+# Runs a command; its exit code is in $code, its output in out.txt and err.txt.
+capture() {
+    code=0
+    "$@" >out.txt 2>err.txt </dev/null || code=$?
+}
+
+run_ok() { # COMMAND…: must succeed
+    checks=$((checks + 1))
+    capture "$@"
+    [ "$code" -eq 0 ] || complain "exit code $code, expected 0: $*"
+}
+
+# The command must end with CODE and one line "belfry: …" on stderr that holds each PART (separated by
+# '|').
+run_fails() { # CODE PARTS COMMAND…
+    local expected=$1 parts=$2 line part
+    shift 2
+    checks=$((checks + 1))
+    capture "$@"
+    if [ "$code" -ne "$expected" ]; then
+        complain "exit code $code, expected $expected: $*"
+        return
+    fi
+    line=$(grep '^belfry: ' err.txt || true)
+    if [ "$(grep -c '^belfry: ' err.txt)" -ne 1 ]; then
+        complain "expected one line that begins with \"belfry: \": $*"
+        return
+    fi
+    while IFS= read -r part; do
+        [[ "$line" == *"$part"* ]] || complain "the message does not say \"$part\": $*"
+    done < <(tr '|' '\n' <<<"$parts")
+}
+
+check() { # TEXT COMMAND…: the condition must hold
+    local text=$1
+    shift
+    checks=$((checks + 1))
+    "$@" || complain "$text"
+}
+
+equal() { # TEXT A B
+    checks=$((checks + 1))
+    [ "$2" = "$3" ] || complain "$1: \"$2\" is not \"$3\""
+}
+
+# A small run on the digits: train MODEL_DIR [flags].
+digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
+    --train_batch_size 32 --hidden_units 32 --num_threads 1 --no_report)
+train() {
+    local model_dir=$1
+    shift
+    belfry train_and_evaluate --model_dir "$model_dir" "${digits[@]}" "$@"
+}
+
+digest() { belfry inspect "$1" --digest; }
+
+finish() {
+    echo "$checks checks, $failures failed"
+    [ "$failures" -eq 0 ]
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Signals: the first one saves and ends with 128 + its number; the same command then goes on to the
+# bits of an undisturbed run.
+# usage: signals.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+steps=${BELFRY_SIGNAL_STEPS:-8000} # long enough to be in the middle when the signal comes
+length=(--train_steps "$steps" --eval_every_steps "$steps" --save_checkpoints_steps 200)
+mkfifo log
+
+# Starts training in the background and waits until it has saved a checkpoint on the way.
+start() { # MODEL_DIR
+    "$BUILD/tools/belfry" train_and_evaluate --model_dir "$1" "${digits[@]}" "${length[@]}" \
+        --log_level debug >out.txt 2>log &
+    pid=$!
+    exec 3<log
+    while IFS= read -r line <&3; do
+        if [[ "$line" == *"saved checkpoint at step 200"* ]]; then break; fi
+    done
+    cat <&3 >err.txt & # the rest of the log
+    reader=$!
+    exec 3<&-
+}
+
+end() { # sets $code
+    code=0
+    { wait "$pid" || code=$?; } 2>/dev/null # without bash's own line about a killed job
+    wait "$reader" || true
+}
+
+run_ok train whole "${length[@]}"
+whole=$(digest whole)
+
+for signal in TERM INT; do
+    expected=$((128 + $(kill -l "$signal")))
+    start "by-$signal"
+    kill "-$signal" "$pid"
+    end
+    equal "exit code after SIG$signal" "$code" "$expected"
+    check "the log says how to go on" grep -q "stopped by SIG$signal at step .*same command again" err.txt
+    check "the result says so" grep -q '^interrupted true$' out.txt
+    run_ok belfry inspect "by-$signal" --json
+    at=$(python3 -c 'import json; print(json.load(open("out.txt"))["step"])')
+    check "stopped on the way, at step $at" test "$at" -lt "$steps"
+    check "a checkpoint of the step that was announced" \
+        test -e "by-$signal/$(printf 'ckpt-%08d' "$at")/manifest.json"
+    run_ok train "by-$signal" "${length[@]}"
+    equal "resumed after SIG$signal" "$(digest "by-$signal")" "$whole"
+done
+
+# Killed outright: the newest checkpoint counts, and the bits are the same.
+start killed
+kill -KILL "$pid"
+end
+equal "exit code after SIGKILL" "$code" 137
+run_ok train killed "${length[@]}"
+equal "resumed after SIGKILL" "$(digest killed)" "$whole"
+
+# A signal while the data is still being read counts too: the pipe is opened, and then filled.
+mkfifo pipe.csv
+"$BUILD/tools/belfry" train --model_dir early --train_files pipe.csv --label_column digit \
+    --train_batch_size 32 --hidden_units 32 --train_steps "$steps" >out.txt 2>err.txt &
+pid=$! reader=$!
+exec 4>pipe.csv # returns when the other side has opened it
+kill -TERM "$pid"
+cat "$TRAIN_CSV" >&4
+exec 4>&-
+end
+equal "exit code after a signal while reading" "$code" 143
+run_ok belfry inspect early
+
+finish

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Writes oracle.txt: what PyTorch computes, in double, for every row of cases.def.
+
+Run it after adding a row (it needs python3-torch; the tests read only the stored numbers):
+
+    python3 tests/op/oracle.py
+
+A line is `case elements step values...`: at most SAMPLES elements of output 0, evenly
+spread. Inputs follow the formula of test_ops.c and are rounded to f32 where they are floats.
+"""
+import math
+import os
+import re
+
+import torch
+import torch.nn.functional as F
+
+SAMPLES = 48
+HERE = os.path.dirname(os.path.abspath(__file__))
+RANGES = {"f": (-2.0, 2.1), "q": (-3.0, 3.0), "i": (0.0, 3.0), "b": (0.0, 2.0)}
+
+
+def make_input(kind, dims, low, high, number):
+    count = math.prod(dims)
+    unit = [((i * 7919 + 104729 * (number + 1)) % 2003) / 2002.0 for i in range(count)]
+    if kind == "f":
+        values = torch.tensor([low + (high - low) * u for u in unit], dtype=torch.float64)
+        values = values.float().double()
+    else:
+        span = high - low + (1 if kind == "q" else 0)
+        whole = [min(math.floor(low + span * u), low + span - 1) for u in unit]
+        dtype = {"q": torch.float64, "i": torch.int64, "b": torch.bool}[kind]
+        values = torch.tensor(whole, dtype=torch.float64).to(dtype)
+    return values.reshape(dims)
+
+
+def parse_inputs(text):
+    inputs = []
+    for number, word in enumerate(text.split()):
+        kind, dims, low, high = re.fullmatch(
+            r"([fqib])\[([\d,]*)\](?::([^:]+):([^:]+))?", word).groups()
+        if low is None:
+            low, high = RANGES[kind]
+        dims = [int(d) for d in dims.split(",") if d]
+        inputs.append(make_input(kind, dims, float(low), float(high), number))
+    return inputs
+
+
+def parse_attrs(text):
+    attrs = {}
+    for word in text.split():
+        name, value = word.split("=")
+        attrs[name] = ([int(v) for v in value[1:-1].split(",")] if value[0] == "["
+                       else float(value))
+    return attrs
+
+
+def reduction(function):
+    def run(attrs, x):
+        axes = attrs.get("axes", list(range(x.dim())))
+        return function(x, axes, attrs.get("keepdims", 0) != 0) if axes else function(
+            x.reshape(1), [0], False)
+    return run
+
+
+def gemm(attrs, a, b, c=None):
+    a = a.t() if attrs.get("transA") else a
+    b = b.t() if attrs.get("transB") else b
+    y = attrs.get("alpha", 1.0) * (a @ b)
+    return y if c is None else y + attrs.get("beta", 1.0) * c
+
+
+def sum_to(attrs, x, like):
+    return x.sum_to_size(like.shape)
+
+
+def broadcast_to(attrs, x, like):
+    for axis in attrs.get("axes", []):
+        x = x.unsqueeze(axis)
+    return x.expand_as(like)
+
+
+def gather_grad(attrs, dy, indices, data):
+    return torch.zeros_like(data).index_add(0, indices, dy)
+
+
+def cross_entropy_grad(attrs, dy, log_p, labels):
+    hot = F.one_hot(labels, log_p.shape[1]).double()
+    return (log_p.exp() - hot) * dy.unsqueeze(1)
+
+
+def one_hot(attrs, indices):
+    return (indices.unsqueeze(-1) == torch.arange(int(attrs["depth"]))).double()
+
+
+CASTS = {1: torch.float64, 2: torch.int32, 3: torch.int64, 4: torch.uint8, 5: torch.bool,
+         0: torch.float64}
+
+OPS = {
+    "ADD": lambda at, a, b: a + b,
+    "SUB": lambda at, a, b: a - b,
+    "MUL": lambda at, a, b: a * b,
+    "DIV": lambda at, a, b: a / b,
+    "MAX": lambda at, a, b: torch.maximum(a, b),
+    "MIN": lambda at, a, b: torch.minimum(a, b),
+    "EQUAL": lambda at, a, b: a == b,
+    "GREATER": lambda at, a, b: a > b,
+    "LESS": lambda at, a, b: a < b,
+    "NEG": lambda at, x: -x,
+    "EXP": lambda at, x: x.exp(),
+    "LOG": lambda at, x: x.log(),
+    "SQRT": lambda at, x: x.sqrt(),
+    "ABS": lambda at, x: x.abs(),
+    "SIGN": lambda at, x: x.sign(),
+    "RELU": lambda at, x: x.relu(),
+    "SIGMOID": lambda at, x: x.sigmoid(),
+    "TANH": lambda at, x: x.tanh(),
+    "RELU_GRAD": lambda at, dy, y: dy * (y > 0),
+    "SIGMOID_GRAD": lambda at, dy, y: dy * y * (1 - y),
+    "TANH_GRAD": lambda at, dy, y: dy * (1 - y * y),
+    "IDENTITY": lambda at, x: x,
+    "CAST": lambda at, x: x.to(CASTS[int(at["to"])]),
+    "MATMUL": lambda at, a, b: a @ b,
+    "GEMM": gemm,
+    "SOFTMAX": lambda at, x: x.softmax(-1),
+    "LOG_SOFTMAX": lambda at, x: x.log_softmax(-1),
+    "SOFTMAX_GRAD": lambda at, dy, y: y * (dy - (dy * y).sum(-1, keepdim=True)),
+    "LOG_SOFTMAX_GRAD": lambda at, dy, y: dy - y.exp() * dy.sum(-1, keepdim=True),
+    "SOFTMAX_CROSS_ENTROPY": lambda at, x, z: F.cross_entropy(x, z, reduction="none"),
+    "CROSS_ENTROPY_GRAD": cross_entropy_grad,
+    "SIGMOID_CROSS_ENTROPY":
+        lambda at, x, z: F.binary_cross_entropy_with_logits(x, z, reduction="none"),
+    "REDUCE_SUM": reduction(lambda x, axes, keep: x.sum(axes, keep)),
+    "REDUCE_MEAN": reduction(lambda x, axes, keep: x.mean(axes, keep)),
+    "REDUCE_MAX": reduction(lambda x, axes, keep: x.amax(axes, keep)),
+    "REDUCE_SUM_SQUARE": reduction(lambda x, axes, keep: (x * x).sum(axes, keep)),
+    "SUM_TO": sum_to,
+    "BROADCAST_TO": broadcast_to,
+    "COUNT_RATIO": lambda at, a, b: torch.tensor(b.numel() / a.numel(), dtype=torch.float64),
+    "ARG_MAX": lambda at, x: first_arg_max(x, int(at["axis"])),
+    "RESHAPE": lambda at, x: x.reshape(at["shape"]),
+    "RESHAPE_LIKE": lambda at, x, like: x.reshape(like.shape),
+    "TRANSPOSE": lambda at, x: x.permute(at["perm"]),
+    "GATHER": lambda at, data, indices: data[indices],
+    "GATHER_GRAD": gather_grad,
+    "ONE_HOT": one_hot,
+    "DROPOUT_GRAD": lambda at, dy, kept: dy * kept / (1 - at["ratio"]),
+}
+
+
+def first_arg_max(x, axis):
+    """The first of equal maxima, which torch.argmax does not promise."""
+    best = x == x.amax(axis, keepdim=True)
+    order = torch.arange(x.shape[axis], 0, -1)
+    shape = [1] * x.dim()
+    shape[axis] = -1
+    return (best * order.reshape(shape)).argmax(axis)
+
+
+def main():
+    text = open(os.path.join(HERE, "cases.def")).read()
+    rows = re.findall(r'^CASE\((\w+), (\w+), "([^"]*)", "([^"]*)", [^)]*\)', text, re.M)
+    with open(os.path.join(HERE, "oracle.txt"), "w") as out:
+        for name, op, inputs, attrs in rows:
+            if op not in OPS:
+                continue  # random operations: test_ops.c checks their properties
+            y = OPS[op](parse_attrs(attrs), *parse_inputs(inputs)).double().reshape(-1)
+            step = max(1, -(-y.numel() // SAMPLES))
+            values = " ".join(f"{v:.17g}" for v in y[::step].tolist())
+            out.write(f"{name} {y.numel()} {step} {values}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+// The instruction-set levels: every vector kernel of v2, v3 and v4 gives the same bits, and an
+// element's bits do not depend on where its range begins or how long it is. Levels that this
+// processor lacks are left out.
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/isa.h"
+#include "ops/kernels/cpu.h"
+#include "optim/rule.h"
+#include "support/bel_test.h"
+
+enum { LENGTHS = 70, OFFSETS = 64, SIZE = LENGTHS + OFFSETS, GUARD = 16 };
+
+static const bel_cpu_kernels *const kernels[] = {&bel_cpu_kernels_v2, &bel_cpu_kernels_v3,
+                                                 &bel_cpu_kernels_v4};
+static const bel_rule_kernels *const rules[] = {&bel_rule_kernels_v2, &bel_rule_kernels_v3,
+                                                &bel_rule_kernels_v4};
+static int level_count; // the processor's
+
+typedef struct vectors {
+    float a[SIZE], b[SIZE];
+} vectors;
+
+// Ordinary numbers of both signs, and every tenth a special one.
+static void fill(vectors *v)
+{
+    static const float special[] = {0.0f,   -0.0f,    1e-40f,  -1e-40f, 1e30f,
+                                    -1e30f, INFINITY, -100.0f, 88.5f,   1.0f};
+    for (int i = 0; i < SIZE; i++) {
+        v->a[i] = (float)(i * 7919 % 2003) / 400.0f - 2.4f;
+        v->b[i] = (float)(i * 6271 % 1999) / 1999.0f + 0.01f;
+        if (i % 10 == 3) v->a[i] = special[i / 10 % 10];
+    }
+}
+
+static bool same_bits(float p, float q)
+{
+    return (isnan(p) && isnan(q)) || memcmp(&p, &q, sizeof p) == 0;
+}
+
+// `got` has n elements and then the guard; they must be `expected`, and the guard untouched.
+static void check_range(const char *what, int number, int level, const float *got,
+                        const float *expected, int n)
+{
+    for (int i = 0; i < n + GUARD; i++) {
+        float want = i < n ? expected[i] : -77.0f;
+        if (same_bits(got[i], want)) continue;
+        fail_msg("%s %d at level %s, length %d, element %d: got %a, expected %a", what, number,
+                 bel_isa_name((bel_isa)level), n, i, (double)got[i], (double)want);
+    }
+}
+
+static void set_guard(float *out)
+{
+    for (int i = 0; i < SIZE + GUARD; i++)
+        out[i] = -77.0f;
+}
+
+// --- Element by element --------------------------------------------------------------------------
+
+// A kernel as a function of a range: calls it for [offset, offset + n) of the inputs.
+typedef void range_fn(int level, int number, const vectors *v, int offset, int n, float *out);
+
+static void run_binary(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    kernels[level]->binary[number](v->a + offset, v->b + offset, out, n);
+}
+
+static void run_binary_scalar(int level, int number, const vectors *v, int offset, int n,
+                              float *out)
+{
+    kernels[level]->binary_scalar[number](v->a + offset, v->b, out, n);
+}
+
+static void run_scalar_binary(int level, int number, const vectors *v, int offset, int n,
+                              float *out)
+{
+    kernels[level]->scalar_binary[number](v->a, v->b + offset, out, n);
+}
+
+static void run_unary(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    kernels[level]->unary[number](v->a + offset, out, n);
+}
+
+static void run_masked_scale(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    (void)number;
+    uint8_t kept[SIZE];
+    for (int i = 0; i < SIZE; i++)
+        kept[i] = i % 3 != 0;
+    kernels[level]->masked_scale(v->a + offset, kept + offset, 1.25f, out, n);
+}
+
+// Three rows that lie 11 elements apart.
+static void run_sum_rows(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    (void)number;
+    float rows[SIZE + 22];
+    for (int i = 0; i < SIZE + 22; i++)
+        rows[i] = v->b[i % SIZE];
+    kernels[level]->sum_rows(rows + offset, 3, 11, out, n);
+}
+
+static void run_scale(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    rules[level]->scale(v->a + offset, 0.375f, number == 0 ? 0.0f : 0.5f, out, n);
+}
+
+// Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam. Slots come out as a checksum in the values.
+static void run_rule(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    bel_rule_step step = {.nesterov = number == 2,
+                          .rate = 0.1f,
+                          .momentum = 0.9f,
+                          .beta1 = 0.9f,
+                          .beta2 = 0.999f,
+                          .epsilon = 1e-8f,
+                          .root = 3.0f,
+                          .weight_decay = 0.01f};
+    float m[SIZE], s[SIZE];
+    float *slots[] = {m + offset, s + offset};
+    memcpy(m, v->b, sizeof m);
+    memcpy(s, v->b, sizeof s);
+    const bel_rule_kernels *table = rules[level];
+    void (*const functions[])(const bel_rule_step *, const float *, float, const float *, float *,
+                              float *const *, int64_t) = {table->sgd, table->momentum,
+                                                          table->momentum, table->adam};
+    functions[number](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
+    for (int i = 0; i < n; i++)
+        out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f;
+}
+
+static const struct {
+    const char *name;
+    range_fn *run;
+    int count;
+} elementwise[] = {
+    {"binary", run_binary, BEL_CPU_BINARY_COUNT},
+    {"binary_scalar", run_binary_scalar, BEL_CPU_BINARY_COUNT},
+    {"scalar_binary", run_scalar_binary, BEL_CPU_BINARY_COUNT},
+    {"unary", run_unary, BEL_CPU_UNARY_COUNT},
+    {"masked_scale", run_masked_scale, 1},
+    {"sum_rows", run_sum_rows, 1},
+    {"rule scale", run_scale, 2},
+    {"rule", run_rule, 4},
+};
+
+static void test_elementwise(void **state)
+{
+    (void)state;
+    static vectors v;
+    static float whole[SIZE + GUARD], part[SIZE + GUARD];
+    fill(&v);
+    for (size_t k = 0; k < sizeof elementwise / sizeof elementwise[0]; k++) {
+        for (int number = 0; number < elementwise[k].count; number++) {
+            elementwise[k].run(0, number, &v, 0, SIZE, whole);
+            for (int at = 0; at < level_count * OFFSETS * (LENGTHS + 1); at++) {
+                int level = at % level_count, offset = at / level_count % OFFSETS;
+                int n = at / level_count / OFFSETS;
+                set_guard(part);
+                elementwise[k].run(level, number, &v, offset, n, part);
+                check_range(elementwise[k].name, number, level, part, whole + offset, n);
+            }
+        }
+    }
+}
+
+// --- A whole row at a time -----------------------------------------------------------------------
+
+// Softmax and its like: kinds 0 to 3.
+static void run_row(int level, int kind, const float *x, const float *y, float *out, int n)
+{
+    const bel_cpu_kernels *table = kernels[level];
+    switch (kind) {
+    case 0: table->softmax(x, out, n); break;
+    case 1: table->log_softmax(x, out, n); break;
+    case 2: table->softmax_grad(x, y, out, n); break;
+    default: table->log_softmax_grad(x, y, out, n); break;
+    }
+}
+
+// Sums and the maximum: kinds 0 to 3; the last is the rules' sum of squares, in double.
+static double run_reduction(int level, int kind, const float *x, int n)
+{
+    switch (kind) {
+    case 0: return (double)kernels[level]->sum(x, n);
+    case 1: return (double)kernels[level]->sum_square(x, n);
+    case 2: return n > 0 ? (double)kernels[level]->max(x, n) : 0.0;
+    default: return rules[level]->sum_square(x, n);
+    }
+}
+
+// The same row at another address and another level: the same bits.
+static void test_rows(void **state)
+{
+    (void)state;
+    static float x[SIZE], y[SIZE], moved_x[SIZE], moved_y[SIZE];
+    float expected[SIZE], got[SIZE + GUARD];
+    for (int i = 0; i < SIZE; i++) {
+        x[i] = (float)(i * 7919 % 2003) / 400.0f - 2.4f;
+        y[i] = -(float)(i * 6271 % 1999) / 500.0f;
+    }
+    for (int at = 0; at < 4 * level_count * OFFSETS * (LENGTHS + 1); at++) {
+        int kind = at % 4, level = at / 4 % level_count;
+        int offset = at / 4 / level_count % OFFSETS, n = at / 4 / level_count / OFFSETS;
+        memcpy(moved_x + offset, x, (size_t)n * sizeof *x);
+        memcpy(moved_y + offset, y, (size_t)n * sizeof *y);
+        double first = run_reduction(0, kind, x, n);
+        double second = run_reduction(level, kind, moved_x + offset, n);
+        assert_memory_equal(&first, &second, sizeof first);
+        if (n == 0) continue; // softmax has no row of no elements
+        set_guard(got);
+        run_row(0, kind, x, y, expected, n);
+        run_row(level, kind, moved_x + offset, moved_y + offset, got, n);
+        check_range("row", kind, level, got, expected, n);
+    }
+}
+
+static void test_gemm(void **state)
+{
+    (void)state;
+    enum { MOST = 9 };
+    static vectors v;
+    fill(&v);
+    for (int at = 0; at < MOST * MOST * 70 * level_count; at++) {
+        int level = at % level_count, n = at / level_count % 70;
+        int m = at / level_count / 70 % MOST, k = at / level_count / 70 / MOST;
+        float a[MOST * MOST], b[MOST * 70], expected[MOST * 70], got[MOST * 70];
+        for (int i = 0; i < m * k; i++)
+            a[i] = v.b[i];
+        for (int i = 0; i < k * n; i++)
+            b[i] = v.b[i % SIZE] - 0.5f;
+        memset(expected, 0, sizeof expected);
+        memset(got, 0, sizeof got);
+        kernels[0]->gemm(m, n, k, a, k, 1, b, n, 1, expected, n);
+        kernels[level]->gemm(m, n, k, a, k, 1, b, n, 1, got, n);
+        assert_memory_equal(got, expected, sizeof got);
+    }
+}
+
+int main(void)
+{
+    unsetenv("BEL_ISA"); // bel_isa_get then answers for the processor
+    level_count = (int)bel_isa_get() + 1;
+    print_message("levels up to %s\n", bel_isa_name(bel_isa_get()));
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elementwise),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_gemm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

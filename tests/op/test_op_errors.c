@@ -1,0 +1,103 @@
+// Bad data in a step (labels and indices out of range) and shapes that an operation refuses.
+#include "op/op_case.h"
+
+static void check_data_error(const char *inputs, bel_op op, const char *part)
+{
+    op_case row = {"bad data", op, inputs, "", 0};
+    for (int reference = 0; reference < 2; reference++) {
+        op_run run;
+        op_run_create(&run, &row, reference == 1);
+        bel_team *team;
+        BEL_ASSERT_OK(bel_team_create(3, &team));
+        for (int again = 0; again < 2; again++) { // an error leaves the instance usable
+            BEL_ASSERT_FAILS(bel_instance_run(run.instance, team, &run.context, NULL, NULL),
+                             BEL_OUT_OF_RANGE, part);
+        }
+        int64_t *indices = run.data[1].data;
+        for (int64_t i = 0; i < bel_shape_elements(&run.data[1].shape); i++)
+            indices[i] = 0;
+        BEL_ASSERT_OK(bel_instance_run(run.instance, team, &run.context, NULL, NULL));
+        bel_team_destroy(team);
+        op_run_destroy(&run);
+    }
+}
+
+static void test_data_errors(void **state)
+{
+    (void)state;
+    check_data_error("f[1,10] i[1]:10:11", BEL_OP_SOFTMAX_CROSS_ENTROPY,
+                     "SoftmaxCrossEntropyLoss_2: index or label 10 is out of range [0, 10)");
+    check_data_error("f[1,10] i[1]:-1:0", BEL_OP_SOFTMAX_CROSS_ENTROPY, "label -1 is out of range");
+    check_data_error("f[10,3] i[1]:10:11", BEL_OP_GATHER,
+                     "Gather_2: index or label 10 is out of range [0, 10)");
+    check_data_error("f[10,3] i[65]:-4:10", BEL_OP_GATHER, "is out of range [0, 10)");
+}
+
+// --- Shapes that are refused ---------------------------------------------------------------------
+
+static const struct {
+    bel_op op;
+    const char *inputs, *attrs, *part;
+} refused[] = {
+    {BEL_OP_ADD, "f[3,4] f[3]", "", "Add: shapes [3, 4] and [3] do not broadcast"},
+    {BEL_OP_ADD, "f[3] i[3]", "", "Add: both inputs must have one type, got f32 and i64"},
+    {BEL_OP_MUL, "i[3] i[3]", "", "Mul: expected f32 or f64, got i64"},
+    {BEL_OP_EQUAL, "f[2] f[3]", "", "Equal: shapes [2] and [3]"},
+    {BEL_OP_EXP, "i[3]", "", "Exp: expected f32 or f64, got i64"},
+    {BEL_OP_RELU_GRAD, "f[3] f[4]", "", "ReluGrad: both inputs must have one shape, got [3]"},
+    {BEL_OP_CAST, "f[3]", "to=6", "Cast: cannot cast to type number 6"},
+    {BEL_OP_MATMUL, "f[2,3] f[2,3]", "", "[2, 3]"},
+    {BEL_OP_MATMUL, "f[2,3] f[3]", "", "MatMul: "},
+    {BEL_OP_GEMM, "f[2,3] f[2,4]", "transB=1", "Gemm: "},
+    {BEL_OP_GEMM, "f[2,3] f[3,4] f[3]", "", "Gemm: "},
+    {BEL_OP_GEMM, "f[1,3] f[3,4] f[2,4]", "", "Gemm: c [2, 4] does not broadcast"},
+    {BEL_OP_SOFTMAX_CROSS_ENTROPY, "f[3,4] i[4]", "", "expected logits [n, classes]"},
+    {BEL_OP_SOFTMAX_CROSS_ENTROPY, "f[3,4] f[3]", "", "labels [n] i64, got [3, 4] and [3] f32"},
+    {BEL_OP_SIGMOID_CROSS_ENTROPY, "f[3] f[3,1]", "", "must have one shape"},
+    {BEL_OP_REDUCE_SUM, "f[3,4]", "axes=[2]", "ReduceSum: axis 2 does not exist in rank 2"},
+    {BEL_OP_REDUCE_MAX, "f[3,4]", "axes=[-3]", "ReduceMax: axis -3 does not exist in rank 2"},
+    {BEL_OP_ARG_MAX, "f[3,4]", "axis=2", "ArgMax: axis 2 does not exist in rank 2"},
+    {BEL_OP_ARG_MAX, "f[3,4]", "axis=-3", "ArgMax: axis -3 does not exist in rank 2"},
+    {BEL_OP_RESHAPE, "f[3,4]", "shape=[5,2]", "cannot reshape [3, 4] to [5, 2]"},
+    {BEL_OP_RESHAPE, "f[3,4]", "shape=[5,-1]", "Reshape: cannot reshape [3, 4]"},
+    {BEL_OP_RESHAPE, "f[3,4]", "shape=[-1,-1]", "Reshape: cannot reshape [3, 4]"},
+    {BEL_OP_TRANSPOSE, "f[3,4]", "perm=[0,0]", "Transpose: [0, 0] is no permutation"},
+    {BEL_OP_TRANSPOSE, "f[3,4]", "perm=[0]", "Transpose: [0] is no permutation"},
+    {BEL_OP_GATHER, "f[3,4] f[2]", "", "Gather: indices must be i64, got f32"},
+    {BEL_OP_GATHER, "f[] i[2]", "", "Gather: data of rank 0 cannot be gathered"},
+    {BEL_OP_ONE_HOT, "i[3]", "depth=0", "OneHot: depth must be at least 1, got 0"},
+    {BEL_OP_DROPOUT, "f[3]", "ratio=1", "Dropout: ratio must be at least 0 and below 1, got 1"},
+    {BEL_OP_DROPOUT, "f[3]", "ratio=-0.5", "Dropout: ratio must be at least 0"},
+};
+
+static void test_refused(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < sizeof refused / sizeof refused[0]; r++) {
+        op_input inputs[BEL_OP_MAX_INPUTS];
+        bel_value *values[BEL_OP_MAX_INPUTS];
+        int count = op_parse_inputs(refused[r].inputs, inputs);
+        bel_graph *graph = bel_graph_create();
+        for (int i = 0; i < count; i++) {
+            bel_dtype dtype = op_input_is_float(&inputs[i]) ? BEL_DTYPE_F32 : BEL_DTYPE_I64;
+            values[i] = bel_input_value(graph,
+                                        i == 0   ? "a"
+                                        : i == 1 ? "b"
+                                                 : "c",
+                                        dtype, &inputs[i].shape);
+        }
+        bel_attr_list attrs = op_parse_attrs(refused[r].attrs);
+        assert_null(bel_graph_add(graph, refused[r].op, &attrs, values, count));
+        BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, refused[r].part);
+        bel_graph_destroy(graph);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_data_errors),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

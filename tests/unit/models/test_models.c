@@ -1,0 +1,216 @@
+// The canned models through the public interface: they learn, their layers have the promised names,
+// and every parameter that is wrong is named.
+#include "support/bel_test.h"
+
+#include "base/log.h"
+#include "belfry/belfry.h"
+#include "checkpoint/checkpoint.h"
+
+enum { ROWS = 64, COLUMNS = 4, CLASSES = 3 };
+
+static float features[ROWS][COLUMNS];
+static int64_t labels[ROWS];
+
+// Class c lights up column c; the last column is noise.
+static int make_data(void **state)
+{
+    (void)state;
+    bel_log_configure(BEL_LOG_WARN, BEL_LOG_TEXT);
+    for (int i = 0; i < ROWS; i++) {
+        labels[i] = i % CLASSES;
+        features[i][i % CLASSES] = 1.0f;
+        features[i][COLUMNS - 1] = (float)(i % 7) / 7.0f;
+    }
+    return 0;
+}
+
+static bel_status *open_data(void *user, bel_mode mode, bel_dataset **out_dataset)
+{
+    const bel_shape *shape = user; // of a feature, all records
+    bel_memory_field fields[] = {
+        {"x", {BEL_DTYPE_F32, *shape, features}},
+        {BEL_LABEL_FIELD, {BEL_DTYPE_I64, BEL_SHAPE(ROWS), labels}},
+    };
+    bel_dataset *data = bel_dataset_from_memory(fields, 2);
+    if (mode == BEL_MODE_TRAIN) bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(data, 16);
+    *out_dataset = data;
+    return NULL;
+}
+
+// Trains `model` with params (ended by one without a name) and evaluates at the end.
+static bel_status *train(const char *model, const bel_param *params, bel_shape shape,
+                         const char *folder, int64_t steps, bel_result *out_result)
+{
+    int count = 0;
+    while (params[count].name != NULL)
+        count++;
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = folder;
+    config.report = false;
+    config.log_step_count_steps = 0;
+    bel_estimator *estimator;
+    BEL_TRY(
+        bel_estimator_create(bel_model_find(model)->model_fn, &config, params, count, &estimator));
+    bel_train_spec train_spec = {open_data, &shape, steps};
+    bel_eval_spec eval_spec = {.input_fn = open_data, .input_user = &shape};
+    bel_status *status = bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, out_result);
+    bel_estimator_destroy(estimator);
+    return status;
+}
+
+static bel_status *train_flat(const char *model, const bel_param *params, const char *folder,
+                              int64_t steps, bel_result *out_result)
+{
+    return train(model, params, BEL_SHAPE(ROWS, COLUMNS), folder, steps, out_result);
+}
+
+static void assert_tensor(const bel_ckpt_reader *reader, const char *name, bel_shape expected)
+{
+    int index = bel_ckpt_find(reader, name);
+    assert_true(index >= 0);
+    bel_dtype dtype;
+    bel_shape shape;
+    bel_ckpt_tensor(reader, index, &name, &dtype, &shape);
+    assert_true(bel_shape_equal(&shape, &expected));
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (; bel_model_at(count) != NULL; count++) {
+        const bel_package *model = bel_model_at(count);
+        assert_int_equal(model->abi, BEL_PACKAGE_ABI);
+        assert_ptr_equal(bel_model_find(model->name), model);
+    }
+    assert_int_equal(count, 2);
+    assert_null(bel_model_find("none"));
+    assert_null(bel_model_at(-1));
+}
+
+static void test_models_learn(void **state)
+{
+    (void)state;
+    static const char *const optimizers[] = {"sgd", "momentum", "adam"};
+    for (int m = 0; m < 2; m++) {
+        for (int o = 0; o < 3; o++) {
+            const bel_param params[] = {{"class_count", "3"},
+                                        {"hidden_units", "8,6"},
+                                        {"optimizer", optimizers[o]},
+                                        {"learning_rate", "0.05"},
+                                        {"nesterov", "true"},
+                                        {"l2", "0.0001"},
+                                        {NULL, NULL}};
+            char *folder = bel_test_folder();
+            bel_result result;
+            BEL_ASSERT_OK(train_flat(bel_model_at(m)->name, params, folder, 400, &result));
+            assert_string_equal(result.metrics[0].name, "accuracy");
+            assert_true(result.metrics[0].value > 0.95);
+            assert_int_equal(result.examples, ROWS);
+            bel_test_remove_folder(folder);
+        }
+    }
+}
+
+static void test_layers_have_their_names_and_shapes(void **state)
+{
+    (void)state;
+    const bel_param params[] = {{"class_count", "3"}, {"hidden_units", "8,6"}, {NULL, NULL}};
+    char *folder = bel_test_folder();
+    bel_result result;
+    bel_ckpt_reader *reader;
+    BEL_ASSERT_OK(train_flat("dnn", params, folder, 1, &result));
+    BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+    assert_tensor(reader, "dense_0/kernel", BEL_SHAPE(COLUMNS, 8));
+    assert_tensor(reader, "dense_0/bias", BEL_SHAPE(8));
+    assert_tensor(reader, "dense_1/kernel", BEL_SHAPE(8, 6));
+    assert_tensor(reader, "logits/kernel", BEL_SHAPE(6, CLASSES));
+    assert_tensor(reader, "logits/bias", BEL_SHAPE(CLASSES));
+    assert_int_equal(bel_ckpt_find(reader, "dense_2/kernel"), -1);
+    bel_ckpt_close(reader);
+    bel_test_remove_folder(folder);
+}
+
+// The penalty is part of the loss: with a strong one, kernels shrink.
+static float largest_weight(const char *l2)
+{
+    const bel_param params[] = {
+        {"class_count", "3"}, {"learning_rate", "0.05"}, {"l2", l2}, {NULL, NULL}};
+    char *folder = bel_test_folder();
+    bel_result result;
+    bel_ckpt_reader *reader;
+    float kernel[COLUMNS * CLASSES], largest = 0;
+    bel_shape shape = BEL_SHAPE(COLUMNS, CLASSES);
+    BEL_ASSERT_OK(train_flat("linear", params, folder, 300, &result));
+    BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+    BEL_ASSERT_OK(bel_ckpt_read(reader, "logits/kernel", BEL_DTYPE_F32, &shape, 0,
+                                COLUMNS * CLASSES, kernel));
+    for (int i = 0; i < COLUMNS * CLASSES; i++)
+        if (kernel[i] > largest) largest = kernel[i];
+    bel_ckpt_close(reader);
+    bel_test_remove_folder(folder);
+    return largest;
+}
+
+static void test_l2_shrinks_kernels(void **state)
+{
+    (void)state;
+    assert_true(largest_weight("1") < 0.5f * largest_weight("0"));
+}
+
+static void test_wrong_parameters_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_param param;
+        const char *message;
+    } cases[] = {
+        {{"class_count", "1"}, "class_count must be a whole number from 2"},
+        {{"class_count", "2.5"}, "class_count must be a whole number"},
+        {{"class_count", "nan"}, "class_count must be a whole number"},
+        {{"hidden_units", "8,0"}, "hidden_units: layer 1 must have 1 to"},
+        {{"hidden_units", "8,x"}, "hidden_units must be a list of whole numbers"},
+        {{"dropout", "1"}, "dropout must be at least 0 and below 1, got 1"},
+        {{"l2", "much"}, "l2 must be a number, got \"much\""},
+        {{"optimizer", "adm"}, "optimizer must be one of adam, momentum, sgd, got \"adm\""},
+        {{"nesterov", "1"}, "nesterov must be one of false, true"},
+        {{"schedule", "cosine"}, "schedule must be one of constant, exponential"},
+        {{"decay_steps", "0"}, "decay_steps must be a whole number from 1"},
+        {{"warmup_steps", "-1"}, "warmup_steps must be a whole number from 0"},
+        {{"learning_rate", "-1"}, "learning_rate must be above 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const bel_param params[] = {cases[i].param, {NULL, NULL}};
+        char *folder = bel_test_folder();
+        bel_result result;
+        BEL_ASSERT_FAILS(train_flat("dnn", params, folder, 1, &result), BEL_INVALID_ARGUMENT,
+                         cases[i].message);
+        bel_test_remove_folder(folder);
+    }
+}
+
+static void test_features_must_be_flat(void **state)
+{
+    (void)state;
+    const bel_param params[] = {{NULL, NULL}};
+    char *folder = bel_test_folder();
+    bel_result result;
+    BEL_ASSERT_FAILS(train("linear", params, BEL_SHAPE(ROWS, 2, 2), folder, 1, &result),
+                     BEL_INVALID_ARGUMENT, "takes a feature f32 [batch, columns], got f32 [");
+    bel_test_remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_models_learn),
+        cmocka_unit_test(test_layers_have_their_names_and_shapes),
+        cmocka_unit_test(test_l2_shrinks_kernels),
+        cmocka_unit_test(test_wrong_parameters_are_named),
+        cmocka_unit_test(test_features_must_be_flat),
+    };
+    return cmocka_run_group_tests(tests, make_data, NULL);
+}

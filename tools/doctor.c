@@ -1,0 +1,243 @@
+// Verb doctor: is this machine fit to train? One line a check: ok, warn or fail, with what to do.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/isa.h"
+#include "base/json.h"
+#include "base/linux_sched.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "ops/kernels/blas.h"
+#include "results.h"
+#include "verbs.h"
+
+typedef enum level { OK, WARN, FAIL } level;
+
+// What checks write to; in JSON the whole is one object.
+typedef struct doctor {
+    bel_str out;
+    bool json;
+    int check_count, fail_count;
+    const char *folder; // of the disk checks
+} doctor;
+
+// Adds a line; `fix` is NULL where there is nothing to do.
+static void report(doctor *d, level result, const char *name, const char *text, const char *fix)
+{
+    static const char *const names[] = {"ok", "warn", "fail"};
+    d->fail_count += result == FAIL;
+    if (!d->json) {
+        bel_str_printf(&d->out, "%-4s  %-10s  %s\n", names[result], name, text);
+        if (fix != NULL) bel_str_printf(&d->out, "%18s-> %s\n", "", fix);
+        return;
+    }
+    bel_str_puts(&d->out, d->check_count++ > 0 ? "," : "{\"checks\":[");
+    bel_str_printf(&d->out, "{\"name\":\"%s\",\"level\":\"%s\",\"text\":", name, names[result]);
+    bel_json_write_string(&d->out, text);
+    bel_str_puts(&d->out, ",\"fix\":");
+    fix != NULL ? bel_json_write_string(&d->out, fix) : bel_str_puts(&d->out, "null");
+    bel_str_puts(&d->out, "}");
+}
+
+// --- Processor ----------------------------------------------------------------------------------
+
+// The text behind ':' of the first line that begins with `key`, such as "model name" or "MemTotal".
+static bool proc_value(const char *path, const char *key, char *out_text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return false;
+    char line[256];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file) != NULL) {
+        const char *colon = strchr(line, ':');
+        found = colon != NULL && strncmp(line, key, strlen(key)) == 0;
+        if (!found) continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        snprintf(out_text, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+    }
+    fclose(file);
+    return found;
+}
+
+static void check_processor(doctor *d)
+{
+    char name[128] = "unknown processor", text[192];
+    proc_value("/proc/cpuinfo", "model name", name, sizeof name);
+    bel_isa isa = bel_isa_get();
+    snprintf(text, sizeof text, "%s, kernels for x86-64-%s", name, bel_isa_name(isa));
+    report(d, isa == BEL_ISA_V2 ? WARN : OK, "processor", text,
+           isa == BEL_ISA_V2 ? "without AVX2 training is several times slower; is BEL_ISA set, or "
+                               "does the virtual machine hide it?"
+                             : NULL);
+}
+
+// Products of 512 x 512 matrices on one thread, for at least a tenth of a second.
+static double measure_gflops(void)
+{
+    enum { N = 512 };
+    float *a = bel_xcalloc(N * N, sizeof *a), *b = bel_xcalloc(N * N, sizeof *b);
+    float *c = bel_xcalloc(N * N, sizeof *c);
+    for (int i = 0; i < N * N; i++)
+        a[i] = b[i] = (float)(i % 7) * 0.25f;
+    int64_t count = -1, start = 0; // the first product warms up
+    do {
+        bel_blas_sgemm(false, false, N, N, N, 1.0f, a, N, b, N, 0.0f, c, N);
+        if (++count == 0) start = bel_clock_ns();
+    } while (count == 0 || bel_clock_ns() - start < 100000000);
+    double seconds = (double)(bel_clock_ns() - start) * 1e-9;
+    bel_free(a);
+    bel_free(b);
+    bel_free(c);
+    return 2.0 * N * N * N * (double)count / seconds * 1e-9;
+}
+
+static void check_blas(doctor *d)
+{
+    char text[160];
+    const char *fix = NULL;
+    snprintf(text, sizeof text, "%s, %.1f GFLOP/s on one thread", bel_blas_name(),
+             measure_gflops());
+    if (strcmp(bel_blas_name(), "built-in") == 0) {
+        fix = "install OpenBLAS (Debian: libopenblas0-pthread)";
+    } else if (bel_blas_is_slow_core()) {
+        fix = "OpenBLAS took this processor for an old one: set OPENBLAS_CORETYPE=Haswell";
+    }
+    report(d, fix != NULL ? WARN : OK, "blas", text, fix);
+}
+
+static void check_cores(doctor *d)
+{
+    char text[128];
+    int usable = bel_available_cores(), allowed = bel_linux_affinity_cores();
+    long all = sysconf(_SC_NPROCESSORS_ONLN);
+    snprintf(text, sizeof text, "%d usable (%ld in the machine, %d in the affinity mask)", usable,
+             all, allowed);
+    report(d, OK, "cores", text,
+           usable < allowed ? "a cgroup's quota holds back the others" : NULL);
+}
+
+// --- Memory and limits --------------------------------------------------------------------------
+
+static bool proc_kib(const char *key, uint64_t *out_bytes)
+{
+    char text[64];
+    int64_t kib;
+    if (!proc_value("/proc/meminfo", key, text, sizeof text)) return false;
+    if (!bel_parse_i64(text, strcspn(text, " "), &kib) || kib < 0) return false;
+    *out_bytes = (uint64_t)kib * 1024;
+    return true;
+}
+
+static void check_memory(doctor *d)
+{
+    enum { LITTLE = 512 << 20 };
+    uint64_t total, available;
+    char text[128], total_text[32], available_text[32];
+    if (!proc_kib("MemTotal", &total) || !proc_kib("MemAvailable", &available)) {
+        report(d, WARN, "memory", "/proc/meminfo does not say", "mount /proc");
+        return;
+    }
+    snprintf(text, sizeof text, "%s available of %s", bel_bytes_text(available, available_text),
+             bel_bytes_text(total, total_text));
+    bool little = available < LITTLE;
+    report(d, little ? WARN : OK, "memory", text, little ? "end other programs" : NULL);
+}
+
+static void check_open_files(doctor *d)
+{
+    struct rlimit limit;
+    char text[64];
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    bool little = limit.rlim_cur < 1024;
+    snprintf(text, sizeof text, "%llu open files allowed", (unsigned long long)limit.rlim_cur);
+    report(d, little ? WARN : OK, "files", text, little ? "ulimit -n 4096" : NULL);
+}
+
+// --- Disk ---------------------------------------------------------------------------------------
+
+// The nearest folder that exists on the way to model_dir; free with bel_free.
+static char *existing_folder(const char *path)
+{
+    char *folder = bel_xstrdup(path != NULL ? path : ".");
+    while (!bel_file_exists(folder)) {
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL) {
+            bel_free(folder);
+            return bel_xstrdup(".");
+        }
+        slash[slash == folder ? 1 : 0] = '\0';
+    }
+    return folder;
+}
+
+static void check_disk_free(doctor *d)
+{
+    enum { LITTLE = 1 << 30 };
+    struct statvfs info;
+    char bytes[32];
+    if (statvfs(d->folder, &info) != 0) {
+        report(d, FAIL, "disk", strerror(errno), "choose another --model_dir");
+        return;
+    }
+    uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    bool little = free_bytes < LITTLE;
+    char *text = bel_strf("%s free in %s", bel_bytes_text(free_bytes, bytes), d->folder);
+    report(d, little ? WARN : OK, "disk", text, little ? "make room for checkpoints" : NULL);
+    bel_free(text);
+}
+
+// How long it takes until 64 KiB are safely on disk: each checkpoint waits for a few of these.
+static void check_disk_sync(doctor *d)
+{
+    enum { SIZE = 65536 };
+    char *name = bel_strf(".belfry-doctor-%ld", (long)getpid());
+    char *path = bel_path_join(d->folder, name);
+    char *data = bel_xcalloc(SIZE, 1);
+    int64_t start = bel_clock_ns();
+    bel_file_writer *writer;
+    bel_status *status = bel_file_writer_open(path, &writer);
+    if (status == NULL) {
+        bel_file_writer_write(writer, data, SIZE);
+        status = bel_file_writer_finish(writer, NULL, NULL);
+        unlink(path);
+    }
+    double ms = (double)(bel_clock_ns() - start) * 1e-6;
+    if (status != NULL) {
+        report(d, FAIL, "sync", bel_status_message(status), "choose another --model_dir");
+        bel_status_destroy(status);
+    } else {
+        char text[64];
+        bool slow = ms > 200;
+        snprintf(text, sizeof text, "%.1f ms to have 64 KiB on disk", ms);
+        report(d, slow ? WARN : OK, "sync", text,
+               slow ? "save less often: --save_checkpoints_secs" : NULL);
+    }
+    bel_free(data);
+    bel_free(path);
+    bel_free(name);
+}
+
+bel_status *bel_verb_doctor(const bel_options *options, int *out_exit_code)
+{
+    static void (*const checks[])(doctor *) = {
+        check_processor,  check_blas,      check_cores,     check_memory,
+        check_open_files, check_disk_free, check_disk_sync,
+    };
+    char *folder = existing_folder(bel_options_string(options, "model_dir"));
+    doctor d = {.json = bel_options_bool(options, "json"), .folder = folder};
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
+        checks[i](&d);
+    if (d.json) bel_str_printf(&d.out, "],\"ok\":%s}\n", d.fail_count == 0 ? "true" : "false");
+    bel_status *status = bel_results_write(d.out.text);
+    if (d.fail_count > 0) *out_exit_code = 1;
+    bel_str_deinit(&d.out);
+    bel_free(folder);
+    return status;
+}

@@ -1,0 +1,234 @@
+// Verb inspect: what a checkpoint holds, its digest, and where two of them differ.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "results.h"
+#include "verbs.h"
+
+// A checkpoint's own folder, or the newest of a model folder.
+static bel_status *open_any(const char *path, bel_ckpt_reader **out_reader)
+{
+    char *manifest = bel_path_join(path, "manifest.json");
+    bool is_checkpoint = bel_file_exists(manifest);
+    bel_free(manifest);
+    if (is_checkpoint) return bel_ckpt_open(path, out_reader);
+    if (!bel_file_exists(path)) return BEL_ERR(BEL_NOT_FOUND, "there is no folder %s", path);
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(path, &reader));
+    if (reader == NULL) return BEL_ERR(BEL_NOT_FOUND, "%s holds no checkpoint", path);
+    *out_reader = reader;
+    return NULL;
+}
+
+// --- What it holds ------------------------------------------------------------------------------
+
+static void describe_text(const bel_ckpt_reader *reader, bel_str *out)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    char digest[33], bytes[32];
+    bel_str_printf(out, "checkpoint %s\nstep %lld\nseed %llu\ngeneration %lld\ndigest %s\n",
+                   bel_ckpt_folder(reader), (long long)info->step, (unsigned long long)info->seed,
+                   (long long)info->generation,
+                   bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    bel_str_puts(out, "\nsettings\n");
+    for (int i = 0; i < info->setting_count; i++)
+        bel_str_printf(out, "  %-24s %s\n", info->setting_names[i], info->setting_values[i]);
+    bel_str_puts(out, "\ntensors\n");
+    uint64_t total = 0;
+    for (int i = 0; i < bel_ckpt_tensor_count(reader); i++) {
+        const char *name;
+        bel_tensor tensor;
+        char shape[BEL_SHAPE_TEXT];
+        bel_ckpt_tensor(reader, i, &name, &tensor.dtype, &tensor.shape);
+        uint64_t size = bel_tensor_bytes(&tensor);
+        total += size;
+        bel_str_printf(out, "  %-32s %-5s %-16s %s\n", name, bel_dtype_name(tensor.dtype),
+                       bel_shape_text(&tensor.shape, shape), bel_bytes_text(size, bytes));
+    }
+    bel_str_printf(out, "  %d tensors, %s\n", bel_ckpt_tensor_count(reader),
+                   bel_bytes_text(total, bytes));
+}
+
+static void describe_tensor_json(const bel_ckpt_reader *reader, int index, bel_str *out)
+{
+    const char *name;
+    bel_tensor tensor;
+    bel_ckpt_tensor(reader, index, &name, &tensor.dtype, &tensor.shape);
+    bel_str_puts(out, "{\"name\":");
+    bel_json_write_string(out, name);
+    bel_str_printf(out, ",\"dtype\":\"%s\",\"shape\":[", bel_dtype_name(tensor.dtype));
+    for (int d = 0; d < tensor.shape.rank; d++)
+        bel_str_printf(out, "%s%lld", d > 0 ? "," : "", (long long)tensor.shape.dims[d]);
+    bel_str_printf(out, "],\"bytes\":%zu}", bel_tensor_bytes(&tensor));
+}
+
+static void describe_json(const bel_ckpt_reader *reader, bel_str *out)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    char digest[33];
+    bel_str_puts(out, "{\"checkpoint\":");
+    bel_json_write_string(out, bel_ckpt_folder(reader));
+    bel_str_printf(out, ",\"step\":%lld,\"seed\":%llu,\"generation\":%lld,\"digest\":\"%s\"",
+                   (long long)info->step, (unsigned long long)info->seed,
+                   (long long)info->generation,
+                   bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    bel_str_puts(out, ",\"settings\":{");
+    for (int i = 0; i < info->setting_count; i++) {
+        if (i > 0) bel_str_puts(out, ",");
+        bel_json_write_string(out, info->setting_names[i]);
+        bel_str_puts(out, ":");
+        bel_json_write_string(out, info->setting_values[i]);
+    }
+    bel_str_puts(out, "},\"tensors\":[");
+    for (int i = 0; i < bel_ckpt_tensor_count(reader); i++) {
+        if (i > 0) bel_str_puts(out, ",");
+        describe_tensor_json(reader, i, out);
+    }
+    bel_str_puts(out, "]}\n");
+}
+
+static bel_status *print_digest(bel_ckpt_reader *reader, bool json)
+{
+    char digest[33];
+    BEL_TRY(bel_ckpt_verify(reader));
+    bel_hash128_text(bel_ckpt_reader_digest(reader), digest);
+    char *line = bel_strf(json ? "{\"digest\":\"%s\"}\n" : "%s\n", digest);
+    bel_status *status = bel_results_write(line);
+    bel_free(line);
+    return status;
+}
+
+// --- Where two differ ---------------------------------------------------------------------------
+
+enum { RUN_BYTES = 1 << 20 };
+
+// Index of the first element that differs, or -1.
+static int64_t first_difference(const char *a, const char *b, int64_t count, size_t element_size)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(a + (size_t)i * element_size, b + (size_t)i * element_size, element_size) != 0)
+            return i;
+    return -1;
+}
+
+// Compares a tensor that both hold with the same type and shape, run by run.
+static bel_status *compare_values(const bel_ckpt_reader *a, const bel_ckpt_reader *b,
+                                  const char *name, const bel_tensor *tensor, int64_t *out_first)
+{
+    char *run_a = bel_xmalloc(RUN_BYTES), *run_b = bel_xmalloc(RUN_BYTES);
+    size_t size = bel_dtype_size(tensor->dtype);
+    int64_t total = bel_shape_elements(&tensor->shape), step = RUN_BYTES / (int64_t)size;
+    bel_status *status = NULL;
+    *out_first = -1;
+    for (int64_t at = 0; at < total && status == NULL && *out_first < 0; at += step) {
+        int64_t count = total - at < step ? total - at : step;
+        status = bel_ckpt_read(a, name, tensor->dtype, &tensor->shape, at, count, run_a);
+        if (status == NULL) {
+            status = bel_ckpt_read(b, name, tensor->dtype, &tensor->shape, at, count, run_b);
+        }
+        int64_t place = status == NULL ? first_difference(run_a, run_b, count, size) : -1;
+        if (place >= 0) *out_first = at + place;
+    }
+    bel_free(run_a);
+    bel_free(run_b);
+    return status;
+}
+
+// Says in `out` how tensor `index` of `a` differs from that of `b`; leaves it empty when it does
+// not.
+static bel_status *compare_tensor(const bel_ckpt_reader *a, const bel_ckpt_reader *b, int index,
+                                  bel_str *out)
+{
+    const char *name, *other_name;
+    bel_tensor tensor, other;
+    char text[BEL_SHAPE_TEXT], other_text[BEL_SHAPE_TEXT];
+    bel_ckpt_tensor(a, index, &name, &tensor.dtype, &tensor.shape);
+    int found = bel_ckpt_find(b, name);
+    if (found < 0) {
+        bel_str_printf(out, "%s is not in %s", name, bel_ckpt_folder(b));
+        return NULL;
+    }
+    bel_ckpt_tensor(b, found, &other_name, &other.dtype, &other.shape);
+    if (tensor.dtype != other.dtype || !bel_shape_equal(&tensor.shape, &other.shape)) {
+        bel_str_printf(out, "%s is %s %s and %s %s", name, bel_dtype_name(tensor.dtype),
+                       bel_shape_text(&tensor.shape, text), bel_dtype_name(other.dtype),
+                       bel_shape_text(&other.shape, other_text));
+        return NULL;
+    }
+    int64_t first;
+    BEL_TRY(compare_values(a, b, name, &tensor, &first));
+    if (first >= 0) bel_str_printf(out, "%s differs at element %lld", name, (long long)first);
+    return NULL;
+}
+
+static bel_status *find_difference(const bel_ckpt_reader *a, const bel_ckpt_reader *b, bel_str *out)
+{
+    for (int i = 0; i < bel_ckpt_tensor_count(a) && out->length == 0; i++)
+        BEL_TRY(compare_tensor(a, b, i, out));
+    for (int i = 0; i < bel_ckpt_tensor_count(b) && out->length == 0; i++) {
+        const char *name;
+        bel_tensor tensor;
+        bel_ckpt_tensor(b, i, &name, &tensor.dtype, &tensor.shape);
+        if (bel_ckpt_find(a, name) < 0) {
+            bel_str_printf(out, "%s is not in %s", name, bel_ckpt_folder(a));
+        }
+    }
+    return NULL;
+}
+
+static bel_status *compare(bel_ckpt_reader *reader, const char *path, bool json, int *out_exit_code)
+{
+    bel_ckpt_reader *other;
+    BEL_TRY(open_any(path, &other));
+    bel_hash128 a = bel_ckpt_reader_digest(reader), b = bel_ckpt_reader_digest(other);
+    bool equal = a.low == b.low && a.high == b.high;
+    bel_str difference = {0}, text = {0};
+    bel_status *status = NULL;
+    if (!equal) status = find_difference(reader, other, &difference);
+    if (!equal && difference.length == 0) bel_str_puts(&difference, "the digests differ");
+    if (json) {
+        bel_str_printf(&text, "{\"equal\":%s,\"difference\":", equal ? "true" : "false");
+        equal ? bel_str_puts(&text, "null") : bel_json_write_string(&text, difference.text);
+        bel_str_puts(&text, "}\n");
+    } else {
+        bel_str_printf(&text, "%s\n", equal ? "equal" : difference.text);
+    }
+    if (status == NULL) status = bel_results_write(text.text);
+    if (status == NULL && !equal) *out_exit_code = 1;
+    bel_str_deinit(&text);
+    bel_str_deinit(&difference);
+    bel_ckpt_close(other);
+    return status;
+}
+
+bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
+{
+    size_t count;
+    const char *const *paths = bel_options_arguments(options, &count);
+    if (count != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "inspect: expected one folder (a model_dir or a checkpoint), got %zu",
+                       count);
+    }
+    bool json = bel_options_bool(options, "json");
+    const char *other = bel_options_string(options, "compare");
+    bel_ckpt_reader *reader;
+    BEL_TRY(open_any(paths[0], &reader));
+    bel_status *status;
+    if (other != NULL) {
+        status = compare(reader, other, json, out_exit_code);
+    } else if (bel_options_bool(options, "digest")) {
+        status = print_digest(reader, json);
+    } else {
+        bel_str text = {0};
+        (json ? describe_json : describe_text)(reader, &text);
+        status = bel_results_write(text.text);
+        bel_str_deinit(&text);
+    }
+    bel_ckpt_close(reader);
+    return status;
+}
