@@ -189,7 +189,8 @@ BEL_API bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn
                                 const char *checkpoint, bel_predict_fn *each,
                                 void *user) BEL_MUST_USE;
 
-/// Asks running training to save and end at the next step border. Safe in signal handlers.
+/// Asks training to save and end at the next step border; before training it ends the next one at
+/// once. Safe in signal handlers.
 BEL_API void bel_request_stop(void);
 
 /// --- Packages -----------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;
 // True when training ended because somebody asked (bel_request_stop).
 bool bel_control_was_interrupted(const bel_control *control);
 
-// Clears a request of an earlier job.
+// Forgets a request when the job that it ended is over.
 void bel_control_reset_stop_request(void);
 
 #endif

@@ -223,7 +223,6 @@ static bel_status *run(bel_job *job)
                                   .series_steps = config->save_summary_steps,
                                   .worker_count = config->worker_count};
     job->control = bel_control_create(&control);
-    bel_control_reset_stop_request();
     describe(job);
     job->started_at = bel_clock_wall();
     int64_t begun = bel_clock_ns();
@@ -287,6 +286,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     } else {
         bel_status_ignore(closing); // the first error is reported
     }
+    bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran
     bel_embedded_destroy(job.embedded);
     bel_control_destroy(job.control);
     bel_job_free_model(&job);

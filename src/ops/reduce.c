@@ -66,11 +66,11 @@ bel_status *bel_infer_arg_max(const bel_attr_list *attrs, const bel_spec *inputs
 {
     (void)input_count;
     const bel_shape *x = &inputs[0].shape;
-    int64_t axis = (int64_t)bel_attr_number(attrs, "axis", 0);
-    if (axis < 0) axis += x->rank;
+    int64_t given = (int64_t)bel_attr_number(attrs, "axis", 0);
+    int64_t axis = given < 0 ? given + x->rank : given;
     if (axis < 0 || axis >= x->rank) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
-                       (long long)axis, (int)x->rank);
+                       (long long)given, (int)x->rank);
     }
     bel_shape y = {.rank = 0};
     for (int32_t i = 0; i < x->rank; i++)

@@ -1,0 +1,157 @@
+// Files: whole reads, gzip and its damage, writers whose errors stick, atomic replacement, folders.
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "support/bel_test.h"
+
+static void check_content(const char *path, const char *expected)
+{
+    char *data;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &data, &size));
+    assert_int_equal(size, strlen(expected));
+    assert_string_equal(data, expected); // there is a zero byte behind it
+    bel_free(data);
+}
+
+static void test_read_errors(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder(), *missing = bel_path_join(folder, "missing"), *data;
+    size_t size;
+    BEL_ASSERT_FAILS(bel_file_read(missing, &data, &size), BEL_NOT_FOUND, missing);
+    BEL_ASSERT_FAILS(bel_file_read(folder, &data, &size), BEL_UNKNOWN, "Is a directory");
+    bel_free(missing);
+    bel_test_remove_folder(folder);
+}
+
+// Reads the first `size` bytes of a gzip file as a file of their own.
+static bel_status *read_cut(const char *folder, const char *packed, size_t size)
+{
+    char *path = bel_test_file(folder, "cut.gz", packed, size), *data = NULL;
+    size_t length;
+    bel_status *status = bel_file_read(path, &data, &length);
+    if (status == NULL) bel_free(data);
+    bel_free(path);
+    return status;
+}
+
+static void test_gzip(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder(), *path = bel_path_join(folder, "rows.csv.gz");
+    char text[5000];
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)('a' + i * i % 23);
+    text[sizeof text - 1] = '\0';
+    gzFile file = gzopen(path, "wb");
+    gzwrite(file, text, sizeof text - 1);
+    gzclose(file);
+    check_content(path, text);
+
+    FILE *raw = fopen(path, "rb"); // bel_file_read would unpack
+    char packed[8192];
+    size_t size = fread(packed, 1, sizeof packed, raw);
+    fclose(raw);
+    assert_true(size > 100 && size < sizeof packed);
+    BEL_ASSERT_FAILS(read_cut(folder, packed, size / 2), BEL_DATA_LOSS, "truncated or corrupt");
+    BEL_ASSERT_FAILS(read_cut(folder, packed, size - 1), BEL_DATA_LOSS, "cut.gz");
+    packed[size - 6] ^= 1; // the stored checksum
+    BEL_ASSERT_FAILS(read_cut(folder, packed, size), BEL_DATA_LOSS, "truncated or corrupt");
+    bel_file_writer *writer;
+    BEL_ASSERT_OK(bel_file_writer_open(path, &writer));
+    bel_file_writer_abandon(writer);
+    check_content(path, ""); // an empty file is no damaged stream, whatever its name
+    bel_free(path);
+    bel_test_remove_folder(folder);
+}
+
+static void test_writer(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder(), *path = bel_path_join(folder, "out");
+    bel_file_writer *writer;
+    uint64_t size = 77;
+    uint32_t crc = 77;
+    BEL_ASSERT_OK(bel_file_writer_open(path, &writer));
+    bel_file_writer_write(writer, "12345", 5);
+    bel_file_writer_write(writer, "6789", 4);
+    BEL_ASSERT_OK(bel_file_writer_finish(writer, &size, &crc));
+    assert_int_equal(size, 9);
+    assert_int_equal(crc, 0xe3069283);
+    check_content(path, "123456789");
+
+    bel_fault_set("write:2");
+    BEL_ASSERT_OK(bel_file_writer_open(path, &writer));
+    for (int i = 0; i < 4; i++)
+        bel_file_writer_write(writer, "abc", 3); // the second fails, later ones do nothing
+    size = 77;
+    BEL_ASSERT_FAILS(bel_file_writer_finish(writer, &size, NULL), BEL_RESOURCE_EXHAUSTED, path);
+    assert_int_equal(size, 77);
+    bel_fault_set("");
+    check_content(path, "abc");
+    bel_free(path);
+    bel_test_remove_folder(folder);
+}
+
+static void test_atomic(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder(), *path = bel_test_file(folder, "settings", "old", 3);
+    bel_fault_set("write:1");
+    BEL_ASSERT_FAILS(bel_file_write_atomic(path, "new", 3), BEL_RESOURCE_EXHAUSTED, "settings");
+    bel_fault_set("");
+    check_content(path, "old"); // and nothing is left behind
+    char **names;
+    size_t count;
+    BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
+    assert_int_equal(count, 1);
+    bel_free(names[0]);
+    bel_free(names);
+    BEL_ASSERT_OK(bel_file_write_atomic(path, "new", 3));
+    check_content(path, "new");
+    bel_free(path);
+    bel_test_remove_folder(folder);
+}
+
+static void test_folders(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder(), *deep = bel_path_join(folder, "a/b/c"), **names;
+    size_t count;
+    BEL_ASSERT_OK(bel_dir_create(deep));
+    BEL_ASSERT_OK(bel_dir_create(deep)); // existing is fine
+    BEL_ASSERT_OK(bel_dir_sync(deep));
+    bel_free(bel_test_file(deep, "2", "", 0));
+    bel_free(bel_test_file(deep, "10", "", 0));
+    BEL_ASSERT_OK(bel_dir_list(deep, &names, &count));
+    assert_int_equal(count, 2);
+    assert_string_equal(names[0], "10"); // sorted by byte
+    assert_string_equal(names[1], "2");
+    for (size_t i = 0; i < count; i++)
+        bel_free(names[i]);
+    bel_free(names);
+    char *file = bel_path_join(deep, "2"), *below = bel_path_join(file, "x");
+    BEL_ASSERT_FAILS(bel_dir_create(below), BEL_NOT_FOUND, below);
+    BEL_ASSERT_OK(bel_dir_remove(folder));
+    assert_false(bel_file_exists(folder));
+    BEL_ASSERT_OK(bel_dir_remove(folder)); // missing is fine
+    BEL_ASSERT_FAILS(bel_dir_list(folder, &names, &count), BEL_NOT_FOUND, folder);
+    bel_free(file);
+    bel_free(below);
+    bel_free(deep);
+    bel_free(folder);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read_errors), cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_writer),      cmocka_unit_test(test_atomic),
+        cmocka_unit_test(test_folders),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+// Hashes against published values, and streams against whole buffers.
+#include "base/hash.h"
+#include "support/bel_test.h"
+
+static void test_crc32c(void **state)
+{
+    (void)state;
+    unsigned char zeros[32] = {0}, ones[32], rising[32];
+    memset(ones, 0xff, sizeof ones);
+    for (int i = 0; i < 32; i++)
+        rising[i] = (unsigned char)i;
+    assert_int_equal(bel_crc32c(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(bel_crc32c(0, zeros, 32), 0x8a9136aa); // RFC 3720, B.4
+    assert_int_equal(bel_crc32c(0, ones, 32), 0x62a8ab43);
+    assert_int_equal(bel_crc32c(0, rising, 32), 0x46dd794e);
+    assert_int_equal(bel_crc32c(0, "", 0), 0);
+    for (size_t cut = 0; cut <= 9; cut++) { // continued at any place
+        uint32_t crc = bel_crc32c(0, "123456789", cut);
+        assert_int_equal(bel_crc32c(crc, &"123456789"[cut], 9 - cut), 0xe3069283);
+    }
+}
+
+static void test_xxh3(void **state)
+{
+    (void)state;
+    assert_true(bel_hash64("", 0) == 0x2d06800538d394c2); // xxhash's own sanity test
+    char data[1000], whole[33], pieces[33];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 31);
+    bel_hasher *hasher = bel_hasher_create();
+    bel_hasher_update(hasher, data, sizeof data);
+    bel_hash128_text(bel_hasher_finish(hasher), whole);
+    bel_hasher_destroy(hasher);
+    hasher = bel_hasher_create();
+    for (size_t at = 0; at < sizeof data; at += 40)
+        bel_hasher_update(hasher, data + at, 40);
+    bel_hash128_text(bel_hasher_finish(hasher), pieces);
+    bel_hasher_destroy(hasher);
+    assert_int_equal(strlen(whole), 32);
+    assert_string_equal(whole, pieces);
+    bel_hash128 hash = {.low = 0x0123456789abcdef, .high = 0xfe};
+    assert_string_equal(bel_hash128_text(hash, whole), "00000000000000fe0123456789abcdef");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crc32c),
+        cmocka_unit_test(test_xxh3),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+// Strings: growing, numbers at the limits of their range, nearest names, sizes for people.
+#include "base/alloc.h"
+#include "base/str.h"
+#include "support/bel_test.h"
+
+static void test_growing(void **state)
+{
+    (void)state;
+    bel_str str = {0};
+    for (int i = 0; i < 1000; i++)
+        bel_str_printf(&str, "%d,", i % 10);
+    assert_int_equal(str.length, 2000);
+    assert_int_equal(strlen(str.text), 2000);
+    bel_str_append(&str, "a\0b", 3);
+    assert_int_equal(str.length, 2003);
+    bel_str_deinit(&str);
+    assert_null(str.text);
+    char *text = bel_strf("%s-%03d", "x", 7);
+    assert_string_equal(text, "x-007");
+    bel_free(text);
+}
+
+static void test_parse_i64(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool good;
+        int64_t value;
+    } rows[] = {
+        {"0", true, 0},
+        {"-0", true, 0},
+        {"+12", true, 12},
+        {"007", true, 7},
+        {"9223372036854775807", true, INT64_MAX},
+        {"-9223372036854775808", true, INT64_MIN},
+        {"9223372036854775808", false, 0},
+        {"-9223372036854775809", false, 0},
+        {"92233720368547758070", false, 0},
+        {"", false, 0},
+        {"-", false, 0},
+        {"+", false, 0},
+        {"1 ", false, 0},
+        {" 1", false, 0},
+        {"1.0", false, 0},
+        {"0x10", false, 0},
+        {"--1", false, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int64_t value = 77;
+        assert_int_equal(bel_parse_i64(rows[i].text, strlen(rows[i].text), &value), rows[i].good);
+        assert_true(value == (rows[i].good ? rows[i].value : 77));
+    }
+    int64_t value;
+    assert_true(bel_parse_i64("123456", 3, &value)); // the length counts, not a zero byte
+    assert_int_equal(value, 123);
+}
+
+static void test_parse_f64(void **state)
+{
+    (void)state;
+    double value = 77;
+    assert_true(bel_parse_f64("-1.5e3", 6, &value) && value == -1500);
+    assert_true(bel_parse_f64("inf", 3, &value) && value > 1e308);
+    value = 77;
+    static const char *const bad[] = {"", "1.5x", "1,5", "0x1p3", "e", " 1", "1 "};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(bel_parse_f64(bad[i], strlen(bad[i]), &value));
+    assert_true(value == 77);
+}
+
+static void test_nearest_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"batch_size", "learning_rate", "optimizer", "seed"};
+    assert_int_equal(bel_nearest_name("batchsize", names, 4), 0);
+    assert_int_equal(bel_nearest_name("lerning_rate", names, 4), 1);
+    assert_int_equal(bel_nearest_name("optimiser", names, 4), 2);
+    assert_int_equal(bel_nearest_name("seed", names, 4), 3);
+    assert_int_equal(bel_nearest_name("xyzzy", names, 4), -1);
+    assert_int_equal(bel_nearest_name("seed", names, 0), -1);
+    char endless[200];
+    memset(endless, 'a', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    assert_int_equal(bel_nearest_name(endless, names, 4), -1);
+}
+
+static void test_for_people(void **state)
+{
+    (void)state;
+    char text[32];
+    assert_string_equal(bel_bytes_text(0, text), "0 B");
+    assert_string_equal(bel_bytes_text(1023, text), "1023 B");
+    assert_string_equal(bel_bytes_text(1536, text), "1.5 KiB");
+    assert_string_equal(bel_bytes_text(UINT64_MAX, text), "16777216.0 TiB");
+    assert_string_equal(bel_seconds_text(-1, text), "0.0 s");
+    assert_string_equal(bel_seconds_text(2.25, text), "2.2 s");
+    assert_string_equal(bel_seconds_text(61, text), "1 min 01 s");
+    assert_string_equal(bel_seconds_text(3720, text), "1 h 02 min");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_growing),    cmocka_unit_test(test_parse_i64),
+        cmocka_unit_test(test_parse_f64),  cmocka_unit_test(test_nearest_name),
+        cmocka_unit_test(test_for_people),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

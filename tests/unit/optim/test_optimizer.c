@@ -1,0 +1,86 @@
+// Settings of an optimizer: defaults, ranges, schedules.
+#include <math.h>
+
+#include "belfry/optimizer.h"
+#include "support/bel_test.h"
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    bel_optimizer optimizer = {.learning_rate = 0.1};
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    assert_true(optimizer.momentum == 0.9 && optimizer.beta1 == 0.9 && optimizer.beta2 == 0.999);
+    assert_true(optimizer.epsilon == 1e-8 && optimizer.weight_decay == 0);
+    assert_true(optimizer.clip_value == 0 && optimizer.clip_norm == 0);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_optimizer optimizer;
+        const char *part;
+    } rows[] = {
+        {{.kind = (bel_optimizer_kind)3, .learning_rate = 1}, "no kind 3"},
+        {{.learning_rate = 0}, "learning_rate must be above 0, got 0"},
+        {{.learning_rate = -0.5}, "learning_rate must be above 0, got -0.5"},
+        {{.learning_rate = NAN}, "learning_rate"},
+        {{.learning_rate = INFINITY}, "learning_rate"},
+        {{.learning_rate = 1, .momentum = 1}, "momentum must be above 0 and below 1, got 1"},
+        {{.learning_rate = 1, .momentum = -1}, "momentum"},
+        {{.learning_rate = 1, .beta1 = 1.5}, "beta1"},
+        {{.learning_rate = 1, .beta2 = -0.1}, "beta2"},
+        {{.learning_rate = 1, .epsilon = 2}, "epsilon must be above 0 and at most 1, got 2"},
+        {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
+        {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},
+        {{.learning_rate = 1, .clip_value = -1}, "clip_value"},
+        {{.learning_rate = 1, .clip_norm = NAN}, "clip_norm"},
+        {{.learning_rate = 1, .clip_global_norm = -2}, "clip_global_norm"},
+        {{.learning_rate = 1, .clip_norm = 1, .clip_global_norm = 1}, "exclude each other"},
+        {{.learning_rate = 1, .schedule = {.warmup_steps = -1}}, "warmup_steps"},
+        {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_rate = 0.5}},
+         "decay_steps must be at least 1, got 0"},
+        {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1}},
+         "decay_rate must be above 0 and at most 1, got 0"},
+        {{.learning_rate = 1,
+          .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1, .decay_rate = 1.5}},
+         "decay_rate"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bel_optimizer optimizer = rows[i].optimizer;
+        BEL_ASSERT_FAILS(bel_optimizer_check(&optimizer), BEL_INVALID_ARGUMENT, rows[i].part);
+    }
+}
+
+static void test_schedules(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.learning_rate = 8};
+    assert_true(bel_optimizer_rate(&o, 0) == 8 && bel_optimizer_rate(&o, 1000000) == 8);
+    o.schedule.warmup_steps = 4;
+    static const double warm[] = {2, 4, 6, 8, 8, 8};
+    for (int step = 0; step < 6; step++)
+        assert_true(bel_optimizer_rate(&o, step) == warm[step]);
+    o.schedule = (bel_schedule){
+        .kind = BEL_SCHEDULE_EXPONENTIAL, .decay_rate = 0.25, .decay_steps = 2, .staircase = true};
+    static const double stairs[] = {8, 8, 2, 2, 0.5, 0.5};
+    for (int step = 0; step < 6; step++)
+        assert_true(bel_optimizer_rate(&o, step) == stairs[step]);
+    o.schedule.staircase = false;
+    static const double smooth[] = {8, 4, 2, 1, 0.5, 0.25};
+    for (int step = 0; step < 6; step++)
+        assert_true(bel_optimizer_rate(&o, step) == smooth[step]);
+    o.schedule.warmup_steps = 2; // both: the decay counts from step 0
+    assert_true(bel_optimizer_rate(&o, 0) == 4 && bel_optimizer_rate(&o, 1) == 4);
+    assert_true(bel_optimizer_rate(&o, 2) == 2);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_schedules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
