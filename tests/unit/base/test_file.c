@@ -45,7 +45,7 @@ static void test_gzip(void **state)
     char *folder = bel_test_folder(), *path = bel_path_join(folder, "rows.csv.gz");
     char text[5000];
     for (size_t i = 0; i < sizeof text - 1; i++)
-        text[i] = (char)('a' + i * i % 23);
+        text[i] = (char)('a' + i * 7919 % 2003 % 26);
     text[sizeof text - 1] = '\0';
     gzFile file = gzopen(path, "wb");
     gzwrite(file, text, sizeof text - 1);
@@ -135,7 +135,7 @@ static void test_folders(void **state)
         bel_free(names[i]);
     bel_free(names);
     char *file = bel_path_join(deep, "2"), *below = bel_path_join(file, "x");
-    BEL_ASSERT_FAILS(bel_dir_create(below), BEL_NOT_FOUND, below);
+    BEL_ASSERT_FAILS(bel_dir_create(below), BEL_UNKNOWN, "File exists");
     BEL_ASSERT_OK(bel_dir_remove(folder));
     assert_false(bel_file_exists(folder));
     BEL_ASSERT_OK(bel_dir_remove(folder)); // missing is fine

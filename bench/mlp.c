@@ -1,0 +1,92 @@
+// Shared by the benchmarks.
+#include "mlp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/rng.h"
+
+static float images[BENCH_RECORDS * BENCH_PIXELS];
+static int64_t labels[BENCH_RECORDS];
+
+void bench_fill(void)
+{
+    bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
+    bel_rng_key key = bel_rng_key_make(1, "bench", 0);
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i += 4) {
+        uint32_t words[4];
+        bel_rng_block(key, 0, i, words);
+        for (size_t j = 0; j < 4; j++)
+            images[i + j] = 2.0f * bel_rng_unit(words[j]) - 1.0f;
+    }
+    for (size_t i = 0; i < BENCH_RECORDS; i++)
+        labels[i] = (int64_t)(i * 7 % 10);
+}
+
+float *bench_images(void)
+{
+    return images;
+}
+
+int64_t *bench_labels(void)
+{
+    return labels;
+}
+
+bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset)
+{
+    (void)mode;
+    const bel_memory_field fields[] = {
+        {"x", {BEL_DTYPE_F32, BEL_SHAPE(BENCH_RECORDS, BENCH_PIXELS), images}},
+        {"label", {BEL_DTYPE_I64, BEL_SHAPE(BENCH_RECORDS), labels}}};
+    *out_dataset = bel_dataset_from_memory(fields, 2);
+    bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(*out_dataset, *(const int64_t *)user);
+    return NULL;
+}
+
+bel_status *bench_train(int64_t batch, int threads, int64_t steps, double *out_seconds)
+{
+    const bel_param params[] = {{"hidden_units", "512,512"},
+                                {"optimizer", "momentum"},
+                                {"learning_rate", "0.01"},
+                                {"class_count", "10"}};
+    char folder[] = "/tmp/belfry-bench-XXXXXX";
+    if (mkdtemp(folder) == NULL) return BEL_ERR(BEL_INTERNAL, "cannot make a folder");
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = folder;
+    config.thread_count = threads;
+    config.report = false;
+    bel_estimator *estimator;
+    BEL_TRY(bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &estimator));
+    bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
+    bel_result result;
+    bel_status *status = bel_train(estimator, &spec, &result);
+    bel_estimator_destroy(estimator);
+    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp does not matter
+    if (status == NULL) *out_seconds = result.train_seconds;
+    return status;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double p = *(const double *)a, q = *(const double *)b;
+    return (p > q) - (p < q);
+}
+
+double bench_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+int bench_end(bel_status *status)
+{
+    if (status == NULL) return 0;
+    fprintf(stderr, "%s\n", bel_status_message(status));
+    bel_status_destroy(status);
+    return 1;
+}

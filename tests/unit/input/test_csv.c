@@ -1,0 +1,479 @@
+// CSV: what is read, and for every error its exact file:line:column.
+#include <zlib.h>
+
+#include "unit/input/test_fixture.h"
+
+// One file "a.csv" in a folder of its own, and the options to open it.
+typedef struct csv_case {
+    char *folder;
+    char *path;
+    const char *paths[2];
+    bel_csv_options options;
+} csv_case;
+
+static void case_init(csv_case *it, const char *text)
+{
+    it->folder = bel_test_folder();
+    it->path = bel_test_file(it->folder, "a.csv", text, strlen(text));
+    it->paths[0] = it->path;
+    it->options = (bel_csv_options){.paths = it->paths, .path_count = 1};
+}
+
+static void case_deinit(csv_case *it)
+{
+    bel_free(it->path);
+    bel_test_remove_folder(it->folder);
+}
+
+static bel_dataset *case_dataset(const csv_case *it)
+{
+    bel_dataset *dataset = bel_dataset_from_csv(&it->options);
+    bel_dataset_batch(dataset, 64);
+    return dataset;
+}
+
+// Opens and reads the one block.
+static bel_status *read_all(bel_dataset *dataset, bel_input **out_input, bel_batch **out_batch)
+{
+    bel_status *status = open_and_destroy(dataset, out_input);
+    if (status != NULL) return status;
+    *out_batch = bel_batch_create(*out_input);
+    status = bel_input_read(*out_input, 0, *out_batch);
+    if (status == NULL) return NULL;
+    bel_batch_destroy(*out_batch);
+    bel_input_destroy(*out_input);
+    return status;
+}
+
+static void assert_floats(const bel_tensor *tensor, const float *expected, int64_t rows,
+                          int64_t columns)
+{
+    bel_shape shape = BEL_SHAPE(rows, columns);
+    assert_int_equal(tensor->dtype, BEL_DTYPE_F32);
+    assert_true(bel_shape_equal(&tensor->shape, &shape));
+    assert_memory_equal(tensor->data, expected, (size_t)(rows * columns) * sizeof *expected);
+}
+
+// `text` with a header "a,b,y" reads as `rows` records of x [2] and label.
+static void assert_reads(const char *text, const float *x, const int64_t *labels, int64_t rows)
+{
+    csv_case it;
+    case_init(&it, text);
+    it.options.label_column = "y";
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    assert_int_equal(batch->example_count, rows);
+    assert_int_equal(bel_input_epoch_records(input), rows);
+    assert_floats(batch_field(input, batch, "x"), x, rows, 2);
+    const bel_tensor *label = batch_field(input, batch, BEL_LABEL_FIELD);
+    assert_int_equal(label->dtype, BEL_DTYPE_I64);
+    assert_int_equal(label->shape.rank, 1);
+    assert_memory_equal(label->data, labels, (size_t)rows * sizeof *labels);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+static void test_reads_every_way_to_write_it(void **state)
+{
+    (void)state;
+    static const float x[] = {1, 2.5F, -3, 4e2F};
+    static const int64_t labels[] = {7, 0};
+    assert_reads("a,b,y\n1,2.5,7\n-3,4e2,0\n", x, labels, 2);
+    assert_reads("a,b,y\n1,2.5,7\n-3,4e2,0", x, labels, 2);
+    assert_reads("a,b,y\r\n1,2.5,7\r\n-3,4e2,0\r\n", x, labels, 2);
+    assert_reads("a,b,y\r\n1,2.5,7\r\n-3,4e2,0", x, labels, 2);
+    assert_reads("a,b,y\n1,2.5,7\n-3,4e2,0\n\n\n", x, labels, 2);
+    assert_reads("a,b,y\r\n1,2.5,7\r\n-3,4e2,0\r\n\r\n", x, labels, 2);
+    assert_reads("\xEF\xBB\xBF"
+                 "a,b,y\n1,2.5,7\n-3,4e2,0\n",
+                 x, labels, 2);
+    assert_reads("\"a\",\"b\",\"y\"\n\"1\",2.5,\"7\"\n-3,\"4e2\",\"0\"\n", x, labels, 2);
+    assert_reads("a,b,y\n 1 ,\t2.5, 7\n-3 , 4e2 ,0 \n", x, labels, 2);
+    assert_reads("a,b,y\n+1,2.50000000000000000000000,7\n-3.0e0,400,+0\n", x, labels, 2);
+}
+
+static void test_vector_skips_the_label_wherever_it_is(void **state)
+{
+    (void)state;
+    static const float x[] = {1, 2, 3, 4};
+    static const int64_t labels[] = {9, 8};
+    assert_reads("y,a,b\n9,1,2\n8,3,4\n", x, labels, 2);
+    assert_reads("a,y,b\n1,9,2\n3,8,4\n", x, labels, 2);
+}
+
+static void test_scale_name_and_delimiter(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a;b\n16;8\n");
+    it.options.delimiter = ';';
+    it.options.scale = 1.0 / 16;
+    it.options.vector_name = "pixels";
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    static const float expected[] = {1, 0.5F};
+    assert_int_equal(bel_input_field_count(input), 1);
+    assert_string_equal(bel_input_field_name(input, 0), "pixels");
+    assert_floats(&batch->fields[0], expected, 1, 2);
+    bel_dtype dtype;
+    bel_shape shape, open_shape = BEL_SHAPE(BEL_DIM_BATCH, 2);
+    bel_input_field_spec(input, 0, &dtype, &shape);
+    assert_int_equal(dtype, BEL_DTYPE_F32);
+    assert_true(bel_shape_equal(&shape, &open_shape));
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+static void test_without_a_header(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"u", "v", "w"};
+    for (int named = 0; named <= 1; named++) {
+        csv_case it;
+        case_init(&it, "1,2,3\n4,5,6\n");
+        it.options.no_header = true;
+        it.options.column_names = named ? names : NULL;
+        it.options.column_name_count = named ? 3 : 0;
+        it.options.label_column = named ? "v" : "1";
+        bel_input *input;
+        bel_batch *batch;
+        BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+        static const float expected[] = {1, 3, 4, 6};
+        assert_floats(batch_field(input, batch, "x"), expected, 2, 2);
+        bel_batch_destroy(batch);
+        bel_input_destroy(input);
+        case_deinit(&it);
+    }
+}
+
+// --- Typed columns -------------------------------------------------------------------------------
+
+// Collects what a record's text field holds.
+static bel_status *collect_text(void *user, bel_record *record, bool *out_skip)
+{
+    (void)out_skip;
+    const bel_tensor *text = bel_record_get(record, "text");
+    if (text == NULL || text->dtype != BEL_DTYPE_STRING || text->shape.rank != 1) {
+        return BEL_ERR(BEL_UNKNOWN, "no text");
+    }
+    const char *bytes = text->data;
+    if (bytes[text->shape.dims[0]] != '\0') return BEL_ERR(BEL_UNKNOWN, "no zero byte");
+    bel_str_append(user, bytes, (size_t)text->shape.dims[0]);
+    bel_str_puts(user, "|");
+    return NULL;
+}
+
+static void test_typed_columns(void **state)
+{
+    (void)state;
+    static const bel_csv_column columns[] = {{"big", BEL_DTYPE_I64},
+                                             {"text", BEL_DTYPE_STRING},
+                                             {"f", BEL_DTYPE_F32},
+                                             {"i", BEL_DTYPE_I32}};
+    static const char *const drop[] = {"text", NULL};
+    csv_case it;
+    case_init(&it, "i,text,unused,f,big\n"
+                   "-5,\"say \"\"hi\"\",\nthere\",x,1.5,9000000000\n"
+                   "6,\"\",\"y,y\",2,-1\n"
+                   "7, plain ,,3,0\n");
+    it.options.columns = columns;
+    it.options.column_count = 4;
+    bel_str texts = {0};
+    bel_dataset *dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_map(dataset, collect_text, &texts, drop);
+    bel_dataset_batch(dataset, 3);
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_str_deinit(&texts); // opening mapped the first record
+    batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    assert_string_equal(texts.text, "say \"hi\",\nthere|| plain |");
+    assert_int_equal(bel_input_field_count(input), 3);
+    static const int32_t i32s[] = {-5, 6, 7};
+    static const int64_t i64s[] = {9000000000, -1, 0};
+    static const float f32s[] = {1.5F, 2, 3};
+    assert_memory_equal(batch_field(input, batch, "i")->data, i32s, sizeof i32s);
+    assert_memory_equal(batch_field(input, batch, "big")->data, i64s, sizeof i64s);
+    assert_memory_equal(batch_field(input, batch, "f")->data, f32s, sizeof f32s);
+    assert_int_equal(batch_field(input, batch, "f")->shape.rank, 1);
+    bel_str_deinit(&texts);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+static void test_text_cannot_be_in_a_batch(void **state)
+{
+    (void)state;
+    static const bel_csv_column columns[] = {{"text", BEL_DTYPE_STRING}};
+    csv_case it;
+    case_init(&it, "text\nabc\n");
+    it.options.columns = columns;
+    it.options.column_count = 1;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "\"text\"");
+    case_deinit(&it);
+}
+
+// --- Several files, packed files -----------------------------------------------------------------
+
+static bel_status *note_origin(void *user, bel_record *record, bool *out_skip)
+{
+    (void)out_skip;
+    const char *origin = bel_record_origin(record);
+    const char *slash = strrchr(origin, '/');
+    bel_str_puts(user, slash == NULL ? origin : slash + 1);
+    bel_str_puts(user, " ");
+    return NULL;
+}
+
+static void test_several_files_and_origins(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a,b\n1,\"2\n\"\n3,4\n");
+    char *second = bel_test_file(it.folder, "b.csv", "a,b\n5,6\n7,8", 11);
+    it.paths[1] = second;
+    it.options.path_count = 2;
+    static const bel_csv_column columns[] = {{"a", BEL_DTYPE_F32}};
+    it.options.columns = columns;
+    it.options.column_count = 1;
+    bel_str origins = {0};
+    bel_dataset *dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_map(dataset, note_origin, &origins, NULL);
+    bel_dataset_batch(dataset, 4);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_str_deinit(&origins);
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    // The first record of a.csv takes two lines.
+    assert_string_equal(origins.text, "a.csv:2 a.csv:4 b.csv:2 b.csv:3 ");
+    static const float expected[] = {1, 3, 5, 7};
+    assert_memory_equal(batch->fields[0].data, expected, sizeof expected);
+    bel_str_deinit(&origins);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    bel_free(second);
+    case_deinit(&it);
+}
+
+static void assert_headers_differ(const char *second_text, const char *part)
+{
+    csv_case it;
+    case_init(&it, "a,b\n1,2\n");
+    char *second = bel_test_file(it.folder, "b.csv", second_text, strlen(second_text));
+    it.paths[1] = second;
+    it.options.path_count = 2;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_DATA_LOSS, part);
+    bel_free(second);
+    case_deinit(&it);
+}
+
+static void test_headers_must_agree(void **state)
+{
+    (void)state;
+    assert_headers_differ("a,c\n1,2\n", "b.csv:1:3: ");
+    assert_headers_differ("b,a\n1,2\n", "b.csv:1:1: ");
+    assert_headers_differ("a\n1\n", "b.csv:1:1: ");
+    assert_headers_differ("a,b\n1,2\n3\n", "b.csv:3:2: expected 2 fields, got 1");
+}
+
+static void test_packed_file(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "");
+    char *path = bel_strf("%s/a.csv.gz", it.folder);
+    gzFile file = gzopen(path, "wb");
+    assert_int_equal(gzputs(file, "a,b\n1,2\n3,x\n"), 12);
+    gzclose(file);
+    it.paths[0] = path;
+    bel_dataset *dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_batch(dataset, 1);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    static const float expected[] = {1, 2};
+    assert_floats(&batch->fields[0], expected, 1, 2);
+    BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS, "a.csv.gz:3:3: ");
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    bel_free(path);
+    case_deinit(&it);
+}
+
+// --- Errors --------------------------------------------------------------------------------------
+
+typedef struct error_case {
+    const char *text;
+    const char *place; // "file:line:column: "
+    const char *part;
+} error_case;
+
+static void assert_error(const error_case *it, bool when_opened)
+{
+    csv_case file;
+    case_init(&file, it->text);
+    file.options.label_column = "y";
+    file.options.class_count = 10;
+    char *place = bel_strf("%s%s", file.path, it->place);
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
+    bel_status *status = when_opened ? open_failing(case_dataset(&file))
+                                     : read_all(case_dataset(&file), &input, &batch);
+    assert_non_null(status);
+    const char *message = bel_status_message(status);
+    bool right = bel_status_code(status) == BEL_DATA_LOSS &&
+                 strncmp(message, place, strlen(place)) == 0 && strstr(message, it->part) != NULL;
+    if (!right) fail_msg("expected %s… %s, got %s", place, it->part, message);
+    bel_status_destroy(status);
+    bel_free(place);
+    case_deinit(&file);
+}
+
+static void test_structure_and_labels_are_checked_when_opened(void **state)
+{
+    (void)state;
+    static const error_case cases[] = {
+        {"", ": ", "empty"},
+        {"\n\n", ": ", "empty"},
+        {"a,y\n", ": ", "none"},
+        {"a,y\n1,2\n3\n", ":3:2: ", "expected 2 fields, got 1"},
+        {"a,y\n1,2,\n", ":2:5: ", "expected 2 fields, got 3"},
+        {"a,y\n1,2,3,4\n", ":2:5: ", "expected 2 fields, got 4"},
+        {"a,y\n1,2\n\n3,4\n", ":3:1: ", "expected 2 fields, got 1 (a blank line)"},
+        {"a,y\n1,2\n\"3,4\n", ":3:1: ", "closing quote"},
+        {"a,y\n1,\"2\n5,6\n", ":2:3: ", "closing quote"},
+        {"a,\"y\n", ":1:3: ", "closing quote"},
+        {"a,y\n1\"2,3\n", ":2:2: ", "quote"},
+        {"a,y\n\"1\"2,3\n", ":2:4: ", "behind the closing quote"},
+        {"a,y\n\"1\n\",3\n4,10\n",
+         ":4:3: ", "label \"y\": expected a whole number in 0..9, got \"10\""},
+        {"a,y\n1,-1\n", ":2:3: ", "got \"-1\""},
+        {"a,y\n1,2.0\n", ":2:3: ", "got \"2.0\""},
+        {"a,y\n1,\n", ":2:3: ", "got an empty field"},
+        {"a,y\n1,cat\n", ":2:3: ", "got \"cat\""},
+        {"a,y\n1,99999999999999999999\n", ":2:3: ", "got \"99999999999999999999\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_error(&cases[i], true);
+}
+
+static void test_numbers_are_checked_when_read(void **state)
+{
+    (void)state;
+    static const error_case cases[] = {
+        {"a,y\n1,2\nabc,4\n", ":3:1: ", "column \"a\": expected a number, got \"abc\""},
+        {"y,a,b\n1,2,3\n1,2,3x\n", ":3:5: ", "column \"b\": expected a number, got \"3x\""},
+        {"a,b,y\n1,,3\n", ":2:3: ", "column \"b\": expected a number, got an empty field"},
+        {"a,y\n\"x\ny\",2\n1 2,3\n", ":2:2: ", "got \"x\\ny\""},
+        {"a,y\nnan,2\n", ":2:1: ", "got \"nan\""},
+        {"a,y\n1e39,2\n", ":2:1: ", "f32"},
+        {"a,y\n1e999,2\n", ":2:1: ", "got \"1e999\""},
+        {"a,y\n0x10,2\n", ":2:1: ", "got \"0x10\""},
+        {"y,a\n1,2\n3,4\r5\n", ":3:3: ", "expected a number"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_error(&cases[i], false);
+}
+
+static bel_status *read_typed(const char *text, bel_dtype dtype)
+{
+    csv_case it;
+    case_init(&it, text);
+    bel_csv_column column = {"n", dtype};
+    it.options.columns = &column;
+    it.options.column_count = 1;
+    bel_input *input;
+    bel_batch *batch;
+    bel_status *status = read_all(case_dataset(&it), &input, &batch);
+    case_deinit(&it);
+    if (status != NULL) return status;
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    return NULL;
+}
+
+static void test_typed_numbers_are_checked(void **state)
+{
+    (void)state;
+    BEL_ASSERT_OK(read_typed("m,n\n0,2147483647\n", BEL_DTYPE_I32));
+    BEL_ASSERT_FAILS(read_typed("m,n\n0,2147483648\n", BEL_DTYPE_I32), BEL_DATA_LOSS,
+                     "a.csv:2:3: ");
+    BEL_ASSERT_FAILS(read_typed("m,n\n0,1.5\n", BEL_DTYPE_I64), BEL_DATA_LOSS, "a.csv:2:3: ");
+    BEL_ASSERT_FAILS(read_typed("m,n\n0,\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
+    BEL_ASSERT_FAILS(read_typed("m,n\n0,1e39\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
+}
+
+static void test_wrong_options(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "pixel,digit,a,a\n1,2,3,4\n");
+    it.options.label_column = "digt";
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT,
+                     "no column \"digt\"; did you mean \"digit\"?");
+    it.options.label_column = "a";
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "\"a\"");
+    it.options.label_column = NULL;
+    it.options.class_count = -1;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "class_count");
+    it.options.class_count = 0;
+    it.options.path_count = 0;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "path");
+    it.options.path_count = 1;
+    it.paths[0] = "/nonexistent/train.csv";
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_NOT_FOUND, "/nonexistent/train.csv");
+    case_deinit(&it);
+}
+
+// The example data of this repository.
+static void test_digits(void **state)
+{
+    (void)state;
+    bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .paths = (const char *[]){"examples/data/digits-train.csv"},
+        .path_count = 1,
+        .label_column = "digit",
+        .class_count = 10,
+        .scale = 1.0 / 16,
+    });
+    bel_dataset_batch(dataset, 2);
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(read_all(dataset, &input, &batch));
+    assert_int_equal(bel_input_epoch_records(input), 1438);
+    const float *x = batch_field(input, batch, "x")->data;
+    assert_true(x[2] == 5.0F / 16 && x[64 + 3] == 12.0F / 16);
+    const int64_t *labels = batch_field(input, batch, BEL_LABEL_FIELD)->data;
+    assert_true(labels[0] == 0 && labels[1] == 1);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_every_way_to_write_it),
+        cmocka_unit_test(test_vector_skips_the_label_wherever_it_is),
+        cmocka_unit_test(test_scale_name_and_delimiter),
+        cmocka_unit_test(test_without_a_header),
+        cmocka_unit_test(test_typed_columns),
+        cmocka_unit_test(test_text_cannot_be_in_a_batch),
+        cmocka_unit_test(test_several_files_and_origins),
+        cmocka_unit_test(test_headers_must_agree),
+        cmocka_unit_test(test_packed_file),
+        cmocka_unit_test(test_structure_and_labels_are_checked_when_opened),
+        cmocka_unit_test(test_numbers_are_checked_when_read),
+        cmocka_unit_test(test_typed_numbers_are_checked),
+        cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_digits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+// The fast number parser gives the bits of strtod, on both of its ways.
+#include "input/decimal.h"
+
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "unit/input/test_fixture.h"
+
+static void assert_like_strtod(const char *text)
+{
+    char *stop;
+    double expected = strtod(text, &stop), got = 12345;
+    const char *end = text + strlen(text);
+    const char *parsed = bel_decimal_parse(text, end, &got);
+    if (parsed != stop || memcmp(&expected, &got, sizeof got) != 0) {
+        fail_msg("\"%s\": expected %a, got %a", text, expected, got);
+    }
+}
+
+static void test_chosen_numbers(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "0",
+        "-0",
+        "+0",
+        "0.0",
+        "1",
+        "-1",
+        "+17",
+        "1.",
+        ".5",
+        "-.5e1",
+        "1e0",
+        "1E5",
+        "1e-5",
+        "1e+22",
+        "1e22",
+        "1e23",
+        "1e-22",
+        "1e-23",
+        "0.1",
+        "0.3",
+        "2.675",
+        "123456.789",
+        "9007199254740991",
+        "9007199254740992",
+        "9007199254740993",
+        "-9007199254740993",
+        "9007199254740992e22",
+        "9007199254740993e-22",
+        "123456789012345678",
+        "1234567890123456789",
+        "18446744073709551615",
+        "18446744073709551616",
+        "99999999999999999999999",
+        "0.000000000000000000000000001",
+        "1.7976931348623157e308",
+        "2.2250738585072014e-308",
+        "5e-324",
+        "1e-400",
+        "0e999999999999",
+        "3.14159265358979323846",
+        "0.1000000000000000055511151231257827021181583404541015625",
+        "00000000000000000000000000000000000000000000000000000000000000000000000000000000000001.5",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_like_strtod(texts[i]);
+}
+
+// Numbers as programs print them.
+static void print_number(char *text, size_t size, uint32_t way, double value)
+{
+    switch (way % 7) {
+    case 0: snprintf(text, size, "%.6f", value); break;
+    case 1: snprintf(text, size, "%.3f", value); break;
+    case 2: snprintf(text, size, "%g", value); break;
+    case 3: snprintf(text, size, "%.9g", value); break;
+    case 4: snprintf(text, size, "%.17g", value); break;
+    case 5: snprintf(text, size, "%.18e", value); break;
+    default: snprintf(text, size, "%.0f", value); break;
+    }
+}
+
+// Few digits and all digits, very large and very small.
+static void test_many_numbers(void **state)
+{
+    (void)state;
+    bel_rng_key key = bel_rng_key_make(1, "decimal", 0);
+    for (uint64_t i = 0; i < 40000; i++) {
+        uint32_t words[4];
+        bel_rng_block(key, 0, i, words);
+        int exponent = i % 2 == 0 ? (int)(words[2] % 12) - 6 : (int)(words[2] % 120) - 60;
+        double value = (double)words[0] / 4294967296.0 + (double)words[1];
+        if (i % 3 == 0) value /= 4294967296.0;
+        for (; exponent > 0; exponent--)
+            value *= 10;
+        for (; exponent < 0; exponent++)
+            value /= 10;
+        if (words[3] % 2 == 1) value = -value;
+        char text[512];
+        print_number(text, sizeof text, words[3] / 2, value);
+        assert_like_strtod(text);
+    }
+}
+
+static void test_stops_behind_the_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int length; // -1: no number
+    } cases[] = {
+        {"1,2", 1},  {"1.5\n", 3}, {"1e", 1},    {"1e+", 1},   {"1ex", 1}, {"1.2.3", 3},
+        {"12 ", 2},  {"1-2", 1},   {"", -1},     {"-", -1},    {".", -1},  {"e5", -1},
+        {" 1", -1},  {"nan", -1},  {"inf", -1},  {"-inf", -1}, {"x", -1},  {"1e999", -1},
+        {"--1", -1}, {"0x10", 1},  {"+.e1", -1}, {"1_000", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double value;
+        const char *text = cases[i].text;
+        const char *stop = bel_decimal_parse(text, text + strlen(text), &value);
+        int length = stop == NULL ? -1 : (int)(stop - text);
+        if (length != cases[i].length) {
+            fail_msg("\"%s\": expected %d bytes, got %d", text, cases[i].length, length);
+        }
+    }
+}
+
+// The text ends where it is said to end, not at a zero byte.
+static void test_reads_no_further_than_the_end(void **state)
+{
+    (void)state;
+    double value;
+    static const char text[] = "12345";
+    assert_ptr_equal(bel_decimal_parse(text, text + 3, &value), text + 3);
+    assert_true(value == 123);
+    static const char exponent[] = "1e55";
+    assert_ptr_equal(bel_decimal_parse(exponent, exponent + 3, &value), exponent + 3);
+    assert_true(value == 1e5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chosen_numbers),
+        cmocka_unit_test(test_many_numbers),
+        cmocka_unit_test(test_stops_behind_the_number),
+        cmocka_unit_test(test_reads_no_further_than_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+// What the tests of the input room share.
+#ifndef BELFRY_TESTS_UNIT_INPUT_TEST_FIXTURE_H
+#define BELFRY_TESTS_UNIT_INPUT_TEST_FIXTURE_H
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "input/input.h"
+#include "support/bel_test.h"
+
+// Opens a dataset, which is then no longer needed.
+static inline bel_status *open_and_destroy(bel_dataset *dataset, bel_input **out_input)
+{
+    bel_status *status = bel_input_open(dataset, out_input);
+    bel_dataset_destroy(dataset);
+    return status;
+}
+
+// Opening must fail.
+static inline bel_status *open_failing(bel_dataset *dataset)
+{
+    bel_input *input = NULL;
+    bel_status *status = open_and_destroy(dataset, &input);
+    bel_input_destroy(input);
+    return status;
+}
+
+// The field of a batch by its name.
+static inline const bel_tensor *batch_field(const bel_input *input, const bel_batch *batch,
+                                            const char *name)
+{
+    for (int i = 0; i < bel_input_field_count(input); i++) {
+        if (strcmp(bel_input_field_name(input, i), name) == 0) return &batch->fields[i];
+    }
+    fail_msg("no field %s", name);
+    return NULL;
+}
+
+// A dataset of `count` records whose one field "id" (I64) is the record's number. `ids` needs room
+// for them and must outlive the dataset.
+static inline bel_dataset *numbered(int64_t *ids, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        ids[i] = i;
+    bel_memory_field field = {"id", {BEL_DTYPE_I64, BEL_SHAPE(count), ids}};
+    return bel_dataset_from_memory(&field, 1);
+}
+
+// Reads one block of a dataset made by `numbered`; returns the number of records.
+static inline int64_t read_ids(const bel_input *input, bel_batch *batch, int64_t block,
+                               int64_t *out_ids)
+{
+    BEL_ASSERT_OK(bel_input_read(input, block, batch));
+    assert_int_equal(batch->block, block);
+    const bel_tensor *ids = batch_field(input, batch, "id");
+    assert_int_equal(ids->shape.dims[0], batch->example_count);
+    memcpy(out_ids, ids->data, (size_t)batch->example_count * sizeof *out_ids);
+    return batch->example_count;
+}
+
+#endif

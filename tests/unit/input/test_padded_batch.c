@@ -1,0 +1,166 @@
+// Padded batches: zeros at the end of each dimension up to the longest record of the batch, or up
+// to what the user fixed.
+#include "unit/input/test_fixture.h"
+
+// Record i gets "x" of shape [i + 1, 2], filled with 10 i + element, and "mask" of shape [i + 1],
+// filled with ones.
+static bel_status *lengthen(void *user, bel_record *record, bool *out_skip)
+{
+    (void)user;
+    (void)out_skip;
+    int64_t id = *(const int64_t *)bel_record_get(record, "id")->data;
+    bel_shape shape = BEL_SHAPE(id + 1, 2), mask_shape = BEL_SHAPE(id + 1);
+    float *x = bel_record_add(record, "x", BEL_DTYPE_F32, &shape);
+    float *mask = bel_record_add(record, "mask", BEL_DTYPE_F32, &mask_shape);
+    for (int64_t i = 0; i < 2 * (id + 1); i++)
+        x[i] = (float)(10 * id + i);
+    for (int64_t i = 0; i <= id; i++)
+        mask[i] = 1;
+    return NULL;
+}
+
+static bel_dataset *lengthened(int64_t *ids, int64_t count, const bel_padded_shape *shapes,
+                               int shape_count)
+{
+    bel_dataset *dataset = numbered(ids, count);
+    bel_dataset_map(dataset, lengthen, NULL, NULL);
+    bel_dataset_padded_batch(dataset, 3, shapes, shape_count);
+    return dataset;
+}
+
+// Row `id` of "x" padded to `length` × `width`.
+static void assert_row(const float *row, int64_t id, int64_t length, int64_t width)
+{
+    for (int64_t t = 0; t < length; t++) {
+        for (int64_t c = 0; c < width; c++) {
+            bool inside = t <= id && c < 2;
+            float expected = inside ? (float)(10 * id + 2 * t + c) : 0;
+            assert_true(row[t * width + c] == expected);
+        }
+    }
+}
+
+static void assert_block(const bel_input *input, bel_batch *batch, int64_t block, int64_t length,
+                         int64_t width)
+{
+    BEL_ASSERT_OK(bel_input_read(input, block, batch));
+    const bel_tensor *x = batch_field(input, batch, "x");
+    bel_shape expected = BEL_SHAPE(batch->example_count, length, width);
+    assert_true(bel_shape_equal(&x->shape, &expected));
+    for (int64_t i = 0; i < batch->example_count; i++)
+        assert_row((const float *)x->data + i * length * width, block * 3 + i, length, width);
+}
+
+static void test_pads_to_the_longest_of_the_batch(void **state)
+{
+    (void)state;
+    int64_t ids[7];
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(lengthened(ids, 7, NULL, 0), &input));
+    bel_batch *batch = bel_batch_create(input);
+    assert_block(input, batch, 0, 3, 2);
+    assert_block(input, batch, 2, 7, 2); // longer: the memory grows
+    assert_int_equal(batch->example_count, 1);
+    assert_block(input, batch, 0, 3, 2); // shorter again: what it held before must not show
+    assert_block(input, batch, 1, 6, 2);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+}
+
+static void test_fixed_dimensions(void **state)
+{
+    (void)state;
+    int64_t ids[6];
+    const bel_padded_shape shapes[] = {{"x", BEL_SHAPE(-1, 5)}, {"mask", BEL_SHAPE(6)}};
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(lengthened(ids, 6, shapes, 2), &input));
+    bel_batch *batch = bel_batch_create(input);
+    assert_block(input, batch, 0, 3, 5);
+    const bel_tensor *mask = batch_field(input, batch, "mask");
+    bel_shape expected = BEL_SHAPE(3, 6);
+    assert_true(bel_shape_equal(&mask->shape, &expected));
+    static const float masks[] = {1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0};
+    assert_memory_equal(mask->data, masks, sizeof masks);
+    assert_block(input, batch, 1, 6, 5);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+}
+
+static void test_open_dimensions_have_symbols(void **state)
+{
+    (void)state;
+    int64_t ids[6];
+    const bel_padded_shape shapes[] = {{"x", BEL_SHAPE(-1, 2)}};
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(lengthened(ids, 6, shapes, 1), &input));
+    int64_t x_time = 0, mask_time = 0;
+    for (int i = 0; i < bel_input_field_count(input); i++) {
+        bel_dtype dtype;
+        bel_shape shape;
+        bel_input_field_spec(input, i, &dtype, &shape);
+        const char *name = bel_input_field_name(input, i);
+        assert_int_equal(shape.dims[0], BEL_DIM_BATCH);
+        if (strcmp(name, "id") == 0) assert_int_equal(shape.rank, 1);
+        if (strcmp(name, "x") == 0) {
+            assert_int_equal(shape.rank, 3);
+            assert_int_equal(shape.dims[2], 2);
+            x_time = shape.dims[1];
+        }
+        if (strcmp(name, "mask") == 0) mask_time = shape.dims[1];
+    }
+    assert_true(x_time <= BEL_DIM_TIME && mask_time <= BEL_DIM_TIME);
+    assert_true(x_time != mask_time); // nothing says that they are equal
+    bel_input_destroy(input);
+}
+
+static void test_records_larger_than_a_fixed_dimension(void **state)
+{
+    (void)state;
+    int64_t ids[6];
+    const bel_padded_shape shapes[] = {{"x", BEL_SHAPE(4, 2)}};
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(lengthened(ids, 6, shapes, 1), &input));
+    bel_batch *batch = bel_batch_create(input);
+    assert_block(input, batch, 0, 4, 2);
+    BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS, "record 4");
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+}
+
+static void test_padded_shapes_that_fit_nothing(void **state)
+{
+    (void)state;
+    int64_t ids[6];
+    const bel_padded_shape rank[] = {{"x", BEL_SHAPE(-1)}};
+    BEL_ASSERT_FAILS(open_failing(lengthened(ids, 6, rank, 1)), BEL_INVALID_ARGUMENT, "\"x\"");
+    const bel_padded_shape name[] = {{"y", BEL_SHAPE(-1, 2)}};
+    BEL_ASSERT_FAILS(open_failing(lengthened(ids, 6, name, 1)), BEL_INVALID_ARGUMENT, "\"y\"");
+}
+
+static void test_plain_batches_need_one_shape(void **state)
+{
+    (void)state;
+    int64_t ids[6];
+    bel_dataset *dataset = numbered(ids, 6);
+    bel_dataset_map(dataset, lengthen, NULL, NULL);
+    bel_dataset_batch(dataset, 2);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_FAILS(bel_input_read(input, 0, batch), BEL_DATA_LOSS, "record 1: field \"x\"");
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pads_to_the_longest_of_the_batch),
+        cmocka_unit_test(test_fixed_dimensions),
+        cmocka_unit_test(test_open_dimensions_have_symbols),
+        cmocka_unit_test(test_records_larger_than_a_fixed_dimension),
+        cmocka_unit_test(test_padded_shapes_that_fit_nothing),
+        cmocka_unit_test(test_plain_batches_need_one_shape),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+// Prefetch: batches come in the order asked for, at every depth; errors come at their
+// place; stopping in the middle ends. Maps run on several threads at once (label: threads).
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "unit/input/test_fixture.h"
+
+enum { RECORDS = 64, BATCH = 4, BLOCKS = RECORDS / BATCH };
+
+// Goes over the blocks backwards, which shows that the order decides, and checks that it is asked
+// for one index after the other.
+typedef struct backwards {
+    int64_t blocks;
+    atomic_int_fast64_t asked;
+    atomic_bool wrong;
+} backwards;
+
+static int64_t next_backwards(void *context, int64_t index)
+{
+    backwards *order = context;
+    if (atomic_fetch_add(&order->asked, 1) != index) atomic_store(&order->wrong, true);
+    return index < order->blocks ? order->blocks - 1 - index : -1;
+}
+
+// A gate that keeps every map waiting until it is opened, and a record at which the map fails.
+typedef struct gate {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_open;
+    int waiting;
+    int64_t bad; // -1: none
+} gate;
+
+static void gate_init(gate *it, bool is_open, int64_t bad)
+{
+    *it = (gate){.is_open = is_open, .bad = bad};
+    pthread_mutex_init(&it->mutex, NULL);
+    pthread_cond_init(&it->changed, NULL);
+}
+
+static void gate_deinit(gate *it)
+{
+    pthread_cond_destroy(&it->changed);
+    pthread_mutex_destroy(&it->mutex);
+}
+
+static void gate_open(gate *it)
+{
+    pthread_mutex_lock(&it->mutex);
+    it->is_open = true;
+    pthread_cond_broadcast(&it->changed);
+    pthread_mutex_unlock(&it->mutex);
+}
+
+static void gate_wait_for(gate *it, int threads)
+{
+    pthread_mutex_lock(&it->mutex);
+    while (it->waiting < threads)
+        pthread_cond_wait(&it->changed, &it->mutex);
+    pthread_mutex_unlock(&it->mutex);
+}
+
+static bel_status *pass_gate(void *user, bel_record *record, bool *out_skip)
+{
+    (void)out_skip;
+    gate *it = user;
+    int64_t id = *(const int64_t *)bel_record_get(record, "id")->data;
+    pthread_mutex_lock(&it->mutex);
+    it->waiting++;
+    pthread_cond_broadcast(&it->changed);
+    while (!it->is_open && id != 0) // record 0 is mapped when the dataset is opened
+        pthread_cond_wait(&it->changed, &it->mutex);
+    bool bad = id == it->bad;
+    pthread_mutex_unlock(&it->mutex);
+    return bad ? BEL_ERR(BEL_UNKNOWN, "a bad record") : NULL;
+}
+
+static bel_input *open_gated(int64_t *ids, gate *it, int depth, int thread_count)
+{
+    bel_dataset *dataset = numbered(ids, RECORDS);
+    bel_dataset_map(dataset, pass_gate, it, NULL);
+    bel_dataset_batch(dataset, BATCH);
+    bel_dataset_prefetch(dataset, depth, thread_count);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    return input;
+}
+
+static void assert_block(const bel_input *input, const bel_batch *batch, int64_t block)
+{
+    assert_non_null(batch);
+    assert_int_equal(batch->block, block);
+    assert_int_equal(batch->example_count, BATCH);
+    const int64_t *ids = batch_field(input, batch, "id")->data;
+    for (int64_t i = 0; i < BATCH; i++)
+        assert_int_equal(ids[i], block * BATCH + i);
+}
+
+static void test_delivers_in_order(void **state)
+{
+    (void)state;
+    for (int depth = 0; depth <= 4; depth++) {
+        for (int threads = 1; threads <= 4; threads++) {
+            int64_t ids[RECORDS];
+            gate it;
+            gate_init(&it, true, -1);
+            bel_input *input = open_gated(ids, &it, depth, threads);
+            backwards order = {.blocks = BLOCKS};
+            bel_prefetch *prefetch;
+            const bel_batch *batch;
+            BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+            for (int64_t i = 0; i < BLOCKS; i++) {
+                BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+                assert_block(input, batch, BLOCKS - 1 - i);
+            }
+            for (int i = 0; i < 2; i++) { // the end stays the end
+                BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+                assert_null(batch);
+            }
+            assert_true(bel_prefetch_wait_ns(prefetch) >= 0);
+            bel_prefetch_stop(prefetch);
+            assert_false(atomic_load(&order.wrong));
+            bel_input_destroy(input);
+            gate_deinit(&it);
+        }
+    }
+}
+
+static void test_errors_come_at_their_place(void **state)
+{
+    (void)state;
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, true, 41); // in block 10, the sixth in order
+    bel_input *input = open_gated(ids, &it, 3, 3);
+    backwards order = {.blocks = BLOCKS};
+    bel_prefetch *prefetch;
+    const bel_batch *batch;
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    for (int64_t i = 0; i < 5; i++) {
+        BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+        assert_block(input, batch, BLOCKS - 1 - i);
+    }
+    BEL_ASSERT_FAILS(bel_prefetch_take(prefetch, &batch), BEL_UNKNOWN, "record 41: a bad record");
+    BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch)); // and it goes on behind it
+    assert_block(input, batch, 9);
+    bel_prefetch_stop(prefetch);
+    bel_input_destroy(input);
+    gate_deinit(&it);
+}
+
+static void test_maps_run_on_all_threads(void **state)
+{
+    (void)state;
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, false, -1);
+    bel_input *input = open_gated(ids, &it, 4, 4);
+    backwards order = {.blocks = BLOCKS};
+    bel_prefetch *prefetch;
+    const bel_batch *batch;
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    gate_wait_for(&it, 1 + 4); // one passed when opening; four threads stand at the gate
+    gate_open(&it);
+    BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+    assert_block(input, batch, BLOCKS - 1);
+    bel_prefetch_stop(prefetch);
+    bel_input_destroy(input);
+    gate_deinit(&it);
+}
+
+static void *open_now(void *argument)
+{
+    gate_open(argument);
+    return NULL;
+}
+
+static void test_stops_in_the_middle(void **state)
+{
+    (void)state;
+    for (int64_t takes = 0; takes < 4; takes++) {
+        int64_t ids[RECORDS];
+        gate it;
+        gate_init(&it, true, -1);
+        bel_input *input = open_gated(ids, &it, 2, 2);
+        backwards order = {.blocks = BLOCKS};
+        bel_prefetch *prefetch;
+        const bel_batch *batch;
+        BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+        for (int64_t i = 0; i < takes; i++)
+            BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+        bel_prefetch_stop(prefetch);
+        bel_input_destroy(input);
+        gate_deinit(&it);
+    }
+    bel_prefetch_stop(NULL);
+}
+
+// Both threads stand inside a map when they are asked to stop, and go on only beside that.
+static void test_stops_inside_of_maps(void **state)
+{
+    (void)state;
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, false, -1);
+    bel_input *input = open_gated(ids, &it, 2, 2);
+    backwards order = {.blocks = BLOCKS};
+    bel_prefetch *prefetch;
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    gate_wait_for(&it, 1 + 2);
+    pthread_t opener;
+    assert_int_equal(pthread_create(&opener, NULL, open_now, &it), 0);
+    bel_prefetch_stop(prefetch);
+    pthread_join(opener, NULL);
+    bel_input_destroy(input);
+    gate_deinit(&it);
+}
+
+static int64_t never(void *context, int64_t index)
+{
+    (void)context;
+    (void)index;
+    return -1;
+}
+
+static void test_an_empty_order_ends_at_once(void **state)
+{
+    (void)state;
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, true, -1);
+    bel_input *input = open_gated(ids, &it, 2, 3);
+    bel_prefetch *prefetch;
+    const bel_batch *batch;
+    BEL_ASSERT_OK(bel_prefetch_start(input, never, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+    assert_null(batch);
+    bel_prefetch_stop(prefetch);
+    bel_input_destroy(input);
+    gate_deinit(&it);
+}
+
+static int64_t same_block(void *context, int64_t index)
+{
+    (void)context;
+    return index % 3 == 2 ? 1000 : 5;
+}
+
+// A block outside the stream is an error at its place; a batch stays valid until the next take.
+static void test_any_order_and_the_batch_in_hand(void **state)
+{
+    (void)state;
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, true, -1);
+    bel_input *input = open_gated(ids, &it, 1, 2);
+    bel_prefetch *prefetch;
+    const bel_batch *batch = NULL;
+    BEL_ASSERT_OK(bel_prefetch_start(input, same_block, NULL, &prefetch));
+    for (int round = 0; round < 30; round++) {
+        if (round % 3 == 2) {
+            BEL_ASSERT_FAILS(bel_prefetch_take(prefetch, &batch), BEL_OUT_OF_RANGE, "1000");
+        } else {
+            BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+            assert_block(input, batch, 5);
+        }
+    }
+    bel_prefetch_stop(prefetch);
+    bel_input_destroy(input);
+    gate_deinit(&it);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_delivers_in_order),
+        cmocka_unit_test(test_errors_come_at_their_place),
+        cmocka_unit_test(test_maps_run_on_all_threads),
+        cmocka_unit_test(test_stops_in_the_middle),
+        cmocka_unit_test(test_stops_inside_of_maps),
+        cmocka_unit_test(test_an_empty_order_ends_at_once),
+        cmocka_unit_test(test_any_order_and_the_batch_in_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+// Shards, workers and the lanes between them in one thread: for test_shard.c.
+#ifndef BELFRY_TESTS_UNIT_PS_TEST_CLUSTER_H
+#define BELFRY_TESTS_UNIT_PS_TEST_CLUSTER_H
+
+#include "base/alloc.h"
+#include "ps/client/client.h"
+#include "ps/server/shard.h"
+#include "support/bel_test.h"
+#include "transport/inproc/inproc.h"
+
+enum { MAX_SHARDS = 3, MAX_WORKERS = 4, REPLICAS = 5, LANE_FRAMES = 256 };
+
+typedef struct cluster {
+    bel_layout *layout;
+    bel_deal *deal;
+    bel_space *space;
+    float *snapshot;
+    bel_doorbell *bell;
+    bel_lane *worker_ends[MAX_WORKERS][MAX_SHARDS]; // by worker, by shard
+    bel_lane *shard_ends[MAX_SHARDS][MAX_WORKERS];  // by shard, by worker
+    bel_lane *inner_ends[MAX_SHARDS][MAX_SHARDS];   // between shards
+    bel_shard *shards[MAX_SHARDS];
+    bel_client *clients[MAX_WORKERS];
+    bel_client_config client_configs[MAX_WORKERS];
+    float *gradients[REPLICAS]; // as large as the space
+    double tallies[REPLICAS][BEL_TALLY_FIXED];
+    int64_t last_version; // at which training stops
+    int64_t decided;      // newest version that was asked about
+    double examples;      // in its tally
+} cluster;
+
+// Variables of every kind, two of them longer than a chunk.
+static bel_layout *make_layout(int shards)
+{
+    static char names[][8] = {"kernel", "bias", "frozen", "mean", "sum", "last"};
+    const bel_layout_variable variables[] = {
+        {.name = names[0], .shape = BEL_SHAPE(70, 300)},
+        {.name = names[1], .shape = BEL_SHAPE(300)},
+        {.name = names[2], .shape = BEL_SHAPE(5001), .kind = BEL_VARIABLE_FROZEN},
+        {.name = names[3], .shape = BEL_SHAPE(10), .kind = BEL_VARIABLE_STATE_MEAN},
+        {.name = names[4], .shape = BEL_SHAPE(3), .kind = BEL_VARIABLE_STATE_SUM},
+        {.name = names[5], .shape = BEL_SHAPE(130, 130)},
+    };
+    return bel_layout_create(variables, 6, shards);
+}
+
+static uint32_t decide(void *context, int64_t version, const double *tally)
+{
+    cluster *c = context;
+    c->decided = version;
+    c->examples = tally == NULL ? 0 : tally[BEL_TALLY_EXAMPLES];
+    return version >= c->last_version ? BEL_DECIDE_STOP : 0;
+}
+
+static void snapshot_ready(void *context, int shard, int64_t version)
+{
+    (void)context, (void)shard, (void)version; // no step saves here
+}
+
+static bool work_for_shards(void *context)
+{
+    cluster *c = context;
+    bool worked = false;
+    for (int k = 0; k < c->layout->shard_count; k++)
+        worked = bel_shard_work(c->shards[k]) || worked;
+    return worked;
+}
+
+static void make_lanes(cluster *c)
+{
+    c->bell = bel_doorbell_create();
+    for (int k = 0; k < c->layout->shard_count; k++) {
+        for (int w = 0; w < c->deal->worker_count; w++)
+            bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &c->worker_ends[w][k],
+                                   &c->shard_ends[k][w]);
+        if (k > 0) {
+            bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &c->inner_ends[0][k],
+                                   &c->inner_ends[k][0]);
+        }
+    }
+}
+
+static void make_shards(cluster *c, bel_optimizer optimizer)
+{
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    for (int k = 0; k < c->layout->shard_count; k++) {
+        bel_shard_config config = {.layout = c->layout,
+                                   .shard = k,
+                                   .deal = c->deal,
+                                   .space = c->space,
+                                   .snapshot = c->snapshot,
+                                   .optimizer = optimizer,
+                                   .generation = 1,
+                                   .incarnation = 1,
+                                   .tally_width = BEL_TALLY_FIXED,
+                                   .worker_lanes = c->shard_ends[k],
+                                   .shard_lanes = c->inner_ends[k],
+                                   .bell = c->bell};
+        BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
+    }
+    for (int k = 0; k < c->layout->shard_count; k++) {
+        bel_shard_events events = {c, decide, snapshot_ready};
+        bel_shard_start(c->shards[k], &events);
+    }
+}
+
+static cluster *cluster_create(int shards, const int *replicas_of, int workers,
+                               bel_optimizer optimizer, int64_t last_version)
+{
+    cluster *c = bel_xcalloc(1, sizeof *c);
+    c->last_version = last_version;
+    c->layout = make_layout(shards);
+    c->deal = bel_deal_create(replicas_of, workers);
+    assert_int_equal(c->deal->replica_count, REPLICAS);
+    BEL_ASSERT_OK(bel_space_create(c->layout, &c->space));
+    BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot", &c->snapshot));
+    for (int64_t i = 0; i < c->layout->size; i++)
+        c->space->buffers[0][i] = (float)(i % 101) / 50.0f - 1.0f;
+    for (int r = 0; r < REPLICAS; r++)
+        BEL_ASSERT_OK(bel_space_array(c->layout, "gradients", &c->gradients[r]));
+    make_lanes(c);
+    make_shards(c, optimizer);
+    for (int w = 0; w < workers; w++) {
+        c->client_configs[w] = (bel_client_config){.worker = w,
+                                                   .generation = 1,
+                                                   .incarnation = 1,
+                                                   .layout = c->layout,
+                                                   .deal = c->deal,
+                                                   .lanes = c->worker_ends[w],
+                                                   .bell = c->bell,
+                                                   .help = work_for_shards,
+                                                   .help_context = c,
+                                                   .stall_timeout_secs = 0.2};
+        c->clients[w] = bel_client_create(&c->client_configs[w]);
+    }
+    return c;
+}
+
+static void cluster_destroy(cluster *c)
+{
+    for (int k = 0; k < c->layout->shard_count; k++) {
+        bel_shard_destroy(c->shards[k]);
+        for (int w = 0; w < c->deal->worker_count; w++) {
+            bel_lane_close(c->worker_ends[w][k]);
+            bel_lane_close(c->shard_ends[k][w]);
+        }
+        bel_lane_close(c->inner_ends[0][k]);
+        if (k > 0) bel_lane_close(c->inner_ends[k][0]);
+    }
+    for (int w = 0; w < c->deal->worker_count; w++)
+        bel_client_destroy(c->clients[w]);
+    for (int r = 0; r < REPLICAS; r++)
+        bel_space_free_array(c->layout, c->gradients[r]);
+    bel_space_free_array(c->layout, c->snapshot);
+    bel_space_destroy(c->space);
+    bel_doorbell_destroy(c->bell);
+    bel_deal_destroy(c->deal);
+    bel_layout_destroy(c->layout);
+    bel_free(c);
+}
+
+// What replica `replica` reports at `step` for an element of the space.
+static float report_element(int replica, int64_t step, int64_t element)
+{
+    int64_t mixed = element * 7919 + step * 104729 + replica * 1299709;
+    return (float)(mixed % 2003) / 1001.0f - 0.9f;
+}
+
+static uint32_t wait_for(cluster *c, int worker, int64_t version)
+{
+    uint32_t decision = 0;
+    BEL_ASSERT_OK(bel_client_wait(c->clients[worker], version, &decision));
+    return decision;
+}
+
+// Computes and reports what worker `worker` has to say about a step.
+static void report_step(cluster *c, int worker, int64_t step)
+{
+    const bel_deal *deal = c->deal;
+    for (int r = deal->first_replica[worker]; r < deal->first_replica[worker + 1]; r++)
+        for (int64_t i = 0; i < c->layout->size; i++)
+            c->gradients[r][i] = report_element(r, step, i);
+    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+        const bel_deal_node *node = &deal->nodes[k];
+        bel_deal_sum_node(node, c->gradients + node->first, 0, c->layout->size);
+        for (int chunk = 0; chunk < c->layout->chunk_count; chunk++) {
+            const bel_chunk *part = &c->layout->chunks[chunk];
+            if (part->kind == BEL_VARIABLE_FROZEN) continue;
+            BEL_ASSERT_OK(bel_client_report(c->clients[worker], step, 0, chunk, k,
+                                            c->gradients[node->first] + part->offset));
+        }
+        memset(c->tallies[k], 0, sizeof c->tallies[k]);
+        c->tallies[k][BEL_TALLY_EXAMPLES] = 10 * node->count;
+        BEL_ASSERT_OK(
+            bel_client_tally(c->clients[worker], step, 0, k, c->tallies[k], BEL_TALLY_FIXED));
+    }
+}
+
+#endif

@@ -1,0 +1,164 @@
+// The summation tree: for every number of replicas and any deal the sum has the bits that one
+// worker with all replicas gives.
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/rng.h"
+#include "ps/layout/deal.h"
+#include "support/bel_test.h"
+
+enum { MAX_REPLICAS = 17, ELEMENTS = 19, DEALS = 25 };
+
+// Values of very different sizes, so that every other order of adding shows in the bits.
+static void fill(float (*out)[ELEMENTS])
+{
+    for (int r = 0; r < MAX_REPLICAS; r++)
+        for (int i = 0; i < ELEMENTS; i++) {
+            float scale = (float)(1 << (r * 5 + i) % 11);
+            out[r][i] = ((float)((r * 7919 + i * 104729) % 2003) / 1001.0f - 1.0f) * scale;
+        }
+}
+
+// The sum as workers and shard make it: nodes first, then the tree over them.
+static void sum_over(const bel_deal *deal, float out[ELEMENTS])
+{
+    static float values[MAX_REPLICAS][ELEMENTS];
+    float *ranges[MAX_REPLICAS], scratch[6 * ELEMENTS];
+    const float *inputs[MAX_REPLICAS];
+    fill(values);
+    for (int r = 0; r < deal->replica_count; r++)
+        ranges[r] = values[r];
+    for (int k = 0; k < deal->node_count; k++) {
+        const bel_deal_node *node = &deal->nodes[k];
+        bel_deal_sum_node(node, ranges + node->first, 0, 10); // in two pieces, as ranges are
+        bel_deal_sum_node(node, ranges + node->first, 10, ELEMENTS - 10);
+        inputs[k] = values[node->first];
+    }
+    assert_true(deal->depth <= 5);
+    memcpy(out, bel_deal_sum(deal, inputs, ELEMENTS, scratch), ELEMENTS * sizeof *out);
+}
+
+// Deals `replicas` at random to 1 … replicas workers.
+static bel_deal *random_deal(int replicas, uint32_t number)
+{
+    int replicas_of[MAX_REPLICAS], workers = 0, left = replicas;
+    for (; left > 0; workers++) {
+        uint32_t words[4];
+        bel_rng_block((bel_rng_key){{1, number}}, (uint64_t)replicas, (uint64_t)workers, words);
+        replicas_of[workers] = 1 + (int)(words[0] % (uint32_t)left);
+        if (words[1] % 2 == 0) replicas_of[workers] = 1; // small shares as well
+        left -= replicas_of[workers];
+    }
+    return bel_deal_create(replicas_of, workers);
+}
+
+static void check_nodes(const bel_deal *deal)
+{
+    int next = 0;
+    for (int w = 0; w < deal->worker_count; w++) {
+        assert_int_equal(next, deal->first_replica[w]);
+        for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
+            const bel_deal_node *node = &deal->nodes[k];
+            assert_int_equal(node->worker, w);
+            assert_int_equal(node->first, next); // in the order of their ids, without gaps
+            assert_int_equal(node->first % (1 << node->level), 0);
+            int end = node->first + (1 << node->level);
+            if (end > deal->replica_count) end = deal->replica_count;
+            assert_int_equal(node->first + node->count, end);
+            next = end;
+        }
+    }
+    assert_int_equal(next, deal->replica_count);
+    assert_int_equal(deal->first_node[deal->worker_count], deal->node_count);
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    for (int replicas = 1; replicas <= MAX_REPLICAS; replicas++) {
+        float expected[ELEMENTS], got[ELEMENTS];
+        bel_deal *one = bel_deal_create(&replicas, 1);
+        check_nodes(one);
+        assert_int_equal(one->node_count, 1);
+        sum_over(one, expected);
+        bel_deal_destroy(one);
+        for (uint32_t number = 0; number < DEALS; number++) {
+            bel_deal *deal = random_deal(replicas, number);
+            check_nodes(deal);
+            sum_over(deal, got);
+            assert_memory_equal(got, expected, sizeof got);
+            bel_deal_destroy(deal);
+        }
+    }
+}
+
+// The tree itself, written out for five replicas: ((a + b) + (c + d)) + e.
+static void test_tree(void **state)
+{
+    (void)state;
+    static float values[MAX_REPLICAS][ELEMENTS];
+    float got[ELEMENTS];
+    int replicas = 5;
+    fill(values);
+    bel_deal *deal = bel_deal_create(&replicas, 1);
+    sum_over(deal, got);
+    for (int i = 0; i < ELEMENTS; i++) {
+        float left = (values[0][i] + values[1][i]) + (values[2][i] + values[3][i]);
+        assert_true(got[i] == left + values[4][i]);
+    }
+    bel_deal_destroy(deal);
+}
+
+static void test_tallies(void **state)
+{
+    (void)state;
+    for (int replicas = 1; replicas <= MAX_REPLICAS; replicas++) {
+        for (uint32_t number = 0; number < DEALS; number++) {
+            bel_deal *deal = random_deal(replicas, number);
+            double tallies[MAX_REPLICAS][2], sum[2];
+            const double *inputs[MAX_REPLICAS];
+            for (int k = 0; k < deal->node_count; k++) {
+                tallies[k][0] = deal->nodes[k].count; // whole numbers: the sum is exact
+                tallies[k][1] = 1 << k;
+                inputs[k] = tallies[k];
+            }
+            bel_deal_sum_f64(deal, inputs, 2, sum);
+            assert_true(sum[0] == replicas);
+            assert_true(sum[1] == (1 << deal->node_count) - 1);
+            bel_deal_destroy(deal);
+        }
+    }
+}
+
+// The check above must be able to fail: adding in the order of the workers changes some sums.
+static void test_fault_shows(void **state)
+{
+    (void)state;
+    static const char *const faults[] = {"sum_sequential", "divide"};
+    for (size_t f = 0; f < sizeof faults / sizeof faults[0]; f++) {
+        int different = 0;
+        for (int replicas = 3; replicas <= MAX_REPLICAS; replicas++) {
+            float expected[ELEMENTS], got[ELEMENTS];
+            bel_deal *one = bel_deal_create(&replicas, 1);
+            sum_over(one, expected);
+            bel_deal_destroy(one);
+            bel_fault_set(faults[f]);
+            bel_deal *deal = random_deal(replicas, 1);
+            sum_over(deal, got);
+            bel_deal_destroy(deal);
+            bel_fault_set("");
+            different += memcmp(got, expected, sizeof got) != 0;
+        }
+        assert_true(different > 0);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_tallies),
+        cmocka_unit_test(test_fault_shows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+// Shards and clients over inproc lanes: values against double arithmetic, frames that must be
+// dropped, frames that must be refused, and the same bits for every number of shards and any deal.
+#include "unit/ps/test_cluster.h"
+
+#include <math.h>
+
+enum { STEPS = 3 };
+
+static cluster *train(int shards, const int *replicas_of, int workers, bel_optimizer optimizer)
+{
+    cluster *c = cluster_create(shards, replicas_of, workers, optimizer, STEPS);
+    for (int64_t step = 0; step < STEPS; step++) {
+        for (int w = 0; w < workers; w++) { // later workers' waits find the version published
+            assert_int_equal(wait_for(c, w, step), 0);
+            report_step(c, w, step);
+        }
+    }
+    for (int w = 0; w < workers; w++)
+        assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
+    assert_int_equal(c->decided, STEPS);
+    assert_true(c->examples == 10 * REPLICAS);
+    for (int k = 0; k < shards; k++) {
+        BEL_ASSERT_OK(bel_shard_check(c->shards[k]));
+        assert_int_equal(bel_shard_count(c->shards[k]).versions, STEPS + 1);
+    }
+    return c;
+}
+
+// --- Against double arithmetic -------------------------------------------------------------------
+
+typedef struct expectation {
+    double *values, *gradients; // as large as the space
+} expectation;
+
+static double clip_factor(double square, double limit)
+{
+    return limit > 0 && sqrt(square) > limit ? limit / sqrt(square) : 1.0;
+}
+
+// Mean gradients of a step, clipped as the optimizer says.
+static void expected_gradients(const bel_layout *layout, const bel_optimizer *o, int64_t step,
+                               double *gradients)
+{
+    double all = 0;
+    for (int v = 0; v < layout->variable_count; v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        double square = 0, *g = gradients + variable->offset;
+        for (int64_t i = 0; i < variable->elements; i++) {
+            g[i] = 0;
+            for (int r = 0; r < REPLICAS; r++)
+                g[i] += (double)report_element(r, step, variable->offset + i) / REPLICAS;
+            square += g[i] * g[i];
+        }
+        if (variable->kind != BEL_VARIABLE_TRAINABLE) continue;
+        all += square;
+        for (int64_t i = 0; i < variable->elements; i++)
+            g[i] *= clip_factor(square, o->clip_norm);
+    }
+    for (int v = 0; v < layout->variable_count; v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        if (variable->kind != BEL_VARIABLE_TRAINABLE) continue;
+        for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++)
+            gradients[i] *= clip_factor(all, o->clip_global_norm);
+    }
+}
+
+static double expected_update(bel_variable_kind kind, double value, double gradient, double rate)
+{
+    switch (kind) {
+    case BEL_VARIABLE_TRAINABLE: return value - rate * gradient;
+    case BEL_VARIABLE_FROZEN: return value;
+    case BEL_VARIABLE_STATE_MEAN: return gradient;
+    case BEL_VARIABLE_STATE_SUM: return value + gradient * REPLICAS;
+    }
+    return NAN;
+}
+
+static void check_values(const cluster *c, const bel_optimizer *o)
+{
+    const bel_layout *layout = c->layout;
+    size_t size = (size_t)layout->size;
+    double *values = bel_xcalloc(size, sizeof *values);
+    double *gradients = bel_xcalloc(size, sizeof *gradients);
+    for (size_t i = 0; i < size; i++)
+        values[i] = (double)((float)(i % 101) / 50.0f - 1.0f);
+    for (int64_t step = 0; step < STEPS; step++) {
+        expected_gradients(layout, o, step, gradients);
+        for (int v = 0; v < layout->variable_count; v++) {
+            const bel_layout_variable *variable = &layout->variables[v];
+            for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++)
+                values[i] =
+                    expected_update(variable->kind, values[i], gradients[i], o->learning_rate);
+        }
+    }
+    for (int v = 0; v < layout->variable_count; v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        const float *got = bel_space_variable(c->space, v);
+        for (int64_t i = 0; i < variable->elements; i++) {
+            double expected = values[variable->offset + i];
+            if (fabs((double)got[i] - expected) > 5e-6 * fmax(1, fabs(expected))) {
+                fail_msg("%s[%lld]: got %.9g, expected %.9g", variable->name, (long long)i,
+                         (double)got[i], expected);
+            }
+        }
+    }
+    bel_free(values);
+    bel_free(gradients);
+}
+
+static const bel_optimizer optimizers[] = {
+    {.learning_rate = 0.5},
+    {.learning_rate = 0.5, .clip_norm = 2},
+    {.learning_rate = 0.5, .clip_norm = 1000}, // above every norm: no change
+    {.learning_rate = 0.5, .clip_global_norm = 3},
+};
+enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {2, 3};
+    for (int o = 0; o < OPTIMIZERS; o++) {
+        for (int shards = 1; shards <= MAX_SHARDS; shards++) {
+            cluster *c = train(shards, replicas_of, 2, optimizers[o]);
+            check_values(c, &optimizers[o]);
+            cluster_destroy(c);
+        }
+    }
+}
+
+// --- The same bits everywhere --------------------------------------------------------------------
+
+static void copy_values(const cluster *c, float *out)
+{
+    for (int v = 0; v < c->layout->variable_count; v++) {
+        const bel_layout_variable *variable = &c->layout->variables[v];
+        memcpy(out + variable->offset, bel_space_variable(c->space, v),
+               (size_t)variable->elements * sizeof *out);
+    }
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        int workers, replicas_of[MAX_WORKERS];
+    } deals[] = {{1, {5}}, {2, {4, 1}}, {2, {2, 3}}, {4, {1, 1, 2, 1}}};
+    for (int o = 0; o < OPTIMIZERS; o++) {
+        float *expected = NULL, *got = NULL;
+        for (int at = 0; at < MAX_SHARDS * 4; at++) {
+            int deal = at / MAX_SHARDS, shards = 1 + at % MAX_SHARDS;
+            cluster *c = train(shards, deals[deal].replicas_of, deals[deal].workers, optimizers[o]);
+            size_t size = (size_t)c->layout->size;
+            if (at == 0) {
+                expected = bel_xcalloc(size, sizeof *expected);
+                got = bel_xcalloc(size, sizeof *got);
+                copy_values(c, expected);
+            }
+            copy_values(c, got);
+            assert_memory_equal(got, expected, size * sizeof *got);
+            cluster_destroy(c);
+        }
+        bel_free(expected);
+        bel_free(got);
+    }
+}
+
+// --- Frames that are dropped ---------------------------------------------------------------------
+
+static void test_dropped_frames(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {3, 2};
+    cluster *c = cluster_create(1, replicas_of, 2, optimizers[0], STEPS);
+    bel_client_config elsewhere = c->client_configs[0];
+    elsewhere.generation++;
+    bel_client *before = bel_client_create(&elsewhere);
+    elsewhere = c->client_configs[0];
+    elsewhere.incarnation++;
+    bel_client *other = bel_client_create(&elsewhere);
+    const int node = c->deal->first_node[0];
+    const float wrong[1] = {0}; // never read
+    bel_shard_counters expected = {.versions = 1};
+    for (int64_t step = 0; step < STEPS; step++) {
+        for (int w = 0; w < 2; w++)
+            wait_for(c, w, step);
+        BEL_ASSERT_OK(bel_client_report(before, step, 0, 0, node, wrong));
+        BEL_ASSERT_OK(bel_client_report(other, step, 0, 0, node, wrong));
+        expected.foreign += 2;
+        if (step > 0) {
+            BEL_ASSERT_OK(bel_client_report(c->clients[0], step - 1, 0, 0, node, wrong));
+            BEL_ASSERT_OK(bel_client_tally(c->clients[0], step - 1, 0, node, c->tallies[node],
+                                           BEL_TALLY_FIXED));
+            expected.late += 2;
+        }
+        report_step(c, 0, step);
+        BEL_ASSERT_OK(bel_client_report(c->clients[0], step, 0, 0, node, wrong));
+        BEL_ASSERT_OK(
+            bel_client_tally(c->clients[0], step, 0, node, c->tallies[node], BEL_TALLY_FIXED));
+        expected.repeated += 2;
+        report_step(c, 1, step);
+        expected.versions++;
+    }
+    for (int w = 0; w < 2; w++)
+        wait_for(c, w, STEPS);
+    bel_shard_counters got = bel_shard_count(c->shards[0]);
+    assert_int_equal(got.foreign, expected.foreign);
+    assert_int_equal(got.late, expected.late);
+    assert_int_equal(got.repeated, expected.repeated);
+    assert_int_equal(got.versions, expected.versions);
+    check_values(c, &optimizers[0]); // none of them left a trace
+    bel_client_destroy(before);
+    bel_client_destroy(other);
+    cluster_destroy(c);
+}
+
+// --- Frames that are refused ---------------------------------------------------------------------
+
+static void check_refused(bel_frame frame, const char *part)
+{
+    static const int replicas_of[] = {5};
+    cluster *c = cluster_create(1, replicas_of, 1, optimizers[0], STEPS);
+    uint32_t decision;
+    frame.generation = frame.incarnation = 1;
+    wait_for(c, 0, 0);
+    BEL_ASSERT_OK(bel_lane_send(c->worker_ends[0][0], &frame));
+    work_for_shards(c);
+    BEL_ASSERT_FAILS(bel_shard_check(c->shards[0]), BEL_INTERNAL, part);
+    report_step(c, 0, 0); // a stopped shard publishes nothing more
+    BEL_ASSERT_FAILS(bel_client_wait(c->clients[0], 1, &decision), BEL_DEADLINE_EXCEEDED,
+                     "worker 0 waits for version 1 of shard 0");
+    cluster_destroy(c);
+}
+
+static void test_refused_frames(void **state)
+{
+    (void)state;
+    static const float data[4] = {0};
+    bel_frame report = {.kind = BEL_FRAME_REPORT, .payload = data, .payload_bytes = sizeof data};
+    check_refused(report, "shard 0: malformed frame from 0 at step 0: a report of the wrong size");
+    bel_frame frame = report;
+    frame.chunk = 1000;
+    check_refused(frame, "no such chunk or node");
+    frame.chunk = -1;
+    check_refused(frame, "no such chunk or node");
+    frame = report;
+    frame.node = 1;
+    check_refused(frame, "no such chunk or node");
+    frame = report;
+    frame.kind = BEL_FRAME_TALLY;
+    check_refused(frame, "a tally of the wrong size");
+    frame.kind = BEL_FRAME_VERSION;
+    check_refused(frame, "a version sent to a shard");
+    frame.kind = BEL_FRAME_NORMS;
+    check_refused(frame, "norms of the wrong size");
+}
+
+// --- Waiting -------------------------------------------------------------------------------------
+
+static bool is_cancelled(void *context)
+{
+    (void)context;
+    return true;
+}
+
+static void test_waiting(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {5};
+    cluster *c = cluster_create(2, replicas_of, 1, optimizers[0], STEPS);
+    uint32_t decision = 77;
+    wait_for(c, 0, 0);
+    BEL_ASSERT_FAILS(bel_client_wait(c->clients[0], 1, &decision), BEL_DEADLINE_EXCEEDED,
+                     "version 1 of shard 0, 1: no progress");
+    bel_client_config config = c->client_configs[0];
+    config.cancelled = is_cancelled;
+    bel_client *client = bel_client_create(&config);
+    BEL_ASSERT_FAILS(bel_client_wait(client, 1, &decision), BEL_CANCELLED, "training is ending");
+    bel_client_destroy(client);
+    bel_lane_close(c->shard_ends[1][0]);
+    BEL_ASSERT_FAILS(bel_client_wait(c->clients[0], 1, &decision), BEL_UNAVAILABLE, "is cut");
+    assert_int_equal(decision, 77); // set on success only
+    bel_inproc_lane_create(1, NULL, NULL, &c->shard_ends[1][0], &c->inner_ends[2][0]);
+    bel_lane_close(c->inner_ends[2][0]);
+    cluster_destroy(c);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_dropped_frames), cmocka_unit_test(test_refused_frames),
+        cmocka_unit_test(test_waiting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
