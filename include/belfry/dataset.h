@@ -11,9 +11,9 @@
 /// bel_dataset_batch(data, 64);
 /// ```
 ///
-/// A record is a set of named fields, each a tensor. The field "label" (BEL_LABEL_FIELD) becomes the
-/// labels of the model function, all others its features. A batch of n records gives each field a
-/// leading dimension n.
+/// A record is a set of named fields, each a tensor. The field "label" (BEL_LABEL_FIELD) becomes
+/// the labels of the model function, all others its features. A batch of n records gives each field
+/// a leading dimension n.
 ///
 /// **Positions.** Before `map`, stages work on record numbers, never on records: shuffle permutes
 /// numbers with a permutation keyed by (seed, epoch), so that any batch can be computed from its
@@ -57,20 +57,21 @@ typedef struct bel_csv_column {
     bel_dtype dtype;  ///< F32, I32, I64 or STRING.
 } bel_csv_column;
 
-/// How to read CSV (RFC 4180: quotes, doubled quotes, line breaks inside quotes, CR LF or LF). Files
-/// whose names end in .gz are unpacked. Zero-initialise, then set what you need.
+/// How to read CSV (RFC 4180: quotes, doubled quotes, line breaks inside quotes, CR LF or LF).
+/// Files whose names end in .gz are unpacked. Zero-initialise, then set what you need.
 typedef struct bel_csv_options {
     const char *const *paths; ///< The files, read one after another.
     int path_count;
-    char delimiter;                  ///< 0 means ','.
-    bool no_header;                  ///< The first line is data; columns are then named "0", "1" …
+    char delimiter; ///< 0 means ','.
+    bool no_header; ///< The first line is data; columns are then named "0", "1" …
     const char *const *column_names; ///< With no_header: names instead; NULL keeps the numbers.
     int column_name_count;
-    const char *label_column;      ///< Becomes field "label" (I64); NULL: no label.
-    int64_t class_count;           ///< If > 0, labels outside [0, class_count) are errors.
-    const char *vector_name;       ///< Name of the field that gathers all number columns; NULL: "x".
-    double scale;                  ///< Numbers of that field are multiplied by it; 0 means 1.
-    const bel_csv_column *columns; ///< If given: these columns become fields, and no vector is made.
+    const char *label_column; ///< Becomes field "label" (I64); NULL: no label.
+    int64_t class_count;      ///< If > 0, labels outside [0, class_count) are errors.
+    const char *vector_name;  ///< Name of the field that gathers all number columns; NULL: "x".
+    double scale;             ///< Numbers of that field are multiplied by it; 0 means 1.
+    const bel_csv_column
+        *columns; ///< If given: these columns become fields, and no vector is made.
     int column_count;
 } bel_csv_options;
 

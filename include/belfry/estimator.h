@@ -8,17 +8,17 @@
 ///     spec->predictions = bel_softmax(g, logits);
 ///     if (bel_context_labels(ctx) != NULL) {
 ///         bel_value *labels = bel_context_labels(ctx);
-///         spec->loss = bel_reduce_mean(g, bel_softmax_cross_entropy(g, logits, labels), NULL, 0, false);
-///         bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
+///         spec->loss = bel_reduce_mean(g, bel_softmax_cross_entropy(g, logits, labels), NULL, 0,
+///         false); bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
 ///     }
 ///     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.001};
 ///     return NULL;
 /// }
 /// ```
 ///
-/// One training loop stands behind every call: workers compute gradients, parameter servers sum them
-/// and update, in this process or in many. The bits of the result depend on data, seed and flags,
-/// not on how many threads, towers, workers or shards take part.
+/// One training loop stands behind every call: workers compute gradients, parameter servers sum
+/// them and update, in this process or in many. The bits of the result depend on data, seed and
+/// flags, not on how many threads, towers, workers or shards take part.
 #ifndef BELFRY_ESTIMATOR_H
 #define BELFRY_ESTIMATOR_H
 
@@ -30,7 +30,8 @@
 extern "C" {
 #endif
 
-/// --- The model function ---------------------------------------------------------------------------
+/// --- The model function
+/// ---------------------------------------------------------------------------
 
 typedef enum bel_mode { BEL_MODE_TRAIN, BEL_MODE_EVAL, BEL_MODE_PREDICT } bel_mode;
 
@@ -49,8 +50,8 @@ BEL_API bel_value *bel_context_only_feature(bel_model_context *context);
 /// Labels [batch]; always NULL in PREDICT.
 BEL_API bel_value *bel_context_labels(bel_model_context *context);
 
-/// A parameter of the model as given to the estimator, or `otherwise`. A value that is no number (or
-/// no list of whole numbers) is a sticky error naming the parameter.
+/// A parameter of the model as given to the estimator, or `otherwise`. A value that is no number
+/// (or no list of whole numbers) is a sticky error naming the parameter.
 BEL_API const char *bel_context_param(const bel_model_context *context, const char *name,
                                       const char *otherwise);
 BEL_API double bel_context_param_number(bel_model_context *context, const char *name,
@@ -68,7 +69,8 @@ typedef struct bel_metric {
 
 enum { BEL_MAX_METRICS = 16 };
 
-/// What the model function answers. Needed: TRAIN loss and optimizer; EVAL loss; PREDICT predictions.
+/// What the model function answers. Needed: TRAIN loss and optimizer; EVAL loss; PREDICT
+/// predictions.
 typedef struct bel_estimator_spec {
     bel_value *loss;        ///< scalar: mean over the examples of the batch (+ penalties)
     bel_value *predictions; ///< [batch, …]
@@ -88,26 +90,27 @@ BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spe
 BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec,
                                  const char *name, bel_value *labels, bel_value *predicted);
 
-/// --- Settings -------------------------------------------------------------------------------------
+/// --- Settings
+/// -------------------------------------------------------------------------------------
 
 /// How to run. Zero-initialise with bel_run_config_init, which sets the defaults in brackets.
 typedef struct bel_run_config {
-    const char *model_dir;         ///< checkpoints, events, report; created if missing
-    uint64_t seed;                 ///< [1]
-    int worker_count;              ///< workers in this process [1]
-    int tower_count;               ///< towers of a worker; a CPU tower is a share of the cores [1]
-    const int *towers_of;          ///< towers of each worker, if they differ; NULL: tower_count each
-    int shard_count;               ///< parameter-server shards in this process [1]
-    int thread_count;              ///< threads of a tower; 0: cores / towers of this machine [0]
-    int64_t save_checkpoints_steps; ///< 0: by time [0]
-    double save_checkpoints_secs;   ///< 0: off; ignored when steps are set [600]
-    int keep_checkpoint_max;        ///< 0: keep all [5]
+    const char *model_dir; ///< checkpoints, events, report; created if missing
+    uint64_t seed;         ///< [1]
+    int worker_count;      ///< workers in this process [1]
+    int tower_count;       ///< towers of a worker; a CPU tower is a share of the cores [1]
+    const int *towers_of;  ///< towers of each worker, if they differ; NULL: tower_count each
+    int shard_count;       ///< parameter-server shards in this process [1]
+    int thread_count;      ///< threads of a tower; 0: cores / towers of this machine [0]
+    int64_t save_checkpoints_steps;       ///< 0: by time [0]
+    double save_checkpoints_secs;         ///< 0: off; ignored when steps are set [600]
+    int keep_checkpoint_max;              ///< 0: keep all [5]
     double keep_checkpoint_every_n_hours; ///< keep one for each N hours besides; 0: off [0]
-    int64_t save_summary_steps;     ///< events; 0: off [100]
-    int64_t log_step_count_steps;   ///< progress lines when stderr is no terminal; 0: off [100]
-    bool report;                    ///< write report.html [true]
-    bool allow_changes;             ///< resume although settings that determine the bits changed
-    double stall_timeout_secs;      ///< no progress for so long is an error [600]
+    int64_t save_summary_steps;           ///< events; 0: off [100]
+    int64_t log_step_count_steps; ///< progress lines when stderr is no terminal; 0: off [100]
+    bool report;                  ///< write report.html [true]
+    bool allow_changes;           ///< resume although settings that determine the bits changed
+    double stall_timeout_secs;    ///< no progress for so long is an error [600]
 } bel_run_config;
 
 BEL_API void bel_run_config_init(bel_run_config *config);
@@ -136,7 +139,8 @@ typedef struct bel_eval_spec {
     double throttle_secs; ///< at checkpoints, at most every N seconds
 } bel_eval_spec;
 
-/// --- The estimator ----------------------------------------------------------------------------------
+/// --- The estimator
+/// ----------------------------------------------------------------------------------
 
 typedef struct bel_estimator bel_estimator;
 
@@ -151,7 +155,7 @@ enum { BEL_RESULT_TEXT = 33 };
 /// Numbers of an evaluation or of training.
 typedef struct bel_result {
     int64_t global_step;
-    double loss; ///< EVAL: mean over examples; training: of the last step
+    double loss;            ///< EVAL: mean over examples; training: of the last step
     double batch_mean_loss; ///< EVAL: mean of the batches' means, as TensorFlow reports it
     int64_t examples;
     int metric_count;
@@ -159,16 +163,16 @@ typedef struct bel_result {
         char name[64];
         double value;
     } metrics[BEL_MAX_METRICS];
-    double train_seconds;       ///< time in training steps
-    double examples_per_second; ///< of training
-    bool interrupted;           ///< ended by a signal or bel_request_stop, after saving
+    double train_seconds;         ///< time in training steps
+    double examples_per_second;   ///< of training
+    bool interrupted;             ///< ended by a signal or bel_request_stop, after saving
     char digest[BEL_RESULT_TEXT]; ///< of the last checkpoint
 } bel_result;
 
-/// Trains, evaluating along the way and at the end; resumes from the newest checkpoint in model_dir.
-/// `out_result` holds the last evaluation (of the first spec) and the training figures.
-/// Errors: those of input and model function; FAILED_PRECONDITION: the checkpoint was made with other
-/// settings (listed); ABORTED: the loss is not finite (nothing is saved from then on);
+/// Trains, evaluating along the way and at the end; resumes from the newest checkpoint in
+/// model_dir. `out_result` holds the last evaluation (of the first spec) and the training figures.
+/// Errors: those of input and model function; FAILED_PRECONDITION: the checkpoint was made with
+/// other settings (listed); ABORTED: the loss is not finite (nothing is saved from then on);
 /// DEADLINE_EXCEEDED: no progress; RESOURCE_EXHAUSTED: memory, disk.
 BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train,
                                            const bel_eval_spec *evals, int eval_count,
@@ -193,7 +197,8 @@ BEL_API bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn
 /// once. Safe in signal handlers.
 BEL_API void bel_request_stop(void);
 
-/// --- Packages -----------------------------------------------------------------------------------------
+/// --- Packages
+/// -----------------------------------------------------------------------------------------
 
 /// A model in a shared object of its own (`belfry train_and_evaluate --package my_model.so`):
 ///
@@ -218,7 +223,8 @@ enum { BEL_PACKAGE_ABI = 1 };
 BEL_API const bel_package *bel_model_find(const char *name);
 BEL_API const bel_package *bel_model_at(int index); ///< NULL behind the last
 
-/// --- Version --------------------------------------------------------------------------------------------
+/// --- Version
+/// --------------------------------------------------------------------------------------------
 
 #define BEL_VERSION_MAJOR 0
 #define BEL_VERSION_MINOR 1

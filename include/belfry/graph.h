@@ -1,9 +1,9 @@
 /// Graphs: what a model function builds. A graph is a list of operations on values; values carry an
 /// element type and a shape whose batch dimension may be open. Nothing is computed while building.
 ///
-/// **Sticky errors.** The first call that fails (wrong shape, wrong type …) is kept by the graph with
-/// the operation's name and the shapes; it and every later call return NULL, and NULL is accepted
-/// wherever a value is. So model code has no checks: the trainer reports the error once.
+/// **Sticky errors.** The first call that fails (wrong shape, wrong type …) is kept by the graph
+/// with the operation's name and the shapes; it and every later call return NULL, and NULL is
+/// accepted wherever a value is. So model code has no checks: the trainer reports the error once.
 ///
 /// Ownership: values belong to their graph. Thread rule: a graph is built by one thread.
 #ifndef BELFRY_GRAPH_H
@@ -84,9 +84,9 @@ BEL_API bel_dtype bel_value_dtype(const bel_value *value);
 
 /// --- Gradients ----------------------------------------------------------------------------------
 
-/// Adds to the graph the gradients of the scalar `loss` with respect to `count` values (variables or
-/// any others): out_gradients[i] has the shape of values[i], or is NULL when loss does not depend on
-/// it. Sticky errors: loss not scalar; an operation on the way has no gradient.
+/// Adds to the graph the gradients of the scalar `loss` with respect to `count` values (variables
+/// or any others): out_gradients[i] has the shape of values[i], or is NULL when loss does not
+/// depend on it. Sticky errors: loss not scalar; an operation on the way has no gradient.
 BEL_API void bel_gradients(bel_graph *graph, bel_value *loss, bel_value *const *values, int count,
                            bel_value **out_gradients);
 

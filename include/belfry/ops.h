@@ -1,11 +1,11 @@
 /// Operations. Names, attributes and semantics follow ONNX (opset 17) wherever ONNX has the
-/// operation. Every function takes the graph first and returns a value of it, or NULL after an error
-/// (belfry/graph.h: sticky errors).
+/// operation. Every function takes the graph first and returns a value of it, or NULL after an
+/// error (belfry/graph.h: sticky errors).
 ///
-/// Types: T is F32 or F64 (F64 runs on reference kernels only: for tests and checks, not for speed).
-/// Broadcasting is ONNX's multidirectional one: shapes are aligned at their last dimension, and a
-/// missing dimension or one of size 1 is repeated.
-/// Determinism: for given shapes every operation gives the same bits, for any number of threads.
+/// Types: T is F32 or F64 (F64 runs on reference kernels only: for tests and checks, not for
+/// speed). Broadcasting is ONNX's multidirectional one: shapes are aligned at their last dimension,
+/// and a missing dimension or one of size 1 is repeated. Determinism: for given shapes every
+/// operation gives the same bits, for any number of threads.
 #ifndef BELFRY_OPS_H
 #define BELFRY_OPS_H
 
@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-/// --- Arithmetic with broadcasting: a, b of type T -> T -------------------------------------------
+/// --- Arithmetic with broadcasting: a, b of type T -> T
+/// -------------------------------------------
 BEL_API bel_value *bel_add(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_sub(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_mul(bel_graph *graph, bel_value *a, bel_value *b);
@@ -46,10 +47,10 @@ BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
 /// a [m, k] · b [k, n] -> [m, n]. (Rank 2; batched products come with more ranks.)
 BEL_API bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b);
 
-/// alpha · a' · b' + beta · c, where a' is a or its transpose. c is optional (NULL) and broadcasts to
-/// [m, n]. ONNX Gemm.
-BEL_API bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c, double alpha,
-                            double beta, bool transpose_a, bool transpose_b);
+/// alpha · a' · b' + beta · c, where a' is a or its transpose. c is optional (NULL) and broadcasts
+/// to [m, n]. ONNX Gemm.
+BEL_API bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c,
+                            double alpha, double beta, bool transpose_a, bool transpose_b);
 
 /// --- Softmax and losses -------------------------------------------------------------------------
 
@@ -71,7 +72,8 @@ BEL_API bel_value *bel_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits
 /// Half the sum of squares of x -> scalar: the usual L2 penalty.
 BEL_API bel_value *bel_l2_loss(bel_graph *graph, bel_value *x);
 
-/// --- Reductions over `axes` (NULL and 0: all), x of type T; keepdims keeps them with size 1 --------
+/// --- Reductions over `axes` (NULL and 0: all), x of type T; keepdims keeps them with size 1
+/// --------
 BEL_API bel_value *bel_reduce_sum(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims);
 BEL_API bel_value *bel_reduce_mean(bel_graph *graph, bel_value *x, const int64_t *axes,
@@ -105,7 +107,8 @@ BEL_API bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio);
 
 /// --- Layers made of the above -------------------------------------------------------------------
 
-/// x [n, in] -> [n, units]: variables "name/kernel" [in, units] (Glorot) and "name/bias" [units] (0).
+/// x [n, in] -> [n, units]: variables "name/kernel" [in, units] (Glorot) and "name/bias" [units]
+/// (0).
 BEL_API bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *name);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /// Optimizers: how averaged gradients change parameters. A model function fills in a bel_optimizer;
-/// the parameter servers apply it. The order in a step is: sum over replicas → × 1/n → clip by value
-/// → clip by norm → weight decay → update.
+/// the parameter servers apply it. The order in a step is: sum over replicas → × 1/n → clip by
+/// value → clip by norm → weight decay → update.
 #ifndef BELFRY_OPTIMIZER_H
 #define BELFRY_OPTIMIZER_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/// In the formulae p is a parameter, g its gradient, a the learning rate of the step, t the number of
-/// the step counted from 1.
+/// In the formulae p is a parameter, g its gradient, a the learning rate of the step, t the number
+/// of the step counted from 1.
 typedef enum bel_optimizer_kind {
     BEL_OPTIMIZER_SGD,      ///< p -= a g
     BEL_OPTIMIZER_MOMENTUM, ///< m = mu m + g; p -= a m, or with nesterov p -= a (g + mu m)
@@ -23,8 +23,8 @@ typedef enum bel_schedule_kind {
     BEL_SCHEDULE_EXPONENTIAL, ///< rate · decay_rate ^ (step / decay_steps)
 } bel_schedule_kind;
 
-/// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the first
-/// w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
+/// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the
+/// first w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
 typedef struct bel_schedule {
     bel_schedule_kind kind;
     double decay_rate;   ///< (0, 1]

@@ -18,8 +18,9 @@ typedef enum bel_dtype {
     BEL_DTYPE_I32 = 2,
     BEL_DTYPE_I64 = 3,
     BEL_DTYPE_U8 = 4,
-    BEL_DTYPE_BOOL = 5,   ///< One byte, 0 or 1.
-    BEL_DTYPE_STRING = 6, ///< Only in raw records before `map`; `data` is the text, dims[0] its length.
+    BEL_DTYPE_BOOL = 5, ///< One byte, 0 or 1.
+    BEL_DTYPE_STRING =
+        6, ///< Only in raw records before `map`; `data` is the text, dims[0] its length.
 } bel_dtype;
 
 /// Bytes of one element (1 for strings: one byte of text).

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 static bool enabled[BEL_FAULT_COUNT];
 static atomic_long writes_left; // 0: never fails
@@ -17,9 +16,12 @@ static const struct {
     const char *word;
     bel_fault fault;
 } words[] = {
-    {"sum_sequential", BEL_FAULT_SUM_SEQUENTIAL}, {"divide", BEL_FAULT_DIVIDE},
-    {"threads2", BEL_FAULT_THREADS2},             {"chunk_order", BEL_FAULT_CHUNK_ORDER},
-    {"delay", BEL_FAULT_LANE_DELAY},              {"repeat", BEL_FAULT_LANE_REPEAT},
+    {"sum_sequential", BEL_FAULT_SUM_SEQUENTIAL},
+    {"divide", BEL_FAULT_DIVIDE},
+    {"threads2", BEL_FAULT_THREADS2},
+    {"chunk_order", BEL_FAULT_CHUNK_ORDER},
+    {"delay", BEL_FAULT_LANE_DELAY},
+    {"repeat", BEL_FAULT_LANE_REPEAT},
     {"reorder", BEL_FAULT_LANE_REORDER},
 };
 

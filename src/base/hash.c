@@ -67,9 +67,8 @@ const char *bel_hash128_text(bel_hash128 hash, char text[33])
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc,
-                                                               const unsigned char *bytes,
-                                                               size_t size)
+__attribute__((target("sse4.2"))) static uint32_t
+crc32c_sse42(uint32_t crc, const unsigned char *bytes, size_t size)
 {
     uint64_t state = crc;
     for (; size >= 8; size -= 8, bytes += 8) {

@@ -10,7 +10,8 @@
 #include "belfry/status.h"
 
 void bel_json_write_string(bel_str *out, const char *text); // with quotes and escapes
-void bel_json_write_number(bel_str *out, double value);     // shortest that reads back; null if not finite
+void bel_json_write_number(bel_str *out,
+                           double value); // shortest that reads back; null if not finite
 
 // A parsed document. Values belong to it and die with it.
 typedef struct bel_json bel_json;

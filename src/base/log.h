@@ -6,7 +6,12 @@
 
 #include "belfry/status.h"
 
-typedef enum bel_log_level { BEL_LOG_ERROR, BEL_LOG_WARN, BEL_LOG_INFO, BEL_LOG_DEBUG } bel_log_level;
+typedef enum bel_log_level {
+    BEL_LOG_ERROR,
+    BEL_LOG_WARN,
+    BEL_LOG_INFO,
+    BEL_LOG_DEBUG
+} bel_log_level;
 typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
 
 void bel_log_configure(bel_log_level level, bel_log_format format);

@@ -73,9 +73,8 @@ static void take_tiles(bel_team *team, unsigned number)
         do {
             if ((unsigned)(ticket >> 32) != number) return;
             if ((uint32_t)ticket >= team->tile_count) return;
-        } while (!atomic_compare_exchange_weak_explicit(&team->next, &ticket, ticket + 1,
-                                                        memory_order_acq_rel,
-                                                        memory_order_acquire));
+        } while (!atomic_compare_exchange_weak_explicit(
+            &team->next, &ticket, ticket + 1, memory_order_acq_rel, memory_order_acquire));
         team->job(team->argument, (int64_t)(uint32_t)ticket);
     }
 }

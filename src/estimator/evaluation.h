@@ -6,10 +6,10 @@
 #include "estimator/model.h"
 
 typedef struct bel_evaluation_config {
-    const bel_built *built;      // EVAL or PREDICT
+    const bel_built *built; // EVAL or PREDICT
     const bel_input *input;
-    const float *const *values;  // by graph variable
-    int64_t steps;               // batches at most; 0: all
+    const float *const *values; // by graph variable
+    int64_t steps;              // batches at most; 0: all
     int tower_count;
     int thread_count; // of each tower
 } bel_evaluation_config;

@@ -57,8 +57,8 @@ static curve *find_curve(bel_run_log *log, const char *chart, const char *name)
         curve *c = &log->curves[i];
         if (strcmp(c->chart, chart) == 0 && strcmp(c->name, name) == 0) return c;
     }
-    log->curves = bel_xgrow(log->curves, &log->curve_capacity, log->curve_count + 1,
-                            sizeof *log->curves);
+    log->curves =
+        bel_xgrow(log->curves, &log->curve_capacity, log->curve_count + 1, sizeof *log->curves);
     curve *c = &log->curves[log->curve_count++];
     *c = (curve){.chart = bel_xstrdup(chart),
                  .name = bel_xstrdup(name),

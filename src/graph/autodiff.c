@@ -1,6 +1,6 @@
 // Reverse-mode differentiation as a rewriting of the graph: gradient rules add ordinary operations.
-// Contributions to one value are added in the reverse order of the operations that made them, so the
-// gradient's bits are fixed by the graph.
+// Contributions to one value are added in the reverse order of the operations that made them, so
+// the gradient's bits are fixed by the graph.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,9 +9,9 @@
 
 typedef struct autodiff {
     bel_graph *graph;
-    size_t node_count;  // of the graph before differentiation
-    bool *depends;      // by value id: a wanted value is reached from it going backwards
-    bel_value **grads;  // by value id: the gradient so far
+    size_t node_count; // of the graph before differentiation
+    bool *depends;     // by value id: a wanted value is reached from it going backwards
+    bel_value **grads; // by value id: the gradient so far
 } autodiff;
 
 // Marks every value that depends on one of the wanted values.
@@ -60,18 +60,20 @@ static void differentiate(autodiff *ad, const bel_node *node)
     }
     def->gradient(&g);
     for (int i = 0; i < node->input_count; i++)
-        if (g.needed[i] && g.input_grads[i] != NULL) add_grad(ad, node->inputs[i], g.input_grads[i]);
+        if (g.needed[i] && g.input_grads[i] != NULL)
+            add_grad(ad, node->inputs[i], g.input_grads[i]);
 }
 
 static bool loss_ok(bel_graph *graph, const bel_value *loss)
 {
     if (graph->error_code != BEL_OK) return false;
-    bool is_float = loss != NULL && (loss->spec.dtype == BEL_DTYPE_F32 ||
-                                     loss->spec.dtype == BEL_DTYPE_F64);
+    bool is_float =
+        loss != NULL && (loss->spec.dtype == BEL_DTYPE_F32 || loss->spec.dtype == BEL_DTYPE_F64);
     if (is_float && loss->spec.shape.rank == 0) return true;
     char text[BEL_SHAPE_TEXT] = "nothing";
     if (loss != NULL) bel_shape_text(&loss->spec.shape, text);
-    bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "the loss must be a scalar of floats, got %s", text);
+    bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "the loss must be a scalar of floats, got %s",
+                   text);
     return false;
 }
 

@@ -20,8 +20,7 @@ static void put(bel_attr_list *attrs, const char *name, double number)
 
 static void put_ints(bel_attr_list *attrs, const char *name, int32_t count, const int64_t *ints)
 {
-    attrs->items[attrs->count++] =
-        (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
+    attrs->items[attrs->count++] = (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
 }
 
 #define TWO_INPUTS(name, op)                                                                       \
@@ -86,8 +85,8 @@ static bel_value *reduce(bel_graph *graph, bel_op op, bel_value *x, const int64_
 {
     bel_attr_list attrs = {.count = 0};
     if (axis_count > BEL_MAX_RANK) {
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "%d axes are more than the %d that a tensor has",
-                       axis_count, BEL_MAX_RANK);
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%d axes are more than the %d that a tensor has", axis_count, BEL_MAX_RANK);
         return NULL;
     }
     if (axis_count > 0) put_ints(&attrs, "axes", axis_count, axes);
@@ -161,12 +160,12 @@ bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *
     if (x == NULL || graph->error_code != BEL_OK) return NULL;
     bel_shape kernel_shape = BEL_SHAPE(shape.dims[1], units), bias_shape = BEL_SHAPE(units);
     bel_graph_push_scope(graph, name);
-    bel_value *kernel = bel_variable(graph, "kernel", &kernel_shape,
-                                     (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM},
-                                     BEL_VARIABLE_TRAINABLE);
-    bel_value *bias = bel_variable(graph, "bias", &bias_shape,
-                                   (bel_initializer){.kind = BEL_INIT_ZEROS},
-                                   BEL_VARIABLE_TRAINABLE);
+    bel_value *kernel =
+        bel_variable(graph, "kernel", &kernel_shape,
+                     (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM}, BEL_VARIABLE_TRAINABLE);
+    bel_value *bias =
+        bel_variable(graph, "bias", &bias_shape, (bel_initializer){.kind = BEL_INIT_ZEROS},
+                     BEL_VARIABLE_TRAINABLE);
     bel_value *y = bel_gemm(graph, x, kernel, bias, 1, 1, false, false);
     bel_graph_pop_scope(graph);
     return y;

@@ -79,8 +79,8 @@ static bel_node *new_node(bel_graph *graph, bel_op op, const bel_attr_list *attr
     char name[320];
     snprintf(name, sizeof name, "%s%s_%d", graph->scope, bel_op_get(op)->name, node->index);
     node->name = bel_arena_strdup(graph->arena, name);
-    graph->nodes = bel_xgrow(graph->nodes, &graph->node_capacity, graph->node_count + 1,
-                             sizeof *graph->nodes);
+    graph->nodes =
+        bel_xgrow(graph->nodes, &graph->node_capacity, graph->node_count + 1, sizeof *graph->nodes);
     graph->nodes[graph->node_count++] = node;
     return node;
 }
@@ -212,8 +212,8 @@ static bel_value *existing_variable(bel_graph *graph, const char *name, const be
         if (!bel_shape_equal(&variable->value->spec.shape, shape)) {
             char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
             bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                           "variable \"%s\" has shape %s and is asked for again with shape %s", name,
-                           bel_shape_text(&variable->value->spec.shape, have),
+                           "variable \"%s\" has shape %s and is asked for again with shape %s",
+                           name, bel_shape_text(&variable->value->spec.shape, have),
                            bel_shape_text(shape, want));
         }
         return variable->value;
@@ -258,8 +258,7 @@ void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value)
         return;
     }
     bel_graph_variable *target = &graph->variables[variable->node->leaf];
-    bool state =
-        target->kind == BEL_VARIABLE_STATE_MEAN || target->kind == BEL_VARIABLE_STATE_SUM;
+    bool state = target->kind == BEL_VARIABLE_STATE_MEAN || target->kind == BEL_VARIABLE_STATE_SUM;
     bool same = value->spec.dtype == BEL_DTYPE_F32 &&
                 bel_shape_equal(&value->spec.shape, &variable->spec.shape);
     if (!state || !same || target->assigned != NULL) {

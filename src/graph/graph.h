@@ -19,9 +19,9 @@ struct bel_value {
 
 struct bel_node {
     bel_op op;
-    int index;        // into graph->nodes
-    int leaf;         // INPUT: index into graph->inputs; VARIABLE: into graph->variables
-    char *name;       // "scope/Gemm_12", unique
+    int index;  // into graph->nodes
+    int leaf;   // INPUT: index into graph->inputs; VARIABLE: into graph->variables
+    char *name; // "scope/Gemm_12", unique
     bel_attr_list attrs;
     int input_count;
     bel_value *inputs[BEL_OP_MAX_INPUTS];

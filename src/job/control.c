@@ -1,5 +1,5 @@
-// Decisions and snapshots under one mutex. A decision is a function of the version, the schedule and
-// requests, so a step costs one look here.
+// Decisions and snapshots under one mutex. A decision is a function of the version, the schedule
+// and requests, so a step costs one look here.
 #include "job/control.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ struct bel_control {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     bel_control_state state;
-    bool snapshot_busy; // ordered, and not yet released
+    bool snapshot_busy;  // ordered, and not yet released
     int snapshot_shards; // that have finished it
     int running;
     int64_t last_save_ns;

@@ -12,18 +12,18 @@ typedef struct bel_control bel_control;
 typedef struct bel_control_config {
     int shard_count;
     int64_t first_step;
-    int64_t last_step;   // training stops at this version at the latest
-    int64_t save_steps;  // 0: off
-    double save_secs;    // 0: off; used when save_steps is 0
-    int64_t eval_steps;  // 0: off; a multiple of each evaluation's period
+    int64_t last_step;    // training stops at this version at the latest
+    int64_t save_steps;   // 0: off
+    double save_secs;     // 0: off; used when save_steps is 0
+    int64_t eval_steps;   // 0: off; a multiple of each evaluation's period
     int64_t series_steps; // every how many steps the loss is handed to the master; 0: never
     int worker_count;
 } bel_control_config;
 
 // A step that the master writes down.
 typedef struct bel_control_point {
-    int64_t step; // the version that the step made
-    double loss;  // mean over its examples
+    int64_t step;               // the version that the step made
+    double loss;                // mean over its examples
     double examples_per_second; // since the previous point; 0 at the first
 } bel_control_point;
 

@@ -1,5 +1,5 @@
-// Every role of a job in one process: shards, workers as threads, inproc lanes between them. The same
-// shards, clients and worker loop as in a cluster; only this wiring is different.
+// Every role of a job in one process: shards, workers as threads, inproc lanes between them. The
+// same shards, clients and worker loop as in a cluster; only this wiring is different.
 #ifndef BELFRY_JOB_EMBEDDED_H
 #define BELFRY_JOB_EMBEDDED_H
 

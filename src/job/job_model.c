@@ -56,8 +56,7 @@ static void make_layout(bel_job *job)
             .kind = state && from->assigned == NULL ? BEL_VARIABLE_FROZEN : from->kind};
         job->variables[v] = (int)v;
     }
-    job->layout =
-        bel_layout_create(variables, (int)count, job->estimator->config.shard_count);
+    job->layout = bel_layout_create(variables, (int)count, job->estimator->config.shard_count);
     bel_free(variables);
 }
 
@@ -91,8 +90,8 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
         int index = bel_layout_find(job->layout, variable->name);
-        if (index < 0 || !bel_shape_equal(&job->layout->variables[index].shape,
-                                          &variable->value->spec.shape)) {
+        if (index < 0 ||
+            !bel_shape_equal(&job->layout->variables[index].shape, &variable->value->spec.shape)) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
                            "model function: variable \"%s\" of EVAL is not there, or has another "
                            "shape, in TRAIN",

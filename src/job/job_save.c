@@ -213,8 +213,8 @@ static int make_tiles(const bel_job *job, bel_report_tile *tiles)
     }
     count = add_tile(tiles, count, "steps", bel_strf("%lld", (long long)job->saved_step));
     count = add_tile(tiles, count, "examples/s", count_text(result->examples_per_second));
-    count = add_tile(tiles, count, "training time",
-                     bel_xstrdup(bel_seconds_text(job->seconds, text)));
+    count =
+        add_tile(tiles, count, "training time", bel_xstrdup(bel_seconds_text(job->seconds, text)));
     return add_tile(tiles, count, "digest", bel_strf("%.8s…", result->digest));
 }
 
@@ -242,14 +242,12 @@ bel_status *bel_job_report(bel_job *job)
     bel_report_setting *settings = bel_xcalloc(count, sizeof *settings);
     for (size_t i = 0; i < count; i++)
         settings[i] = (bel_report_setting){job->settings.names[i], job->settings.values[i], ""};
-    char *subtitle = bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, digest %s",
-                              (long long)job->layout->parameters,
-                              job->estimator->config.worker_count,
-                              job->estimator->config.worker_count == 1 ? "" : "s",
-                              job->estimator->replica_count,
-                              job->estimator->replica_count == 1 ? "" : "s",
-                              job->layout->shard_count, job->layout->shard_count == 1 ? "" : "s",
-                              job->result.digest);
+    char *subtitle =
+        bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, digest %s",
+                 (long long)job->layout->parameters, job->estimator->config.worker_count,
+                 job->estimator->config.worker_count == 1 ? "" : "s", job->estimator->replica_count,
+                 job->estimator->replica_count == 1 ? "" : "s", job->layout->shard_count,
+                 job->layout->shard_count == 1 ? "" : "s", job->result.digest);
     bel_report report = {.title = job->estimator->config.model_dir,
                          .subtitle = subtitle,
                          .tiles = tiles,

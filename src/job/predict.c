@@ -92,8 +92,7 @@ bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
 {
     use u = {.estimator = estimator};
     bel_result result = {0};
-    bel_status *status =
-        begin(&u, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint);
+    bel_status *status = begin(&u, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint);
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, eval->steps);
         result.global_step = bel_ckpt_reader_info(u.reader)->step;

@@ -1,4 +1,5 @@
-// What determines the bits of a run, as names and texts: kept in every checkpoint, compared on resume.
+// What determines the bits of a run, as names and texts: kept in every checkpoint, compared on
+// resume.
 #ifndef BELFRY_JOB_SETTINGS_H
 #define BELFRY_JOB_SETTINGS_H
 
@@ -19,7 +20,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
                          const bel_built *built, const bel_input *input, const bel_layout *layout);
 void bel_settings_deinit(bel_settings *settings);
 
-// FAILED_PRECONDITION when the checkpoint was made with other settings: lists each with both values.
+// FAILED_PRECONDITION when the checkpoint was made with other settings: lists each with both
+// values.
 bel_status *bel_settings_compare(const bel_settings *settings,
                                  const bel_ckpt_reader *reader) BEL_MUST_USE;
 

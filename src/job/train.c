@@ -1,8 +1,9 @@
 // bel_train_and_evaluate in one process.
 //
-// The calling thread is the master: it builds the model, loads or makes the first checkpoint, starts
-// shards and workers, and then waits: for snapshots, which it saves and evaluates while training goes
-// on, for time to show progress, and for the end, which it saves, evaluates and reports.
+// The calling thread is the master: it builds the model, loads or makes the first checkpoint,
+// starts shards and workers, and then waits: for snapshots, which it saves and evaluates while
+// training goes on, for time to show progress, and for the end, which it saves, evaluates and
+// reports.
 #include "job/train.h"
 
 #include <math.h>
@@ -39,8 +40,7 @@ static bel_status *find_last_step(bel_job *job)
                        "one step needs %lld examples (batch size %lld × %d replicas), but the "
                        "training input has only %lld; hint: a smaller batch size, or repeat",
                        (long long)(batch * segment->replica_count), (long long)batch,
-                       (int)segment->replica_count,
-                       (long long)bel_input_epoch_records(job->input));
+                       (int)segment->replica_count, (long long)bel_input_epoch_records(job->input));
     }
     return NULL;
 }

@@ -1,4 +1,5 @@
-// Element-wise operations: arithmetic with broadcasting, comparisons, functions of one input, casts.
+// Element-wise operations: arithmetic with broadcasting, comparisons, functions of one input,
+// casts.
 #include <math.h>
 #include <string.h>
 
@@ -245,7 +246,8 @@ void bel_grad_sigmoid_cross_entropy(bel_gradient *g)
     }
 }
 
-// --- Kernels of two inputs -------------------------------------------------------------------------
+// --- Kernels of two inputs
+// -------------------------------------------------------------------------
 
 static double binary_reference(bel_op op, double a, double b)
 {
@@ -281,8 +283,8 @@ static void run_binary_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// How the fast kernel walks: `a_step` and `b_step` are 0 for a repeated scalar and 1 otherwise; with
-// `row` > 0, b is a row that repeats every `row` elements.
+// How the fast kernel walks: `a_step` and `b_step` are 0 for a repeated scalar and 1 otherwise;
+// with `row` > 0, b is a row that repeats every `row` elements.
 typedef struct binary_params {
     bel_cpu_binary_fn *run;
     int64_t a_step, b_step, row;
@@ -369,7 +371,8 @@ void bel_prepare_unary_grad(const bel_prepare *prepare, bel_kernel_call *call)
     bel_prepare_binary(prepare, call);
 }
 
-// --- Kernels of one input --------------------------------------------------------------------------
+// --- Kernels of one input
+// --------------------------------------------------------------------------
 
 static double unary_reference(bel_op op, double x)
 {

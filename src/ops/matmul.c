@@ -1,6 +1,6 @@
 // MatMul and Gemm over f32 BLAS, cut into column or row tiles by shape alone; f64 by a plain loop.
-#include "belfry/ops.h"
 #include "base/fault.h"
+#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/blas.h"
 #include "ops/kernels/cpu.h"
@@ -56,8 +56,7 @@ bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, i
     if (bel_shape_equal(&sum.shape, &out_outputs[0].shape)) return NULL;
     char yt[BEL_SHAPE_TEXT], ct[BEL_SHAPE_TEXT];
     return BEL_ERR(BEL_INVALID_ARGUMENT, "c %s does not broadcast to the product %s",
-                   bel_shape_text(&inputs[2].shape, ct),
-                   bel_shape_text(&out_outputs[0].shape, yt));
+                   bel_shape_text(&inputs[2].shape, ct), bel_shape_text(&out_outputs[0].shape, yt));
 }
 
 // --- Gradients -----------------------------------------------------------------------------------
@@ -146,10 +145,9 @@ static void fill_from_c(const bel_kernel_call *call, int64_t row, int64_t rows, 
     for (int64_t i = row; i < row + rows; i++) {
         float *line = y + i * p->n + column;
         for (int64_t j = 0; j < columns; j++) {
-            int64_t at = is_row
-                             ? column + j
-                             : bel_broadcast_index(&call->outputs[0].shape, &c->shape,
-                                                   i * p->n + column + j);
+            int64_t at = is_row ? column + j
+                                : bel_broadcast_index(&call->outputs[0].shape, &c->shape,
+                                                      i * p->n + column + j);
             line[j] = source[at];
         }
     }
@@ -172,8 +170,8 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
     for (int64_t part = 0; part < p->k_parts; part++) {
         int64_t first = p->k * part / p->k_parts, last = p->k * (part + 1) / p->k_parts;
         float beta = part > 0 ? 1.0f : add ? (float)p->beta : 0.0f;
-        bel_blas_sgemm(p->transpose_a, p->transpose_b, rows, columns, last - first,
-                       (float)p->alpha, a + (p->transpose_a ? first * a_stride : first), a_stride,
+        bel_blas_sgemm(p->transpose_a, p->transpose_b, rows, columns, last - first, (float)p->alpha,
+                       a + (p->transpose_a ? first * a_stride : first), a_stride,
                        b + (p->transpose_b ? first : first * b_stride), b_stride, beta, y, p->n);
     }
 }

@@ -1,5 +1,5 @@
-// What an operation is: a row in ops.def, a shape rule, a gradient rule made of graph operations, and
-// kernels. Families (math.c, matmul.c …) implement rows; op_table.c gathers them.
+// What an operation is: a row in ops.def, a shape rule, a gradient rule made of graph operations,
+// and kernels. Families (math.c, matmul.c …) implement rows; op_table.c gathers them.
 #ifndef BELFRY_OPS_OP_H
 #define BELFRY_OPS_OP_H
 
@@ -11,7 +11,8 @@
 enum { BEL_OP_MAX_INPUTS = 4, BEL_OP_MAX_OUTPUTS = 2, BEL_OP_MAX_ATTRS = 6 };
 
 typedef enum bel_op {
-#define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare, doc)  \
+#define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \
+           doc)                                                                                    \
     BEL_OP_##id,
 #include "ops/ops.def"
 #undef OP
@@ -43,8 +44,8 @@ typedef struct bel_spec {
 
 // Reads specs and attributes, fills out_outputs. Dimensions may be open (negative). Errors say what
 // was expected and got; the caller puts the operation's name in front.
-typedef bel_status *bel_infer_fn(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                                 bel_spec *out_outputs);
+typedef bel_status *bel_infer_fn(const bel_attr_list *attrs, const bel_spec *inputs,
+                                 int input_count, bel_spec *out_outputs);
 
 // --- Gradient rules -----------------------------------------------------------------------------
 
@@ -99,7 +100,8 @@ struct bel_kernel_call {
     uint64_t random_id;
 };
 
-// Chooses run, tile_count and params for the shapes in `call`. `reference` asks for the plain kernel.
+// Chooses run, tile_count and params for the shapes in `call`. `reference` asks for the plain
+// kernel.
 typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params

@@ -5,9 +5,10 @@
 #include "ops/families.h"
 
 static const bel_op_def table[] = {
-#define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare, doc)  \
-    [BEL_OP_##id] = {name,  domain,   min_inputs, max_inputs, outputs,                               \
-                     flags, infer, gradient,   prepare,    doc},
+#define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \
+           doc)                                                                                    \
+    [BEL_OP_##id] = {name,  domain, min_inputs, max_inputs, outputs,                               \
+                     flags, infer,  gradient,   prepare,    doc},
 #include "ops/ops.def"
 #undef OP
 };

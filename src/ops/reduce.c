@@ -1,8 +1,8 @@
 // Reductions, their opposite (BroadcastTo), and ArgMax.
 //
-// A reduction over neighbouring axes is a box [outer, reduced, inner]. Three boxes have fast kernels:
-// inner = 1 (rows), outer = 1 (columns) and everything to a scalar. Others take the plain kernel.
-// Sums of a whole tensor run in blocks of 4,096 whose sums are added in double, in order.
+// A reduction over neighbouring axes is a box [outer, reduced, inner]. Three boxes have fast
+// kernels: inner = 1 (rows), outer = 1 (columns) and everything to a scalar. Others take the plain
+// kernel. Sums of a whole tensor run in blocks of 4,096 whose sums are added in double, in order.
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // Softmax, log-softmax and the cross-entropy of softmax, row by row along the last dimension.
 #include <math.h>
 
-#include "belfry/ops.h"
 #include "base/check.h"
+#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"

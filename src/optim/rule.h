@@ -30,10 +30,11 @@ typedef struct bel_rule_step {
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step);
 
 // One element-wise pass over n elements: out = clip(sum * scale), with clip_value.
-void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out, int64_t n);
+void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out,
+                    int64_t n);
 
-// new_values = update(values, gradient * factor) for n elements; slots are updated in place. `factor`
-// is what norm clipping left (1: none). values and new_values may be the same array.
+// new_values = update(values, gradient * factor) for n elements; slots are updated in place.
+// `factor` is what norm clipping left (1: none). values and new_values may be the same array.
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
 

@@ -1,5 +1,5 @@
-// Update rules as vector loops, compiled once per instruction-set level with BEL_LEVEL = v2, v3, v4.
-// All levels give the same bits: no fused multiply-add, sums over fixed lanes.
+// Update rules as vector loops, compiled once per instruction-set level with BEL_LEVEL = v2, v3,
+// v4. All levels give the same bits: no fused multiply-add, sums over fixed lanes.
 #include <math.h>
 
 #include "optim/rule.h"

@@ -51,8 +51,8 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
     instance->program = program;
     instance->calls = bel_xcalloc(calls, sizeof *instance->calls);
     instance->addresses = bel_xcalloc(buffers, sizeof *instance->addresses);
-    instance->patches = bel_xcalloc(calls * (BEL_OP_MAX_INPUTS + BEL_OP_MAX_OUTPUTS),
-                                    sizeof *instance->patches);
+    instance->patches =
+        bel_xcalloc(calls * (BEL_OP_MAX_INPUTS + BEL_OP_MAX_OUTPUTS), sizeof *instance->patches);
     instance->publications =
         bel_xcalloc((size_t)program->output_count, sizeof *instance->publications);
     for (int b = 0; b < program->buffer_count; b++) {

@@ -26,7 +26,8 @@ static size_t rounded(size_t size)
 
 static bool overlap(const bel_plan_buffer *a, size_t offset, const bel_plan_buffer *b)
 {
-    return offset < b->offset + rounded(b->size_bytes) && b->offset < offset + rounded(a->size_bytes);
+    return offset < b->offset + rounded(b->size_bytes) &&
+           b->offset < offset + rounded(a->size_bytes);
 }
 
 // The lowest offset at which `buffer` meets none of the placed ones: tried at 0 and behind each.
@@ -70,6 +71,7 @@ bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count)
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
             if (alive_together(&buffers[i], &buffers[j]) &&
-                overlap(&buffers[i], buffers[i].offset, &buffers[j])) return false;
+                overlap(&buffers[i], buffers[i].offset, &buffers[j]))
+                return false;
     return true;
 }

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// A buffer that is alive from instruction `first` (which writes it) to `last` (which reads it last).
+// A buffer that is alive from instruction `first` (which writes it) to `last` (which reads it
+// last).
 typedef struct bel_plan_buffer {
     size_t size_bytes;
     int first, last;
@@ -13,8 +14,8 @@ typedef struct bel_plan_buffer {
 } bel_plan_buffer;
 
 // Places the buffers so that no two that are alive together overlap; returns the arena's size.
-// Largest first, each at the lowest free offset: within a few percent of the lower bound in practice.
-// With no_reuse buffers never share memory.
+// Largest first, each at the lowest free offset: within a few percent of the lower bound in
+// practice. With no_reuse buffers never share memory.
 size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, bool no_reuse);
 
 // True when no two buffers that are alive together overlap.

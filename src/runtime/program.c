@@ -128,8 +128,8 @@ static bel_tensor tensor_of(const compiler *c, const bel_value *value)
 static bel_program_call *new_call(compiler *c, const char *name)
 {
     bel_program *program = c->program;
-    program->calls = bel_xgrow(program->calls, &c->call_capacity,
-                               (size_t)program->call_count + 1, sizeof *program->calls);
+    program->calls = bel_xgrow(program->calls, &c->call_capacity, (size_t)program->call_count + 1,
+                               sizeof *program->calls);
     bel_program_call *made = &program->calls[program->call_count];
     memset(made, 0, sizeof *made);
     made->name = bel_arena_strdup(program->arena, name);
@@ -186,8 +186,7 @@ static void emit_copy(compiler *c, int output)
     call->run = run_copy;
     call->inputs[0] = call->outputs[0] = tensor_of(c, value);
     made->input_buffers[0] = c->buffer_of[value->id];
-    made->output_buffers[0] =
-        new_buffer(c, BEL_LOCATION_OUTPUT, output, value_bytes(c, value));
+    made->output_buffers[0] = new_buffer(c, BEL_LOCATION_OUTPUT, output, value_bytes(c, value));
     touch(c, made->input_buffers[0], call->index);
     touch(c, made->output_buffers[0], call->index);
 }
@@ -218,8 +217,8 @@ static void finish_outputs(compiler *c)
     for (int i = 0; i < c->output_count; i++) {
         const bel_value *value = c->outputs[i].value;
         int buffer = c->buffer_of[value->id];
-        bool in_place = c->buffers[buffer].kind == BEL_LOCATION_OUTPUT &&
-                        c->buffers[buffer].index == i;
+        bool in_place =
+            c->buffers[buffer].kind == BEL_LOCATION_OUTPUT && c->buffers[buffer].index == i;
         if (c->outputs[i].external && !in_place) {
             emit_copy(c, i);
             buffer = program->calls[program->call_count - 1].output_buffers[0];

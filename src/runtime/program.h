@@ -1,4 +1,5 @@
-// Programs: a graph compiled for closed shapes into a list of kernel calls with every address known.
+// Programs: a graph compiled for closed shapes into a list of kernel calls with every address
+// known.
 //
 //   compile  graph + shapes → program   (immutable, shared by towers of equal shapes)
 //   bind     program + memory → instance (one per tower)
@@ -25,8 +26,8 @@ typedef struct bel_program_options {
     int threads;    // of the team; matters to BEL_FAULT=threads2 alone
 } bel_program_options;
 
-// `input_shapes` are closed, in the order of the graph's inputs. Values that no output needs are not
-// computed. The program does not keep the graph, but constants live in the graph: it must stay.
+// `input_shapes` are closed, in the order of the graph's inputs. Values that no output needs are
+// not computed. The program does not keep the graph, but constants live in the graph: it must stay.
 bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
                                 const bel_program_output *outputs, int output_count,
                                 const bel_program_options *options,

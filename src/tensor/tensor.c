@@ -10,8 +10,9 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [BEL_DTYPE_F32] = {"f32", 4}, [BEL_DTYPE_F64] = {"f64", 8},   [BEL_DTYPE_I32] = {"i32", 4},
-    [BEL_DTYPE_I64] = {"i64", 8}, [BEL_DTYPE_U8] = {"u8", 1},     [BEL_DTYPE_BOOL] = {"bool", 1},
+    [BEL_DTYPE_F32] = {"f32", 4},       [BEL_DTYPE_F64] = {"f64", 8},
+    [BEL_DTYPE_I32] = {"i32", 4},       [BEL_DTYPE_I64] = {"i64", 8},
+    [BEL_DTYPE_U8] = {"u8", 1},         [BEL_DTYPE_BOOL] = {"bool", 1},
     [BEL_DTYPE_STRING] = {"string", 1},
 };
 
@@ -41,8 +42,7 @@ bel_shape bel_shape_scalar(void)
 
 bool bel_shape_equal(const bel_shape *a, const bel_shape *b)
 {
-    return a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0;
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0;
 }
 
 int64_t bel_shape_elements(const bel_shape *shape)

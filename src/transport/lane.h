@@ -36,9 +36,9 @@ typedef struct bel_frame {
     uint32_t incarnation; // of the sender; rises when it is replaced
     int32_t sender;       // worker or shard number
     int64_t step;
-    uint32_t decision; // BEL_DECIDE_… of the step
-    int32_t chunk;     // REPORT
-    int32_t node;      // REPORT, TALLY: index among the deal's nodes
+    uint32_t decision;   // BEL_DECIDE_… of the step
+    int32_t chunk;       // REPORT
+    int32_t node;        // REPORT, TALLY: index among the deal's nodes
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;
@@ -67,8 +67,8 @@ struct bel_lane {
     const bel_lane_ops *ops;
 };
 
-// Sends a frame. UNAVAILABLE: the lane is cut. RESOURCE_EXHAUSTED: the peer has taken nothing for so
-// long that the lane is full; more would be more than two reports in flight.
+// Sends a frame. UNAVAILABLE: the lane is cut. RESOURCE_EXHAUSTED: the peer has taken nothing for
+// so long that the lane is full; more would be more than two reports in flight.
 bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame) BEL_MUST_USE;
 
 // Takes the next frame; false when there is none now.

@@ -22,11 +22,11 @@ static int64_t next_block(void *context, int64_t index)
     const bel_worker_config *config = &tower->worker->config;
     int64_t rounds = rounds_of(tower);
     int64_t step = config->first_step + index / rounds;
-    int64_t replica = tower->worker->first_replica + tower->index +
-                      index % rounds * config->tower_count;
+    int64_t replica =
+        tower->worker->first_replica + tower->index + index % rounds * config->tower_count;
     const bel_input_segment *segment = &config->segment;
-    int64_t block = segment->first_block + (step - segment->first_step) * segment->replica_count +
-                    replica;
+    int64_t block =
+        segment->first_block + (step - segment->first_step) * segment->replica_count + replica;
     return block < bel_input_block_count(config->input, false) ? block : -1;
 }
 
@@ -58,8 +58,7 @@ static void publish(void *context, int output)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
-    bel_status *status =
-        bel_worker_finish_variable(worker, worker->output_variables[output]);
+    bel_status *status = bel_worker_finish_variable(worker, worker->output_variables[output]);
     if (tower->status == NULL) {
         tower->status = status;
     } else {
@@ -135,10 +134,10 @@ void bel_tower_step(bel_tower *tower)
         if (tower->status != NULL) {
             bel_status_ignore(status); // a failed report came first
         } else if (status != NULL) {
-            tower->status = bel_status_wrap(status, __FILE__, __LINE__,
-                                            "worker %d, step %lld, replica %d",
-                                            worker->config.worker, (long long)worker->step,
-                                            worker->first_replica + tower->replica);
+            tower->status =
+                bel_status_wrap(status, __FILE__, __LINE__, "worker %d, step %lld, replica %d",
+                                worker->config.worker, (long long)worker->step,
+                                worker->first_replica + tower->replica);
         }
     }
 }

@@ -132,8 +132,8 @@ static bel_status *report_tallies(bel_worker *worker)
     int w = worker->config.worker, width = worker->config.tally_width;
     for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
         const bel_deal_node *node = &deal->nodes[k];
-        double *tallies = worker->tallies + (size_t)(node->first - worker->first_replica) *
-                                                (size_t)width;
+        double *tallies =
+            worker->tallies + (size_t)(node->first - worker->first_replica) * (size_t)width;
         for (int stride = 1; stride < node->count; stride *= 2)
             for (int j = 0; j + stride < node->count; j += 2 * stride)
                 for (int i = 0; i < width; i++)

@@ -1,8 +1,8 @@
 // A worker: towers and the step loop.
 //
 // The loop: wait for version s and its decision → each tower reads its next batch and runs its
-// program for each of its replicas, writing gradients straight into the replica's range → as soon as
-// all replicas have finished a chunk, its nodes are summed and reported → tally → next version.
+// program for each of its replicas, writing gradients straight into the replica's range → as soon
+// as all replicas have finished a chunk, its nodes are summed and reported → tally → next version.
 // A worker keeps nothing that outlives a step.
 #ifndef BELFRY_WORKER_WORKER_H
 #define BELFRY_WORKER_WORKER_H
@@ -51,7 +51,8 @@ typedef struct bel_worker_times {
 typedef struct bel_worker bel_worker;
 
 // Ownership: everything in the config must outlive the worker. RESOURCE_EXHAUSTED without memory.
-bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker) BEL_MUST_USE;
+bel_status *bel_worker_create(const bel_worker_config *config,
+                              bel_worker **out_worker) BEL_MUST_USE;
 void bel_worker_destroy(bel_worker *worker);
 
 // Runs steps until a version says stop. Errors: those of input, programs and client, with the

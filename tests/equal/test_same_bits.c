@@ -1,7 +1,8 @@
-// Same bits: the digest of the last checkpoint is a function of data, seed and flags. 200 steps of a
-// dnn 512,512 with dropout, Adam and a global clip, on the digits: run to run; for every way of dealing
-// four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2 threads; with lanes that
-// delay, repeat and reorder; stopped and resumed. Each comparison must fail under its fault.
+// Same bits: the digest of the last checkpoint is a function of data, seed and flags. 200 steps of
+// a dnn 512,512 with dropout, Adam and a global clip, on the digits: run to run; for every way of
+// dealing four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2 threads; with
+// lanes that delay, repeat and reorder; stopped and resumed. Each comparison must fail under its
+// fault.
 #include "support/bel_test.h"
 #include "support/digits.h"
 
@@ -20,9 +21,9 @@ static const topology base = {1, {4}, 1, 1};
 
 static void run_to(const topology *t, const char *folder, int64_t steps, char digest[33])
 {
-    const bel_param params[] = {{"hidden_units", "512,512"},   {"dropout", "0.2"},
-                                {"class_count", "10"},         {"optimizer", "adam"},
-                                {"learning_rate", "0.001"},    {"clip_global_norm", "0.5"}};
+    const bel_param params[] = {{"hidden_units", "512,512"}, {"dropout", "0.2"},
+                                {"class_count", "10"},       {"optimizer", "adam"},
+                                {"learning_rate", "0.001"},  {"clip_global_norm", "0.5"}};
     bel_run_config config;
     bel_run_config_init(&config);
     config.worker_count = t->workers;
@@ -66,8 +67,11 @@ static void assert_breaks(const char *fault, const topology *topologies, size_t 
     assert_true(differs);
 }
 
-static const topology deals[] = {
-    {1, {4}, 1, 1}, {2, {2, 2}, 1, 1}, {4, {1, 1, 1, 1}, 1, 1}, {2, {3, 1}, 1, 1}, {2, {1, 3}, 1, 1}};
+static const topology deals[] = {{1, {4}, 1, 1},
+                                 {2, {2, 2}, 1, 1},
+                                 {4, {1, 1, 1, 1}, 1, 1},
+                                 {2, {3, 1}, 1, 1},
+                                 {2, {1, 3}, 1, 1}};
 static const topology shards[] = {{1, {4}, 2, 1}, {1, {4}, 3, 1}, {2, {3, 1}, 3, 1}};
 static const topology threads[] = {{1, {4}, 1, 2}, {2, {2, 2}, 2, 2}};
 

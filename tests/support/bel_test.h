@@ -1,4 +1,5 @@
-// What every test includes: cmocka, and assertions on statuses. Assert on the test's own thread only.
+// What every test includes: cmocka, and assertions on statuses. Assert on the test's own thread
+// only.
 #ifndef BELFRY_TESTS_SUPPORT_BEL_TEST_H
 #define BELFRY_TESTS_SUPPORT_BEL_TEST_H
 

@@ -5,8 +5,8 @@
 
 bel_status *bel_test_digits_input(void *user, bel_mode mode, bel_dataset **out_dataset)
 {
-    const char *path = mode == BEL_MODE_TRAIN ? "examples/data/digits-train.csv"
-                                              : "examples/data/digits-eval.csv";
+    const char *path =
+        mode == BEL_MODE_TRAIN ? "examples/data/digits-train.csv" : "examples/data/digits-eval.csv";
     bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
                                                                 .path_count = 1,
                                                                 .label_column = "digit",

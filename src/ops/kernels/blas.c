@@ -1,5 +1,5 @@
-// The only file that knows OpenBLAS. OPENBLAS_CORETYPE must be in the environment before the library
-// is loaded: hence dlopen. A user's own value is respected.
+// The only file that knows OpenBLAS. OPENBLAS_CORETYPE must be in the environment before the
+// library is loaded: hence dlopen. A user's own value is respected.
 #include "ops/kernels/blas.h"
 
 #include <dlfcn.h>
@@ -63,14 +63,14 @@ static void open_library(void)
     if (second_space != NULL) second_space = strchr(second_space + 1, ' ');
     if (second_space != NULL) *second_space = '\0'; // "OpenBLAS 0.3.21"
     snprintf(library_name, sizeof library_name, "%s %s", config, get_core());
-    slow_core = core != NULL && (strcmp(get_core(), "Prescott") == 0 ||
-                                 strcmp(get_core(), "Nehalem") == 0);
+    slow_core =
+        core != NULL && (strcmp(get_core(), "Prescott") == 0 || strcmp(get_core(), "Nehalem") == 0);
     library_sgemm = sgemm;
 }
 
-void bel_blas_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
-                    const float *a, int64_t a_stride, const float *b, int64_t b_stride, float beta,
-                    float *c, int64_t c_stride)
+void bel_blas_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                    float alpha, const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                    float beta, float *c, int64_t c_stride)
 {
     pthread_once(&open_once, open_library);
     if (library_sgemm != NULL) {

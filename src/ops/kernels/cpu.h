@@ -42,8 +42,8 @@ typedef struct bel_cpu_kernels {
     bel_cpu_binary_fn *binary_scalar[BEL_CPU_BINARY_COUNT]; // a[n], b[1]
     bel_cpu_binary_fn *scalar_binary[BEL_CPU_BINARY_COUNT]; // a[1], b[n]
     bel_cpu_unary_fn *unary[BEL_CPU_UNARY_COUNT];
-    bel_cpu_reduce_fn *sum, *sum_square, *max; // max of n >= 1
-    bel_cpu_unary_fn *softmax, *log_softmax;   // one row of n
+    bel_cpu_reduce_fn *sum, *sum_square, *max;          // max of n >= 1
+    bel_cpu_unary_fn *softmax, *log_softmax;            // one row of n
     bel_cpu_binary_fn *softmax_grad, *log_softmax_grad; // one row: dy, y -> dx
     // y[j] = sum over i of x[i * stride + j], rows added in order
     void (*sum_rows)(const float *x, int64_t rows, int64_t stride, float *y, int64_t n);

@@ -1,7 +1,7 @@
-// Vector kernels, compiled once per instruction-set level with BEL_LEVEL = v2, v3 or v4. Plain loops
-// that both compilers vectorise; nothing here may depend on where a range begins or how wide the
-// vectors are. exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989): range
-// reduction, then a short polynomial; worst error about 2 units in the last place.
+// Vector kernels, compiled once per instruction-set level with BEL_LEVEL = v2, v3 or v4. Plain
+// loops that both compilers vectorise; nothing here may depend on where a range begins or how wide
+// the vectors are. exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989):
+// range reduction, then a short polynomial; worst error about 2 units in the last place.
 #include <math.h>
 #include <string.h>
 
@@ -150,7 +150,7 @@ BINARY(max, select_f32(p >= q, p, q))
 BINARY(min, select_f32(p <= q, p, q))
 BINARY(sigmoid_cross_entropy, sigmoid_cross_entropy_one(p, q))
 BINARY(relu_grad, select_f32(q > 0.0f, p, 0.0f))
-BINARY(sigmoid_grad, p *(q * (1.0f - q)))
+BINARY(sigmoid_grad, p *(q *(1.0f - q)))
 BINARY(tanh_grad, p *(1.0f - q * q))
 
 #define UNARY(name, expression)                                                                    \
@@ -285,7 +285,8 @@ static void log_softmax_grad(const float *dy, const float *y, float *dx, int64_t
         dx[i] = dy[i] - exp_one(y[i]) * total;
 }
 
-// --- Matrix product without a library --------------------------------------------------------------
+// --- Matrix product without a library
+// --------------------------------------------------------------
 
 static void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_column,
                  const float *b, int64_t b_row, int64_t b_column, float *c, int64_t c_row)
@@ -300,9 +301,11 @@ static void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
 }
 
 #define ROW(suffix)                                                                                \
-    {add_##suffix, sub_##suffix,  mul_##suffix,                                                    \
-     div_##suffix, max_##suffix,  min_##suffix,                                                    \
-     sigmoid_cross_entropy_##suffix, relu_grad_##suffix, sigmoid_grad_##suffix, tanh_grad_##suffix}
+    {                                                                                              \
+        add_##suffix, sub_##suffix, mul_##suffix, div_##suffix, max_##suffix, min_##suffix,        \
+            sigmoid_cross_entropy_##suffix, relu_grad_##suffix, sigmoid_grad_##suffix,             \
+            tanh_grad_##suffix                                                                     \
+    }
 
 const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
     .binary = ROW(vv),

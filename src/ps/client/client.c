@@ -44,8 +44,7 @@ static bool drain(bel_client *client, int64_t version)
     bool all = true;
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         bel_frame frame;
-        while (client->published[k] < version &&
-               bel_lane_receive(client->config.lanes[k], &frame))
+        while (client->published[k] < version && bel_lane_receive(client->config.lanes[k], &frame))
             take_version(client, k, &frame);
         all = all && client->published[k] >= version;
     }
@@ -61,9 +60,9 @@ static bel_status *missing(const bel_client *client, int64_t version, bel_code c
             bel_str_printf(&names, "%s%d", names.length > 0 ? ", " : "", k);
         }
     }
-    bel_status *status = BEL_ERR(code, "worker %d waits for version %lld of shard %s: %s",
-                                 client->config.worker, (long long)version,
-                                 names.text != NULL ? names.text : "none", why);
+    bel_status *status =
+        BEL_ERR(code, "worker %d waits for version %lld of shard %s: %s", client->config.worker,
+                (long long)version, names.text != NULL ? names.text : "none", why);
     bel_str_deinit(&names);
     return status;
 }
@@ -95,8 +94,9 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
         BEL_TRY(check_lanes(client, version));
         int64_t now = bel_clock_ns();
         if (now >= deadline) {
-            return missing(client, version, BEL_DEADLINE_EXCEEDED, "no progress for the stall "
-                                                                   "timeout");
+            return missing(client, version, BEL_DEADLINE_EXCEEDED,
+                           "no progress for the stall "
+                           "timeout");
         }
         bel_doorbell_wait(config->bell, now + NAP_NS);
     }
@@ -136,8 +136,8 @@ bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision
     frame.payload = tally;
     frame.payload_bytes = (size_t)width * sizeof(double);
     for (int k = 0; k < client->config.layout->shard_count; k++) {
-        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
-                    "worker %d, tally to shard %d", client->config.worker, k);
+        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, tally to shard %d",
+                    client->config.worker, k);
     }
     return NULL;
 }

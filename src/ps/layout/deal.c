@@ -1,5 +1,6 @@
 // The summation tree. Complete nodes are found greedily from the left: at id i the largest power of
-// two that divides i and still fits (or reaches the end of all ids, where absent ids are passed over).
+// two that divides i and still fits (or reaches the end of all ids, where absent ids are passed
+// over).
 #include "ps/layout/deal.h"
 
 #include <stdbool.h>
@@ -84,8 +85,8 @@ static int node_at(const bel_deal *deal, int first)
 }
 
 // Value of node (level, first); NULL when none of its ids exists.
-static const float *sum_below(const bel_deal *deal, const float *const *inputs, int level, int first,
-                              int64_t n, float *scratch)
+static const float *sum_below(const bel_deal *deal, const float *const *inputs, int level,
+                              int first, int64_t n, float *scratch)
 {
     if (first >= deal->replica_count) return NULL;
     int listed = node_at(deal, first);
@@ -98,8 +99,7 @@ static const float *sum_below(const bel_deal *deal, const float *const *inputs, 
         memcpy(row, left, (size_t)n * sizeof *row);
         left = row;
     }
-    const float *right =
-        sum_below(deal, inputs, level - 1, first + (1 << (level - 1)), n, scratch);
+    const float *right = sum_below(deal, inputs, level - 1, first + (1 << (level - 1)), n, scratch);
     if (right == NULL) return left;
     add_f32(row, left, right, n);
     return row;

@@ -1,9 +1,9 @@
 // The deal: which worker plays which replicas, and the summation tree over replica ids.
 //
-// Node (l, i) of the tree covers the ids [i·2^l, (i+1)·2^l); its value is left + right, and an id that
-// does not exist is passed over, never added as zero. A worker plays a contiguous block of ids and
-// sends the largest complete nodes inside it; the shard goes on with the same tree. So the bits of a
-// sum do not depend on how ids sit on workers, nor on the order of arrival.
+// Node (l, i) of the tree covers the ids [i·2^l, (i+1)·2^l); its value is left + right, and an id
+// that does not exist is passed over, never added as zero. A worker plays a contiguous block of ids
+// and sends the largest complete nodes inside it; the shard goes on with the same tree. So the bits
+// of a sum do not depend on how ids sit on workers, nor on the order of arrival.
 #ifndef BELFRY_PS_LAYOUT_DEAL_H
 #define BELFRY_PS_LAYOUT_DEAL_H
 
@@ -19,7 +19,7 @@ typedef struct bel_deal_node {
 typedef struct bel_deal {
     int replica_count;
     int worker_count;
-    int *first_replica; // by worker; worker_count + 1 entries
+    int *first_replica;   // by worker; worker_count + 1 entries
     bel_deal_node *nodes; // in the order of their ids
     int node_count;
     int *first_node; // by worker; worker_count + 1 entries
@@ -30,8 +30,8 @@ typedef struct bel_deal {
 bel_deal *bel_deal_create(const int *replicas_of, int worker_count);
 void bel_deal_destroy(bel_deal *deal);
 
-// Sums `n` floats over the whole tree. inputs[k] holds node k's values. Returns a pointer to the sum:
-// an input when there is only one, else inside `scratch`, which holds (depth + 1) · n floats.
+// Sums `n` floats over the whole tree. inputs[k] holds node k's values. Returns a pointer to the
+// sum: an input when there is only one, else inside `scratch`, which holds (depth + 1) · n floats.
 const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs, int64_t n,
                           float *scratch);
 

@@ -48,8 +48,8 @@ void bel_space_destroy(bel_space *space)
 const float *bel_space_variable(const bel_space *space, int variable)
 {
     const bel_layout_variable *v = &space->layout->variables[variable];
-    unsigned char current = atomic_load_explicit(&space->current[v->first_chunk],
-                                                 memory_order_acquire);
+    unsigned char current =
+        atomic_load_explicit(&space->current[v->first_chunk], memory_order_acquire);
     return space->buffers[current] + v->offset;
 }
 
@@ -96,9 +96,7 @@ static void initialize_variable(const bel_layout_variable *variable, uint64_t se
     double in, out, value = variable->initializer.value;
     fans(&variable->shape, &in, &out);
     switch (variable->initializer.kind) {
-    case BEL_INIT_ZEROS:
-        memset(values, 0, (size_t)variable->elements * sizeof *values);
-        break;
+    case BEL_INIT_ZEROS: memset(values, 0, (size_t)variable->elements * sizeof *values); break;
     case BEL_INIT_CONSTANT:
         for (int64_t i = 0; i < variable->elements; i++)
             values[i] = (float)value;

@@ -24,8 +24,8 @@ bel_status *bel_space_array(const bel_layout *layout, const char *what,
                             float **out_array) BEL_MUST_USE;
 void bel_space_free_array(const bel_layout *layout, float *array);
 
-// Where variable `variable` of the current version lies: all chunks of a variable are updated in the
-// same steps, so its first chunk tells for all.
+// Where variable `variable` of the current version lies: all chunks of a variable are updated in
+// the same steps, so its first chunk tells for all.
 const float *bel_space_variable(const bel_space *space, int variable);
 
 // Initial values of all variables: a function of (seed, name, initializer, shape) alone.

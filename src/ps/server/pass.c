@@ -43,9 +43,8 @@ static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t
 {
     const float *sum = sum_piece(p->shard, p->chunk, offset, n);
     for (int64_t i = 0; i < n; i++) {
-        p->new_values[offset + i] = kind == BEL_VARIABLE_STATE_MEAN
-                                        ? sum[i] * p->scale
-                                        : p->values[offset + i] + sum[i];
+        p->new_values[offset + i] =
+            kind == BEL_VARIABLE_STATE_MEAN ? sum[i] * p->scale : p->values[offset + i] + sum[i];
     }
 }
 

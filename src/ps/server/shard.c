@@ -1,6 +1,6 @@
-// Frames and steps of a shard. One mutex guards the state; passes, decisions and other calls out run
-// outside it. bel_shard_work is the only engine: it takes frames, moves the step forward, and runs
-// one job.
+// Frames and steps of a shard. One mutex guards the state; passes, decisions and other calls out
+// run outside it. bel_shard_work is the only engine: it takes frames, moves the step forward, and
+// runs one job.
 #include "ps/server/shard_inner.h"
 
 #include <string.h>
@@ -35,12 +35,12 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
     for (int c = 0; c < layout->chunk_count; c++) {
         if (layout->chunks[c].shard != config->shard) continue;
-        shard->chunks[shard->chunk_count++] = (bel_shard_chunk){
-            .chunk = c,
-            .nodes = bel_xcalloc(nodes, sizeof(float *)),
-            .inputs = bel_xcalloc(nodes, sizeof(float *)),
-            .scratch = bel_xcalloc((size_t)config->deal->depth + 2,
-                                   BEL_SHARD_PIECE * sizeof(float))};
+        shard->chunks[shard->chunk_count++] =
+            (bel_shard_chunk){.chunk = c,
+                              .nodes = bel_xcalloc(nodes, sizeof(float *)),
+                              .inputs = bel_xcalloc(nodes, sizeof(float *)),
+                              .scratch = bel_xcalloc((size_t)config->deal->depth + 2,
+                                                     BEL_SHARD_PIECE * sizeof(float))};
     }
     shard->ready = bel_xcalloc((size_t)shard->chunk_count, sizeof *shard->ready);
     shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
@@ -242,8 +242,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
         return;
     }
     bel_shard_chunk *chunk = &shard->chunks[local];
-    size_t expected =
-        (size_t)shard->config.layout->chunks[frame->chunk].count * sizeof(float);
+    size_t expected = (size_t)shard->config.layout->chunks[frame->chunk].count * sizeof(float);
     if (frame->payload_bytes != expected) {
         fail_locked(shard, frame, "a report of the wrong size");
         return;
@@ -262,8 +261,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
 static void take_tally_locked(bel_shard *shard, const bel_frame *frame)
 {
     bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
-    if (!known ||
-        frame->payload_bytes != (size_t)shard->config.tally_width * sizeof(double)) {
+    if (!known || frame->payload_bytes != (size_t)shard->config.tally_width * sizeof(double)) {
         fail_locked(shard, frame, "a tally of the wrong size");
         return;
     }

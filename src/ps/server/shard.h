@@ -2,9 +2,9 @@
 // reports and applies the update.
 //
 // A step at a shard: reports arrive by chunk and node → when all nodes of a chunk are in, the chunk
-// is passed: sum over the tree, × 1/n, clip, update, written into the other buffer → when all chunks
-// are passed, the version is published. Rules that need a norm over the whole model pass twice: sums
-// and squares of grains first; partials to shard 0 and factors back; then the update.
+// is passed: sum over the tree, × 1/n, clip, update, written into the other buffer → when all
+// chunks are passed, the version is published. Rules that need a norm over the whole model pass
+// twice: sums and squares of grains first; partials to shard 0 and factors back; then the update.
 //
 // The work is taken by whoever calls bel_shard_work: a server's own threads, or in one process the
 // workers' threads while they would wait. Results do not depend on who does what, nor when.
@@ -23,8 +23,8 @@ typedef struct bel_shard bel_shard;
 
 enum { BEL_DECIDE_LATER = 1 << 30 };
 
-// Calls out of shard 0, and of every shard for snapshots. They run on whichever thread does the work,
-// never under a lock.
+// Calls out of shard 0, and of every shard for snapshots. They run on whichever thread does the
+// work, never under a lock.
 typedef struct bel_shard_events {
     void *context;
     // What to do at `version`; `tally` sums the step before (NULL at the first version). May answer
@@ -49,12 +49,12 @@ typedef struct bel_shard_config {
 } bel_shard_config;
 
 typedef struct bel_shard_counters {
-    int64_t versions;   // published
-    int64_t late;       // frames of an older step, dropped
-    int64_t repeated;   // second copies, dropped
-    int64_t foreign;    // frames of another generation or incarnation, dropped
-    int64_t passes;     // chunk passes run
-    int64_t pass_ns;    // time in them, over all threads
+    int64_t versions; // published
+    int64_t late;     // frames of an older step, dropped
+    int64_t repeated; // second copies, dropped
+    int64_t foreign;  // frames of another generation or incarnation, dropped
+    int64_t passes;   // chunk passes run
+    int64_t pass_ns;  // time in them, over all threads
 } bel_shard_counters;
 
 // The lanes, layout, deal and space must outlive the shard. RESOURCE_EXHAUSTED without memory.

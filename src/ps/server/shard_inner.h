@@ -1,4 +1,5 @@
-// The inside of a shard, for shard.c (frames and steps), pass.c (arithmetic), shard_state.c (files).
+// The inside of a shard, for shard.c (frames and steps), pass.c (arithmetic), shard_state.c
+// (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
@@ -35,9 +36,9 @@ struct bel_shard {
 
     // Memory, laid out as the space; only this shard's chunks are touched.
     float *slots[BEL_RULE_MAX_SLOTS];
-    float *sums;            // needs_norm: scaled gradients between the two passes
-    double *grain_squares;  // needs_norm: by grain
-    float *factors;         // needs_norm: by variable
+    float *sums;           // needs_norm: scaled gradients between the two passes
+    double *grain_squares; // needs_norm: by grain
+    float *factors;        // needs_norm: by variable
     float *snapshot_slots[BEL_RULE_MAX_SLOTS];
 
     pthread_mutex_t mutex; // guards all below
@@ -49,7 +50,7 @@ struct bel_shard {
     int chunk_count;
     bel_shard_job *ready; // a stack
     int ready_count;
-    int summed, passed; // chunks through the first and the last pass
+    int summed, passed;     // chunks through the first and the last pass
     const double **tallies; // shard 0, by node
     int tally_count;
     double *tally_sum;

@@ -60,8 +60,8 @@ static void assert_reads(const char *text, const float *x, const int64_t *labels
     csv_case it;
     case_init(&it, text);
     it.options.label_column = "y";
-    bel_input *input;
-    bel_batch *batch;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
     BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
     assert_int_equal(batch->example_count, rows);
     assert_int_equal(bel_input_epoch_records(input), rows);
@@ -111,8 +111,8 @@ static void test_scale_name_and_delimiter(void **state)
     it.options.delimiter = ';';
     it.options.scale = 1.0 / 16;
     it.options.vector_name = "pixels";
-    bel_input *input;
-    bel_batch *batch;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
     BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
     static const float expected[] = {1, 0.5F};
     assert_int_equal(bel_input_field_count(input), 1);
@@ -139,8 +139,8 @@ static void test_without_a_header(void **state)
         it.options.column_names = named ? names : NULL;
         it.options.column_name_count = named ? 3 : 0;
         it.options.label_column = named ? "v" : "1";
-        bel_input *input;
-        bel_batch *batch;
+        bel_input *input = NULL;
+        bel_batch *batch = NULL;
         BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
         static const float expected[] = {1, 3, 4, 6};
         assert_floats(batch_field(input, batch, "x"), expected, 2, 2);
@@ -186,8 +186,8 @@ static void test_typed_columns(void **state)
     bel_dataset *dataset = bel_dataset_from_csv(&it.options);
     bel_dataset_map(dataset, collect_text, &texts, drop);
     bel_dataset_batch(dataset, 3);
-    bel_input *input;
-    bel_batch *batch;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
     bel_str_deinit(&texts); // opening mapped the first record
     batch = bel_batch_create(input);
@@ -246,7 +246,7 @@ static void test_several_files_and_origins(void **state)
     bel_dataset *dataset = bel_dataset_from_csv(&it.options);
     bel_dataset_map(dataset, note_origin, &origins, NULL);
     bel_dataset_batch(dataset, 4);
-    bel_input *input;
+    bel_input *input = NULL;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
     bel_str_deinit(&origins);
     bel_batch *batch = bel_batch_create(input);
@@ -295,7 +295,7 @@ static void test_packed_file(void **state)
     it.paths[0] = path;
     bel_dataset *dataset = bel_dataset_from_csv(&it.options);
     bel_dataset_batch(dataset, 1);
-    bel_input *input;
+    bel_input *input = NULL;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
@@ -390,8 +390,8 @@ static bel_status *read_typed(const char *text, bel_dtype dtype)
     bel_csv_column column = {"n", dtype};
     it.options.columns = &column;
     it.options.column_count = 1;
-    bel_input *input;
-    bel_batch *batch;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
     bel_status *status = read_all(case_dataset(&it), &input, &batch);
     case_deinit(&it);
     if (status != NULL) return status;
@@ -425,6 +425,9 @@ static void test_wrong_options(void **state)
     it.options.class_count = -1;
     BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "class_count");
     it.options.class_count = 0;
+    it.options.delimiter = '.'; // would be taken for a part of the numbers
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "delimiter");
+    it.options.delimiter = ',';
     it.options.path_count = 0;
     BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "path");
     it.options.path_count = 1;
@@ -445,8 +448,8 @@ static void test_digits(void **state)
         .scale = 1.0 / 16,
     });
     bel_dataset_batch(dataset, 2);
-    bel_input *input;
-    bel_batch *batch;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
     BEL_ASSERT_OK(read_all(dataset, &input, &batch));
     assert_int_equal(bel_input_epoch_records(input), 1438);
     const float *x = batch_field(input, batch, "x")->data;

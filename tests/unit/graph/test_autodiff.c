@@ -1,0 +1,153 @@
+// Gradients as a rewriting of the graph: several paths, no path, losses and operations that have
+// none. Values of gradients are checked op by op in tests/op.
+#include "base/alloc.h"
+#include "belfry/ops.h"
+#include "runtime/program.h"
+#include "support/bel_test.h"
+
+// Value of a scalar f32 output when input "x" is the one number `x`.
+static double evaluate(bel_graph *graph, bel_value *value, float x)
+{
+    bel_shape shape = bel_shape_scalar();
+    bel_program_output output = {.value = value};
+    bel_program *program;
+    void *arena;
+    bel_team *team;
+    BEL_ASSERT_OK(bel_program_compile(graph, &shape, &output, 1, NULL, &program));
+    size_t bytes = bel_program_arena_bytes(program) + 64;
+    BEL_ASSERT_OK(bel_pages_create(bytes, false, "activations", &arena));
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    bel_instance *instance = bel_instance_create(program, arena);
+    bel_instance_bind_input(instance, 0, &x);
+    bel_run_context context = {.seed = 1};
+    BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
+    bel_tensor y = bel_instance_output(instance, 0);
+    double result = (double)*(const float *)y.data;
+    bel_instance_destroy(instance);
+    bel_team_destroy(team);
+    bel_pages_destroy(arena, bytes);
+    bel_program_destroy(program);
+    return result;
+}
+
+static bel_value *scalar_input(bel_graph *graph)
+{
+    bel_shape shape = bel_shape_scalar();
+    return bel_input_value(graph, "x", BEL_DTYPE_F32, &shape);
+}
+
+// x is used three times, twice by one operation: d(x·x + exp(x))/dx = 2x + exp(x).
+static void test_several_paths(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_value *x = scalar_input(graph), *gradient;
+    bel_value *loss = bel_add(graph, bel_mul(graph, x, x), bel_exp(graph, x));
+    bel_gradients(graph, loss, &x, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    BEL_ASSERT_OK(bel_graph_verify(graph));
+    assert_true(evaluate(graph, gradient, 0) == 1);
+    double got = evaluate(graph, gradient, 1);
+    assert_true(got > 4.718281 && got < 4.718283);
+    bel_graph_destroy(graph);
+}
+
+// The gradient of a gradient: d²(x³)/dx² = 6x.
+static void test_twice(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_value *x = scalar_input(graph), *first, *second;
+    bel_value *loss = bel_mul(graph, x, bel_mul(graph, x, x));
+    bel_gradients(graph, loss, &x, 1, &first);
+    bel_gradients(graph, first, &x, 1, &second);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    assert_true(evaluate(graph, first, 2) == 12);
+    assert_true(evaluate(graph, second, 2) == 12);
+    assert_true(evaluate(graph, second, 3) == 18);
+    bel_graph_destroy(graph);
+}
+
+static void test_wanted_values(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(BEL_DIM_BATCH, 3);
+    bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape);
+    bel_value *unused = bel_input_value(graph, "unused", BEL_DTYPE_F32, &shape);
+    bel_value *hidden = bel_tanh(graph, x);
+    bel_value *loss = bel_reduce_mean(graph, hidden, NULL, 0, false);
+    bel_value *after = bel_neg(graph, loss); // reads the loss, does not feed it
+    bel_value *wanted[] = {x, unused, hidden, loss, after, NULL}, *gradients[6];
+    bel_gradients(graph, loss, wanted, 6, gradients);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    for (int i = 0; i < 6; i++) {
+        bool expected = i == 0 || i == 2 || i == 3;
+        assert_int_equal(gradients[i] != NULL, expected);
+        if (!expected) continue;
+        bel_shape want = bel_value_shape(wanted[i]), have = bel_value_shape(gradients[i]);
+        assert_true(bel_shape_equal(&want, &have));
+    }
+    bel_graph_destroy(graph);
+}
+
+static void check_loss(int what, bel_code code, const char *part)
+{
+    bel_graph *graph = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(2, 3);
+    bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape), *loss = x, *gradient = x;
+    bel_value *other = bel_reduce_sum(graph, x, NULL, 0, false);
+    if (what == 1) loss = bel_cast(graph, other, BEL_DTYPE_I64);
+    if (what == 2) loss = NULL;
+    if (what == 3) { // a comparison in the way
+        bel_value *above = bel_cast(graph, bel_greater(graph, x, other), BEL_DTYPE_F32);
+        loss = bel_reduce_sum(graph, above, NULL, 0, false);
+    }
+    if (what == 4) { // the same, but no wanted value lies behind it
+        loss = bel_reduce_sum(graph, bel_cast(graph, bel_less(graph, x, x), BEL_DTYPE_F32), NULL, 0,
+                              false);
+        x = bel_scalar(graph, BEL_DTYPE_F32, 1);
+    }
+    bel_gradients(graph, loss, &x, 1, &gradient);
+    assert_null(gradient);
+    if (code == BEL_OK) {
+        BEL_ASSERT_OK(bel_graph_check(graph));
+    } else {
+        BEL_ASSERT_FAILS(bel_graph_check(graph), code, part);
+    }
+    bel_graph_destroy(graph);
+}
+
+static void test_losses(void **state)
+{
+    (void)state;
+    check_loss(0, BEL_INVALID_ARGUMENT, "must be a scalar of floats, got [2, 3]");
+    check_loss(1, BEL_INVALID_ARGUMENT, "must be a scalar of floats");
+    check_loss(2, BEL_INVALID_ARGUMENT, "must be a scalar of floats, got nothing");
+    check_loss(4, BEL_OK, "");
+}
+
+// Greater cuts the gradient: the cast of a BOOL passes nothing back.
+static void test_no_gradient(void **state)
+{
+    (void)state;
+    check_loss(3, BEL_OK, "");
+    bel_graph *graph = bel_graph_create();
+    bel_value *x = scalar_input(graph), *gradient = x;
+    bel_value *loss = bel_graph_add(graph, BEL_OP_SIGN, NULL, &x, 1);
+    bel_gradients(graph, loss, &x, 1, &gradient);
+    assert_null(gradient);
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_UNIMPLEMENTED,
+                     "Sign_1: operation Sign has no gradient");
+    bel_graph_destroy(graph);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several_paths), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_wanted_values), cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_no_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
