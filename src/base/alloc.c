@@ -15,9 +15,9 @@ _Noreturn static void out_of_memory(size_t size)
     abort();
 }
 
-void bel_check_failed(const char *condition, const char *file, int line)
+void bel_check_failed(const char *what, const char *file, int line)
 {
-    fprintf(stderr, "belfry: internal error at %s:%d: %s does not hold\n", file, line, condition);
+    fprintf(stderr, "belfry: internal error at %s:%d: %s\n", file, line, what);
     abort();
 }
 

@@ -23,6 +23,7 @@ static const char *const code_names[] = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
+BEL_PRINTF(1, 0)
 static char *format_message(const char *format, va_list args, const char *tail)
 {
     va_list copy;

@@ -21,6 +21,7 @@ void bel_str_puts(bel_str *str, const char *text)
     bel_str_append(str, text, strlen(text));
 }
 
+BEL_PRINTF(2, 0)
 static void append_format(bel_str *str, const char *format, va_list args)
 {
     va_list copy;

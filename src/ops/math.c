@@ -265,7 +265,7 @@ static double binary_reference(bel_op op, double a, double b)
     case BEL_OP_SIGMOID_GRAD: return a * b * (1 - b);
     case BEL_OP_TANH_GRAD: return a * (1 - b * b);
     case BEL_OP_SIGMOID_CROSS_ENTROPY: return (a > 0 ? a : 0) - a * b + log1p(exp(-fabs(a)));
-    default: BEL_CHECK(!"not an operation of two inputs");
+    default: BEL_UNREACHABLE("not an operation of two inputs");
     }
     return 0;
 }
@@ -386,7 +386,7 @@ static double unary_reference(bel_op op, double x)
     case BEL_OP_RELU: return x > 0 ? x : 0;
     case BEL_OP_SIGMOID: return 1 / (1 + exp(-x));
     case BEL_OP_TANH: return tanh(x);
-    default: BEL_CHECK(!"not an operation of one input");
+    default: BEL_UNREACHABLE("not an operation of one input");
     }
     return 0;
 }

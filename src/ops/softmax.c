@@ -163,7 +163,7 @@ void bel_prepare_softmax(const bel_prepare *prepare, bel_kernel_call *call)
         case BEL_OP_LOG_SOFTMAX: p.unary = cpu->log_softmax; break;
         case BEL_OP_SOFTMAX_GRAD: p.binary = cpu->softmax_grad; break;
         case BEL_OP_LOG_SOFTMAX_GRAD: p.binary = cpu->log_softmax_grad; break;
-        default: BEL_CHECK(!"not a softmax");
+        default: BEL_UNREACHABLE("not a softmax");
         }
     }
     set_rows(prepare, call, &p);

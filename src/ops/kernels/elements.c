@@ -14,7 +14,7 @@ double bel_element_get(const bel_tensor *tensor, int64_t index)
     case BEL_DTYPE_BOOL: return (double)((const uint8_t *)tensor->data)[index];
     case BEL_DTYPE_STRING: break;
     }
-    BEL_CHECK(!"strings are no numbers");
+    BEL_UNREACHABLE("strings are no numbers");
     return 0;
 }
 
@@ -29,7 +29,7 @@ void bel_element_set(const bel_tensor *tensor, int64_t index, double value)
     case BEL_DTYPE_BOOL: ((uint8_t *)tensor->data)[index] = value != 0.0; return;
     case BEL_DTYPE_STRING: break;
     }
-    BEL_CHECK(!"strings are no numbers");
+    BEL_UNREACHABLE("strings are no numbers");
 }
 
 int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index)

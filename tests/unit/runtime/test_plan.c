@@ -1,0 +1,123 @@
+// The memory plan: valid for random lifetimes, never below the lower bound, and near it on a chain.
+#include "base/rng.h"
+#include "runtime/plan.h"
+#include "support/bel_test.h"
+
+enum { MAX_BUFFERS = 60, INSTRUCTIONS = 80 };
+
+static uint32_t random_number(uint64_t high, uint64_t low)
+{
+    uint32_t words[4];
+    bel_rng_block((bel_rng_key){{21, 22}}, high, low, words);
+    return words[0];
+}
+
+static size_t rounded(size_t size)
+{
+    return (size + 63) / 64 * 64;
+}
+
+// The most bytes that are alive at one instruction: no plan can be smaller.
+static size_t lower_bound(const bel_plan_buffer *buffers, int count)
+{
+    size_t most = 0;
+    for (int at = 0; at < INSTRUCTIONS; at++) {
+        size_t alive = 0;
+        for (int b = 0; b < count; b++)
+            if (buffers[b].first <= at && at <= buffers[b].last) {
+                alive += rounded(buffers[b].size_bytes);
+            }
+        if (alive > most) most = alive;
+    }
+    return most;
+}
+
+// Independent of bel_plan_is_valid: marks the lines of 64 bytes that are taken at each instruction.
+static void check_no_overlap(const bel_plan_buffer *buffers, int count, size_t total)
+{
+    static unsigned char taken[1 << 16];
+    assert_true(total / 64 <= sizeof taken);
+    for (int at = 0; at < INSTRUCTIONS; at++) {
+        memset(taken, 0, total / 64);
+        for (int b = 0; b < count; b++) {
+            const bel_plan_buffer *buffer = &buffers[b];
+            assert_int_equal(buffer->offset % 64, 0);
+            assert_true(buffer->offset + buffer->size_bytes <= total);
+            if (buffer->first > at || at > buffer->last) continue;
+            size_t end = buffer->offset + rounded(buffer->size_bytes);
+            for (size_t line = buffer->offset / 64; line < end / 64; line++)
+                assert_int_equal(taken[line]++, 0);
+        }
+    }
+}
+
+static void test_random_lifetimes(void **state)
+{
+    (void)state;
+    for (uint64_t list = 0; list < 40; list++) {
+        bel_plan_buffer buffers[MAX_BUFFERS];
+        int count = (int)(random_number(list, 0) % (MAX_BUFFERS + 1));
+        size_t sum = 0;
+        for (int b = 0; b < count; b++) {
+            uint64_t at = 10 * (uint64_t)b;
+            int first = (int)(random_number(list, at + 1) % INSTRUCTIONS);
+            int length = (int)(random_number(list, at + 2) % 12);
+            buffers[b] = (bel_plan_buffer){
+                .size_bytes = random_number(list, at + 3) % 5000,
+                .first = first,
+                .last = first + length < INSTRUCTIONS ? first + length : INSTRUCTIONS - 1};
+            sum += rounded(buffers[b].size_bytes);
+        }
+        size_t total = bel_plan_buffers(buffers, count, false);
+        assert_true(bel_plan_is_valid(buffers, count));
+        check_no_overlap(buffers, count, total);
+        size_t bound = lower_bound(buffers, count);
+        assert_true(total >= bound && total <= 2 * bound);
+        assert_int_equal(bel_plan_buffers(buffers, count, true), sum); // nothing is shared
+        check_no_overlap(buffers, count, sum);
+    }
+}
+
+// A forward and backward pass: buffer i is written at i and read again at the mirrored place.
+static void test_chain(void **state)
+{
+    (void)state;
+    enum { DEPTH = 30 };
+    bel_plan_buffer buffers[2 * DEPTH];
+    for (int i = 0; i < DEPTH; i++) {
+        size_t size = 64 * (1 + random_number(99, (uint64_t)i) % 200);
+        buffers[i] = (bel_plan_buffer){.size_bytes = size, .first = i, .last = 2 * DEPTH - 1 - i};
+        buffers[DEPTH + i] = (bel_plan_buffer){
+            .size_bytes = size, .first = 2 * DEPTH - 1 - i, .last = 2 * DEPTH - i};
+    }
+    size_t total = bel_plan_buffers(buffers, 2 * DEPTH, false);
+    check_no_overlap(buffers, 2 * DEPTH, total);
+    assert_true((double)total <= 1.3 * (double)lower_bound(buffers, 2 * DEPTH));
+    for (int i = 0; i < 2 * DEPTH; i++) // each is read once, by the next: two are enough
+        buffers[i] = (bel_plan_buffer){.size_bytes = 640, .first = i, .last = i + 1};
+    assert_int_equal(bel_plan_buffers(buffers, 2 * DEPTH, false), 2 * 640);
+}
+
+static void test_invalid(void **state)
+{
+    (void)state;
+    bel_plan_buffer buffers[] = {{.size_bytes = 100, .first = 0, .last = 2},
+                                 {.size_bytes = 10, .first = 2, .last = 3, .offset = 64}};
+    assert_false(bel_plan_is_valid(buffers, 2));
+    buffers[1].offset = 128;
+    assert_true(bel_plan_is_valid(buffers, 2));
+    buffers[1].offset = 64;
+    buffers[1].first = 3;
+    assert_true(bel_plan_is_valid(buffers, 2));
+    assert_int_equal(bel_plan_buffers(NULL, 0, false), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_lifetimes),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_invalid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+// Programs of a training graph: shared memory changes no bit, outputs are complete when they are
+// published, constants and leaves can be outputs too.
+#include "unit/runtime/test_mlp.h"
+
+typedef struct running {
+    bel_program *program;
+    bel_instance *instance;
+    bel_team *team;
+    void *arena;
+    size_t arena_bytes;
+} running;
+
+static running start(mlp *m, const bel_program_options *options, int threads)
+{
+    running r;
+    bel_shape shapes[2];
+    mlp_shapes(MLP_BATCH, shapes);
+    BEL_ASSERT_OK(
+        bel_program_compile(m->graph, shapes, m->outputs, MLP_OUTPUTS, options, &r.program));
+    r.arena_bytes = bel_program_arena_bytes(r.program);
+    BEL_ASSERT_OK(bel_pages_create(r.arena_bytes, false, "activations", &r.arena));
+    memset(r.arena, 0xff, r.arena_bytes); // not a number, if anything is read before it is written
+    BEL_ASSERT_OK(bel_team_create(threads, &r.team));
+    r.instance = bel_instance_create(r.program, r.arena);
+    mlp_bind(m, r.instance);
+    return r;
+}
+
+static void stop(running *r)
+{
+    bel_instance_destroy(r->instance);
+    bel_team_destroy(r->team);
+    bel_pages_destroy(r->arena, r->arena_bytes);
+    bel_program_destroy(r->program);
+}
+
+static void check_equal_bits(mlp *a, running *p, mlp *b, running *q)
+{
+    for (int o = 0; o < MLP_OUTPUTS; o++) {
+        bel_tensor x = bel_instance_output(p->instance, o);
+        bel_tensor y = bel_instance_output(q->instance, o);
+        assert_true(bel_shape_equal(&x.shape, &y.shape));
+        assert_memory_equal(x.data, y.data, bel_tensor_bytes(&x));
+        if (o < 2) continue;
+        assert_ptr_equal(x.data, a->gradients[o - 2]);
+        assert_ptr_equal(y.data, b->gradients[o - 2]);
+    }
+    float loss = *(const float *)bel_instance_output(p->instance, 0).data;
+    assert_true(loss > 0.1f && loss < 10.0f);
+}
+
+static void test_reuse(void **state)
+{
+    (void)state;
+    mlp *a = mlp_create(), *b = mlp_create();
+    bel_program_options shared = {.threads = 1}, apart = {.no_reuse = true, .threads = 1};
+    running p = start(a, &shared, 1), q = start(b, &apart, 3);
+    assert_true(p.arena_bytes < q.arena_bytes / 2);
+    bel_run_context context = {.seed = 3, .step = 8, .replica = 1}, same = context;
+    for (int again = 0; again < 2; again++) { // the second run finds the first one's leftovers
+        BEL_ASSERT_OK(bel_instance_run(p.instance, p.team, &context, NULL, NULL));
+        BEL_ASSERT_OK(bel_instance_run(q.instance, q.team, &same, NULL, NULL));
+        check_equal_bits(a, &p, b, &q);
+    }
+    stop(&p);
+    stop(&q);
+    mlp_destroy(a);
+    mlp_destroy(b);
+}
+
+typedef struct watcher {
+    mlp *m;
+    int published[MLP_OUTPUTS];
+    int order[MLP_OUTPUTS], count;
+    float *copies[MLP_VARIABLES]; // contents at the moment of publication
+} watcher;
+
+static void watch(void *context, int output)
+{
+    watcher *w = context;
+    w->published[output]++;
+    w->order[w->count++] = output;
+    memcpy(w->copies[output - 2], w->m->gradients[output - 2],
+           (size_t)mlp_elements(w->m, output - 2) * sizeof(float));
+}
+
+static void test_publication(void **state)
+{
+    (void)state;
+    mlp *m = mlp_create();
+    running r = start(m, NULL, 1);
+    watcher w = {.m = m};
+    for (int v = 0; v < MLP_VARIABLES; v++)
+        w.copies[v] = bel_xcalloc((size_t)mlp_elements(m, v), sizeof(float));
+    bel_run_context context = {.seed = 3};
+    BEL_ASSERT_OK(bel_instance_run(r.instance, r.team, &context, watch, &w));
+    assert_int_equal(w.count, MLP_VARIABLES); // external outputs, each once
+    for (int v = 0; v < MLP_VARIABLES; v++) {
+        assert_int_equal(w.published[2 + v], 1);
+        size_t bytes = (size_t)mlp_elements(m, v) * sizeof(float);
+        assert_memory_equal(w.copies[v], m->gradients[v], bytes); // complete at that moment
+        bel_free(w.copies[v]);
+    }
+    assert_true(w.order[0] >= 2 + 2); // the last layer's gradients come first
+    stop(&r);
+    mlp_destroy(m);
+}
+
+// One value asked for twice, an alias of it, a variable and a constant, all to outside memory.
+static void test_odd_outputs(void **state)
+{
+    (void)state;
+    enum { COUNT = 5 };
+    bel_graph *graph = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(2, 3), flat = BEL_SHAPE(6);
+    bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape);
+    bel_value *w = bel_variable(graph, "w", &shape, (bel_initializer){.kind = BEL_INIT_ZEROS},
+                                BEL_VARIABLE_TRAINABLE);
+    static float seven[6] = {7, 7, 7, 7, 7, 7}, one[6] = {1, 2, 3, 4, 5, 6}, out[COUNT][6];
+    bel_value *constant = bel_constant(graph, &(bel_tensor){BEL_DTYPE_F32, shape, seven});
+    bel_value *sum = bel_add(graph, x, constant);
+    bel_value *later = bel_relu(graph, sum); // reads `sum` after it was published
+    bel_value *values[COUNT] = {sum, sum, bel_reshape(graph, sum, &flat), w, constant};
+    bel_program_output outputs[COUNT + 1];
+    for (int i = 0; i < COUNT; i++)
+        outputs[i] = (bel_program_output){.value = values[i], .external = true};
+    outputs[COUNT] = (bel_program_output){.value = later};
+    bel_program *program;
+    BEL_ASSERT_OK(bel_program_compile(graph, &shape, outputs, COUNT + 1, NULL, &program));
+    size_t bytes = bel_program_arena_bytes(program);
+    void *arena;
+    bel_team *team;
+    BEL_ASSERT_OK(bel_pages_create(bytes, false, "activations", &arena));
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    bel_instance *instance = bel_instance_create(program, arena);
+    bel_instance_bind_input(instance, 0, one);
+    bel_instance_bind_variable(instance, 0, one);
+    for (int i = 0; i < COUNT; i++)
+        bel_instance_bind_output(instance, i, out[i]);
+    bel_run_context context = {.seed = 1};
+    BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
+    bel_tensor last = bel_instance_output(instance, COUNT);
+    for (int i = 0; i < 6; i++) {
+        for (int o = 0; o < 3; o++)
+            assert_true(out[o][i] == one[i] + 7);
+        assert_true(out[3][i] == one[i] && out[4][i] == 7);
+        assert_true(((const float *)last.data)[i] == one[i] + 7);
+    }
+    bel_instance_destroy(instance);
+    bel_team_destroy(team);
+    bel_pages_destroy(arena, bytes);
+    bel_program_destroy(program);
+    bel_graph_destroy(graph);
+}
+
+static void test_compile_errors(void **state)
+{
+    (void)state;
+    mlp *m = mlp_create();
+    bel_shape shapes[2];
+    bel_program *program = NULL;
+    mlp_shapes(MLP_BATCH, shapes);
+    shapes[1] = BEL_SHAPE(MLP_BATCH + 1);
+    BEL_ASSERT_FAILS(bel_program_compile(m->graph, shapes, m->outputs, MLP_OUTPUTS, NULL, &program),
+                     BEL_INVALID_ARGUMENT, "expected logits [n, classes] and labels [n]");
+    assert_null(program);
+    bel_graph_fail(m->graph, BEL_UNIMPLEMENTED, "stuck");
+    BEL_ASSERT_FAILS(bel_program_compile(m->graph, shapes, m->outputs, MLP_OUTPUTS, NULL, &program),
+                     BEL_UNIMPLEMENTED, "stuck");
+    mlp_destroy(m);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_publication),
+        cmocka_unit_test(test_odd_outputs),
+        cmocka_unit_test(test_compile_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
