@@ -77,15 +77,15 @@ typedef struct bel_csv_options {
 
 /// CSV. Without `columns`, every column but the label is a number and goes into one F32 field
 /// `vector_name` of shape [columns]. Errors name file:line:column.
-/// Errors (when opened): NOT_FOUND (file), DATA_LOSS (ragged row, text in a number column, open
-/// quote, empty file, label out of range), INVALID_ARGUMENT (no such column).
+/// Errors when opened: NOT_FOUND (file), DATA_LOSS (ragged row, open quote, empty file, label that
+/// is no class), INVALID_ARGUMENT (no such column). When read: DATA_LOSS (text in a number column).
 BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 
 /// IDX (the MNIST format), plain or .gz: unsigned bytes. Fields: "x", F32 [rows × columns …
-/// flattened to one dimension], each byte multiplied by `scale`; "label", I64, when `labels_path`
-/// is not NULL. `class_count` as above.
-/// Errors (when opened): NOT_FOUND; DATA_LOSS: wrong magic, fewer bytes than the header promises,
-/// images and labels of different counts, truncated gz, label out of range.
+/// flattened to one dimension], each byte multiplied by `scale` (0 means 1); "label", I64, when
+/// `labels_path` is not NULL. `class_count` as above. Errors (when opened): NOT_FOUND; DATA_LOSS:
+/// wrong magic, fewer bytes than the header promises, images and labels of different counts,
+/// truncated gz, label out of range.
 BEL_API bel_dataset *bel_dataset_from_idx(const char *images_path, const char *labels_path,
                                           double scale, int64_t class_count);
 
@@ -113,7 +113,7 @@ BEL_API void bel_dataset_shuffle(bel_dataset *dataset, int64_t buffer_size, uint
 enum { BEL_REPEAT_FOREVER = -1 };
 
 /// Goes over the records `count` times. Each pass is an epoch: shuffle before repeat orders every
-/// epoch anew.
+/// epoch anew. May also stand behind map.
 BEL_API void bel_dataset_repeat(bel_dataset *dataset, int64_t count);
 
 /// Keeps the records for which `keep` says true, judged on raw fields. Runs once over all records
@@ -145,7 +145,8 @@ typedef struct bel_padded_shape {
 BEL_API void bel_dataset_padded_batch(bel_dataset *dataset, int64_t batch_size,
                                       const bel_padded_shape *padded_shapes, int shape_count);
 
-/// How many batches are kept ready (default 2), made by how many threads (default 1).
+/// How many batches are kept ready (default 2; 0: none, they are read when asked for), made by how
+/// many threads (default 1).
 BEL_API void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count);
 
 /// Frees a dataset; accepts NULL. An opened input keeps what it needs.

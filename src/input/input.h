@@ -51,7 +51,7 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
 
 // Reads ahead in the order next(context, 0), next(context, 1) …; a negative number ends the order.
 // `depth` and `thread_count` come from the dataset's prefetch stage. Errors are delivered in order,
-// at the block where they happened.
+// at the block where they happened. The order is asked by reading threads, one call at a time.
 typedef int64_t bel_block_order(void *context, int64_t index);
 typedef struct bel_prefetch bel_prefetch;
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,

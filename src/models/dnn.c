@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { MAX_LAYERS = 64, MAX_UNITS = 1 << 24 };
+enum { MAX_LAYERS = 64, MAX_UNITS = 1 << 20 };
 
 // The sizes of the hidden layers; a bad one is a sticky error.
 static int hidden_layers(bel_model_context *context, int64_t units[MAX_LAYERS + 1])
@@ -55,7 +55,7 @@ bel_status *bel_dnn_model(bel_model_context *context, bel_estimator_spec *spec)
         h = bel_relu(g, bel_part_dense(context, h, units[i], name, &penalty));
         if (training && dropout > 0) h = bel_dropout(g, h, dropout);
     }
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, 1 << 24);
+    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
     bel_value *logits = bel_part_dense(context, h, classes, "logits", &penalty);
     bel_part_classify(context, spec, logits, penalty);
     return NULL;

@@ -10,7 +10,7 @@ bel_status *bel_linear_model(bel_model_context *context, bel_estimator_spec *spe
 {
     bel_value *x = bel_part_flat_feature(context);
     bel_value *penalty = NULL;
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, 1 << 24);
+    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
     bel_value *logits = bel_part_dense(context, x, classes, "logits", &penalty);
     bel_part_classify(context, spec, logits, penalty);
     return NULL;

@@ -5,6 +5,8 @@
 
 #include "belfry/estimator.h"
 
+enum { BEL_PART_MAX_CLASSES = 1 << 20 };
+
 // The models; models.c lists them.
 bel_model_fn bel_linear_model;
 bel_model_fn bel_dnn_model;
