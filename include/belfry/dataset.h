@@ -42,7 +42,8 @@ typedef struct bel_record bel_record;
 /// behind its text.
 BEL_API const bel_tensor *bel_record_get(const bel_record *record, const char *name);
 
-/// Adds a field and returns its zeroed memory to fill; replaces a field of the same name.
+/// Adds a field and returns its zeroed memory to fill; replaces a field of the same name. NULL for
+/// an impossible shape: the record then fails by itself.
 BEL_API void *bel_record_add(bel_record *record, const char *name, bel_dtype dtype,
                              const bel_shape *shape);
 
@@ -136,8 +137,9 @@ BEL_API void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user,
 BEL_API void bel_dataset_batch(bel_dataset *dataset, int64_t batch_size);
 
 /// Batches whose fields are padded at the end of each dimension with zeros up to the longest record
-/// of the batch. `padded_shapes` fixes dimensions of named fields: a negative dimension means the
-/// longest, a fixed one must hold every record (else DATA_LOSS names the record).
+/// of the batch. `padded_shapes` fixes dimensions of named fields: -1 means the field's own
+/// longest, -2 and below the longest over all fields with that number; a fixed one must hold every
+/// record (else DATA_LOSS names the record).
 typedef struct bel_padded_shape {
     const char *field;
     bel_shape shape;

@@ -49,9 +49,12 @@ bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns)
     return was_rung;
 }
 
-uint64_t bel_doorbell_count(const bel_doorbell *doorbell)
+uint64_t bel_doorbell_count(bel_doorbell *doorbell)
 {
-    return doorbell->rung;
+    pthread_mutex_lock(&doorbell->mutex);
+    uint64_t rung = doorbell->rung;
+    pthread_mutex_unlock(&doorbell->mutex);
+    return rung;
 }
 
 bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame)

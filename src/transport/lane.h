@@ -52,7 +52,7 @@ void bel_doorbell_ring(bel_doorbell *doorbell);
 // Waits until it was rung since the last wait, or until deadline_ns (bel_clock_ns); false then.
 bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns);
 // How often it was rung: a test counts wake-ups.
-uint64_t bel_doorbell_count(const bel_doorbell *doorbell);
+uint64_t bel_doorbell_count(bel_doorbell *doorbell);
 
 // One end of a lane. Any thread may send; one thread at a time receives.
 typedef struct bel_lane bel_lane;

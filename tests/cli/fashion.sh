@@ -13,7 +13,7 @@ if [ ! -e "$folder/train-images-idx3-ubyte.gz" ]; then
 fi
 images=(--train_files "$folder/train-images-idx3-ubyte.gz,$folder/train-labels-idx1-ubyte.gz"
     --feature_scale 0.00392156862745098 --train_batch_size 16 --train_steps 200 --quiet --no_report
-    --hidden_units 512,512 --dropout 0.2 --optimizer adam --clip_global_norm 0.5)
+    --hidden_units "512,512" --dropout 0.2 --optimizer adam --clip_global_norm 0.5)
 run() { # MODEL_DIR flags…
     local model_dir=$1
     shift

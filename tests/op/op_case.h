@@ -154,7 +154,7 @@ static inline void op_run_build(op_run *run, const op_case *row, bel_dtype float
     *run = (op_run){.graph = bel_graph_create(), .context = {.seed = 7, .step = 3, .replica = 2}};
     run->input_count = op_parse_inputs(row->inputs, run->inputs);
     for (int i = 0; i < run->input_count; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "x%d", i);
         run->data[i] = op_make_input(&run->inputs[i], i, float_dtype);
         run->values[i] = bel_input_value(run->graph, name, run->data[i].dtype, &run->data[i].shape);

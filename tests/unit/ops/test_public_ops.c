@@ -1,0 +1,169 @@
+// Every function of belfry/ops.h makes the operation of its name, with its inputs in order and its
+// attributes under their ONNX names. What operations compute is checked in tests/op.
+#include "belfry/ops.h"
+#include "graph/graph.h"
+#include "support/bel_test.h"
+
+typedef struct fixture {
+    bel_graph *graph;
+    bel_value *x, *y, *indices; // f32 [6, 6] twice, i64 [6]
+} fixture;
+
+static fixture make_fixture(void)
+{
+    fixture f = {.graph = bel_graph_create()};
+    bel_shape shape = BEL_SHAPE(6, 6), list = BEL_SHAPE(6);
+    f.x = bel_input_value(f.graph, "x", BEL_DTYPE_F32, &shape);
+    f.y = bel_input_value(f.graph, "y", BEL_DTYPE_F32, &shape);
+    f.indices = bel_input_value(f.graph, "indices", BEL_DTYPE_I64, &list);
+    return f;
+}
+
+static void check(const fixture *f, const bel_value *made, const char *name, const bel_value *first,
+                  const bel_value *second)
+{
+    BEL_ASSERT_OK(bel_graph_check(f->graph));
+    assert_non_null(made);
+    const bel_node *node = made->node;
+    assert_string_equal(bel_op_get(node->op)->name, name);
+    assert_ptr_equal(node->inputs[0], first);
+    assert_int_equal(node->input_count, second == NULL ? 1 : 2);
+    if (second != NULL) assert_ptr_equal(node->inputs[1], second);
+}
+
+static void test_two_inputs(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_value *(*make)(bel_graph *, bel_value *, bel_value *);
+        const char *name;
+    } rows[] = {
+        {bel_add, "Add"},
+        {bel_sub, "Sub"},
+        {bel_mul, "Mul"},
+        {bel_div, "Div"},
+        {bel_max, "Max"},
+        {bel_min, "Min"},
+        {bel_equal, "Equal"},
+        {bel_less, "Less"},
+        {bel_greater, "Greater"},
+        {bel_matmul, "MatMul"},
+        {bel_sigmoid_cross_entropy, "SigmoidCrossEntropy"},
+    };
+    fixture f = make_fixture();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check(&f, rows[i].make(f.graph, f.x, f.y), rows[i].name, f.x, f.y);
+    check(&f, bel_gather(f.graph, f.x, f.indices), "Gather", f.x, f.indices);
+    check(&f, bel_softmax_cross_entropy(f.graph, f.x, f.indices), "SoftmaxCrossEntropyLoss", f.x,
+          f.indices);
+    bel_graph_destroy(f.graph);
+}
+
+static void test_one_input(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_value *(*make)(bel_graph *, bel_value *);
+        const char *name;
+    } rows[] = {
+        {bel_neg, "Neg"},
+        {bel_exp, "Exp"},
+        {bel_log, "Log"},
+        {bel_sqrt, "Sqrt"},
+        {bel_abs, "Abs"},
+        {bel_relu, "Relu"},
+        {bel_tanh, "Tanh"},
+        {bel_sigmoid, "Sigmoid"},
+        {bel_identity, "Identity"},
+        {bel_softmax, "Softmax"},
+        {bel_log_softmax, "LogSoftmax"},
+    };
+    fixture f = make_fixture();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check(&f, rows[i].make(f.graph, f.x), rows[i].name, f.x, NULL);
+    bel_graph_destroy(f.graph);
+}
+
+static void test_reductions(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_value *(*make)(bel_graph *, bel_value *, const int64_t *, int, bool);
+        const char *name;
+    } rows[] = {
+        {bel_reduce_sum, "ReduceSum"},
+        {bel_reduce_mean, "ReduceMean"},
+        {bel_reduce_max, "ReduceMax"},
+        {bel_reduce_sum_square, "ReduceSumSquare"},
+    };
+    static const int64_t axes[] = {1};
+    fixture f = make_fixture();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check(&f, rows[i].make(f.graph, f.x, NULL, 0, false), rows[i].name, f.x, NULL);
+        bel_value *kept = rows[i].make(f.graph, f.x, axes, 1, true);
+        check(&f, kept, rows[i].name, f.x, NULL);
+        bel_shape shape = bel_value_shape(kept), expected = BEL_SHAPE(6, 1);
+        assert_true(bel_shape_equal(&shape, &expected));
+    }
+    assert_null(bel_reduce_sum(f.graph, f.x, axes, BEL_MAX_RANK + 1, false));
+    BEL_ASSERT_FAILS(bel_graph_check(f.graph), BEL_INVALID_ARGUMENT, "9 axes are more than the 8");
+    bel_graph_destroy(f.graph);
+}
+
+static double number(const bel_value *made, const char *name)
+{
+    return bel_attr_number(&made->node->attrs, name, -99);
+}
+
+static void test_attributes(void **state)
+{
+    (void)state;
+    static const int64_t swap[] = {1, 0};
+    fixture f = make_fixture();
+    bel_value *gemm = bel_gemm(f.graph, f.x, f.y, f.x, 2, 3, true, false);
+    assert_int_equal(gemm->node->input_count, 3);
+    assert_true(number(gemm, "alpha") == 2 && number(gemm, "beta") == 3);
+    assert_true(number(gemm, "transA") == 1 && number(gemm, "transB") == 0);
+    gemm = bel_gemm(f.graph, f.x, f.y, NULL, 1, 1, false, true);
+    check(&f, gemm, "Gemm", f.x, f.y);
+    assert_true(number(gemm, "transA") == 0 && number(gemm, "transB") == 1);
+    assert_true(number(bel_cast(f.graph, f.x, BEL_DTYPE_U8), "to") == BEL_DTYPE_U8);
+    assert_true(number(bel_arg_max(f.graph, f.x, -1), "axis") == -1);
+    assert_true(number(bel_one_hot(f.graph, f.indices, 7), "depth") == 7);
+    assert_true(number(bel_dropout(f.graph, f.x, 0.25), "ratio") == 0.25);
+    bel_shape shape = BEL_SHAPE(4, 9);
+    bel_value *reshaped = bel_reshape(f.graph, f.x, &shape);
+    assert_true(bel_shape_equal(bel_attr_ints(&reshaped->node->attrs, "shape"), &shape));
+    bel_value *turned = bel_transpose(f.graph, f.x, swap);
+    assert_int_equal(bel_attr_ints(&turned->node->attrs, "perm")->dims[0], 1);
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_graph_destroy(f.graph);
+}
+
+static void test_composed(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_value *loss = bel_l2_loss(f.graph, f.x);
+    assert_int_equal(bel_value_shape(loss).rank, 0);
+    bel_value *y = bel_dense(f.graph, f.x, 3, "top");
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    assert_int_equal(f.graph->variable_count, 2);
+    assert_string_equal(f.graph->variables[0].name, "top/kernel");
+    assert_string_equal(f.graph->variables[1].name, "top/bias");
+    assert_int_equal(f.graph->variables[0].initializer.kind, BEL_INIT_GLOROT_UNIFORM);
+    assert_int_equal(f.graph->variables[1].initializer.kind, BEL_INIT_ZEROS);
+    bel_shape shape = bel_value_shape(y), expected = BEL_SHAPE(6, 3);
+    assert_true(bel_shape_equal(&shape, &expected));
+    bel_graph_destroy(f.graph);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_inputs), cmocka_unit_test(test_one_input),
+        cmocka_unit_test(test_reductions), cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_composed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
