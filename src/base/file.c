@@ -169,8 +169,12 @@ bel_status *bel_dir_create(const char *path)
         if (mkdir(partial, 0755) != 0) {
             int error = errno;
             bool is_dir = stat(partial, &info) == 0 && S_ISDIR(info.st_mode);
-            if (!is_dir && error == EEXIST) error = ENOTDIR; // a file stands in the way
-            if (!is_dir) status = bel_file_error(error, "create folder", path);
+            if (!is_dir && (error == EEXIST || error == ENOTDIR)) {
+                status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                                 "cannot create folder %s: a file stands in the way", path);
+            } else if (!is_dir) {
+                status = bel_file_error(error, "create folder", path);
+            }
         }
         if (slash != NULL) *slash = '/';
     }

@@ -48,9 +48,8 @@ static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
     if (size > 0) {
         char text[32];
         bel_log_write(BEL_LOG_INFO,
-                      "%s: read into memory as a whole (%s): packed files cannot be read "
-                      "at any place",
-                      path, bel_bytes_text(size, text));
+                      "%s: read into memory as a whole (%s), since it is packed or a pipe", path,
+                      bel_bytes_text(size, text));
     }
     return NULL;
 }

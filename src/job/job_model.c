@@ -1,9 +1,11 @@
 // From an estimator and its specs to what workers and shards need.
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "job/train.h"
+#include "optim/rule.h"
 
 bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
                                bel_input **out_input)
@@ -39,6 +41,25 @@ static bel_status *add_reports(bel_job *job)
     return bel_graph_check(graph);
 }
 
+// Parameters take, beside each other: two buffers, a snapshot, slots and their snapshot, and a
+// gradient range for each replica. What cannot fit is said before anything is laid out.
+static bel_status *check_memory(const bel_job *job)
+{
+    const bel_graph *graph = job->built->graph;
+    double parameters = 0;
+    for (size_t v = 0; v < graph->variable_count; v++)
+        parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
+    int slots = bel_rule_get(job->built->spec.optimizer.kind)->slot_count;
+    double copies = 3 + 2 * slots + job->estimator->replica_count;
+    double needed = parameters * copies * sizeof(float);
+    double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (needed <= available) return NULL;
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "%.0f parameters need %.1f GiB with optimizer and gradients (%.0f copies), but "
+                   "this machine has %.1f GiB",
+                   parameters, needed * 0x1p-30, copies, available * 0x1p-30);
+}
+
 static void make_layout(bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
@@ -71,6 +92,7 @@ bel_status *bel_job_build(bel_job *job)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
     BEL_TRY_CTX(add_reports(job), "gradients");
+    BEL_TRY(check_memory(job));
     make_layout(job);
     job->model = (bel_worker_model){.graph = job->built->graph,
                                     .loss = job->built->spec.loss,

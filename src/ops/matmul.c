@@ -180,8 +180,9 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
 // knows shapes only, so that the bits do not depend on the number of threads.
 static void choose_tiles(gemm_params *p)
 {
-    enum { TILE_WORK = 4 << 20, MAX_TILES = 64, UNIT = 16 };
+    enum { TILE_WORK = 8 << 20, MAX_TILES = 64, UNIT = 16 };
     int64_t tiles = p->m * p->n * p->k / TILE_WORK;
+    if (tiles > 1) tiles += tiles % 2; // an even number suits most counts of threads
     p->tile_rows = p->m >= p->n;
     int64_t extent = p->tile_rows ? p->m : p->n;
     if (tiles > MAX_TILES) tiles = MAX_TILES;

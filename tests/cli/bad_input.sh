@@ -94,7 +94,7 @@ run_fails 2 'one pair of IDX files' train_on t-images-idx3-ubyte,a,b
 
 # --- Folders
 : >file
-run_fails 1 'cannot create folder file/model' train file/model --train_steps 1
+run_fails 2 'cannot create folder file/model|a file stands in the way' train file/model --train_steps 1
 if [ "$(id -u)" -ne 0 ]; then
     mkdir locked && chmod 500 locked
     run_fails 1 'locked/model|denied' train locked/model --train_steps 1

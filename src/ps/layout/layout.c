@@ -80,25 +80,31 @@ static void cut_variable(cutter *c, int v)
     }
 }
 
+static int larger_first(const void *a, const void *b)
+{
+    const bel_chunk *p = *(bel_chunk *const *)a, *q = *(bel_chunk *const *)b;
+    if (p->count != q->count) return p->count < q->count ? 1 : -1;
+    return (p->offset > q->offset) - (p->offset < q->offset);
+}
+
 // Deals chunks to shards: largest first, each to the least loaded shard, lowest number on a tie.
 static void deal_chunks(bel_layout *layout)
 {
+    size_t count = (size_t)layout->chunk_count;
     int64_t *load = bel_xcalloc((size_t)layout->shard_count, sizeof *load);
-    bool *dealt = bel_xcalloc((size_t)layout->chunk_count, sizeof *dealt);
-    for (int round = 0; round < layout->chunk_count; round++) {
-        int largest = -1, shard = 0;
-        for (int i = 0; i < layout->chunk_count; i++) {
-            if (dealt[i]) continue;
-            if (largest < 0 || layout->chunks[i].count > layout->chunks[largest].count) largest = i;
-        }
+    bel_chunk **order = bel_xcalloc(count, sizeof *order);
+    for (size_t i = 0; i < count; i++)
+        order[i] = &layout->chunks[i];
+    if (count > 0) qsort(order, count, sizeof *order, larger_first);
+    for (size_t i = 0; i < count; i++) {
+        int shard = 0;
         for (int s = 1; s < layout->shard_count; s++)
             if (load[s] < load[shard]) shard = s;
-        dealt[largest] = true;
-        layout->chunks[largest].shard = shard;
-        load[shard] += layout->chunks[largest].count;
+        order[i]->shard = shard;
+        load[shard] += order[i]->count;
     }
     bel_free(load);
-    bel_free(dealt);
+    bel_free(order);
 }
 
 bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable_count,

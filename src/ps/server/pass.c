@@ -62,9 +62,14 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
         return;
     }
     const float *sum = sum_piece(shard, p->chunk, offset, n);
-    float *gradient = job == BEL_JOB_SUM ? shard->sums + offset : p->gradient;
-    bel_rule_scale(&shard->numbers, sum, p->scale, gradient, n);
-    if (job == BEL_JOB_PASS) update_piece(p, offset, n, gradient, 1.0f);
+    if (job == BEL_JOB_SUM) {
+        bel_rule_scale(&shard->numbers, sum, p->scale, shard->sums + offset, n);
+    } else if (p->scale == 1.0f && shard->numbers.clip_value == 0.0f) {
+        update_piece(p, offset, n, sum, 1.0f); // one replica, nothing to clip
+    } else {
+        bel_rule_scale(&shard->numbers, sum, p->scale, p->gradient, n);
+        update_piece(p, offset, n, p->gradient, 1.0f);
+    }
 }
 
 // Sums of squares of the segment's grains, from the scaled sums.

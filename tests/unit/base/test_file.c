@@ -135,7 +135,7 @@ static void test_folders(void **state)
         bel_free(names[i]);
     bel_free(names);
     char *file = bel_path_join(deep, "2"), *below = bel_path_join(file, "x");
-    BEL_ASSERT_FAILS(bel_dir_create(below), BEL_NOT_FOUND, "Not a directory");
+    BEL_ASSERT_FAILS(bel_dir_create(below), BEL_INVALID_ARGUMENT, "a file stands in the way");
     BEL_ASSERT_OK(bel_dir_remove(folder));
     assert_false(bel_file_exists(folder));
     BEL_ASSERT_OK(bel_dir_remove(folder)); // missing is fine

@@ -265,7 +265,7 @@ static void test_errors_stick(void **state)
     BEL_ASSERT_OK(bel_event_file_close(NULL));
     bel_free(path);
     char *blocked = bel_test_file(folder, "file", "x", 1);
-    BEL_ASSERT_FAILS(bel_event_file_open(blocked, &file), BEL_UNKNOWN, "file");
+    BEL_ASSERT_FAILS(bel_event_file_open(blocked, &file), BEL_INVALID_ARGUMENT, "file");
     bel_free(blocked);
 }
 
