@@ -1,5 +1,5 @@
-// A whole job with everything running at once: several workers, towers, threads and shards, snapshots
-// saved and evaluated while training goes on. label: threads
+// A whole job with everything running at once: several workers, towers, threads and shards,
+// snapshots saved and evaluated while training goes on. label: threads
 #include "support/bel_test.h"
 #include "support/digits.h"
 
