@@ -1,4 +1,6 @@
 // Verbs train_and_evaluate and train.
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "results.h"
 #include "setup.h"
@@ -27,6 +29,18 @@ static bel_status *train(const bel_options *options, bel_setup *setup, bel_resul
     return bel_train_and_evaluate(setup->estimator, &train_spec, &eval_spec, 1, result);
 }
 
+// All flags as they were in the end: --config_file takes it back.
+static bel_status *write_job_file(const bel_options *options, const char *model_dir)
+{
+    bel_str text = {0};
+    bel_options_dump(options, &text);
+    char *path = bel_path_join(model_dir, "job.yaml");
+    bel_status *status = bel_file_write_atomic(path, text.text, text.length);
+    bel_free(path);
+    bel_str_deinit(&text);
+    return status;
+}
+
 bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
 {
     bel_setup *setup;
@@ -34,6 +48,7 @@ bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
     bel_signals_install();
     bel_result result = {0};
     bel_status *status = train(options, setup, &result);
+    if (status == NULL) status = write_job_file(options, setup->model_dir);
     if (status == NULL && result.interrupted) {
         bel_log_write(
             BEL_LOG_WARN,

@@ -9,21 +9,22 @@
 #include "base/thread.h"
 #include "runtime/runner.h"
 
-typedef struct lane_of_work { // one tower's part of a group
+typedef struct eval_tower { // its part of a group
     const bel_evaluation_config *config;
     int index;
     int64_t block; // to run, or -1: nothing in this group
     bel_team *team;
     bel_runner *runner;
     bel_batch *batch;
+    bel_shape *shapes; // by graph input
     bel_run_context context;
     bel_instance *instance;
     bel_status *status;
-} lane_of_work;
+} eval_tower;
 
 typedef struct group {
     const bel_evaluation_config *config;
-    lane_of_work *towers;
+    eval_tower *towers;
     bel_team *dispatch;
     bel_program_output *outputs;
     int output_count;
@@ -31,20 +32,16 @@ typedef struct group {
     int64_t next_block;
 } group;
 
-static bel_status *run_block(lane_of_work *tower)
+static bel_status *run_block(eval_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
     const bel_built *built = config->built;
     BEL_TRY(bel_input_read(config->input, tower->block, tower->batch));
     if (tower->batch->example_count == 0) return NULL;
-    bel_shape shapes[64];
     size_t inputs = built->graph->input_count;
-    if (inputs > sizeof shapes / sizeof shapes[0]) {
-        return BEL_ERR(BEL_UNIMPLEMENTED, "more than 64 features");
-    }
     for (size_t i = 0; i < inputs; i++)
-        shapes[i] = tower->batch->fields[built->fields[i]].shape;
-    BEL_TRY(bel_runner_get(tower->runner, shapes, &tower->instance));
+        tower->shapes[i] = tower->batch->fields[built->fields[i]].shape;
+    BEL_TRY(bel_runner_get(tower->runner, tower->shapes, &tower->instance));
     for (size_t i = 0; i < inputs; i++) {
         bel_instance_bind_input(tower->instance, (int)i,
                                 tower->batch->fields[built->fields[i]].data);
@@ -57,7 +54,7 @@ static bel_status *run_block(lane_of_work *tower)
 static void run_tower(void *argument, int64_t tile)
 {
     group *g = argument;
-    lane_of_work *tower = &g->towers[tile];
+    eval_tower *tower = &g->towers[tile];
     if (tower->block >= 0) tower->status = run_block(tower);
 }
 
@@ -86,10 +83,11 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
     BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
     bel_program_options options = {.threads = config->thread_count};
     for (int t = 0; t < config->tower_count; t++) {
-        lane_of_work *tower = &g->towers[t];
+        eval_tower *tower = &g->towers[t];
         tower->config = config;
         tower->index = t;
         tower->batch = bel_batch_create(config->input);
+        tower->shapes = bel_xcalloc(config->built->graph->input_count, sizeof *tower->shapes);
         tower->runner =
             bel_runner_create(config->built->graph, g->outputs, g->output_count, &options);
         BEL_TRY(bel_team_create(config->thread_count, &tower->team));
@@ -103,6 +101,7 @@ static void group_deinit(group *g)
         bel_runner_destroy(g->towers[t].runner);
         if (g->towers[t].batch != NULL) bel_batch_destroy(g->towers[t].batch);
         bel_team_destroy(g->towers[t].team);
+        bel_free(g->towers[t].shapes);
         bel_status_destroy(g->towers[t].status);
     }
     bel_team_destroy(g->dispatch);
@@ -141,7 +140,7 @@ typedef struct totals {
     double sums[BEL_MAX_METRICS], weights[BEL_MAX_METRICS];
 } totals;
 
-static void add_batch(totals *t, const lane_of_work *tower, int metric_count)
+static void add_batch(totals *t, const eval_tower *tower, int metric_count)
 {
     if (tower->block < 0 || tower->instance == NULL) return;
     double loss = scalar(tower->instance, 0);
@@ -186,7 +185,7 @@ bel_status *bel_evaluation_run(const bel_evaluation_config *config, bel_result *
     return status;
 }
 
-static bel_status *deliver(const lane_of_work *tower, int64_t *example, bel_predict_fn *each,
+static bel_status *deliver(const eval_tower *tower, int64_t *example, bel_predict_fn *each,
                            void *user)
 {
     if (tower->block < 0 || tower->instance == NULL) return NULL;

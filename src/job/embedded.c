@@ -84,8 +84,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .generation = embedded->config.generation,
                                    .tally_width = BEL_TALLY_FIXED,
                                    .worker_lanes = s->worker_lanes,
-                                   .shard_lanes = s->shard_lanes,
-                                   .bell = s->bell};
+                                   .shard_lanes = s->shard_lanes};
         BEL_TRY(bel_shard_create(&config, &s->shard));
     }
     return NULL;

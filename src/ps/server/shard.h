@@ -45,7 +45,6 @@ typedef struct bel_shard_config {
     int tally_width;
     bel_lane *const *worker_lanes; // this shard's ends, by worker
     bel_lane *const *shard_lanes;  // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
-    bel_doorbell *bell;            // rung by all those lanes
 } bel_shard_config;
 
 typedef struct bel_shard_counters {

@@ -94,8 +94,7 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .incarnation = 1,
                                    .tally_width = BEL_TALLY_FIXED,
                                    .worker_lanes = c->shard_ends[k],
-                                   .shard_lanes = c->inner_ends[k],
-                                   .bell = c->bell};
+                                   .shard_lanes = c->inner_ends[k]};
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
