@@ -21,7 +21,7 @@
 #define PAUSE() ((void)0)
 #endif
 
-enum { SPINS = 4000 };
+enum { SPINS = 500 }; // more would take the core from the threads that read ahead
 
 struct bel_team {
     int helper_count;
