@@ -98,14 +98,6 @@ bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_n
     return bel_json_value_i64(bel_json_member(object, name), out_number);
 }
 
-bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number)
-{
-    const json_t *value = json_object_get(unwrap(object), name);
-    if (!json_is_number(value)) return false;
-    *out_number = json_number_value(value);
-    return true;
-}
-
 size_t bel_json_length(const bel_json_value *array)
 {
     return json_array_size(unwrap(array));

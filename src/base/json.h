@@ -27,7 +27,6 @@ void bel_json_destroy(bel_json *json);
 const bel_json_value *bel_json_member(const bel_json_value *object, const char *name);
 bool bel_json_string(const bel_json_value *object, const char *name, const char **out_text);
 bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_number);
-bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number);
 size_t bel_json_length(const bel_json_value *array); // 0 when it is no array
 const bel_json_value *bel_json_at(const bel_json_value *array, size_t index);
 bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number);

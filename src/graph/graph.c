@@ -139,11 +139,6 @@ bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs
     return node->outputs[0];
 }
 
-bel_value *bel_value_sibling(bel_value *value, int index)
-{
-    return value == NULL ? NULL : value->node->outputs[index];
-}
-
 bel_shape bel_value_shape(const bel_value *value)
 {
     return value == NULL ? bel_shape_scalar() : value->spec.shape;

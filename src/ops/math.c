@@ -201,25 +201,19 @@ void bel_grad_abs(bel_gradient *g)
     g->input_grads[0] = bel_mul(g->graph, g->output_grads[0], sign);
 }
 
-static void grad_from_output(bel_gradient *g, bel_op op)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, op, NULL, inputs, 2);
-}
-
 void bel_grad_relu(bel_gradient *g)
 {
-    grad_from_output(g, BEL_OP_RELU_GRAD);
+    bel_gradient_from_output(g, BEL_OP_RELU_GRAD);
 }
 
 void bel_grad_sigmoid(bel_gradient *g)
 {
-    grad_from_output(g, BEL_OP_SIGMOID_GRAD);
+    bel_gradient_from_output(g, BEL_OP_SIGMOID_GRAD);
 }
 
 void bel_grad_tanh(bel_gradient *g)
 {
-    grad_from_output(g, BEL_OP_TANH_GRAD);
+    bel_gradient_from_output(g, BEL_OP_TANH_GRAD);
 }
 
 void bel_grad_identity(bel_gradient *g)

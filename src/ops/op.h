@@ -63,12 +63,14 @@ typedef struct bel_gradient {
 } bel_gradient;
 typedef void bel_gradient_fn(bel_gradient *gradient);
 
+// Sets input 0's gradient to operation `op` of (output gradient, output): the form of most
+// functions whose derivative is known from their value.
+void bel_gradient_from_output(bel_gradient *gradient, bel_op op);
+
 // Adds any operation; used by families and by ONNX import. Sticky errors as in belfry/graph.h.
 // Implemented by the graph room.
 bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
                          bel_value *const *inputs, int input_count);
-// Output `index` of the operation that made `value`.
-bel_value *bel_value_sibling(bel_value *value, int index);
 
 // --- Kernels ------------------------------------------------------------------------------------
 

@@ -45,3 +45,9 @@ void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t l
     call->context->bad_value = bad_value;
     call->context->bad_limit = limit;
 }
+
+void bel_gradient_from_output(bel_gradient *g, bel_op op)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->outputs[0]};
+    g->input_grads[0] = bel_graph_add(g->graph, op, NULL, inputs, 2);
+}

@@ -37,20 +37,14 @@ bel_status *bel_infer_cross_entropy_grad(const bel_attr_list *attrs, const bel_s
 
 // --- Gradients -----------------------------------------------------------------------------------
 
-static void grad_from_output(bel_gradient *g, bel_op op)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, op, NULL, inputs, 2);
-}
-
 void bel_grad_softmax(bel_gradient *g)
 {
-    grad_from_output(g, BEL_OP_SOFTMAX_GRAD);
+    bel_gradient_from_output(g, BEL_OP_SOFTMAX_GRAD);
 }
 
 void bel_grad_log_softmax(bel_gradient *g)
 {
-    grad_from_output(g, BEL_OP_LOG_SOFTMAX_GRAD);
+    bel_gradient_from_output(g, BEL_OP_LOG_SOFTMAX_GRAD);
 }
 
 void bel_grad_cross_entropy(bel_gradient *g)

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "belfry/ops.h"
+#include "graph/graph.h"
 #include "ops/kernels/elements.h"
 #include "ops/op.h"
 #include "runtime/program.h"
@@ -187,7 +188,7 @@ static inline int op_run_create(op_run *run, const op_case *row, bool reference)
     int count = bel_op_get(row->op)->output_count;
     bel_program_output outputs[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < count; i++)
-        outputs[i] = (bel_program_output){.value = bel_value_sibling(run->y, i)};
+        outputs[i] = (bel_program_output){.value = run->y->node->outputs[i]};
     op_run_compile(run, outputs, count, reference);
     return count;
 }
