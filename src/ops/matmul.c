@@ -1,4 +1,6 @@
 // MatMul and Gemm over f32 BLAS, cut into column or row tiles by shape alone; f64 by a plain loop.
+#include <string.h>
+
 #include "base/fault.h"
 #include "belfry/ops.h"
 #include "ops/families.h"
@@ -144,11 +146,13 @@ static void fill_from_c(const bel_kernel_call *call, int64_t row, int64_t rows, 
                   bel_shape_elements(&c->shape) == p->n;
     for (int64_t i = row; i < row + rows; i++) {
         float *line = y + i * p->n + column;
+        if (is_row) {
+            memcpy(line, source + column, (size_t)columns * sizeof *line);
+            continue;
+        }
         for (int64_t j = 0; j < columns; j++) {
-            int64_t at = is_row ? column + j
-                                : bel_broadcast_index(&call->outputs[0].shape, &c->shape,
-                                                      i * p->n + column + j);
-            line[j] = source[at];
+            line[j] = source[bel_broadcast_index(&call->outputs[0].shape, &c->shape,
+                                                 i * p->n + column + j)];
         }
     }
 }
