@@ -4,6 +4,7 @@
 // bench/train_mlp.sh runs it beside PyTorch and prints the ratio.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -13,42 +14,60 @@
 
 enum { STEPS = 300 };
 
+// What the products of a step read, each in memory of its own as in the step.
+enum { X, W1, H1, W2, H2, W3, D3, D2, D1, OPERANDS };
+
 typedef struct product {
-    int64_t m, n, k;
+    int a, b; // operands
     bool transpose_a, transpose_b;
 } product;
+
+static const product products_of_a_step[] = {
+    {X, W1, false, false}, {H1, W2, false, false}, {H2, W3, false, false}, {D3, W3, false, true},
+    {H2, D3, true, false}, {D2, W2, false, true},  {H1, D2, true, false},  {X, D1, true, false}};
+enum { PRODUCTS = sizeof products_of_a_step / sizeof products_of_a_step[0] };
+
+static bel_status *compile_products(int64_t batch, bel_graph *graph, bel_program **out_program)
+{
+    const bel_shape shapes[OPERANDS] = {
+        [X] = BEL_SHAPE(batch, BENCH_PIXELS), [W1] = BEL_SHAPE(BENCH_PIXELS, 512),
+        [H1] = BEL_SHAPE(batch, 512),         [W2] = BEL_SHAPE(512, 512),
+        [H2] = BEL_SHAPE(batch, 512),         [W3] = BEL_SHAPE(512, 10),
+        [D3] = BEL_SHAPE(batch, 10),          [D2] = BEL_SHAPE(batch, 512),
+        [D1] = BEL_SHAPE(batch, 512)};
+    bel_value *operands[OPERANDS];
+    bel_program_output outputs[PRODUCTS] = {{0}};
+    for (int i = 0; i < OPERANDS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "operand%d", i);
+        operands[i] = bel_input_value(graph, name, BEL_DTYPE_F32, &shapes[i]);
+    }
+    for (int i = 0; i < PRODUCTS; i++) {
+        const product *p = &products_of_a_step[i];
+        outputs[i].value = bel_gemm(graph, operands[p->a], operands[p->b], NULL, 1, 0,
+                                    p->transpose_a, p->transpose_b);
+    }
+    return bel_program_compile(graph, shapes, outputs, PRODUCTS, NULL, out_program);
+}
 
 // Seconds of STEPS times the step's eight products, by the same kernels and tiles.
 static bel_status *products(int64_t batch, int threads, double *out_seconds)
 {
-    const product all[] = {{batch, 512, 784, false, false}, {batch, 512, 512, false, false},
-                           {batch, 10, 512, false, false},  {batch, 512, 10, false, true},
-                           {512, 10, batch, true, false},   {batch, 512, 512, false, true},
-                           {512, 512, batch, true, false},  {784, 512, batch, true, false}};
-    enum { COUNT = sizeof all / sizeof all[0] };
+    enum { OPERAND_FLOATS = BENCH_PIXELS * 512 };
     bel_graph *graph = bel_graph_create();
-    bel_program_output outputs[COUNT] = {{0}};
-    bel_shape shapes[2 * COUNT];
-    for (int i = 0; i < COUNT; i++) {
-        const product *p = &all[i];
-        bel_shape a = p->transpose_a ? BEL_SHAPE(p->k, p->m) : BEL_SHAPE(p->m, p->k);
-        bel_shape b = p->transpose_b ? BEL_SHAPE(p->n, p->k) : BEL_SHAPE(p->k, p->n);
-        char name[2][16];
-        snprintf(name[0], 16, "a%d", i);
-        snprintf(name[1], 16, "b%d", i);
-        shapes[2 * i] = a;
-        shapes[2 * i + 1] = b;
-        bel_value *left = bel_input_value(graph, name[0], BEL_DTYPE_F32, &a);
-        bel_value *right = bel_input_value(graph, name[1], BEL_DTYPE_F32, &b);
-        outputs[i].value = bel_gemm(graph, left, right, NULL, 1, 0, p->transpose_a, p->transpose_b);
-    }
     bel_program *program;
-    BEL_TRY(bel_program_compile(graph, shapes, outputs, COUNT, NULL, &program));
-    void *arena;
-    BEL_TRY(bel_pages_create(bel_program_arena_bytes(program), true, "arena", &arena));
+    BEL_TRY(compile_products(batch, graph, &program));
+    size_t arena_bytes = bel_program_arena_bytes(program);
+    size_t operand_bytes = OPERANDS * (size_t)OPERAND_FLOATS * sizeof(float);
+    void *arena, *operands;
+    BEL_TRY(bel_pages_create(arena_bytes, true, "arena", &arena));
+    BEL_TRY(bel_pages_create(operand_bytes, true, "operands", &operands));
     bel_instance *instance = bel_instance_create(program, arena);
-    for (int i = 0; i < 2 * COUNT; i++)
-        bel_instance_bind_input(instance, i, bench_images() + 64 * BENCH_PIXELS * i);
+    for (int i = 0; i < OPERANDS; i++) {
+        float *operand = (float *)operands + (size_t)i * OPERAND_FLOATS;
+        memcpy(operand, bench_images(), OPERAND_FLOATS * sizeof *operand);
+        bel_instance_bind_input(instance, i, operand);
+    }
     bel_team *team;
     BEL_TRY(bel_team_create(threads, &team));
     bel_run_context context = {.seed = 1};
@@ -60,7 +79,8 @@ static bel_status *products(int64_t batch, int threads, double *out_seconds)
     *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9;
     bel_team_destroy(team);
     bel_instance_destroy(instance);
-    bel_pages_destroy(arena, bel_program_arena_bytes(program));
+    bel_pages_destroy(operands, operand_bytes);
+    bel_pages_destroy(arena, arena_bytes);
     bel_program_destroy(program);
     bel_graph_destroy(graph);
     return NULL;
