@@ -8,9 +8,9 @@
 #define BELFRY_CHECKPOINT_CHECKPOINT_H
 
 #include "base/hash.h"
+#include "base/input_segment.h"
 #include "belfry/tensor.h"
-
-enum { BEL_GRAIN = 4096 };
+#include "tensor/grain.h"
 
 // A contiguous run of elements of a tensor, in memory that outlives the call.
 typedef struct bel_ckpt_piece {
@@ -33,14 +33,6 @@ bel_status *bel_ckpt_write_shard(const char *folder, int shard_index, int shard_
                                  const bel_ckpt_piece *pieces, int piece_count,
                                  bel_ckpt_shard **out_shard) BEL_MUST_USE;
 void bel_ckpt_shard_destroy(bel_ckpt_shard *shard);
-
-// A run of input blocks: from step `first_step` on, replica r reads block
-// first_block + (step - first_step) * replica_count + r.
-typedef struct bel_input_segment {
-    int64_t first_step;
-    int64_t first_block;
-    int64_t replica_count;
-} bel_input_segment;
 
 // What the manifest says beside the tensors. `settings` are name/value texts that determine the
 // bits (flags, model, data fingerprint …): resume compares them.

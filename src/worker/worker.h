@@ -7,7 +7,7 @@
 #ifndef BELFRY_WORKER_WORKER_H
 #define BELFRY_WORKER_WORKER_H
 
-#include "checkpoint/checkpoint.h"
+#include "base/input_segment.h"
 #include "graph/graph.h"
 #include "input/input.h"
 #include "ps/client/client.h"

@@ -29,7 +29,7 @@ static int64_t chunk_limit(int64_t size, int shard_count)
     int64_t limit = size / (8 * (int64_t)shard_count);
     if (limit < 16384) limit = 16384;
     if (limit > 1 << 20) limit = 1 << 20;
-    return limit / BEL_LAYOUT_GRAIN * BEL_LAYOUT_GRAIN;
+    return limit / BEL_GRAIN * BEL_GRAIN;
 }
 
 typedef struct cutter {
@@ -66,7 +66,7 @@ static void cut_variable(cutter *c, int v)
     if (c->layout->chunk_count > 0) chunk = &c->layout->chunks[c->layout->chunk_count - 1];
     for (int64_t first = 0; first < variable->elements;) {
         int64_t used = chunk == NULL ? c->limit : variable->offset + first - chunk->offset;
-        int64_t room = (c->limit - used) / BEL_LAYOUT_GRAIN * BEL_LAYOUT_GRAIN;
+        int64_t room = (c->limit - used) / BEL_GRAIN * BEL_GRAIN;
         int64_t left = variable->elements - first;
         bool fits = left <= c->limit - used;
         if (chunk == NULL || chunk->kind != variable->kind || (room <= 0 && !fits)) {

@@ -11,8 +11,9 @@
 
 #include "base/hash.h"
 #include "belfry/graph.h"
+#include "tensor/grain.h"
 
-enum { BEL_LAYOUT_GRAIN = 4096, BEL_LAYOUT_ALIGN = 16 /* elements */ };
+enum { BEL_LAYOUT_ALIGN = 16 /* elements */ };
 
 typedef struct bel_layout_variable {
     char *name;
@@ -27,7 +28,7 @@ typedef struct bel_layout_variable {
 
 typedef struct bel_segment {
     int variable;
-    int64_t first; // element of the variable; a multiple of BEL_LAYOUT_GRAIN
+    int64_t first; // element of the variable; a multiple of BEL_GRAIN
     int64_t count;
     int64_t offset; // in the space
 } bel_segment;
@@ -67,7 +68,7 @@ uint64_t bel_layout_fingerprint(const bel_layout *layout);
 // Grains of a run of elements of a variable that starts at a grain border.
 static inline int64_t bel_grains_of(int64_t elements)
 {
-    return (elements + BEL_LAYOUT_GRAIN - 1) / BEL_LAYOUT_GRAIN;
+    return (elements + BEL_GRAIN - 1) / BEL_GRAIN;
 }
 
 #endif

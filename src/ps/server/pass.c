@@ -76,11 +76,11 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
 static void square_grains(bel_shard *shard, const bel_segment *segment)
 {
     const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
-    int64_t grain = variable->first_grain + segment->first / BEL_LAYOUT_GRAIN;
-    for (int64_t at = 0; at < segment->count; at += BEL_LAYOUT_GRAIN, grain++) {
+    int64_t grain = variable->first_grain + segment->first / BEL_GRAIN;
+    for (int64_t at = 0; at < segment->count; at += BEL_GRAIN, grain++) {
         int64_t left = segment->count - at;
-        shard->grain_squares[grain] = bel_rule_sum_square(
-            shard->sums + segment->offset + at, left < BEL_LAYOUT_GRAIN ? left : BEL_LAYOUT_GRAIN);
+        shard->grain_squares[grain] = bel_rule_sum_square(shard->sums + segment->offset + at,
+                                                          left < BEL_GRAIN ? left : BEL_GRAIN);
     }
 }
 
@@ -151,7 +151,7 @@ static void gather_squares(bel_shard *shard)
     for (int s = 0; s < layout->segment_count; s++) {
         const bel_segment *segment = &layout->segments[s];
         const bel_layout_variable *variable = &layout->variables[segment->variable];
-        int64_t grain = variable->first_grain + segment->first / BEL_LAYOUT_GRAIN;
+        int64_t grain = variable->first_grain + segment->first / BEL_GRAIN;
         int owner = 0;
         for (int c = 0; c < layout->chunk_count; c++)
             if (s >= layout->chunks[c].first_segment) owner = layout->chunks[c].shard;
@@ -172,8 +172,8 @@ static double chunk_order_total(const bel_shard *shard)
             const bel_chunk *chunk = &layout->chunks[c];
             for (int s = 0; chunk->shard == owner && s < chunk->segment_count; s++) {
                 const bel_segment *segment = &layout->segments[chunk->first_segment + s];
-                int64_t grain = layout->variables[segment->variable].first_grain +
-                                segment->first / BEL_LAYOUT_GRAIN;
+                int64_t grain =
+                    layout->variables[segment->variable].first_grain + segment->first / BEL_GRAIN;
                 for (int64_t g = 0; g < bel_grains_of(segment->count); g++)
                     part += (float)shard->grain_squares[grain + g];
             }

@@ -64,7 +64,7 @@ static void check_segments(const bel_layout *layout)
             const bel_segment *s = &layout->segments[segment++];
             assert_int_equal(s->variable, v);
             assert_int_equal(s->first, covered);
-            assert_int_equal(s->first % BEL_LAYOUT_GRAIN, 0);
+            assert_int_equal(s->first % BEL_GRAIN, 0);
             assert_int_equal(s->offset, variable->offset + s->first);
             assert_true(s->count > 0);
             covered += s->count;
