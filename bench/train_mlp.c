@@ -38,7 +38,7 @@ static bel_status *compile_products(int64_t batch, bel_graph *graph, bel_program
     bel_value *operands[OPERANDS];
     bel_program_output outputs[PRODUCTS] = {{0}};
     for (int i = 0; i < OPERANDS; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "operand%d", i);
         operands[i] = bel_input_value(graph, name, BEL_DTYPE_F32, &shapes[i]);
     }
