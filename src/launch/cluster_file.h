@@ -1,0 +1,70 @@
+// cluster.yaml: which processes a job has, on which machines. docs/cluster-yaml.md is the manual.
+//
+// Two families of keys, never mixed in one file. AI Platform's (scaleTier, masterType, workerType,
+// parameterServerType, evaluatorType, workerCount, parameterServerCount, evaluatorCount …), flat or
+// under `trainingInput:`, with their rules: a scale tier is required, counts need CUSTOM, a count
+// above 0 needs its type and the other way round, and the master trains. And Belfry's own:
+//
+//   machines:            # named kinds of machine
+//     box: {cores: 16, memory: 64 GiB, devices: 2}
+//   master: {machine: box, trains: false}
+//   workers: {count: 4, machine: box, devices: 2, hosts: [a, b]}
+//   parameter_servers: {count: 2, machine: box, hosts: [c]}
+//   evaluators: {count: 1, machine: box}
+//   environment: {NAME: value}
+//   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600}   # seconds
+//   security: {secret_file: FILE, listen: loopback|any, tls: {ca: FILE, certificate: FILE, key:
+//   FILE}}
+#ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
+#define BELFRY_LAUNCH_CLUSTER_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belfry/status.h"
+#include "launch/task.h"
+
+// A kind of machine. Zero: not said, the machine decides.
+typedef struct bel_cluster_machine {
+    char *name; // "" when the role names none
+    int cores;
+    int64_t memory_bytes;
+    int devices; // towers of a worker; on CPU machines a tower is a share of the cores
+} bel_cluster_machine;
+
+typedef struct bel_cluster_role {
+    int count;
+    bel_cluster_machine machine;
+    char **hosts; // processes are dealt to them in turn; none: the local host
+    size_t host_count;
+} bel_cluster_role;
+
+typedef struct bel_cluster {
+    char *source;                           // file name, for messages; "flags" without a file
+    bel_cluster_role roles[BEL_ROLE_COUNT]; // the master's count is 1
+    bool master_trains;                     // counts as a worker of its own, beside `workers`
+    bool from_ai_platform;
+    char **environment; // "NAME=value"
+    size_t environment_count;
+    double join_timeout_secs, silence_timeout_secs, stall_timeout_secs;
+    char *secret_file;                        // NULL: a secret is made up for the job
+    bool listen_beyond;                       // also on addresses other than loopback
+    char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
+} bel_cluster;
+
+enum { BEL_CLUSTER_MOST = 1024 }; // processes of a role
+
+// A cluster of one master with these counts and everything else at its default.
+bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_count);
+
+// Reads a file. INVALID_ARGUMENT with file:line:column: not YAML, an unknown key (names the
+// nearest), a value of the wrong kind or out of range, keys of both families, clashing values, an
+// undefined machine, impossible counts (a count of workers of 0 while the master does not train).
+bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster) BEL_MUST_USE;
+bel_status *bel_cluster_parse(const char *text, size_t length, const char *source,
+                              bel_cluster **out_cluster) BEL_MUST_USE;
+
+void bel_cluster_destroy(bel_cluster *cluster);
+
+#endif

@@ -1,0 +1,50 @@
+// The plan of a job: every process with its place, before anything is started.
+#ifndef BELFRY_LAUNCH_PLAN_H
+#define BELFRY_LAUNCH_PLAN_H
+
+#include "launch/cluster_file.h"
+
+typedef struct bel_plan_process {
+    bel_role role;
+    int index;        // among the role's processes
+    const char *host; // NULL: this one
+    int towers;       // of its worker; 0 when it does not train
+    int thread_count; // of each tower
+    bool has_shard;   // a parameter server, or a worker when there are none
+} bel_plan_process;
+
+typedef struct bel_plan {
+    const bel_cluster *cluster;
+    bel_plan_process *processes; // master, parameter servers, workers, evaluators
+    int process_count;
+    int worker_count;  // T: workers, the master included when it trains
+    int replica_count; // R: towers of all workers
+    int shard_count;
+} bel_plan;
+
+// What is known of the model when the plan is printed; zeros when nothing is.
+typedef struct bel_plan_sizes {
+    int64_t parameters;         // elements
+    int64_t slot_elements;      // of the optimizer, for all parameters
+    const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: not known
+    int64_t activation_bytes;   // of one tower
+} bel_plan_sizes;
+
+// `towers` is what the flags say for every worker (0: the machine's devices, or one); `threads` the
+// same for each tower (0: the cores of the machine divided by the towers that share it, counting
+// every worker of that host). The cluster must outlive the plan. INVALID_ARGUMENT: flags ask for
+// more towers than a machine has devices.
+bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
+                            bel_plan **out_plan) BEL_MUST_USE;
+void bel_plan_destroy(bel_plan *plan);
+
+// For --dry_run: a table of processes (role, host, devices, threads), R, N and T, bytes of each
+// shard, and the memory that each role needs: a shard 2 × parameters + slots, the same again while
+// saving, and one report per worker; a worker 2 × parameters, one gradient range per tower and the
+// activations.
+void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out);
+
+// The task of a process, without addresses and secret (NULL): the launcher fills those in.
+bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process);
+
+#endif

@@ -1,0 +1,44 @@
+// The supervisor: the parent of a job's processes on this host. It starts them, shows what they
+// say, and ends when they have ended; it decides nothing about training.
+//
+// Every child gets BELFRY_TASK and BELFRY_SECRET, runs the same program with the same arguments,
+// logs JSON lines to its standard error (the supervisor adds --log_format json behind the
+// arguments), and lives no longer than the supervisor. Sockets lie in a folder of mode 0700 under
+// $XDG_RUNTIME_DIR or /tmp, which is removed in the end.
+//
+// Lines go to log_dir/ROLE-INDEX.INCARNATION.log as they are. On stderr: the master's lines as they
+// would look in one process, others from warnings upwards with "[worker 1] " in front, and one
+// progress line.
+#ifndef BELFRY_LAUNCH_SUPERVISOR_H
+#define BELFRY_LAUNCH_SUPERVISOR_H
+
+#include "launch/plan.h"
+
+typedef struct bel_supervisor_config {
+    const bel_plan *plan;   // all processes on this host
+    const char *job;        // name
+    const char *program;    // path of the executable
+    char *const *arguments; // of every process, NULL at the end, without the program's name
+    const char *log_dir;    // created if missing
+    bool tcp;               // loopback ports in place of unix sockets
+    // Called about once a second and at every change, from the supervisor's only thread; may be
+    // NULL. `json` is the newest progress object of the master, or NULL.
+    void (*changed)(void *context, const char *progress_json);
+    void *context;
+} bel_supervisor_config;
+
+// How a job ended.
+typedef struct bel_supervisor_result {
+    int exit_code; // the master's; that of the process that failed first when the master's is 0
+    char *message; // why it failed, in one line, e.g. "worker 1 (pid 4711) was killed by signal 9
+                   // (Killed) after step 120"; NULL when it did not. Free with bel_free.
+    char *output;  // what the master wrote to standard output. Free with bel_free.
+} bel_supervisor_result;
+
+// Runs the job to its end. SIGINT and SIGTERM are passed on once (the job saves and ends), a second
+// one kills. When a process fails and the others do not end within 15 s, they are killed. Errors
+// are those of starting: NOT_FOUND or PERMISSION_DENIED for the program, files.
+bel_status *bel_supervise(const bel_supervisor_config *config,
+                          bel_supervisor_result *out_result) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,63 @@
+// A task: what a process of a cluster knows of its job. Launchers write it into the environment,
+// and bel_train_and_evaluate of the started program takes its role from there; the program's flags
+// are the same in every role.
+//
+//   BELFRY_TASK    JSON, one object: {"job": "digits", "role": "worker", "index": 1,
+//                  "incarnation": 0, "worker_count": 2, "parameter_server_count": 1,
+//                  "evaluator_count": 0, "master_trains": false, "master": "unix:/run/x/master",
+//                  "listen": "unix:/run/x/worker-1", "threads": 1, "supervisor": 4711}
+//   BELFRY_SECRET  what every call of the job must show; never on a command line
+//   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
+//                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
+#ifndef BELFRY_LAUNCH_TASK_H
+#define BELFRY_LAUNCH_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "belfry/status.h"
+
+typedef enum bel_role {
+    BEL_ROLE_MASTER,
+    BEL_ROLE_WORKER,
+    BEL_ROLE_PS,
+    BEL_ROLE_EVALUATOR,
+    BEL_ROLE_COUNT
+} bel_role;
+
+const char *bel_role_name(bel_role role); // "master", "worker", "ps", "evaluator"
+
+typedef struct bel_task {
+    char *job; // the job's name, for messages
+    bel_role role;
+    int index;            // among the role's processes, from 0
+    uint32_t incarnation; // rises when the process is replaced
+    int worker_count;     // the master included when it trains
+    int ps_count;         // 0: every worker holds a shard
+    int evaluator_count;  // 0: the master evaluates
+    bool master_trains;   // the master's process is worker 0 as well; others follow from 1
+    char *master_address; // where members find the master: "unix:/path", "host:port"
+    char *listen_address; // where this process serves; a port of 0 is chosen by the system
+    char *secret;         // "" for none
+    int thread_count;     // threads of a tower; 0: the machine's cores divided by its towers
+    int64_t supervisor;   // pid of the parent with which this process ends; 0: none
+} bel_task;
+
+// The task of this process; NULL when the environment has none: then everything runs in one
+// process. INVALID_ARGUMENT names the variable, the member and what was expected.
+bel_status *bel_task_from_environment(bel_task **out_task) BEL_MUST_USE;
+
+// The same from texts; `tf_config` and `secret` may be NULL. For tests.
+bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const char *secret,
+                           bel_task **out_task) BEL_MUST_USE;
+
+void bel_task_destroy(bel_task *task);
+
+// Appends the JSON of BELFRY_TASK (without the secret); bel_task_parse takes it back.
+void bel_task_write(const bel_task *task, bel_str *out);
+
+// "worker 1", "master". `text` needs 32 bytes and is returned.
+const char *bel_task_name(bel_role role, int index, char text[32]);
+
+#endif
