@@ -23,6 +23,7 @@ static const struct {
     {"delay", BEL_FAULT_LANE_DELAY},
     {"repeat", BEL_FAULT_LANE_REPEAT},
     {"reorder", BEL_FAULT_LANE_REORDER},
+    {"break", BEL_FAULT_LANE_BREAK},
 };
 
 static void parse_word(const char *word, size_t length)

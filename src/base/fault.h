@@ -5,7 +5,8 @@
 //   chunk_order     norms are added chunk by chunk in the order of completion
 //   write:N         the N-th write to a file fails with "no space left on device" (N from 1)
 //   crash:NAME      SIGKILL to this process at the named point
-//   lane:WORDS      delay+repeat+reorder: lanes disturb their messages (any of the three)
+//   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
+//                   break ends a stream in the middle of a frame now and then
 // Read once, at the first question; unset in normal use.
 #ifndef BELFRY_BASE_FAULT_H
 #define BELFRY_BASE_FAULT_H
@@ -20,6 +21,7 @@ typedef enum bel_fault {
     BEL_FAULT_LANE_DELAY,
     BEL_FAULT_LANE_REPEAT,
     BEL_FAULT_LANE_REORDER,
+    BEL_FAULT_LANE_BREAK,
     BEL_FAULT_COUNT
 } bel_fault;
 

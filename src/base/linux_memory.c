@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/linux_memory.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -31,4 +32,12 @@ void *bel_linux_map_pages(size_t size_bytes)
 void bel_linux_unmap_pages(void *memory, size_t size_bytes)
 {
     munmap(memory, round_up(size_bytes, PAGE));
+}
+
+void bel_linux_keep_freed_memory(void)
+{
+    enum { MMAP_THRESHOLD = 32 << 20, TRIM_THRESHOLD = 256 << 20, TOP_PAD = 16 << 20 };
+    mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+    mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
+    mallopt(M_TOP_PAD, TOP_PAD);
 }

@@ -8,4 +8,8 @@
 void *bel_linux_map_pages(size_t size_bytes);
 void bel_linux_unmap_pages(void *memory, size_t size_bytes);
 
+// Makes malloc keep what is freed, blocks of megabytes as well, instead of giving it back to the
+// system at once: for code that takes and frees such blocks all the time.
+void bel_linux_keep_freed_memory(void);
+
 #endif

@@ -76,3 +76,13 @@ void bel_lane_close(bel_lane *lane)
 {
     if (lane != NULL) lane->ops->close(lane);
 }
+
+bel_status *bel_lane_full_error(void)
+{
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "the lane is full: the other end takes no frames");
+}
+
+bel_status *bel_lane_cut_error(const char *why)
+{
+    return BEL_ERR(BEL_UNAVAILABLE, "the lane is cut: %s", why);
+}

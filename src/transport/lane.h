@@ -5,8 +5,8 @@
 // thread, in the order in which they were sent (unless a fault is asked for), and must treat every
 // frame as one that may come twice or late: frames are keyed, the first complete copy wins.
 //
-// Implementations: inproc/ (both ends in one process); shm and grpc follow the same interface, and
-// tests/suite/test_lane.c runs one battery over all of them.
+// Implementations: inproc/ (both ends in one process), grpc/ (between processes and hosts); shm
+// follows the same interface. tests/suite/test_lane.c runs one battery over all of them.
 #ifndef BELFRY_TRANSPORT_LANE_H
 #define BELFRY_TRANSPORT_LANE_H
 
@@ -22,6 +22,8 @@ typedef enum bel_frame_kind {
     BEL_FRAME_VERSION,    // shard → worker: a version is published; shard 0 adds its decisions
     BEL_FRAME_NORMS,      // shard → shard 0: sums of squares of its grains
     BEL_FRAME_FACTORS,    // shard 0 → shard: clipping factors, one per variable
+    BEL_FRAME_PARAMS,     // shard → reader: a chunk's values, where memory is not shared
+    BEL_FRAME_KIND_COUNT  // kinds of a lane's own stand behind (grpc/)
 } bel_frame_kind;
 
 // What everybody does at a step; decided by shard 0, repeated in every report.
@@ -37,7 +39,7 @@ typedef struct bel_frame {
     int32_t sender;       // worker or shard number
     int64_t step;
     uint32_t decision;   // BEL_DECIDE_… of the step
-    int32_t chunk;       // REPORT
+    int32_t chunk;       // REPORT, PARAMS
     int32_t node;        // REPORT, TALLY: index among the deal's nodes
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
@@ -57,7 +59,8 @@ uint64_t bel_doorbell_count(bel_doorbell *doorbell);
 // One end of a lane. Any thread may send; one thread at a time receives.
 typedef struct bel_lane bel_lane;
 typedef struct bel_lane_ops {
-    const char *name; // "inproc", "shm", "grpc"
+    const char *name;   // "inproc", "shm", "grpc"
+    bool shares_memory; // readers see what a shard writes: parameters need not be sent
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
     bool (*is_cut)(const bel_lane *lane);
@@ -77,7 +80,17 @@ bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame);
 // True when the other end is closed and nothing is left to take.
 bool bel_lane_is_cut(const bel_lane *lane);
 
-// Closes this end; the other end sees a cut after what was sent before.
+// Closes this end; the other end sees a cut after what was sent before. NULL is fine.
 void bel_lane_close(bel_lane *lane);
+
+// Where a lane without shared memory puts the payload of a frame that is coming in. The receiver
+// checks kind, chunk, node and size here, before any memory is touched; NULL refuses the frame as
+// malformed, and the lane is cut. Called on the lane's own thread. A frame that comes again goes to
+// the same place with the same bytes.
+typedef void *bel_frame_place(void *context, const bel_frame *frame);
+
+// For implementations: the errors of bel_lane_send.
+bel_status *bel_lane_full_error(void) BEL_MUST_USE;
+bel_status *bel_lane_cut_error(const char *why) BEL_MUST_USE;
 
 #endif

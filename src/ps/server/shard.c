@@ -315,7 +315,9 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame)
     case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
     case BEL_FRAME_NORMS:
     case BEL_FRAME_FACTORS: take_norms_locked(shard, frame); break;
-    case BEL_FRAME_VERSION: fail_locked(shard, frame, "a version sent to a shard"); break;
+    case BEL_FRAME_VERSION:
+    case BEL_FRAME_PARAMS:
+    case BEL_FRAME_KIND_COUNT: fail_locked(shard, frame, "a kind that shards only send"); break;
     }
 }
 

@@ -1,0 +1,449 @@
+// An endpoint's life, its server and its thread. One thread takes the completion queue's events;
+// everything that a stream's owner is told comes from there.
+#include "transport/grpc/endpoint_inner.h"
+
+#include <grpc/grpc_security.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/log.h>
+#include <grpc/support/time.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/linux_memory.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/thread.h"
+
+// --- gRPC's own ground ---------------------------------------------------------------------------
+
+static pthread_once_t ground_once = PTHREAD_ONCE_INIT;
+
+static void log_from_grpc(gpr_log_func_args *args)
+{
+    bel_log_write(BEL_LOG_DEBUG, "grpc: %s", args->message);
+}
+
+// Messages of a megabyte are taken and freed all the time: kept in the process, they cost half.
+static void prepare_ground(void)
+{
+    setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);
+    gpr_set_log_function(log_from_grpc);
+    bel_linux_keep_freed_memory();
+}
+
+enum { ARGUMENTS = 14 };
+
+typedef struct arguments {
+    grpc_arg list[ARGUMENTS];
+    grpc_channel_args args;
+} arguments;
+
+static void set_integer(arguments *a, const char *name, int value)
+{
+    union { // gRPC never writes to the key
+        const char *read;
+        char *key;
+    } text = {.read = name};
+    BEL_CHECK(a->args.num_args < ARGUMENTS);
+    a->list[a->args.num_args++] =
+        (grpc_arg){.type = GRPC_ARG_INTEGER, .key = text.key, .value.integer = value};
+}
+
+static void make_arguments(arguments *a, bool is_server)
+{
+    enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };
+    *a = (arguments){.args = {.args = a->list}};
+    set_integer(a, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 4 * MIB);
+    set_integer(a, GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 * MIB);
+    set_integer(a, GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS);
+    set_integer(a, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_MS);
+    set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    if (is_server) {
+        set_integer(a, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port that is taken must be an error
+        set_integer(a, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, KEEPALIVE_MS / 2);
+        return;
+    }
+    set_integer(a, GRPC_ARG_ENABLE_RETRIES, 0); // a lane does its own, and knows what has arrived
+    set_integer(a, GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    set_integer(a, GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
+    set_integer(a, GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    set_integer(a, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, MOST_BACKOFF_MS);
+    set_integer(a, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, BACKOFF_MS);
+    set_integer(a, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, MOST_BACKOFF_MS);
+}
+
+// --- Credentials ---------------------------------------------------------------------------------
+
+typedef struct pem {
+    char *ca, *certificate, *key;
+} pem;
+
+static void free_pem(pem *p)
+{
+    bel_free(p->ca);
+    bel_free(p->certificate);
+    bel_free(p->key);
+}
+
+static bel_status *read_pem(const bel_endpoint_config *config, pem *out_pem)
+{
+    size_t size;
+    BEL_TRY_CTX(bel_file_read(config->tls_ca, &out_pem->ca, &size), "TLS");
+    BEL_TRY_CTX(bel_file_read(config->tls_certificate, &out_pem->certificate, &size), "TLS");
+    BEL_TRY_CTX(bel_file_read(config->tls_key, &out_pem->key, &size), "TLS");
+    return NULL;
+}
+
+// Both sides show a certificate of the same authority. One of the outputs is made.
+static bel_status *make_credentials(const bel_endpoint_config *config,
+                                    grpc_channel_credentials **out_channel,
+                                    grpc_server_credentials **out_server)
+{
+    if (config->tls_ca == NULL) {
+        if (out_channel != NULL) *out_channel = grpc_insecure_credentials_create();
+        if (out_server != NULL) *out_server = grpc_insecure_server_credentials_create();
+        return NULL;
+    }
+    pem p = {0};
+    bel_status *status = read_pem(config, &p);
+    if (status == NULL) {
+        grpc_ssl_pem_key_cert_pair pair = {.private_key = p.key, .cert_chain = p.certificate};
+        if (out_channel != NULL)
+            *out_channel = grpc_ssl_credentials_create(p.ca, &pair, NULL, NULL);
+        if (out_server != NULL) {
+            *out_server = grpc_ssl_server_credentials_create_ex(
+                p.ca, &pair, 1, GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, NULL);
+        }
+    }
+    free_pem(&p);
+    return status;
+}
+
+// --- Streams -------------------------------------------------------------------------------------
+
+void bel_endpoint_add(bel_endpoint *endpoint, bel_stream *stream)
+{
+    pthread_mutex_lock(&endpoint->mutex);
+    bel_stream_links *links = bel_stream_get_links(stream);
+    links->next = endpoint->streams;
+    if (links->next != NULL) bel_stream_get_links(links->next)->previous = stream;
+    endpoint->streams = stream;
+    pthread_mutex_unlock(&endpoint->mutex);
+}
+
+void bel_endpoint_remove(bel_endpoint *endpoint, bel_stream *stream)
+{
+    pthread_mutex_lock(&endpoint->mutex);
+    bel_stream_links *links = bel_stream_get_links(stream);
+    if (links->next != NULL) bel_stream_get_links(links->next)->previous = links->previous;
+    if (links->previous != NULL) {
+        bel_stream_get_links(links->previous)->next = links->next;
+    } else {
+        endpoint->streams = links->next;
+    }
+    pthread_cond_broadcast(&endpoint->cond);
+    pthread_mutex_unlock(&endpoint->mutex);
+}
+
+static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *address)
+{
+    for (size_t i = 0; i < endpoint->channel_count; i++)
+        if (strcmp(endpoint->channels[i].address, address) == 0)
+            return endpoint->channels[i].channel;
+    arguments a;
+    make_arguments(&a, false);
+    grpc_channel_credentials *credentials = NULL;
+    bel_status *status = make_credentials(&endpoint->config, &credentials, NULL);
+    grpc_channel *channel;
+    if (status != NULL) {
+        channel = grpc_lame_client_channel_create(
+            address, (grpc_status_code)bel_status_code(status), bel_status_message(status));
+        bel_status_destroy(status);
+    } else {
+        channel = grpc_channel_create(address, credentials, &a.args);
+        grpc_channel_credentials_release(credentials);
+    }
+    endpoint->channels = bel_xgrow(endpoint->channels, &endpoint->channel_capacity,
+                                   endpoint->channel_count + 1, sizeof *endpoint->channels);
+    endpoint->channels[endpoint->channel_count++] = (bel_channel){bel_xstrdup(address), channel};
+    return channel;
+}
+
+bel_stream *bel_stream_open(bel_endpoint *endpoint, const char *address, const char *path,
+                            const bel_stream_events *events)
+{
+    pthread_mutex_lock(&endpoint->mutex);
+    bool stopping = endpoint->stopping;
+    grpc_channel *channel = stopping ? NULL : channel_of_locked(endpoint, address);
+    if (!stopping) endpoint->opening++; // the end waits for this function
+    pthread_mutex_unlock(&endpoint->mutex);
+    if (stopping) return NULL;
+    grpc_slice method = grpc_slice_from_copied_string(path);
+    grpc_call *call =
+        grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, endpoint->queue, method,
+                                 NULL, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+    grpc_slice_unref(method);
+    bel_stream *stream = bel_stream_create(endpoint, call, false);
+    bel_stream_retain(stream); // the caller's
+    bel_stream_start(stream, events);
+    pthread_mutex_lock(&endpoint->mutex);
+    endpoint->opening--;
+    stopping = endpoint->stopping;
+    pthread_cond_broadcast(&endpoint->cond);
+    pthread_mutex_unlock(&endpoint->mutex);
+    if (stopping) bel_stream_cancel(stream);
+    return stream;
+}
+
+// --- Alarms --------------------------------------------------------------------------------------
+
+void bel_endpoint_after(bel_endpoint *endpoint, int64_t delay_ms,
+                        void (*each)(void *context, bool due), void *context)
+{
+    bel_alarm *alarm = bel_xcalloc(1, sizeof *alarm);
+    *alarm = (bel_alarm){bel_clock_ns() + delay_ms * 1000000, each, context, endpoint->alarms};
+    endpoint->alarms = alarm;
+}
+
+// Calls what is due, or everything at the end; new alarms may be set meanwhile.
+static void call_alarms(bel_endpoint *endpoint, bool ending)
+{
+    int64_t now = bel_clock_ns();
+    bel_alarm *list = endpoint->alarms;
+    endpoint->alarms = NULL;
+    while (list != NULL) {
+        bel_alarm *alarm = list;
+        list = alarm->next;
+        if (!ending && alarm->due_ns > now) {
+            alarm->next = endpoint->alarms;
+            endpoint->alarms = alarm;
+            continue;
+        }
+        alarm->each(alarm->context, !ending);
+        bel_free(alarm);
+    }
+}
+
+// When the thread has to look up from the queue.
+static gpr_timespec next_deadline(const bel_endpoint *endpoint)
+{
+    if (endpoint->alarms == NULL) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    int64_t due = INT64_MAX;
+    for (const bel_alarm *a = endpoint->alarms; a != NULL; a = a->next)
+        due = a->due_ns < due ? a->due_ns : due;
+    int64_t left = due - bel_clock_ns();
+    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                        gpr_time_from_nanos(left > 0 ? left : 0, GPR_TIMESPAN));
+}
+
+// --- The server ----------------------------------------------------------------------------------
+
+static void ask_for_call(bel_endpoint *endpoint)
+{
+    grpc_call_details_init(&endpoint->accepted_details);
+    grpc_metadata_array_init(&endpoint->accepted_metadata);
+    grpc_call_error error = grpc_server_request_call(
+        endpoint->server, &endpoint->accepted_call, &endpoint->accepted_details,
+        &endpoint->accepted_metadata, endpoint->queue, endpoint->queue, &endpoint->accept_op);
+    BEL_CHECK(error == GRPC_CALL_OK);
+}
+
+// Compares all bytes whatever the first difference, so that time tells nothing.
+static bool shows_secret(const grpc_metadata_array *metadata, const char *secret)
+{
+    size_t length = strlen(secret);
+    unsigned difference = 1;
+    for (size_t i = 0; i < metadata->count; i++) {
+        if (grpc_slice_str_cmp(metadata->metadata[i].key, BEL_SECRET_KEY) != 0) continue;
+        grpc_slice value = metadata->metadata[i].value;
+        if (GRPC_SLICE_LENGTH(value) != length) continue;
+        difference = 0;
+        for (size_t k = 0; k < length; k++)
+            difference |= (unsigned)(GRPC_SLICE_START_PTR(value)[k] ^ (unsigned char)secret[k]);
+    }
+    return difference == 0;
+}
+
+static void accept_call(bel_endpoint *endpoint)
+{
+    char *path = grpc_slice_to_c_string(endpoint->accepted_details.method);
+    grpc_call *call = endpoint->accepted_call;
+    bel_status *status = NULL;
+    if (!shows_secret(&endpoint->accepted_metadata, endpoint->config.secret)) {
+        status = BEL_ERR(BEL_UNAUTHENTICATED, "the call does not show this job's secret");
+    }
+    bel_stream *stream = bel_stream_create(endpoint, call, true);
+    bel_stream_events events;
+    if (status == NULL) {
+        status = endpoint->config.accept(endpoint->config.context, path, stream, &events);
+    }
+    if (status == NULL) {
+        bel_stream_start(stream, &events);
+    } else {
+        grpc_call_cancel_with_status(call, (grpc_status_code)bel_status_code(status),
+                                     bel_status_message(status), NULL);
+        bel_status_destroy(status);
+        grpc_call_unref(call);
+        bel_stream_release(stream);
+    }
+    gpr_free(path);
+}
+
+static void accept_done(bel_grpc_op *op, bool ok)
+{
+    bel_endpoint *endpoint = op->owner;
+    if (ok) accept_call(endpoint);
+    grpc_call_details_destroy(&endpoint->accepted_details);
+    grpc_metadata_array_destroy(&endpoint->accepted_metadata);
+    if (ok) ask_for_call(endpoint);
+}
+
+static void shutdown_done(bel_grpc_op *op, bool ok)
+{
+    (void)ok;
+    bel_endpoint *endpoint = op->owner;
+    pthread_mutex_lock(&endpoint->mutex);
+    endpoint->server_down = true;
+    pthread_cond_broadcast(&endpoint->cond);
+    pthread_mutex_unlock(&endpoint->mutex);
+}
+
+// "host:0" becomes "host:PORT".
+static char *address_with_port(const char *address, int port)
+{
+    const char *colon = strrchr(address, ':');
+    bool is_unix = strncmp(address, "unix:", 5) == 0;
+    if (is_unix || colon == NULL || strcmp(colon, ":0") != 0) return bel_xstrdup(address);
+    return bel_strf("%.*s:%d", (int)(colon - address), address, port);
+}
+
+static bel_status *listen_on(bel_endpoint *endpoint)
+{
+    const char *address = endpoint->config.listen_address;
+    grpc_server_credentials *credentials = NULL;
+    BEL_TRY(make_credentials(&endpoint->config, NULL, &credentials));
+    arguments a;
+    make_arguments(&a, true);
+    endpoint->server = grpc_server_create(&a.args, NULL);
+    grpc_server_register_completion_queue(endpoint->server, endpoint->queue, NULL);
+    int port = grpc_server_add_http2_port(endpoint->server, address, credentials);
+    grpc_server_credentials_release(credentials);
+    if (port == 0) {
+        return BEL_ERR(BEL_UNAVAILABLE,
+                       "cannot listen on %s; hint: is the port taken, or is the address not one of "
+                       "this host?",
+                       address);
+    }
+    endpoint->address = address_with_port(address, port);
+    grpc_server_start(endpoint->server);
+    ask_for_call(endpoint);
+    return NULL;
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+static void *thread_main(void *argument)
+{
+    bel_endpoint *endpoint = argument;
+    for (;;) {
+        grpc_event event =
+            grpc_completion_queue_next(endpoint->queue, next_deadline(endpoint), NULL);
+        if (event.type == GRPC_QUEUE_SHUTDOWN) break;
+        bel_grpc_op *op = event.tag;
+        if (event.type == GRPC_OP_COMPLETE) op->done(op, event.success != 0);
+        if (endpoint->alarms != NULL) call_alarms(endpoint, false);
+    }
+    call_alarms(endpoint, true);
+    return NULL;
+}
+
+static char *copy_or_null(const char *text)
+{
+    return text != NULL ? bel_xstrdup(text) : NULL;
+}
+
+bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint **out_endpoint)
+{
+    pthread_once(&ground_once, prepare_ground);
+    grpc_init();
+    bel_endpoint *endpoint = bel_xcalloc(1, sizeof *endpoint);
+    endpoint->config = *config;
+    endpoint->config.listen_address = copy_or_null(config->listen_address);
+    endpoint->config.secret = bel_xstrdup(config->secret);
+    endpoint->config.tls_ca = copy_or_null(config->tls_ca);
+    endpoint->config.tls_certificate = copy_or_null(config->tls_certificate);
+    endpoint->config.tls_key = copy_or_null(config->tls_key);
+    pthread_mutex_init(&endpoint->mutex, NULL);
+    bel_cond_init(&endpoint->cond);
+    endpoint->accept_op = (bel_grpc_op){accept_done, endpoint};
+    endpoint->shutdown_op = (bel_grpc_op){shutdown_done, endpoint};
+    endpoint->server_down = true;
+    endpoint->queue = grpc_completion_queue_create_for_next(NULL);
+    bel_status *status = bel_thread_start(&endpoint->thread, thread_main, endpoint);
+    endpoint->has_thread = status == NULL;
+    if (status == NULL && config->listen_address != NULL) status = listen_on(endpoint);
+    if (status != NULL) {
+        bel_endpoint_destroy(endpoint);
+        return status;
+    }
+    endpoint->server_down = endpoint->server == NULL;
+    *out_endpoint = endpoint;
+    return NULL;
+}
+
+// Cancels what runs and waits until every stream has told its owner.
+static void end_streams(bel_endpoint *endpoint)
+{
+    if (endpoint->server != NULL) {
+        endpoint->server_down = false;
+        grpc_server_shutdown_and_notify(endpoint->server, endpoint->queue, &endpoint->shutdown_op);
+        grpc_server_cancel_all_calls(endpoint->server);
+    }
+    pthread_mutex_lock(&endpoint->mutex);
+    endpoint->stopping = true;
+    for (bel_stream *s = endpoint->streams; s != NULL; s = bel_stream_get_links(s)->next)
+        bel_stream_cancel(s);
+    while (endpoint->streams != NULL || endpoint->opening > 0 || !endpoint->server_down)
+        pthread_cond_wait(&endpoint->cond, &endpoint->mutex);
+    pthread_mutex_unlock(&endpoint->mutex);
+}
+
+void bel_endpoint_destroy(bel_endpoint *endpoint)
+{
+    if (endpoint == NULL) return;
+    if (endpoint->has_thread) end_streams(endpoint);
+    if (endpoint->server != NULL) grpc_server_destroy(endpoint->server);
+    for (size_t i = 0; i < endpoint->channel_count; i++) {
+        grpc_channel_destroy(endpoint->channels[i].channel);
+        bel_free(endpoint->channels[i].address);
+    }
+    bel_free(endpoint->channels);
+    grpc_completion_queue_shutdown(endpoint->queue);
+    if (endpoint->has_thread) pthread_join(endpoint->thread, NULL);
+    grpc_completion_queue_destroy(endpoint->queue);
+    pthread_cond_destroy(&endpoint->cond);
+    pthread_mutex_destroy(&endpoint->mutex);
+    const char *texts[] = {endpoint->config.listen_address, endpoint->config.secret,
+                           endpoint->config.tls_ca, endpoint->config.tls_certificate,
+                           endpoint->config.tls_key};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        union {
+            const char *read;
+            char *owned;
+        } text = {.read = texts[i]};
+        bel_free(text.owned);
+    }
+    bel_free(endpoint->address);
+    bel_free(endpoint);
+    grpc_shutdown_blocking();
+}
+
+const char *bel_endpoint_address(const bel_endpoint *endpoint)
+{
+    return endpoint->address != NULL ? endpoint->address : "";
+}

@@ -1,0 +1,70 @@
+// Inside of endpoint.c (life, server, thread) and stream.c (one call).
+#ifndef BELFRY_TRANSPORT_GRPC_ENDPOINT_INNER_H
+#define BELFRY_TRANSPORT_GRPC_ENDPOINT_INNER_H
+
+#include <grpc/grpc.h>
+#include <pthread.h>
+
+#include "transport/grpc/endpoint.h"
+
+#define BEL_SECRET_KEY "belfry-secret"
+
+// What an event of the completion queue belongs to: its tag.
+typedef struct bel_grpc_op bel_grpc_op;
+struct bel_grpc_op {
+    void (*done)(bel_grpc_op *op, bool ok);
+    void *owner;
+};
+
+typedef struct bel_channel {
+    char *address;
+    grpc_channel *channel;
+} bel_channel;
+
+typedef struct bel_alarm bel_alarm;
+struct bel_alarm {
+    int64_t due_ns;
+    void (*each)(void *context, bool due);
+    void *context;
+    bel_alarm *next;
+};
+
+struct bel_endpoint {
+    bel_endpoint_config config; // texts are copies
+    char *address;
+    grpc_completion_queue *queue;
+    grpc_server *server;
+    pthread_t thread;
+    bool has_thread;
+
+    bel_grpc_op accept_op; // one call is always asked for
+    grpc_call *accepted_call;
+    grpc_call_details accepted_details;
+    grpc_metadata_array accepted_metadata;
+    bel_grpc_op shutdown_op;
+    bel_alarm *alarms; // the thread's own
+
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bel_channel *channels;
+    size_t channel_count, channel_capacity;
+    bel_stream *streams; // list of all that are not over
+    int opening;         // calls of bel_stream_open under way
+    bool stopping, server_down;
+};
+
+// stream.c
+bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, bool is_server);
+void bel_stream_start(bel_stream *stream, const bel_stream_events *events);
+void bel_stream_cancel(bel_stream *stream);
+
+// endpoint.c: the list of streams.
+void bel_endpoint_add(bel_endpoint *endpoint, bel_stream *stream);
+void bel_endpoint_remove(bel_endpoint *endpoint, bel_stream *stream);
+
+typedef struct bel_stream_links {
+    bel_stream *previous, *next;
+} bel_stream_links;
+bel_stream_links *bel_stream_get_links(bel_stream *stream);
+
+#endif

@@ -1,0 +1,53 @@
+// Lanes over gRPC: frames between two processes, on one stream of an endpoint each.
+//
+// Frames are numbered each way. An end keeps what it has sent until the other end says that it was
+// taken; when the stream breaks, the client end opens another, both say what they have received
+// whole, and go on from there. So a frame arrives once, whatever happens to streams, and a span may
+// be changed as soon as its frame was answered.
+#ifndef BELFRY_TRANSPORT_GRPC_GRPC_LANE_H
+#define BELFRY_TRANSPORT_GRPC_GRPC_LANE_H
+
+#include "transport/grpc/endpoint.h"
+#include "transport/lane.h"
+
+#define BEL_GRPC_LANE_PATH "/belfry/lane"
+
+// Which lane a stream belongs to: the first frame on it says so.
+typedef struct bel_lane_hello {
+    int32_t kind;  // the caller's own: what the client end is (worker, shard, master)
+    int32_t index; // which of them
+    uint32_t generation, incarnation;
+} bel_lane_hello;
+
+typedef struct bel_grpc_lane_config {
+    size_t capacity;    // frames that may be under way in each direction
+    bel_doorbell *bell; // rung when a frame arrives or the lane is cut; NULL: nobody waits
+    bel_frame_place *place;
+    void *place_context;
+} bel_grpc_lane_config;
+
+// The end that opens streams. The address is asked again and again until the lane is closed or the
+// other end refuses it for good (FAILED_PRECONDITION, UNAUTHENTICATED, PERMISSION_DENIED).
+bel_lane *bel_grpc_lane_connect(bel_endpoint *endpoint, const char *address,
+                                const bel_lane_hello *hello, const bel_grpc_lane_config *config);
+
+// The end that waits for streams, which bel_grpc_lane_accept finds for it.
+bel_lane *bel_grpc_lane_create(bel_endpoint *endpoint, const bel_grpc_lane_config *config);
+
+// For bel_endpoint_config.accept at BEL_GRPC_LANE_PATH: reads the hello and asks `find` for the
+// lane that was created for it (NULL: not yet, the client will ask again; an error: never).
+typedef bel_status *bel_lane_find(void *context, const bel_lane_hello *hello, bel_lane **out_lane);
+bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *context,
+                                 bel_stream_events *out_events) BEL_MUST_USE;
+
+// Bytes sent and received, payload and headers.
+typedef struct bel_lane_traffic {
+    uint64_t sent_bytes, received_bytes;
+    uint64_t streams; // how many were opened; 1 when nothing ever broke
+} bel_lane_traffic;
+bel_lane_traffic bel_grpc_lane_traffic(const bel_lane *lane);
+
+// Why the lane was cut, for messages; "" while it is not.
+const char *bel_grpc_lane_cut_reason(const bel_lane *lane);
+
+#endif

@@ -1,0 +1,320 @@
+// One bidirectional call. Five batches of operations: the start, the peer's messages one after the
+// other, this side's messages one after the other, and the status, which comes last. `inflight`
+// counts the batches that the completion queue still owes; when the status has come and none is
+// owed, the stream is over and its owner is told.
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/support/alloc.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "transport/grpc/endpoint_inner.h"
+
+enum { MESSAGE_SLICES = 128 };
+
+struct bel_stream_message {
+    grpc_slice slices[MESSAGE_SLICES];
+    size_t slice_count, byte_count;
+};
+
+struct bel_stream {
+    bel_endpoint *endpoint;
+    bool is_server;
+    bel_stream_events events;
+    bel_stream_links links;
+    atomic_int references;
+    atomic_uint kicks; // 0: nobody is sending; otherwise how often it was kicked since it was 0
+
+    pthread_mutex_t mutex; // guards what follows
+    grpc_call *call;       // NULL when over
+    int inflight;
+    bool has_status;   // no batch may start any more
+    bel_status *error; // why this side ended it
+
+    bel_grpc_op start_op, receive_op, send_op, status_op;
+    grpc_metadata secret;
+    grpc_metadata_array initial, trailing;
+    grpc_status_code status;
+    grpc_slice details;
+    int cancelled;
+    grpc_byte_buffer *received, *sending;
+    bel_stream_message message;
+};
+
+// --- Messages ------------------------------------------------------------------------------------
+
+static void add_slice(bel_stream_message *message, grpc_slice slice, size_t count)
+{
+    BEL_CHECK(message->slice_count < MESSAGE_SLICES);
+    message->slices[message->slice_count++] = slice;
+    message->byte_count += count;
+}
+
+void bel_stream_message_copy(bel_stream_message *message, const void *bytes, size_t count)
+{
+    add_slice(message, grpc_slice_from_copied_buffer(bytes, count), count);
+}
+
+void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count)
+{
+    add_slice(message, grpc_slice_from_static_buffer(bytes, count), count);
+}
+
+size_t bel_stream_message_bytes(const bel_stream_message *message)
+{
+    // A message without room for another header and span counts as full.
+    if (message->slice_count + 2 > MESSAGE_SLICES) return SIZE_MAX;
+    return message->byte_count;
+}
+
+static grpc_byte_buffer *take_message(bel_stream_message *message)
+{
+    grpc_byte_buffer *buffer = NULL;
+    if (message->slice_count > 0) {
+        buffer = grpc_raw_byte_buffer_create(message->slices, message->slice_count);
+    }
+    for (size_t i = 0; i < message->slice_count; i++)
+        grpc_slice_unref(message->slices[i]);
+    message->slice_count = message->byte_count = 0;
+    return buffer;
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+bel_stream_links *bel_stream_get_links(bel_stream *stream)
+{
+    return &stream->links;
+}
+
+void bel_stream_retain(bel_stream *stream)
+{
+    atomic_fetch_add(&stream->references, 1);
+}
+
+void bel_stream_release(bel_stream *stream)
+{
+    if (stream == NULL || atomic_fetch_sub(&stream->references, 1) > 1) return;
+    bel_status_destroy(stream->error);
+    pthread_mutex_destroy(&stream->mutex);
+    bel_free(stream);
+}
+
+bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, bool is_server)
+{
+    bel_stream *stream = bel_xcalloc(1, sizeof *stream);
+    stream->endpoint = endpoint;
+    stream->call = call;
+    stream->is_server = is_server;
+    stream->details = grpc_empty_slice();
+    atomic_store(&stream->references, 1); // the endpoint's
+    pthread_mutex_init(&stream->mutex, NULL);
+    grpc_metadata_array_init(&stream->initial);
+    grpc_metadata_array_init(&stream->trailing);
+    return stream;
+}
+
+static bel_status *closing_status(bel_stream *stream)
+{
+    bel_status *error = stream->error;
+    stream->error = NULL;
+    if (error != NULL) return error;
+    if (stream->is_server) {
+        return stream->cancelled ? BEL_ERR(BEL_UNAVAILABLE, "the peer has gone") : NULL;
+    }
+    if (stream->status == GRPC_STATUS_OK) return NULL;
+    char *text = grpc_slice_to_c_string(stream->details);
+    bool known = stream->status > 0 && stream->status <= GRPC_STATUS_UNAUTHENTICATED;
+    bel_code code = known ? (bel_code)stream->status : BEL_UNKNOWN;
+    error = BEL_ERR(code, "%s", text[0] != '\0' ? text : "the peer has ended the call");
+    gpr_free(text);
+    return error;
+}
+
+static void finish(bel_stream *stream)
+{
+    stream->events.closed(stream->events.context, closing_status(stream));
+    pthread_mutex_lock(&stream->mutex);
+    grpc_call_unref(stream->call);
+    stream->call = NULL;
+    pthread_mutex_unlock(&stream->mutex);
+    grpc_metadata_array_destroy(&stream->initial);
+    grpc_metadata_array_destroy(&stream->trailing);
+    grpc_slice_unref(stream->details);
+    bel_endpoint_remove(stream->endpoint, stream);
+    bel_stream_release(stream);
+}
+
+// --- Batches -------------------------------------------------------------------------------------
+
+// False when the stream has its status: nothing may start then.
+static bool begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc_op *op)
+{
+    pthread_mutex_lock(&stream->mutex);
+    bool open = !stream->has_status;
+    if (open) {
+        stream->inflight++;
+        grpc_call_error error = grpc_call_start_batch(stream->call, ops, count, op, NULL);
+        BEL_CHECK(error == GRPC_CALL_OK);
+    }
+    pthread_mutex_unlock(&stream->mutex);
+    return open;
+}
+
+static void end(bel_stream *stream, bool has_status)
+{
+    pthread_mutex_lock(&stream->mutex);
+    stream->has_status = stream->has_status || has_status;
+    stream->inflight--;
+    bool over = stream->has_status && stream->inflight == 0;
+    pthread_mutex_unlock(&stream->mutex);
+    if (over) finish(stream);
+}
+
+static void receive_next(bel_stream *stream)
+{
+    grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &stream->received};
+    stream->received = NULL;
+    (void)begin(stream, &op, 1, &stream->receive_op); // a stream that is over receives nothing
+}
+
+static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
+{
+    grpc_byte_buffer_reader reader;
+    if (!grpc_byte_buffer_reader_init(&reader, buffer)) {
+        return BEL_ERR(BEL_DATA_LOSS, "a message could not be unpacked");
+    }
+    bel_status *status = NULL;
+    grpc_slice *slice;
+    while (status == NULL && grpc_byte_buffer_reader_peek(&reader, &slice)) {
+        status = stream->events.received(stream->events.context, GRPC_SLICE_START_PTR(*slice),
+                                         GRPC_SLICE_LENGTH(*slice));
+    }
+    grpc_byte_buffer_reader_destroy(&reader);
+    return status;
+}
+
+static void receive_done(bel_grpc_op *op, bool ok)
+{
+    bel_stream *stream = op->owner;
+    grpc_byte_buffer *buffer = stream->received;
+    if (ok && buffer != NULL) {
+        bel_status *status = hand_over(stream, buffer);
+        grpc_byte_buffer_destroy(buffer);
+        if (status == NULL) {
+            receive_next(stream);
+        } else {
+            bel_stream_end(stream, bel_status_code(status), bel_status_message(status));
+            bel_status_destroy(status);
+        }
+    }
+    end(stream, false);
+}
+
+// Sends until fill has nothing more. Only one thread at a time is here: the one that raised kicks
+// from 0, and after that whoever completes a message.
+static void send_next(bel_stream *stream)
+{
+    for (;;) {
+        unsigned seen = atomic_load(&stream->kicks);
+        stream->events.fill(stream->events.context, &stream->message);
+        stream->sending = take_message(&stream->message);
+        if (stream->sending != NULL) {
+            grpc_op op = {.op = GRPC_OP_SEND_MESSAGE,
+                          .data.send_message.send_message = stream->sending};
+            if (begin(stream, &op, 1, &stream->send_op)) return;
+            grpc_byte_buffer_destroy(stream->sending); // over: what is left is not sent
+            return;                                    // and kicks stays: fill is never asked again
+        }
+        if (atomic_compare_exchange_strong(&stream->kicks, &seen, 0)) return;
+    }
+}
+
+static void send_done(bel_grpc_op *op, bool ok)
+{
+    bel_stream *stream = op->owner;
+    grpc_byte_buffer_destroy(stream->sending);
+    if (ok) send_next(stream);
+    end(stream, false);
+}
+
+void bel_stream_kick(bel_stream *stream)
+{
+    if (atomic_fetch_add(&stream->kicks, 1) == 0) send_next(stream);
+}
+
+static void start_done(bel_grpc_op *op, bool ok)
+{
+    (void)ok; // the status says why
+    end(op->owner, false);
+}
+
+static void status_done(bel_grpc_op *op, bool ok)
+{
+    (void)ok;
+    end(op->owner, true);
+}
+
+static void start_client(bel_stream *stream)
+{
+    const char *secret = stream->endpoint->config.secret;
+    stream->secret = (grpc_metadata){.key = grpc_slice_from_static_string(BEL_SECRET_KEY),
+                                     .value = grpc_slice_from_static_string(secret)};
+    grpc_op start[] = {{.op = GRPC_OP_SEND_INITIAL_METADATA,
+                        .data.send_initial_metadata = {.count = 1, .metadata = &stream->secret}},
+                       {.op = GRPC_OP_RECV_INITIAL_METADATA,
+                        .data.recv_initial_metadata.recv_initial_metadata = &stream->initial}};
+    grpc_op status = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT,
+                      .data.recv_status_on_client = {.trailing_metadata = &stream->trailing,
+                                                     .status = &stream->status,
+                                                     .status_details = &stream->details}};
+    (void)begin(stream, start, 2, &stream->start_op);
+    (void)begin(stream, &status, 1, &stream->status_op);
+}
+
+static void start_server(bel_stream *stream)
+{
+    grpc_op start = {.op = GRPC_OP_SEND_INITIAL_METADATA};
+    grpc_op status = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
+                      .data.recv_close_on_server.cancelled = &stream->cancelled};
+    (void)begin(stream, &start, 1, &stream->start_op);
+    (void)begin(stream, &status, 1, &stream->status_op);
+}
+
+void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
+{
+    stream->events = *events;
+    stream->start_op = (bel_grpc_op){start_done, stream};
+    stream->receive_op = (bel_grpc_op){receive_done, stream};
+    stream->send_op = (bel_grpc_op){send_done, stream};
+    stream->status_op = (bel_grpc_op){status_done, stream};
+    bel_endpoint_add(stream->endpoint, stream);
+    pthread_mutex_lock(&stream->mutex);
+    stream->inflight++; // this function's own: the stream cannot end before it is set up
+    pthread_mutex_unlock(&stream->mutex);
+    if (stream->is_server) {
+        start_server(stream);
+    } else {
+        start_client(stream);
+    }
+    receive_next(stream);
+    end(stream, false);
+}
+
+void bel_stream_cancel(bel_stream *stream)
+{
+    pthread_mutex_lock(&stream->mutex);
+    if (stream->call != NULL) grpc_call_cancel(stream->call, NULL);
+    pthread_mutex_unlock(&stream->mutex);
+}
+
+void bel_stream_end(bel_stream *stream, bel_code code, const char *message)
+{
+    pthread_mutex_lock(&stream->mutex);
+    if (stream->error == NULL) stream->error = BEL_ERR(code, "%s", message);
+    if (stream->call != NULL) {
+        grpc_call_cancel_with_status(stream->call, (grpc_status_code)code, message, NULL);
+    }
+    pthread_mutex_unlock(&stream->mutex);
+}

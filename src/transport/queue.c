@@ -1,0 +1,132 @@
+// A ring with a mutex. The disturbances happen where frames are taken: a frame may be passed over
+// for some polls, taken out of order, or taken again later.
+#include "transport/queue.h"
+
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/rng.h"
+
+struct bel_frame_queue {
+    pthread_mutex_t mutex;
+    bel_frame *frames; // a ring of `capacity`
+    size_t capacity, head, count;
+    bel_doorbell *bell;
+    bool closed;
+    bel_frame repeated; // a frame that will come a second time
+    bool has_repeated;
+    uint64_t polls, taken;
+};
+
+bel_frame_queue *bel_frame_queue_create(size_t capacity, bel_doorbell *bell)
+{
+    bel_frame_queue *queue = bel_xcalloc(1, sizeof *queue);
+    pthread_mutex_init(&queue->mutex, NULL);
+    queue->frames = bel_xcalloc(capacity, sizeof *queue->frames);
+    queue->capacity = capacity;
+    queue->bell = bell;
+    return queue;
+}
+
+void bel_frame_queue_destroy(bel_frame_queue *queue)
+{
+    if (queue == NULL) return;
+    pthread_mutex_destroy(&queue->mutex);
+    bel_free(queue->frames);
+    bel_free(queue);
+}
+
+bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame)
+{
+    pthread_mutex_lock(&queue->mutex);
+    bel_frame_put result = BEL_PUT_DONE;
+    if (queue->closed) {
+        result = BEL_PUT_CLOSED;
+    } else if (queue->count == queue->capacity) {
+        result = BEL_PUT_FULL;
+    } else {
+        queue->frames[(queue->head + queue->count++) % queue->capacity] = *frame;
+        if (queue->bell != NULL) bel_doorbell_ring(queue->bell);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return result;
+}
+
+static bel_frame take_at(bel_frame_queue *queue, size_t offset)
+{
+    bel_frame frame = queue->frames[(queue->head + offset) % queue->capacity];
+    for (size_t i = offset; i > 0; i--) { // close the gap towards the head
+        queue->frames[(queue->head + i) % queue->capacity] =
+            queue->frames[(queue->head + i - 1) % queue->capacity];
+    }
+    queue->head = (queue->head + 1) % queue->capacity;
+    queue->count--;
+    queue->taken++;
+    return frame;
+}
+
+static bool take_disturbed(bel_frame_queue *queue, bel_frame *out_frame)
+{
+    uint32_t words[4];
+    bel_rng_block((bel_rng_key){{1, 2}}, 0, queue->polls++, words);
+    if (bel_fault_is(BEL_FAULT_LANE_DELAY) && words[0] % 4 == 0) return false;
+    if (bel_fault_is(BEL_FAULT_LANE_REPEAT) && queue->has_repeated && words[1] % 2 == 0) {
+        *out_frame = queue->repeated;
+        queue->has_repeated = false;
+        return true;
+    }
+    if (queue->count == 0) return false;
+    size_t offset = bel_fault_is(BEL_FAULT_LANE_REORDER) ? words[2] % queue->count : 0;
+    *out_frame = take_at(queue, offset);
+    if (bel_fault_is(BEL_FAULT_LANE_REPEAT) && !queue->has_repeated) {
+        queue->repeated = *out_frame;
+        queue->has_repeated = true;
+    }
+    return true;
+}
+
+static bool is_disturbed(void)
+{
+    return bel_fault_is(BEL_FAULT_LANE_DELAY) || bel_fault_is(BEL_FAULT_LANE_REPEAT) ||
+           bel_fault_is(BEL_FAULT_LANE_REORDER);
+}
+
+bool bel_frame_queue_take(bel_frame_queue *queue, bel_frame *out_frame)
+{
+    pthread_mutex_lock(&queue->mutex);
+    bool got;
+    if (is_disturbed()) {
+        got = take_disturbed(queue, out_frame);
+    } else {
+        got = queue->count > 0;
+        if (got) *out_frame = take_at(queue, 0);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return got;
+}
+
+void bel_frame_queue_close(bel_frame_queue *queue, bool silent)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->closed = true;
+    if (silent) queue->bell = NULL;
+    if (queue->bell != NULL) bel_doorbell_ring(queue->bell);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+bool bel_frame_queue_is_over(bel_frame_queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    bool over = queue->closed && queue->count == 0;
+    pthread_mutex_unlock(&queue->mutex);
+    return over;
+}
+
+uint64_t bel_frame_queue_taken(bel_frame_queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    uint64_t taken = queue->taken;
+    pthread_mutex_unlock(&queue->mutex);
+    return taken;
+}

@@ -1,0 +1,26 @@
+// A bounded queue of received frames, which every kind of lane delivers through. Thread-safe.
+// BEL_FAULT=lane:… makes taking delay, repeat and reorder frames.
+#ifndef BELFRY_TRANSPORT_QUEUE_H
+#define BELFRY_TRANSPORT_QUEUE_H
+
+#include "transport/lane.h"
+
+typedef struct bel_frame_queue bel_frame_queue;
+
+// `bell` is rung for each frame that is put and when the queue is closed; NULL: nobody waits.
+bel_frame_queue *bel_frame_queue_create(size_t capacity, bel_doorbell *bell);
+void bel_frame_queue_destroy(bel_frame_queue *queue);
+
+typedef enum bel_frame_put { BEL_PUT_DONE, BEL_PUT_FULL, BEL_PUT_CLOSED } bel_frame_put;
+bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame);
+
+bool bel_frame_queue_take(bel_frame_queue *queue, bel_frame *out_frame);
+
+// Nothing more can be put; what is there can still be taken. With `silent` the doorbell is not
+// touched, now or later: its owner may destroy it.
+void bel_frame_queue_close(bel_frame_queue *queue, bool silent);
+
+uint64_t bel_frame_queue_taken(bel_frame_queue *queue); // frames taken so far, repeats not counted
+bool bel_frame_queue_is_over(bel_frame_queue *queue);   // closed and empty
+
+#endif

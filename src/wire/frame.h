@@ -1,0 +1,35 @@
+// The header of a frame on the wire: 64 bytes, little-endian, followed by the payload's raw bytes
+// (docs/protocol.md is normative).
+//
+//    0  u32  magic "BEL1"          28  u32  decision
+//    4  u8   kind                  32  i32  chunk
+//    5  u8   0, u16 0              36  i32  node
+//    8  u32  generation            40  u64  payload bytes
+//   12  u32  incarnation           48  u64  sequence number, from 1; 0: not numbered
+//   16  i32  sender                56  u64  frames of the other direction that were taken
+//   20  i64  step
+#ifndef BELFRY_WIRE_FRAME_H
+#define BELFRY_WIRE_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BEL_WIRE_FRAME_BYTES = 64 };
+
+typedef struct bel_wire_frame {
+    uint8_t kind;
+    uint32_t generation, incarnation;
+    int32_t sender;
+    int64_t step;
+    uint32_t decision;
+    int32_t chunk, node;
+    uint64_t payload_bytes;
+    uint64_t sequence, taken;
+} bel_wire_frame;
+
+void bel_wire_frame_write(const bel_wire_frame *frame, uint8_t out_bytes[BEL_WIRE_FRAME_BYTES]);
+
+// False when the bytes are no header of this protocol.
+bool bel_wire_frame_read(const uint8_t bytes[BEL_WIRE_FRAME_BYTES], bel_wire_frame *out_frame);
+
+#endif
