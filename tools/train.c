@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "launch/task.h"
 #include "results.h"
 #include "setup.h"
 #include "signals.h"
@@ -41,11 +42,39 @@ static bel_status *write_job_file(const bel_options *options, const char *model_
     return status;
 }
 
+// In a cluster only the master speaks for the job: what ends it is in the master's message.
+static bel_status *is_member(bool *out_member)
+{
+    bel_task *task;
+    BEL_TRY(bel_task_from_environment(&task));
+    *out_member = task != NULL && task->role != BEL_ROLE_MASTER;
+    bel_task_destroy(task);
+    return NULL;
+}
+
+static bel_status *run_member(const bel_options *options, bel_setup *setup, int *out_exit_code)
+{
+    bel_result result;
+    bel_status *status = train(options, setup, &result);
+    if (bel_status_code(status) != BEL_CANCELLED) return status;
+    bel_log_write(BEL_LOG_INFO, "%s", bel_status_message(status));
+    *out_exit_code = bel_status_exit_code(status);
+    bel_status_destroy(status);
+    return NULL;
+}
+
 bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
 {
+    bool member;
+    BEL_TRY(is_member(&member));
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(options, &setup));
     bel_signals_install();
+    if (member) {
+        bel_status *ended = run_member(options, setup, out_exit_code);
+        bel_setup_destroy(setup);
+        return ended;
+    }
     bel_result result = {0};
     bel_status *status = train(options, setup, &result);
     if (status == NULL) status = write_job_file(options, setup->model_dir);

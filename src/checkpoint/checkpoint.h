@@ -34,6 +34,12 @@ bel_status *bel_ckpt_write_shard(const char *folder, int shard_index, int shard_
                                  bel_ckpt_shard **out_shard) BEL_MUST_USE;
 void bel_ckpt_shard_destroy(bel_ckpt_shard *shard);
 
+// The report as bytes, for a master in another process, and back. Free the bytes with bel_free.
+// INVALID_ARGUMENT: they are no report, or one of another version.
+uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes);
+bel_status *bel_ckpt_shard_unpack(const uint8_t *bytes, size_t count,
+                                  bel_ckpt_shard **out_shard) BEL_MUST_USE;
+
 // What the manifest says beside the tensors. `settings` are name/value texts that determine the
 // bits (flags, model, data fingerprint …): resume compares them.
 typedef struct bel_ckpt_info {

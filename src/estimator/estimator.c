@@ -59,6 +59,41 @@ static bel_status *check_limits(const bel_run_config *c)
                    c->model_dir == NULL ? "nothing" : "an empty text");
 }
 
+// Resolves towers of workers and threads of towers; `towers_of` may be NULL.
+static void deal_towers(bel_estimator *estimator, const int *towers_of)
+{
+    const bel_run_config *config = &estimator->config;
+    int *list = bel_xcalloc((size_t)config->worker_count, sizeof(int));
+    estimator->replica_count = 0;
+    for (int w = 0; w < config->worker_count; w++) {
+        list[w] = towers_of != NULL ? towers_of[w] : config->tower_count;
+        estimator->replica_count += list[w];
+    }
+    bel_free(estimator->towers_of);
+    estimator->config.towers_of = estimator->towers_of = list;
+    estimator->thread_count = config->thread_count;
+    if (estimator->thread_count > 0) return;
+    int share = bel_available_cores() / estimator->replica_count;
+    estimator->thread_count = share > 0 ? share : 1;
+}
+
+bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, int shard_count,
+                                int thread_count)
+{
+    bel_run_config *config = &estimator->config;
+    bool differs = worker_count != config->worker_count;
+    if (estimator->has_towers_of && differs) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "towers are given for %d workers, but the cluster has %d",
+                       config->worker_count, worker_count);
+    }
+    config->worker_count = worker_count;
+    config->shard_count = shard_count;
+    if (config->thread_count == 0) config->thread_count = thread_count;
+    deal_towers(estimator, estimator->has_towers_of ? estimator->towers_of : NULL);
+    return check_limits(config);
+}
+
 bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
                                  const bel_param *params, int param_count,
                                  bel_estimator **out_estimator)
@@ -68,18 +103,8 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     estimator->model_fn = model_fn;
     estimator->config = *config;
     estimator->config.model_dir = bel_xstrdup(config->model_dir);
-    estimator->towers_of = bel_xcalloc((size_t)config->worker_count, sizeof(int));
-    for (int w = 0; w < config->worker_count; w++) {
-        estimator->towers_of[w] =
-            config->towers_of != NULL ? config->towers_of[w] : config->tower_count;
-        estimator->replica_count += estimator->towers_of[w];
-    }
-    estimator->config.towers_of = estimator->towers_of;
-    estimator->thread_count = config->thread_count;
-    if (estimator->thread_count == 0) {
-        int share = bel_available_cores() / estimator->replica_count;
-        estimator->thread_count = share > 0 ? share : 1;
-    }
+    estimator->has_towers_of = config->towers_of != NULL;
+    deal_towers(estimator, config->towers_of);
     estimator->params = bel_xcalloc((size_t)param_count, sizeof *params);
     for (int i = 0; i < param_count; i++) {
         estimator->params[estimator->param_count++] =

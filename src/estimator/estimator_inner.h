@@ -8,10 +8,17 @@ struct bel_estimator {
     bel_model_fn *model_fn;
     bel_run_config config; // texts owned by the estimator
     int *towers_of;        // by worker, always set
+    bool has_towers_of;    // they were given one by one
     bel_param *params;     // names and values owned
     int param_count;
     int replica_count; // sum of towers_of
     int thread_count;  // of each tower, resolved
 };
+
+// In a cluster the job's description, not the program, says how many workers and shards there are,
+// and how many threads a tower has (0: the cores divided by all towers). INVALID_ARGUMENT: the
+// program gave towers of workers one by one, and for another number of workers.
+bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, int shard_count,
+                                int thread_count) BEL_MUST_USE;
 
 #endif

@@ -53,6 +53,9 @@ void bel_control_cancel(bel_control *control, bel_status *status);
 // Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
 void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state);
 
+// Training ends at the next version, as after bel_request_stop.
+void bel_control_interrupt(bel_control *control);
+
 // The master has read the snapshot; the next one may be made.
 void bel_control_release_snapshot(bel_control *control);
 
@@ -64,6 +67,9 @@ bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;
 
 // True when training ended because somebody asked (bel_request_stop).
 bool bel_control_was_interrupted(const bel_control *control);
+
+// True when somebody has asked (bel_request_stop) and the request is not forgotten.
+bool bel_control_stop_requested(void);
 
 // Forgets a request when the job that it ended is over.
 void bel_control_reset_stop_request(void);

@@ -9,7 +9,7 @@
 #include "transport/inproc/inproc.h"
 
 typedef struct member { // a worker and its thread
-    bel_embedded *embedded;
+    struct bel_embedded *embedded;
     bel_client *client;
     bel_worker *worker;
     bel_doorbell *bell;
@@ -25,16 +25,16 @@ typedef struct server { // a shard and its ends of the lanes
     bel_lane **shard_lanes;  // shard 0: by shard; others: [0]
 } server;
 
-struct bel_embedded {
+typedef struct bel_embedded {
+    bel_crew crew; // first: a bel_crew * is a bel_embedded *
     bel_embedded_config config;
     bel_deal *deal;
     bel_space *space;
-    float *snapshot;
     server *servers;
     member *members;
     int server_count, member_count;
     bel_control *control;
-};
+} bel_embedded;
 
 // --- Life ----------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .shard = k,
                                    .deal = embedded->deal,
                                    .space = embedded->space,
-                                   .snapshot = embedded->snapshot,
+                                   .snapshot = embedded->crew.values,
                                    .optimizer = embedded->config.built->spec.optimizer,
                                    .generation = embedded->config.generation,
                                    .tally_width = BEL_TALLY_FIXED,
@@ -87,27 +87,6 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .shard_lanes = s->shard_lanes};
         BEL_TRY(bel_shard_create(&config, &s->shard));
     }
-    return NULL;
-}
-
-bel_status *bel_embedded_create(const bel_embedded_config *config, bel_embedded **out_embedded)
-{
-    bel_embedded *embedded = bel_xcalloc(1, sizeof *embedded);
-    embedded->config = *config;
-    embedded->server_count = config->layout->shard_count;
-    embedded->member_count = config->estimator->config.worker_count;
-    embedded->deal = bel_deal_create(config->estimator->towers_of, embedded->member_count);
-    embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
-    embedded->members = bel_xcalloc((size_t)embedded->member_count, sizeof *embedded->members);
-    make_lanes(embedded);
-    bel_status *status = bel_space_create(config->layout, &embedded->space);
-    if (status == NULL) status = bel_space_array(config->layout, "snapshot", &embedded->snapshot);
-    if (status == NULL) status = make_shards(embedded);
-    if (status != NULL) {
-        bel_embedded_destroy(embedded);
-        return status;
-    }
-    *out_embedded = embedded;
     return NULL;
 }
 
@@ -122,10 +101,19 @@ static void close_server(bel_embedded *embedded, server *s)
     bel_free(s->shard_lanes);
 }
 
-void bel_embedded_destroy(bel_embedded *embedded)
+static void join_members(bel_embedded *embedded)
 {
-    if (embedded == NULL) return;
-    bel_embedded_join(embedded);
+    for (int w = 0; w < embedded->member_count; w++) {
+        member *m = &embedded->members[w];
+        if (m->started) pthread_join(m->thread, NULL);
+        m->started = false;
+    }
+}
+
+static void destroy(bel_crew *crew)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    join_members(embedded);
     for (int w = 0; w < embedded->member_count; w++) {
         member *m = &embedded->members[w];
         bel_worker_destroy(m->worker);
@@ -140,7 +128,8 @@ void bel_embedded_destroy(bel_embedded *embedded)
         bel_doorbell_destroy(embedded->members[w].bell);
     for (int k = 0; k < embedded->server_count; k++)
         bel_doorbell_destroy(embedded->servers[k].bell);
-    bel_space_free_array(embedded->config.layout, embedded->snapshot);
+    bel_control_destroy(embedded->control);
+    bel_space_free_array(embedded->config.layout, embedded->crew.values);
     bel_space_destroy(embedded->space);
     bel_deal_destroy(embedded->deal);
     bel_free(embedded->servers);
@@ -148,8 +137,9 @@ void bel_embedded_destroy(bel_embedded *embedded)
     bel_free(embedded);
 }
 
-bel_status *bel_embedded_load(bel_embedded *embedded, const bel_ckpt_reader *reader)
+static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
 {
+    bel_embedded *embedded = (bel_embedded *)crew;
     for (int k = 0; k < embedded->server_count; k++)
         BEL_TRY(bel_shard_load(embedded->servers[k].shard, reader));
     return NULL;
@@ -221,12 +211,13 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
     return bel_worker_create(&worker, &m->worker);
 }
 
-bel_status *bel_embedded_start(bel_embedded *embedded, bel_control *control,
-                               const bel_input_segment *segment, int64_t first_step)
+static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
+                         const bel_input_segment *segment)
 {
-    embedded->control = control;
+    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_control *control = embedded->control = bel_control_create(schedule);
     for (int w = 0; w < embedded->member_count; w++)
-        BEL_TRY(make_member(embedded, w, segment, first_step));
+        BEL_TRY(make_member(embedded, w, segment, schedule->first_step));
     const bel_shard_events events = {.context = control,
                                      .decide = bel_control_decide,
                                      .snapshot_ready = bel_control_snapshot_ready};
@@ -241,42 +232,134 @@ bel_status *bel_embedded_start(bel_embedded *embedded, bel_control *control,
     return NULL;
 }
 
-void bel_embedded_join(bel_embedded *embedded)
+// --- The master's side ---------------------------------------------------------------------------
+
+static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)
 {
-    for (int w = 0; w < embedded->member_count; w++) {
-        member *m = &embedded->members[w];
-        if (m->started) pthread_join(m->thread, NULL);
-        m->started = false;
-    }
+    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_control_wait(embedded->control, secs, out_state);
+    crew->interrupted = bel_control_was_interrupted(embedded->control);
 }
 
-int bel_embedded_shard_count(const bel_embedded *embedded)
+static int take_points(bel_crew *crew, bel_control_point *out_points, int capacity)
 {
-    return embedded->server_count;
+    return bel_control_take_points(((bel_embedded *)crew)->control, out_points, capacity);
 }
 
-bel_shard *bel_embedded_shard(bel_embedded *embedded, int shard)
+static bel_status *read_values(bel_crew *crew)
 {
-    return embedded->servers[shard].shard;
+    (void)crew; // the shards have written them where the master reads
+    return NULL;
 }
 
-float *bel_embedded_snapshot(bel_embedded *embedded)
+static bel_status *write_shard(const bel_embedded *embedded, int k, const char *folder,
+                               bel_ckpt_shard **out_shard)
 {
-    return embedded->snapshot;
+    const bel_shard *shard = embedded->servers[k].shard;
+    const char *bad = bel_shard_nonfinite(shard);
+    if (bad != NULL) return bel_crew_nonfinite(bad);
+    int count;
+    bel_ckpt_piece *pieces = bel_shard_pieces(shard, &count);
+    bel_status *status =
+        bel_ckpt_write_shard(folder, k, embedded->server_count, pieces, count, out_shard);
+    bel_free(pieces);
+    return status;
 }
 
-bel_worker_times bel_embedded_times(const bel_embedded *embedded)
+static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards)
 {
+    const bel_embedded *embedded = (const bel_embedded *)crew;
+    for (int k = 0; k < embedded->server_count; k++)
+        BEL_TRY(write_shard(embedded, k, folder, &out_shards[k]));
+    return NULL;
+}
+
+static void release_snapshot(bel_crew *crew)
+{
+    bel_control_release_snapshot(((bel_embedded *)crew)->control);
+}
+
+static void cancel(bel_crew *crew)
+{
+    bel_control_cancel(((bel_embedded *)crew)->control, NULL);
+}
+
+static bel_status *join(bel_crew *crew)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    join_members(embedded);
+    bel_status *error = bel_control_take_error(embedded->control);
+    for (int k = 0; k < embedded->server_count && error == NULL; k++)
+        error = bel_shard_check(embedded->servers[k].shard);
+    return error;
+}
+
+static bel_status *snapshot_now(bel_crew *crew)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    for (int k = 0; k < embedded->server_count; k++)
+        bel_shard_snapshot_now(embedded->servers[k].shard);
+    return NULL;
+}
+
+static bel_worker_times times(const bel_crew *crew)
+{
+    const bel_embedded *embedded = (const bel_embedded *)crew;
     bel_worker_times mean = {0};
     int count = embedded->member_count;
     for (int w = 0; w < count; w++) {
         if (embedded->members[w].worker == NULL) continue;
-        bel_worker_times times = bel_worker_time(embedded->members[w].worker);
-        mean.input_ns += times.input_ns / count;
-        mean.compute_ns += times.compute_ns / count;
-        mean.exchange_ns += times.exchange_ns / count;
-        mean.total_ns += times.total_ns / count;
-        mean.steps = times.steps;
+        bel_worker_times one = bel_worker_time(embedded->members[w].worker);
+        mean.input_ns += one.input_ns / count;
+        mean.compute_ns += one.compute_ns / count;
+        mean.exchange_ns += one.exchange_ns / count;
+        mean.total_ns += one.total_ns / count;
+        mean.steps = one.steps;
     }
     return mean;
+}
+
+static void dismiss(bel_crew *crew, const bel_status *status)
+{
+    (void)crew, (void)status; // threads that have ended need no word
+}
+
+static const bel_crew_ops embedded_ops = {
+    .load = load,
+    .start = start,
+    .wait = wait_for_news,
+    .take_points = take_points,
+    .read_values = read_values,
+    .write_shards = write_shards,
+    .release_snapshot = release_snapshot,
+    .cancel = cancel,
+    .join = join,
+    .snapshot_now = snapshot_now,
+    .times = times,
+    .dismiss = dismiss,
+    .destroy = destroy,
+};
+
+bel_status *bel_embedded_create(const bel_embedded_config *config, bel_crew **out_crew)
+{
+    bel_embedded *embedded = bel_xcalloc(1, sizeof *embedded);
+    embedded->config = *config;
+    embedded->crew.ops = &embedded_ops;
+    embedded->crew.shard_count = config->layout->shard_count;
+    embedded->server_count = config->layout->shard_count;
+    embedded->member_count = config->estimator->config.worker_count;
+    embedded->deal = bel_deal_create(config->estimator->towers_of, embedded->member_count);
+    embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
+    embedded->members = bel_xcalloc((size_t)embedded->member_count, sizeof *embedded->members);
+    make_lanes(embedded);
+    bel_status *status = bel_space_create(config->layout, &embedded->space);
+    if (status == NULL)
+        status = bel_space_array(config->layout, "snapshot", &embedded->crew.values);
+    if (status == NULL) status = make_shards(embedded);
+    if (status != NULL) {
+        destroy(&embedded->crew);
+        return status;
+    }
+    *out_crew = &embedded->crew;
+    return NULL;
 }

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "job/embedded.h"
 #include "job/train.h"
 #include "optim/rule.h"
 
@@ -103,12 +104,22 @@ bel_status *bel_job_build(bel_job *job)
     return NULL;
 }
 
+bel_status *bel_job_embed(const bel_job *job, bel_crew **out_crew)
+{
+    const bel_embedded_config config = {.estimator = job->estimator,
+                                        .built = job->built,
+                                        .model = &job->model,
+                                        .layout = job->layout,
+                                        .input = job->input};
+    return bel_embedded_create(&config, out_crew);
+}
+
 // Points each variable of an evaluation graph into the snapshot.
 static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
 {
     const bel_graph *graph = eval->built->graph;
     eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
-    const float *snapshot = bel_embedded_snapshot(job->embedded);
+    const float *snapshot = job->crew->values;
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
         int index = bel_layout_find(job->layout, variable->name);

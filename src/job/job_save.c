@@ -13,37 +13,6 @@
 
 // --- Saving --------------------------------------------------------------------------------------
 
-static bel_status *check_finite(const bel_job *job, int64_t step)
-{
-    const float *values = bel_embedded_snapshot(job->embedded);
-    for (int v = 0; v < job->layout->variable_count; v++) {
-        const bel_layout_variable *variable = &job->layout->variables[v];
-        for (int64_t i = 0; i < variable->elements; i++) {
-            if (isfinite(values[variable->offset + i])) continue;
-            return BEL_ERR(BEL_ABORTED,
-                           "variable \"%s\" is not finite at step %lld, so nothing was saved; "
-                           "hint: a lower learning_rate often helps",
-                           variable->name, (long long)step);
-        }
-    }
-    return NULL;
-}
-
-static bel_status *write_shards(bel_job *job, const char *folder, bel_ckpt_shard **shards)
-{
-    int count = bel_embedded_shard_count(job->embedded);
-    for (int k = 0; k < count; k++) {
-        int piece_count;
-        bel_ckpt_piece *pieces =
-            bel_shard_pieces(bel_embedded_shard(job->embedded, k), &piece_count);
-        bel_status *status =
-            bel_ckpt_write_shard(folder, k, count, pieces, piece_count, &shards[k]);
-        bel_free(pieces);
-        BEL_TRY(status);
-    }
-    return NULL;
-}
-
 static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
 {
     bel_ckpt_info info = {.step = step,
@@ -56,7 +25,7 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
                           .setting_count = job->settings.count};
     bel_hash128 digest;
     BEL_TRY(bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
-                            bel_embedded_shard_count(job->embedded), &digest));
+                            job->crew->shard_count, &digest));
     bel_hash128_text(digest, job->result.digest);
     job->saved_step = step;
     return NULL;
@@ -65,12 +34,11 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
 bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
-    BEL_TRY(check_finite(job, step));
     char *folder;
     BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->generation, 0, &folder));
-    size_t count = (size_t)bel_embedded_shard_count(job->embedded);
+    size_t count = (size_t)job->crew->shard_count;
     bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
-    bel_status *status = write_shards(job, folder, shards);
+    bel_status *status = job->crew->ops->write_shards(job->crew, folder, shards);
     if (status == NULL) status = commit(job, step, folder, shards);
     if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is the one
     for (size_t k = 0; k < count; k++)
@@ -94,14 +62,20 @@ static void set_segments(bel_job *job, const bel_input_segment *segments, int co
     job->segment_count = count;
 }
 
-// A new run: initial values become ckpt-0, which is then loaded like any other checkpoint.
+// A new run: initial values become ckpt-0, which is then loaded like any other checkpoint. In a
+// cluster shards of this process write it, for no member has values yet.
 static bel_status *save_first(bel_job *job)
 {
     bel_input_segment segment = {.replica_count = job->estimator->replica_count};
     set_segments(job, &segment, 1);
-    bel_space_initialize(job->layout, job->estimator->config.seed,
-                         bel_embedded_snapshot(job->embedded));
-    return bel_job_save(job, 0);
+    bel_crew *crew = job->crew, *first = NULL;
+    if (job->task != NULL) BEL_TRY(bel_job_embed(job, &first));
+    if (first != NULL) job->crew = first;
+    bel_space_initialize(job->layout, job->estimator->config.seed, job->crew->values);
+    bel_status *status = bel_job_save(job, 0);
+    if (first != NULL) first->ops->destroy(first);
+    job->crew = crew;
+    return status;
 }
 
 // With another number of replicas (allowed by --allow_changes) a new segment of blocks begins.
@@ -126,8 +100,8 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
         return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
     }
     continue_segments(job, info);
-    BEL_TRY(bel_embedded_load(job->embedded, reader));
-    job->first_step = job->saved_step = info->step;
+    BEL_TRY(job->crew->ops->load(job->crew, reader));
+    job->first_step = job->saved_step = job->state.step = info->step;
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;
 }
@@ -172,6 +146,7 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
                                     .thread_count = estimator->thread_count};
     bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
+    BEL_TRY(job->crew->ops->read_values(job->crew));
     BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
     if (eval->last_step < 0 || result.loss < eval->best.loss) eval->best = result;
     eval->last_step = step;
@@ -220,7 +195,7 @@ static int make_tiles(const bel_job *job, bel_report_tile *tiles)
 
 static int make_parts(const bel_job *job, bel_report_part *parts)
 {
-    bel_worker_times times = bel_embedded_times(job->embedded);
+    bel_worker_times times = job->crew->ops->times(job->crew);
     if (times.steps == 0) return 0;
     double scale = 1e-6 / (double)times.steps;
     double input = (double)times.input_ns * scale, compute = (double)times.compute_ns * scale;

@@ -1,9 +1,9 @@
-// bel_train_and_evaluate in one process.
+// The master of bel_train_and_evaluate, in one process or over a cluster's.
 //
 // The calling thread is the master: it builds the model, loads or makes the first checkpoint,
-// starts shards and workers, and then waits: for snapshots, which it saves and evaluates while
-// training goes on, for time to show progress, and for the end, which it saves, evaluates and
-// reports.
+// starts its crew of shards and workers, and then waits: for snapshots, which it saves and
+// evaluates while training goes on, for time to show progress, and for the end, which it saves,
+// evaluates and reports.
 #include "job/train.h"
 
 #include <math.h>
@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "job/member.h"
 
 // --- Before --------------------------------------------------------------------------------------
 
@@ -92,17 +93,25 @@ static void describe(const bel_job *job)
     bel_str_deinit(&plan);
 }
 
+static bel_status *make_crew(bel_job *job)
+{
+    if (job->task == NULL) return bel_job_embed(job, &job->crew);
+    const bel_remote_config config = {.members = job->members,
+                                      .task = job->task,
+                                      .estimator = job->estimator,
+                                      .built = job->built,
+                                      .layout = job->layout,
+                                      .settings = &job->settings};
+    return bel_remote_create(&config, &job->crew);
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
     BEL_TRY(bel_dir_create(config->model_dir));
+    if (job->task != NULL) BEL_TRY(bel_remote_listen(job->task, config, &job->members));
     BEL_TRY(bel_job_build(job));
-    bel_embedded_config embedded = {.estimator = job->estimator,
-                                    .built = job->built,
-                                    .model = &job->model,
-                                    .layout = job->layout,
-                                    .input = job->input};
-    BEL_TRY(bel_embedded_create(&embedded, &job->embedded));
+    BEL_TRY(make_crew(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
     BEL_TRY(bel_job_resume(job));
     BEL_TRY(find_last_step(job));
@@ -116,7 +125,7 @@ static void write_points(bel_job *job)
 {
     bel_control_point points[64];
     int count;
-    while ((count = bel_control_take_points(job->control, points, 64)) > 0) {
+    while ((count = job->crew->ops->take_points(job->crew, points, 64)) > 0) {
         for (int i = 0; i < count; i++) {
             bel_run_log_step(job->log, points[i].step, points[i].loss,
                              points[i].examples_per_second,
@@ -186,23 +195,22 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 
 static bel_status *watch(bel_job *job)
 {
+    bel_crew *crew = job->crew;
     progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
-    bel_control_state state = {.running = true};
+    bel_control_state *state = &job->state;
+    state->running = true;
     bel_status *status = NULL;
-    while (state.running) {
-        bel_control_wait(job->control, 0.1, &state);
-        if (state.has_snapshot && status == NULL) {
-            status = use_snapshot(job, &state);
-            if (status != NULL) bel_control_cancel(job->control, NULL);
+    while (state->running) {
+        crew->ops->wait(crew, 0.1, state);
+        if (state->has_snapshot && status == NULL) {
+            status = use_snapshot(job, state);
+            if (status != NULL) crew->ops->cancel(crew);
         }
-        if (state.has_snapshot) bel_control_release_snapshot(job->control);
+        if (state->has_snapshot) crew->ops->release_snapshot(crew);
         write_points(job);
-        show_progress(job, &state, &p, !state.running);
+        show_progress(job, state, &p, !state->running);
     }
-    bel_embedded_join(job->embedded);
-    bel_status *error = bel_control_take_error(job->control);
-    for (int k = 0; k < bel_embedded_shard_count(job->embedded) && error == NULL; k++)
-        error = bel_shard_check(bel_embedded_shard(job->embedded, k));
+    bel_status *error = crew->ops->join(crew);
     if (status == NULL) return error;
     bel_status_ignore(error); // the master's own error ended the job
     return status;
@@ -222,12 +230,10 @@ static bel_status *run(bel_job *job)
                                   .eval_steps = eval_steps,
                                   .series_steps = config->save_summary_steps,
                                   .worker_count = config->worker_count};
-    job->control = bel_control_create(&control);
     describe(job);
     job->started_at = bel_clock_wall();
     int64_t begun = bel_clock_ns();
-    BEL_TRY(bel_embedded_start(job->embedded, job->control, &job->segments[job->segment_count - 1],
-                               job->first_step));
+    BEL_TRY(job->crew->ops->start(job->crew, &control, &job->segments[job->segment_count - 1]));
     bel_status *status = watch(job);
     job->seconds = (double)(bel_clock_ns() - begun) * 1e-9;
     return status;
@@ -237,12 +243,11 @@ static bel_status *run(bel_job *job)
 
 static bel_status *finish(bel_job *job)
 {
-    bel_control_state state = {.step = job->first_step, .loss = NAN};
-    if (job->control != NULL) bel_control_wait(job->control, 0, &state);
-    for (int k = 0; k < bel_embedded_shard_count(job->embedded); k++)
-        bel_shard_snapshot_now(bel_embedded_shard(job->embedded, k));
+    bel_crew *crew = job->crew;
+    BEL_TRY(crew->ops->snapshot_now(crew));
+    const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
-    bool interrupted = job->control != NULL && bel_control_was_interrupted(job->control);
+    bool interrupted = crew->interrupted;
     for (int i = 0; i < job->eval_count && !interrupted; i++) {
         if (job->evals[i].last_step != state.step) {
             BEL_TRY(bel_job_evaluate(job, &job->evals[i], state.step));
@@ -270,27 +275,56 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     return finish(job);
 }
 
-bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
-                                   const bel_eval_spec *evals, int eval_count,
-                                   bel_result *out_result)
+static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
-    bel_job job = {.estimator = estimator, .spec = train_spec, .saved_step = -1};
-    if (train_spec->max_steps < 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps must be at least 0, got %lld",
-                       (long long)train_spec->max_steps);
-    }
-    bel_status *status = train(&job, evals, eval_count);
-    bel_status *closing = bel_run_log_close(job.log);
+    bel_status *status = train(job, evals, eval_count);
+    bel_status *closing = bel_run_log_close(job->log);
     if (status == NULL) {
         status = closing;
     } else {
         bel_status_ignore(closing); // the first error is reported
     }
+    if (job->crew != NULL) {
+        job->crew->ops->dismiss(job->crew, status);
+        job->crew->ops->destroy(job->crew);
+    } else if (job->members != NULL) {
+        bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
+    }
+    bel_members_destroy(job->members);
+    bel_job_free_model(job);
+    return status;
+}
+
+bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
+                                   const bel_eval_spec *evals, int eval_count,
+                                   bel_result *out_result)
+{
+    if (train_spec->max_steps < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps must be at least 0, got %lld",
+                       (long long)train_spec->max_steps);
+    }
+    bel_task *task;
+    BEL_TRY(bel_task_from_environment(&task));
+    bel_status *status = NULL;
+    if (task != NULL) {
+        int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
+        status = bel_estimator_place(estimator, task->worker_count, shards, task->thread_count);
+    }
+    if (status != NULL) {
+        // the cluster does not fit the program
+    } else if (task == NULL || task->role == BEL_ROLE_MASTER) {
+        bel_job job = {.estimator = estimator,
+                       .spec = train_spec,
+                       .task = task,
+                       .saved_step = -1,
+                       .state = {.loss = NAN}};
+        status = run_master(&job, evals, eval_count);
+        if (status == NULL && out_result != NULL) *out_result = job.result;
+    } else {
+        status = bel_member_run(task, estimator, train_spec, out_result);
+    }
     bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran
-    bel_embedded_destroy(job.embedded);
-    bel_control_destroy(job.control);
-    bel_job_free_model(&job);
-    if (status == NULL && out_result != NULL) *out_result = job.result;
+    bel_task_destroy(task);
     return status;
 }
 

@@ -1,9 +1,11 @@
-// The master's thread of a training job in this process, step by step; train.c has the story.
+// The master's thread of a training job, step by step; train.c has the story.
 #ifndef BELFRY_JOB_TRAIN_H
 #define BELFRY_JOB_TRAIN_H
 
+#include "estimator/estimator_inner.h"
+#include "estimator/model.h"
 #include "estimator/run_log.h"
-#include "job/embedded.h"
+#include "job/remote.h"
 #include "job/settings.h"
 
 // One evaluation: its input and graph are kept for the whole job.
@@ -20,6 +22,8 @@ typedef struct bel_job_eval {
 
 typedef struct bel_job {
     const bel_estimator *estimator;
+    const bel_task *task; // of a cluster's master; NULL: everything in this process
+    bel_members *members;
     const bel_train_spec *spec;
     bel_input *input;
     bel_built *built;
@@ -30,8 +34,8 @@ typedef struct bel_job {
     bel_input_segment *segments;
     int segment_count;
     bel_settings settings;
-    bel_embedded *embedded;
-    bel_control *control;
+    bel_crew *crew;
+    bel_control_state state; // the newest
     bel_run_log *log;
     bel_job_eval *evals;
     int eval_count;
@@ -45,6 +49,7 @@ typedef struct bel_job {
 // job_model.c: input, graph with gradients, layout; evaluations.
 bel_status *bel_job_build(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
+bel_status *bel_job_embed(const bel_job *job, bel_crew **out_crew) BEL_MUST_USE;
 void bel_job_free_model(bel_job *job);
 
 // job_save.c: checkpoints, evaluations of the snapshot, the report.

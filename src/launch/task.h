@@ -41,7 +41,8 @@ typedef struct bel_task {
     char *listen_address; // where this process serves; a port of 0 is chosen by the system
     char *secret;         // "" for none
     int thread_count;     // threads of a tower; 0: the machine's cores divided by its towers
-    int64_t supervisor;   // pid of the parent with which this process ends; 0: none
+    double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
+    int64_t supervisor; // pid of the parent with which this process ends; 0: none
 } bel_task;
 
 // The task of this process; NULL when the environment has none: then everything runs in one

@@ -182,8 +182,11 @@ bel_status *bel_worker_run(bel_worker *worker)
     worker->step = worker->config.first_step;
     for (;; worker->step++) {
         int64_t waiting = bel_clock_ns();
+        atomic_store(&worker->shown_step, worker->step);
+        atomic_store(&worker->waits, true);
         BEL_TRY(bel_client_wait(worker->config.client, worker->step, &worker->decision));
         worker->times.exchange_ns += bel_clock_ns() - waiting;
+        atomic_store(&worker->waits, false);
         if ((worker->decision & BEL_DECIDE_STOP) != 0) break;
         BEL_TRY(run_step(worker));
         worker->times.steps++;
@@ -226,4 +229,16 @@ bel_worker_times bel_worker_time(const bel_worker *worker)
         times.compute_ns += worker->towers[t].compute_ns / worker->config.tower_count;
     }
     return times;
+}
+
+int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words)
+{
+    int64_t step = atomic_load(&worker->shown_step);
+    if (atomic_load(&worker->waits)) {
+        bel_str_printf(out_words, "waits for version %lld of shard ", (long long)step);
+        bel_client_missing(worker->config.client, step, out_words);
+    } else {
+        bel_str_puts(out_words, "computes");
+    }
+    return step;
 }

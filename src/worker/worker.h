@@ -61,6 +61,10 @@ bel_status *bel_worker_run(bel_worker *worker) BEL_MUST_USE;
 
 bel_worker_times bel_worker_time(const bel_worker *worker);
 
+// The step it is at, and in words what it does: "computes", "waits for version 7 of shard 1". Any
+// thread.
+int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words);
+
 // Calls `job` once on every thread of every tower, side by side; waits for all. For the thread that
 // runs the worker, while no tower runs.
 void bel_worker_on_all_threads(bel_worker *worker, void (*job)(void *context), void *context);

@@ -36,6 +36,8 @@ struct bel_worker {
     int64_t step;
     uint32_t decision;
     bel_worker_times times;
+    atomic_llong shown_step; // for bel_worker_doing
+    atomic_bool waits;
 };
 
 // tower.c

@@ -1,41 +1,110 @@
 // The parameter client over lanes.
 #include "ps/client/client.h"
 
+#include <stdatomic.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 
+// What is known of a shard's newest version. Where memory is not shared its values come first or,
+// with disturbed lanes, last.
+typedef struct shard_view {
+    atomic_llong published; // the newest version whose values are all here
+    int64_t announced;      // the newest version that the shard has spoken of; -1: none
+    int expected;           // chunks of values that belong to it
+    int64_t values_step;    // version of the values that came last
+    int values;             // chunks of it
+} shard_view;
+
 struct bel_client {
     bel_client_config config;
-    int64_t *published; // by shard: the newest version seen
-    uint32_t decision;  // shard 0's, of its newest version
+    shard_view *shards;
+    int64_t *value_steps; // by chunk: the version of its newest values
+    uint32_t decision;    // shard 0's, of its newest version
 };
 
 bel_client *bel_client_create(const bel_client_config *config)
 {
     bel_client *client = bel_xcalloc(1, sizeof *client);
     client->config = *config;
-    client->published = bel_xcalloc((size_t)config->layout->shard_count, sizeof(int64_t));
-    for (int k = 0; k < config->layout->shard_count; k++)
-        client->published[k] = -1;
+    client->shards = bel_xcalloc((size_t)config->layout->shard_count, sizeof *client->shards);
+    client->value_steps = bel_xcalloc((size_t)config->layout->chunk_count, sizeof(int64_t));
+    for (int k = 0; k < config->layout->shard_count; k++) {
+        atomic_store(&client->shards[k].published, -1);
+        client->shards[k].announced = client->shards[k].values_step = -1;
+    }
+    for (int c = 0; c < config->layout->chunk_count; c++)
+        client->value_steps[c] = -1;
     return client;
 }
 
 void bel_client_destroy(bel_client *client)
 {
     if (client == NULL) return;
-    bel_free(client->published);
+    bel_free(client->shards);
+    bel_free(client->value_steps);
     bel_free(client);
 }
 
-static void take_version(bel_client *client, int shard, const bel_frame *frame)
+static int64_t published(const shard_view *view)
 {
-    bool ours = frame->kind == BEL_FRAME_VERSION &&
-                frame->generation == client->config.generation &&
+    return atomic_load_explicit(&view->published, memory_order_relaxed);
+}
+
+void *bel_client_place(void *context, const bel_frame *frame)
+{
+    const bel_client_peer *peer = context;
+    const bel_layout *layout = peer->client->config.layout;
+    bel_space *space = peer->client->config.space;
+    if (frame->kind != BEL_FRAME_PARAMS || frame->sender != peer->shard) return NULL;
+    if (frame->chunk < 0 || frame->chunk >= layout->chunk_count) return NULL;
+    const bel_chunk *chunk = &layout->chunks[frame->chunk];
+    if (chunk->shard != peer->shard) return NULL;
+    if (frame->payload_bytes != (size_t)chunk->count * sizeof(float)) return NULL;
+    // The first version goes where a shard of this process would load it: all chunks of a variable
+    // must lie in the same buffer.
+    bool first = published(&peer->client->shards[peer->shard]) < 0;
+    unsigned char current = atomic_load(&space->current[frame->chunk]);
+    return space->buffers[first ? current : 1 - current] + chunk->offset;
+}
+
+// The announced version is here when all its values are: then they become current.
+static void complete_version(bel_client *client, int shard)
+{
+    shard_view *view = &client->shards[shard];
+    int64_t version = view->announced;
+    if (version <= published(view)) return;
+    if (view->expected > 0 && (view->values_step != version || view->values < view->expected)) {
+        return;
+    }
+    const bel_layout *layout = client->config.layout;
+    bool flip = view->expected > 0 && published(view) >= 0;
+    for (int c = 0; flip && c < layout->chunk_count; c++) {
+        if (layout->chunks[c].shard != shard || client->value_steps[c] != version) continue;
+        atomic_uchar *current = &client->config.space->current[c];
+        atomic_store(current, (unsigned char)(1 - atomic_load(current)));
+    }
+    atomic_store_explicit(&view->published, version, memory_order_relaxed);
+}
+
+static void take_frame(bel_client *client, int shard, const bel_frame *frame)
+{
+    shard_view *view = &client->shards[shard];
+    bool ours = frame->generation == client->config.generation &&
                 frame->incarnation == client->config.incarnation;
-    if (!ours || frame->step <= client->published[shard]) return; // foreign, late or repeated
-    client->published[shard] = frame->step;
-    if (shard == 0) client->decision = frame->decision;
+    if (!ours || frame->step <= published(view)) return; // foreign, late or repeated
+    if (frame->kind == BEL_FRAME_PARAMS && client->value_steps[frame->chunk] < frame->step) {
+        client->value_steps[frame->chunk] = frame->step;
+        if (view->values_step != frame->step) view->values = 0;
+        view->values_step = frame->step;
+        view->values++;
+    } else if (frame->kind == BEL_FRAME_VERSION && view->announced < frame->step) {
+        view->announced = frame->step;
+        view->expected = frame->chunk;
+        if (shard == 0) client->decision = frame->decision;
+    }
+    complete_version(client, shard);
 }
 
 // Takes what has arrived; true when all shards stand at `version`.
@@ -43,23 +112,29 @@ static bool drain(bel_client *client, int64_t version)
 {
     bool all = true;
     for (int k = 0; k < client->config.layout->shard_count; k++) {
+        const shard_view *view = &client->shards[k];
         bel_frame frame;
-        while (client->published[k] < version && bel_lane_receive(client->config.lanes[k], &frame))
-            take_version(client, k, &frame);
-        all = all && client->published[k] >= version;
+        while (published(view) < version && bel_lane_receive(client->config.lanes[k], &frame))
+            take_frame(client, k, &frame);
+        all = all && published(view) >= version;
     }
     return all;
 }
 
-static bel_status *missing(const bel_client *client, int64_t version, bel_code code,
-                           const char *why)
+void bel_client_missing(bel_client *client, int64_t version, bel_str *out)
+{
+    const char *separator = "";
+    for (int k = 0; k < client->config.layout->shard_count; k++) {
+        if (published(&client->shards[k]) >= version) continue;
+        bel_str_printf(out, "%s%d", separator, k);
+        separator = ", ";
+    }
+}
+
+static bel_status *missing(bel_client *client, int64_t version, bel_code code, const char *why)
 {
     bel_str names = {0};
-    for (int k = 0; k < client->config.layout->shard_count; k++) {
-        if (client->published[k] < version) {
-            bel_str_printf(&names, "%s%d", names.length > 0 ? ", " : "", k);
-        }
-    }
+    bel_client_missing(client, version, &names);
     bel_status *status =
         BEL_ERR(code, "worker %d waits for version %lld of shard %s: %s", client->config.worker,
                 (long long)version, names.text != NULL ? names.text : "none", why);
@@ -67,10 +142,10 @@ static bel_status *missing(const bel_client *client, int64_t version, bel_code c
     return status;
 }
 
-static bel_status *check_lanes(const bel_client *client, int64_t version)
+static bel_status *check_lanes(bel_client *client, int64_t version)
 {
     for (int k = 0; k < client->config.layout->shard_count; k++) {
-        if (client->published[k] < version && bel_lane_is_cut(client->config.lanes[k])) {
+        if (published(&client->shards[k]) < version && bel_lane_is_cut(client->config.lanes[k])) {
             return missing(client, version, BEL_UNAVAILABLE, "the lane is cut");
         }
     }

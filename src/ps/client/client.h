@@ -2,8 +2,9 @@
 #ifndef BELFRY_PS_CLIENT_CLIENT_H
 #define BELFRY_PS_CLIENT_CLIENT_H
 
+#include "base/str.h"
 #include "ps/layout/deal.h"
-#include "ps/layout/layout.h"
+#include "ps/layout/space.h"
 #include "transport/lane.h"
 
 typedef struct bel_client bel_client;
@@ -13,7 +14,8 @@ typedef struct bel_client_config {
     uint32_t generation, incarnation;
     const bel_layout *layout;
     const bel_deal *deal;
-    bel_lane *const *lanes; // this worker's ends, by shard
+    bel_lane *const *lanes; // this worker's ends, by shard; may be filled in until the first call
+    bel_space *space;       // where lanes without shared memory put parameters; NULL: there is none
     bel_doorbell *bell;     // rung by all of them
     // What a waiting worker does meanwhile: in one process it works for the shards. Returns false
     // when there was nothing to do. May be NULL.
@@ -27,6 +29,17 @@ typedef struct bel_client_config {
 
 bel_client *bel_client_create(const bel_client_config *config);
 void bel_client_destroy(bel_client *client);
+
+// A bel_frame_place for the lane to shard `shard`, with a bel_client_peer as context: values of the
+// next version go into the buffers that are not current.
+typedef struct bel_client_peer {
+    bel_client *client;
+    int shard;
+} bel_client_peer;
+void *bel_client_place(void *peer, const bel_frame *frame);
+
+// Shards whose version `version` is still missing, as "0, 2"; for messages. Any thread.
+void bel_client_missing(bel_client *client, int64_t version, bel_str *out);
 
 // Waits until every shard has published `version`; *out_decision is shard 0's word for that step.
 // DEADLINE_EXCEEDED after the stall timeout, naming the shards that are missing; CANCELLED;

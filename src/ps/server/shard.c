@@ -37,11 +37,14 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
         if (layout->chunks[c].shard != config->shard) continue;
         shard->chunks[shard->chunk_count++] =
             (bel_shard_chunk){.chunk = c,
+                              .inbox_offset = shard->inbox_elements,
                               .nodes = bel_xcalloc(nodes, sizeof(float *)),
                               .inputs = bel_xcalloc(nodes, sizeof(float *)),
                               .scratch = bel_xcalloc((size_t)config->deal->depth + 2,
                                                      BEL_SHARD_PIECE * sizeof(float))};
+        shard->inbox_elements += layout->chunks[c].count;
     }
+    shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
     shard->ready = bel_xcalloc((size_t)shard->chunk_count, sizeof *shard->ready);
     shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
     shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
@@ -64,6 +67,7 @@ void bel_shard_destroy(bel_shard *shard)
         bel_space_free_array(layout, shard->snapshot_slots[k]);
     }
     bel_space_free_array(layout, shard->sums);
+    bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
     for (int i = 0; i < shard->chunk_count; i++) {
@@ -89,7 +93,6 @@ static void send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
     frame.generation = shard->config.generation;
     frame.incarnation = shard->config.incarnation;
     frame.sender = shard->config.shard;
-    frame.step = shard->step;
     bel_status_ignore(bel_lane_send(lane, &frame));
 }
 
@@ -143,15 +146,40 @@ static bool step_done_locked(const bel_shard *shard)
     return shard->config.shard != 0 || shard->tally_count == shard->config.deal->node_count;
 }
 
+// Workers that do not see this shard's memory get a chunk's new values as soon as they are there.
+static void send_values_locked(bel_shard *shard, int local, int64_t version)
+{
+    int c = shard->chunks[local].chunk;
+    const bel_chunk *chunk = &shard->config.layout->chunks[c];
+    const bel_space *space = shard->config.space;
+    const float *values = space->buffers[atomic_load(&space->current[c])];
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        bel_lane *lane = shard->config.worker_lanes[w];
+        if (lane->ops->shares_memory) continue;
+        send_locked(shard, lane,
+                    (bel_frame){.kind = BEL_FRAME_PARAMS,
+                                .step = version,
+                                .chunk = c,
+                                .payload = values + chunk->offset,
+                                .payload_bytes = (size_t)chunk->count * sizeof(float)});
+    }
+    shard->values_sent++;
+}
+
 static void publish_locked(bel_shard *shard, uint32_t decision)
 {
     begin_step_locked(shard);
     shard->counters.versions++;
     if (shard->config.shard == 0) decision_known_locked(shard, decision);
     for (int w = 0; w < shard->config.deal->worker_count; w++) {
-        send_locked(shard, shard->config.worker_lanes[w],
-                    (bel_frame){.kind = BEL_FRAME_VERSION, .decision = decision});
+        bel_lane *lane = shard->config.worker_lanes[w];
+        send_locked(shard, lane,
+                    (bel_frame){.kind = BEL_FRAME_VERSION,
+                                .step = shard->step,
+                                .decision = decision,
+                                .chunk = lane->ops->shares_memory ? 0 : shard->values_sent});
     }
+    shard->values_sent = 0;
 }
 
 // Publishes the version that the finished step made, if it is finished and nobody else is doing it.
@@ -203,6 +231,7 @@ static void move_norms_locked(bel_shard *shard)
         shard->norms_sent = true;
         send_locked(shard, shard->config.shard_lanes[0],
                     (bel_frame){.kind = BEL_FRAME_NORMS,
+                                .step = shard->step,
                                 .payload = shard->grain_squares,
                                 .payload_bytes = (size_t)layout->grain_count * sizeof(double)});
         return;
@@ -212,6 +241,7 @@ static void move_norms_locked(bel_shard *shard)
     for (int k = 1; k < layout->shard_count; k++) {
         send_locked(shard, shard->config.shard_lanes[k],
                     (bel_frame){.kind = BEL_FRAME_FACTORS,
+                                .step = shard->step,
                                 .payload = shard->factors,
                                 .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
     }
@@ -347,6 +377,8 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     if (shard->config.shard == 0) decision = events->decide(events->context, shard->step, NULL);
     pthread_mutex_lock(&shard->mutex);
     shard->started = true;
+    for (int i = 0; i < shard->chunk_count; i++)
+        send_values_locked(shard, i, shard->step);
     publish_locked(shard, decision);
     pthread_mutex_unlock(&shard->mutex);
 }
@@ -357,9 +389,11 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
     shard->counters.pass_ns += spent_ns;
     if (job.kind == BEL_JOB_SUM) {
         shard->summed++;
-    } else {
-        shard->passed++;
+        return;
     }
+    shard->passed++;
+    const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[job.local].chunk];
+    if (chunk->kind != BEL_VARIABLE_FROZEN) send_values_locked(shard, job.local, shard->step + 1);
 }
 
 bool bel_shard_work(bel_shard *shard)
@@ -401,4 +435,31 @@ bel_shard_counters bel_shard_count(bel_shard *shard)
     bel_shard_counters counters = shard->counters;
     pthread_mutex_unlock(&shard->mutex);
     return counters;
+}
+
+// Workers whose tally is missing; a tally follows a worker's last report.
+static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
+{
+    const bel_deal *deal = shard->config.deal;
+    int missing = 0;
+    for (int w = 0; w < deal->worker_count; w++) {
+        bool here = true;
+        for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++)
+            here = here && shard->tallies[k] != NULL;
+        if (here) continue;
+        bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ", w);
+    }
+    return missing;
+}
+
+int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
+{
+    pthread_mutex_lock(&shard->mutex);
+    int64_t step = shard->step;
+    if (name_missing_locked(shard, out_words) == 0) {
+        bool norms = shard->needs_norm && !shard->factors_known && shard->ready_count == 0;
+        bel_str_puts(out_words, norms ? "waits for norms of other shards" : "updates");
+    }
+    pthread_mutex_unlock(&shard->mutex);
+    return step;
 }

@@ -11,6 +11,7 @@
 #ifndef BELFRY_PS_SERVER_SHARD_H
 #define BELFRY_PS_SERVER_SHARD_H
 
+#include "base/str.h"
 #include "belfry/optimizer.h"
 #include "checkpoint/checkpoint.h"
 #include "optim/rule.h"
@@ -56,9 +57,27 @@ typedef struct bel_shard_counters {
     int64_t pass_ns;  // time in them, over all threads
 } bel_shard_counters;
 
-// The lanes, layout, deal and space must outlive the shard. RESOURCE_EXHAUSTED without memory.
+// The lanes, layout, deal and space must outlive the shard; the lanes may be put into their arrays
+// later, until bel_shard_start. RESOURCE_EXHAUSTED without memory.
 bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_shard) BEL_MUST_USE;
 void bel_shard_destroy(bel_shard *shard);
+
+// --- Lanes without shared memory -----------------------------------------------------------------
+
+// Who is at the other end of such a lane: a worker, or a shard with worker = -1.
+typedef struct bel_shard_peer {
+    bel_shard *shard;
+    int worker;
+    int peer_shard;
+} bel_shard_peer;
+
+// Makes room for one report of a worker whose lane shares no memory. RESOURCE_EXHAUSTED.
+bel_status *bel_shard_reserve(bel_shard *shard, int worker) BEL_MUST_USE;
+
+// A bel_frame_place, with a bel_shard_peer as context: reports go into the room that was reserved.
+void *bel_shard_place(void *peer, const bel_frame *frame);
+
+// --- Running -------------------------------------------------------------------------------------
 
 // Loads this shard's segments, values and slots, from a checkpoint; the shard then stands at the
 // checkpoint's step. Errors: those of bel_ckpt_read, e.g. a wrong shape, with the variable's name.
@@ -75,10 +94,20 @@ bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;
 
 bel_shard_counters bel_shard_count(bel_shard *shard);
 
+// The version it stands at, and in words what it does: "waits for reports of worker 1", "updates".
+int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words);
+
 // --- Snapshots ----------------------------------------------------------------------------------
 
 // Copies the live values and slots into the snapshot. Only while no step runs: at the end.
 void bel_shard_snapshot_now(bel_shard *shard);
+
+// Sends the snapshot's values on a lane without shared memory: a PARAMS frame for each chunk and
+// then VERSION `version` with their number. The snapshot must stay until they are taken.
+bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version) BEL_MUST_USE;
+
+// The first variable of the snapshot that holds a number that is not finite; NULL: all are.
+const char *bel_shard_nonfinite(const bel_shard *shard);
 
 // This shard's part of a checkpoint, pointing into the snapshot: values and slots by segment. Valid
 // until the next snapshot. Free with bel_free.

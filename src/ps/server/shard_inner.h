@@ -25,6 +25,7 @@ typedef struct bel_shard_chunk {
     int arrived;          // nodes whose report is in
     const float **nodes;  // by node: where its sums lie, NULL until it is in
     const float **inputs; // by node: the same at the piece in work
+    int64_t inbox_offset; // of this chunk in each inbox
     float *scratch;       // rows of the summation tree, and one piece of the gradient
 } bel_shard_chunk;
 
@@ -41,6 +42,13 @@ struct bel_shard {
     float *factors;        // needs_norm: by variable
     float *snapshot_slots[BEL_RULE_MAX_SLOTS];
 
+    // What lanes without shared memory bring in.
+    float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
+    int64_t inbox_elements; // of each
+    double *tally_inbox;    // by node, tally_width each
+    double *norm_inbox;     // shard 0, by shard, grain_count each
+    float *factor_inbox;    // other shards
+
     pthread_mutex_t mutex; // guards all below
     int64_t step;          // the version that workers compute on
     uint32_t decision;     // of this step; other shards learn it from reports
@@ -51,6 +59,7 @@ struct bel_shard {
     bel_shard_job *ready; // a stack
     int ready_count;
     int summed, passed;     // chunks through the first and the last pass
+    int values_sent;        // chunks whose new values went to workers without shared memory
     const double **tallies; // shard 0, by node
     int tally_count;
     double *tally_sum;
@@ -66,5 +75,8 @@ struct bel_shard {
 // pass.c
 void bel_shard_run_job(bel_shard *shard, bel_shard_job job);
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
+
+// inbox.c
+void bel_shard_free_inboxes(bel_shard *shard);
 
 #endif

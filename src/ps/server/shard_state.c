@@ -1,4 +1,5 @@
 // A shard and files: loading its segments from a checkpoint, and its part of the next one.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,42 @@ void bel_shard_snapshot_now(bel_shard *shard)
             memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset,
                    bytes);
     }
+}
+
+bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version)
+{
+    bel_frame frame = {.generation = shard->config.generation,
+                       .incarnation = shard->config.incarnation,
+                       .sender = shard->config.shard,
+                       .step = version};
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        frame.kind = BEL_FRAME_PARAMS;
+        frame.chunk = shard->chunks[i].chunk;
+        frame.payload = shard->config.snapshot + chunk->offset;
+        frame.payload_bytes = (size_t)chunk->count * sizeof(float);
+        BEL_TRY(bel_lane_send(lane, &frame));
+    }
+    frame.kind = BEL_FRAME_VERSION;
+    frame.chunk = shard->chunk_count;
+    frame.payload = NULL;
+    frame.payload_bytes = 0;
+    return bel_lane_send(lane, &frame);
+}
+
+const char *bel_shard_nonfinite(const bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
+        for (int s = 0; s < chunk->segment_count; s++) {
+            const bel_segment *segment = &layout->segments[chunk->first_segment + s];
+            const float *values = shard->config.snapshot + segment->offset;
+            for (int64_t k = 0; k < segment->count; k++)
+                if (!isfinite(values[k])) return layout->variables[segment->variable].name;
+        }
+    }
+    return NULL;
 }
 
 static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_segment *segment,

@@ -24,6 +24,8 @@ enum { BEL_STREAM_MESSAGE_BYTES = 1 << 20 }; // how much a message should hold, 
 // that fill may run beside received.
 typedef struct bel_stream_events {
     void *context;
+    // Both sides are there. May be NULL.
+    void (*opened)(void *context);
     // The peer's bytes. An error ends the stream: the peer learns of it.
     bel_status *(*received)(void *context, const uint8_t *bytes, size_t count);
     // Adds what is to be sent next to the message; adds nothing when there is nothing to send.
@@ -73,6 +75,8 @@ void bel_endpoint_after(bel_endpoint *endpoint, int64_t delay_ms,
 // References: one is needed to call what follows. The endpoint holds its own until the end.
 void bel_stream_retain(bel_stream *stream);
 void bel_stream_release(bel_stream *stream);
+
+bel_endpoint *bel_stream_endpoint(bel_stream *stream);
 
 // There may be something to send: fill will be asked, on this thread or the endpoint's. Must not be
 // called with a lock that fill takes.

@@ -88,6 +88,11 @@ bel_stream_links *bel_stream_get_links(bel_stream *stream)
     return &stream->links;
 }
 
+bel_endpoint *bel_stream_endpoint(bel_stream *stream)
+{
+    return stream->endpoint;
+}
+
 void bel_stream_retain(bel_stream *stream)
 {
     atomic_fetch_add(&stream->references, 1);
@@ -246,8 +251,9 @@ void bel_stream_kick(bel_stream *stream)
 
 static void start_done(bel_grpc_op *op, bool ok)
 {
-    (void)ok; // the status says why
-    end(op->owner, false);
+    bel_stream *stream = op->owner; // without ok the status says why
+    if (ok && stream->events.opened != NULL) stream->events.opened(stream->events.context);
+    end(stream, false);
 }
 
 static void status_done(bel_grpc_op *op, bool ok)

@@ -250,7 +250,7 @@ static void test_refused_frames(void **state)
     frame.kind = BEL_FRAME_TALLY;
     check_refused(frame, "a tally of the wrong size");
     frame.kind = BEL_FRAME_VERSION;
-    check_refused(frame, "a version sent to a shard");
+    check_refused(frame, "a kind that shards only send");
     frame.kind = BEL_FRAME_NORMS;
     check_refused(frame, "norms of the wrong size");
 }

@@ -1,0 +1,135 @@
+// A shard's report as bytes: numbers little-endian and 8 bytes wide, texts behind their length.
+//
+//   version, shard index, shard count, has file, file bytes, file CRC-32C, run count; per run:
+//   name, dtype, rank, dims, first, count, hash of each grain
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "checkpoint/shard.h"
+
+enum { VERSION = 1, NUMBER_BYTES = 8 };
+
+// --- Packing -------------------------------------------------------------------------------------
+
+static void put(bel_str *out, uint64_t value)
+{
+    char bytes[NUMBER_BYTES];
+    for (int i = 0; i < NUMBER_BYTES; i++)
+        bytes[i] = (char)(uint8_t)(value >> (8 * i));
+    bel_str_append(out, bytes, sizeof bytes);
+}
+
+uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes)
+{
+    bel_str out = {0};
+    put(&out, VERSION);
+    put(&out, (uint64_t)shard->shard_index);
+    put(&out, (uint64_t)shard->shard_count);
+    put(&out, shard->has_file);
+    put(&out, shard->file_size_bytes);
+    put(&out, shard->file_crc32c);
+    put(&out, (uint64_t)shard->run_count);
+    for (int i = 0; i < shard->run_count; i++) {
+        const bel_ckpt_run *run = &shard->runs[i];
+        put(&out, strlen(run->name));
+        bel_str_append(&out, run->name, strlen(run->name));
+        put(&out, (uint64_t)run->dtype);
+        put(&out, (uint64_t)run->shape.rank);
+        for (int32_t d = 0; d < run->shape.rank; d++)
+            put(&out, (uint64_t)run->shape.dims[d]);
+        put(&out, (uint64_t)run->first);
+        put(&out, (uint64_t)run->count);
+        for (size_t g = 0; g < bel_ckpt_grain_count(run->count); g++)
+            put(&out, run->grain_hashes[g]);
+    }
+    *out_bytes = out.length;
+    return (uint8_t *)out.text;
+}
+
+// --- Unpacking -----------------------------------------------------------------------------------
+
+// Reading past the end gives zeros and clears `good`.
+typedef struct cursor {
+    const uint8_t *bytes;
+    size_t left;
+    bool good;
+} cursor;
+
+static uint64_t get(cursor *c)
+{
+    if (c->left < NUMBER_BYTES) {
+        c->good = false;
+        return 0;
+    }
+    uint64_t value = 0;
+    for (int i = 0; i < NUMBER_BYTES; i++)
+        value |= (uint64_t)c->bytes[i] << (8 * i);
+    c->bytes += NUMBER_BYTES;
+    c->left -= NUMBER_BYTES;
+    return value;
+}
+
+// A number up to `most`; a greater one is refused.
+static uint64_t get_up_to(cursor *c, uint64_t most)
+{
+    uint64_t value = get(c);
+    if (value <= most) return value;
+    c->good = false;
+    return 0;
+}
+
+static char *get_text(cursor *c, bel_arena *arena)
+{
+    size_t length = (size_t)get_up_to(c, c->left);
+    if (length > c->left) c->good = false;
+    if (!c->good) return NULL;
+    char *text = bel_arena_alloc(arena, length + 1);
+    memcpy(text, c->bytes, length);
+    c->bytes += length;
+    c->left -= length;
+    return text;
+}
+
+static void get_run(cursor *c, bel_ckpt_shard *shard, bel_ckpt_run *run)
+{
+    *run = (bel_ckpt_run){.name = get_text(c, shard->arena), .shard_index = shard->shard_index};
+    run->dtype = (bel_dtype)get_up_to(c, BEL_DTYPE_STRING);
+    run->shape.rank = (int32_t)get_up_to(c, BEL_MAX_RANK);
+    for (int32_t d = 0; d < run->shape.rank; d++)
+        run->shape.dims[d] = (int64_t)get_up_to(c, INT64_MAX);
+    run->first = (int64_t)get_up_to(c, INT64_MAX);
+    run->count = (int64_t)get_up_to(c, INT64_MAX - BEL_GRAIN);
+    size_t grains = bel_ckpt_grain_count(run->count);
+    if (!c->good || grains > c->left / NUMBER_BYTES) {
+        c->good = false;
+        return;
+    }
+    uint64_t *hashes = bel_arena_alloc(shard->arena, grains * sizeof *hashes);
+    for (size_t g = 0; g < grains; g++)
+        hashes[g] = get(c);
+    run->grain_hashes = hashes;
+}
+
+bel_status *bel_ckpt_shard_unpack(const uint8_t *bytes, size_t count, bel_ckpt_shard **out_shard)
+{
+    cursor c = {bytes, count, true};
+    bel_ckpt_shard *shard = bel_xcalloc(1, sizeof *shard);
+    shard->arena = bel_arena_create();
+    bool same_version = get(&c) == VERSION;
+    shard->shard_index = (int)get_up_to(&c, INT32_MAX);
+    shard->shard_count = (int)get_up_to(&c, INT32_MAX);
+    shard->has_file = get_up_to(&c, 1) == 1;
+    shard->file_size_bytes = get(&c);
+    shard->file_crc32c = (uint32_t)get_up_to(&c, UINT32_MAX);
+    shard->run_count = (int)get_up_to(&c, c.left / NUMBER_BYTES); // each run takes more than that
+    shard->runs = bel_arena_alloc(shard->arena, (size_t)shard->run_count * sizeof *shard->runs);
+    for (int i = 0; c.good && i < shard->run_count; i++)
+        get_run(&c, shard, &shard->runs[i]);
+    if (same_version && c.good && c.left == 0) {
+        *out_shard = shard;
+        return NULL;
+    }
+    bel_ckpt_shard_destroy(shard);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed report of a checkpoint's shard");
+}

@@ -1,0 +1,50 @@
+// A crew: the shards and workers of a job as its master sees them, whether they are threads of this
+// process (embedded.c) or processes of a cluster (cluster.c). The master's story, train.c, is the
+// same for both. Bound to the master's thread.
+#ifndef BELFRY_JOB_CREW_H
+#define BELFRY_JOB_CREW_H
+
+#include "checkpoint/checkpoint.h"
+#include "job/control.h"
+#include "worker/worker.h"
+
+typedef struct bel_crew bel_crew;
+
+typedef struct bel_crew_ops {
+    // Loads all shards from a checkpoint.
+    bel_status *(*load)(bel_crew *crew, const bel_ckpt_reader *reader);
+    // Starts shards and workers, which read the blocks of `segment`; they run until the schedule's
+    // last step, a request to stop, or an error.
+    bel_status *(*start)(bel_crew *crew, const bel_control_config *schedule,
+                         const bel_input_segment *segment);
+    // Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
+    void (*wait)(bel_crew *crew, double secs, bel_control_state *out_state);
+    int (*take_points)(bel_crew *crew, bel_control_point *out_points, int capacity);
+    // The snapshot in hand: its values, complete when this returns; each shard's part of a
+    // checkpoint written into `folder`; done with it.
+    bel_status *(*read_values)(bel_crew *crew);
+    bel_status *(*write_shards)(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards);
+    void (*release_snapshot)(bel_crew *crew);
+    // Ends training at once; `status` is the master's own reason.
+    void (*cancel)(bel_crew *crew);
+    // After the workers have ended: the error that ended them, or NULL.
+    bel_status *(*join)(bel_crew *crew);
+    // After training: the last version becomes the snapshot in hand.
+    bel_status *(*snapshot_now)(bel_crew *crew);
+    bel_worker_times (*times)(const bel_crew *crew); // the mean over the workers
+    // The job is over: members end, `status` is what they are told (NULL: it went well).
+    void (*dismiss)(bel_crew *crew, const bel_status *status);
+    void (*destroy)(bel_crew *crew);
+} bel_crew_ops;
+
+struct bel_crew {
+    const bel_crew_ops *ops;
+    float *values; // of the snapshot, laid out as the space
+    int shard_count;
+    bool interrupted; // training ended because somebody asked; set when the workers have ended
+};
+
+// ABORTED: a variable of the snapshot is not finite, so nothing may be saved.
+bel_status *bel_crew_nonfinite(const char *variable) BEL_MUST_USE;
+
+#endif

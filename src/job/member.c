@@ -1,0 +1,292 @@
+// Joining, and the loop of a member's main thread: messages, clocks, the end. Training itself runs
+// on the threads of member_worker.c and member_shard.c.
+#include "job/member.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "job/member_inner.h"
+
+enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
+
+// --- Joining -------------------------------------------------------------------------------------
+
+// What the master has written into the model folder; "" when it cannot be read here.
+static char *read_token(const char *model_dir)
+{
+    char *path = bel_path_join(model_dir, BEL_TOKEN_FILE), *token;
+    size_t size;
+    bel_status *status = bel_file_read(path, &token, &size);
+    bel_free(path);
+    if (status == NULL) return token;
+    bel_status_ignore(status); // the master says what is wrong
+    return bel_xstrdup("");
+}
+
+static void send_join(member *m)
+{
+    char host[HOST_TEXT] = "?";
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    const bel_settings *settings = &m->worker.job.settings;
+    size_t count = (size_t)settings->count;
+    bel_message_setting *list = bel_xcalloc(count, sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (bel_message_setting){settings->names[i], settings->values[i]};
+    char *token = read_token(m->estimator->config.model_dir);
+    char *version = bel_xstrdup(bel_version());
+    char *address = bel_xstrdup(bel_endpoint_address(m->endpoint));
+    bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_JOIN,
+                                                .protocol = BEL_PROTOCOL_VERSION,
+                                                .text = version,
+                                                .role = (int32_t)m->task->role,
+                                                .index = m->task->index,
+                                                .incarnation = m->task->incarnation,
+                                                .host = host,
+                                                .pid = (int64_t)getpid(),
+                                                .address = address,
+                                                .folder = token,
+                                                .settings = list,
+                                                .setting_count = count});
+    bel_free(token);
+    bel_free(version);
+    bel_free(address);
+    bel_free(list);
+}
+
+static bel_status *lost_master(const member *m, bel_status *why)
+{
+    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "its connection has ended");
+    return bel_status_wrap(why, __FILE__, __LINE__, "lost the master at %s",
+                           m->task->master_address);
+}
+
+// Calls the master until it answers; it may not be there yet.
+static bel_status *join(member *m)
+{
+    enum { RETRY_NS = 50000000 };
+    int64_t deadline = bel_clock_ns() + (int64_t)(m->task->join_timeout_secs * 1e9);
+    for (;;) {
+        m->mailbox = bel_mailbox_open(m->endpoint, m->task->master_address, m->bell);
+        while (!bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox))
+            (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
+        if (!bel_mailbox_is_over(m->mailbox)) break;
+        bel_status *why = bel_mailbox_why(m->mailbox);
+        bel_mailbox_close(m->mailbox, 0);
+        m->mailbox = NULL;
+        bool again = bel_status_code(why) == BEL_UNAVAILABLE && bel_clock_ns() < deadline &&
+                     !bel_control_stop_requested();
+        if (!again) {
+            return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s",
+                                   m->task->master_address);
+        }
+        bel_status_ignore(why); // not there yet
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
+    }
+    send_join(m);
+    return NULL;
+}
+
+// --- The start -----------------------------------------------------------------------------------
+
+static bel_status *make_deal(member *m, const bel_message *setup)
+{
+    size_t workers = (size_t)m->task->worker_count;
+    bool fits = setup->tower_count == workers;
+    int *towers = bel_xcalloc(workers, sizeof *towers);
+    for (size_t w = 0; w < workers && fits; w++) {
+        towers[w] = setup->towers[w];
+        fits = towers[w] > 0;
+    }
+    if (fits) m->deal = bel_deal_create(towers, m->task->worker_count);
+    bel_free(towers);
+    return fits ? NULL : BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: towers of the workers");
+}
+
+static bel_status *make_layout(member *m, const bel_message *setup)
+{
+    size_t count = setup->variable_count;
+    bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
+    bel_status *status = NULL;
+    for (size_t v = 0; v < count && status == NULL; v++) {
+        const bel_message_variable *from = &setup->variables[v];
+        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_FROZEN;
+        for (int32_t d = 0; d < from->shape.rank; d++)
+            good = good && from->shape.dims[d] >= 0;
+        if (!good || bel_shape_elements(&from->shape) < 0) {
+            status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
+        }
+        variables[v] = (bel_layout_variable){
+            .name = from->name, .shape = from->shape, .kind = (bel_variable_kind)from->kind};
+    }
+    if (status == NULL) {
+        m->layout = bel_layout_create(variables, (int)count, (int)setup->address_count);
+    }
+    bel_free(variables);
+    return status;
+}
+
+static bel_status *start_parts(member *m, const bel_message *setup)
+{
+    member_shard *s = &m->shard;
+    BEL_TRY(make_deal(m, setup));
+    if (!m->worker.here) BEL_TRY(make_layout(m, setup));
+    const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
+    if (setup->address_count != (size_t)layout->shard_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %zu addresses for %d shards",
+                       setup->address_count, layout->shard_count);
+    }
+    BEL_TRY(bel_space_create(layout, s->here ? &s->space : &m->worker.space));
+    if (s->here) {
+        m->worker.space = m->worker.here ? s->space : NULL;
+        s->layout = layout;
+        s->deal = m->deal;
+        s->worker_lanes = bel_xcalloc((size_t)m->deal->worker_count, sizeof(bel_lane *));
+    }
+    if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
+    if (s->here) BEL_TRY(bel_member_shard_start(m, setup));
+    return m->worker.here ? bel_member_worker_run(m) : NULL;
+}
+
+// --- The loop ------------------------------------------------------------------------------------
+
+static void tell_failure(member *m, const bel_status *status)
+{
+    if (m->told_failure) return;
+    m->told_failure = true;
+    char name[32];
+    char *text = bel_strf("%s: %s", bel_task_name(m->task->role, m->task->index, name),
+                          bel_status_message(status));
+    bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_ENDED,
+                                                .code = (int32_t)bel_status_code(status),
+                                                .text = text});
+    bel_free(text);
+}
+
+static bel_status *take_message(member *m, const bel_message *message)
+{
+    if (message->kind == BEL_MESSAGE_SETUP && m->deal == NULL) return start_parts(m, message);
+    if (message->kind == BEL_MESSAGE_END) {
+        m->over = true;
+        if (message->code != BEL_OK) {
+            m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", message->text);
+        }
+    } else if (m->shard.here && m->shard.shard != NULL) {
+        bel_member_shard_message(m, message);
+    }
+    return NULL;
+}
+
+static void send_status(member *m)
+{
+    int64_t now = bel_clock_ns();
+    if (now - m->status_ns < SECOND_NS) return;
+    m->status_ns = now;
+    bel_str words = {0};
+    int64_t step = 0;
+    if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
+    if (m->shard.shard != NULL) {
+        if (words.length > 0) bel_str_puts(&words, ", its shard ");
+        step = bel_shard_doing(m->shard.shard, &words);
+    }
+    if (words.length == 0) bel_str_puts(&words, "is ready");
+    bel_mailbox_send(m->mailbox,
+                     &(bel_message){.kind = BEL_MESSAGE_STATUS, .step = step, .text = words.text});
+    bel_str_deinit(&words);
+}
+
+static bel_status *check_master(const member *m)
+{
+    if (bel_mailbox_is_over(m->mailbox)) return lost_master(m, bel_mailbox_why(m->mailbox));
+    double silence = (double)bel_mailbox_silence_ns(m->mailbox) * 1e-9;
+    if (silence < m->task->silence_timeout_secs) return NULL;
+    return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
+}
+
+static bel_status *obey(member *m)
+{
+    while (!m->over) {
+        bel_message message;
+        bel_status *status = NULL;
+        while (status == NULL && !m->over && bel_mailbox_take(m->mailbox, &message)) {
+            status = take_message(m, &message);
+            bel_message_deinit(&message);
+        }
+        if (m->over) break;
+        if (status == NULL && m->shard.shard != NULL) status = bel_shard_check(m->shard.shard);
+        if (status != NULL) return status;
+        BEL_TRY(check_master(m));
+        bel_member_worker_check(m);
+        bel_member_shard_progress(m);
+        send_status(m);
+        if (bel_control_stop_requested() && !m->told_stop) {
+            m->told_stop = true;
+            bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_STOP});
+        }
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
+    }
+    bel_status *end = m->end;
+    m->end = NULL;
+    return end;
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+static bel_status *run(member *m, const bel_train_spec *train)
+{
+    const bel_task *task = m->task;
+    m->worker.here = task->role == BEL_ROLE_WORKER;
+    m->shard.here = task->role == BEL_ROLE_PS || (m->worker.here && task->ps_count == 0);
+    m->shard.index = task->index;
+    if (m->shard.here) {
+        pthread_mutex_init(&m->shard.mutex, NULL);
+        m->shard.bell = bel_doorbell_create();
+    }
+    const bel_endpoint_config endpoint = {.listen_address =
+                                              m->shard.here ? task->listen_address : NULL,
+                                          .secret = task->secret,
+                                          .accept = bel_member_shard_accept,
+                                          .context = m};
+    BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
+    if (m->worker.here) BEL_TRY(bel_member_worker_build(m, train));
+    BEL_TRY(join(m));
+    bel_status *status = obey(m);
+    bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED &&
+                !bel_mailbox_is_over(m->mailbox);
+    if (mine) tell_failure(m, status);
+    return status;
+}
+
+static void release(member *m)
+{
+    enum { LINGER_MS = 1000 };
+    bel_member_worker_stop(m);
+    bel_member_shard_stop(m);
+    bel_mailbox_close(m->mailbox, LINGER_MS);
+    bel_endpoint_destroy(m->endpoint);
+    bel_member_worker_free(m);
+    bel_member_shard_free(m);
+    bel_deal_destroy(m->deal);
+    bel_layout_destroy(m->layout);
+    bel_doorbell_destroy(m->bell);
+}
+
+bel_status *bel_member_run(const bel_task *task, const bel_estimator *estimator,
+                           const bel_train_spec *train, bel_result *out_result)
+{
+    member m = {.task = task, .estimator = estimator, .bell = bel_doorbell_create()};
+    bel_status *status = run(&m, train);
+    bel_result result = {0};
+    if (m.worker.worker != NULL) {
+        bel_str words = {0};
+        result.global_step = bel_worker_doing(m.worker.worker, &words);
+        bel_str_deinit(&words);
+    }
+    release(&m);
+    if (status == NULL && out_result != NULL) *out_result = result;
+    return status;
+}

@@ -1,0 +1,155 @@
+// The worker of a member: its model, its lanes and its thread.
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "job/member_inner.h"
+#include "ps/layout/tally.h"
+#include "transport/inproc/inproc.h"
+
+bel_status *bel_member_worker_build(member *m, const bel_train_spec *train)
+{
+    m->worker.here = true;
+    m->worker.job = (bel_job){.estimator = m->estimator, .spec = train};
+    return bel_job_build(&m->worker.job);
+}
+
+// A shard in this process is reached without copies; its end of the lane is kept for it.
+static void connect_lane(member *m, const bel_message *setup, int shard, size_t capacity)
+{
+    member_worker *w = &m->worker;
+    if (m->shard.here && m->shard.index == shard) {
+        bel_inproc_lane_create(capacity, w->bell, m->shard.bell, &w->lanes[shard],
+                               &m->shard.worker_lanes[m->task->index]);
+        return;
+    }
+    w->peers[shard] = (bel_client_peer){w->client, shard};
+    const bel_lane_hello hello = {.kind = BEL_HELLO_WORKER,
+                                  .index = m->task->index,
+                                  .generation = setup->generation,
+                                  .incarnation = m->task->incarnation};
+    const bel_grpc_lane_config config = {.capacity = capacity,
+                                         .bell = w->bell,
+                                         .place = bel_client_place,
+                                         .place_context = &w->peers[shard]};
+    w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, setup->addresses[shard], &hello, &config);
+}
+
+static bool is_cancelled(void *context)
+{
+    member_worker *w = context;
+    return atomic_load(&w->cancelled);
+}
+
+static void *worker_main(void *argument)
+{
+    member *m = argument;
+    m->worker.status = bel_worker_run(m->worker.worker);
+    atomic_store(&m->worker.ended, true);
+    bel_doorbell_ring(m->bell);
+    return NULL;
+}
+
+static bel_status *create_worker(member *m, const bel_message *setup)
+{
+    member_worker *w = &m->worker;
+    const bel_estimator *estimator = m->estimator;
+    const bel_message_schedule *schedule = &setup->schedule;
+    bel_worker_config config = {.worker = m->task->index,
+                                .deal = m->deal,
+                                .layout = w->job.layout,
+                                .space = w->space,
+                                .model = &w->job.model,
+                                .input = w->job.input,
+                                .client = w->client,
+                                .tower_count = estimator->towers_of[m->task->index],
+                                .thread_count = estimator->thread_count,
+                                .seed = estimator->config.seed,
+                                .first_step = schedule->first_step,
+                                .segment = {.first_step = schedule->segment_first_step,
+                                            .first_block = schedule->segment_first_block,
+                                            .replica_count = schedule->segment_replica_count},
+                                .tally_width = BEL_TALLY_FIXED};
+    return bel_worker_create(&config, &w->worker);
+}
+
+bel_status *bel_member_worker_start(member *m, const bel_message *setup)
+{
+    member_worker *w = &m->worker;
+    const bel_layout *layout = w->job.layout;
+    size_t shards = (size_t)layout->shard_count;
+    w->bell = bel_doorbell_create();
+    w->lanes = bel_xcalloc(shards, sizeof(bel_lane *));
+    w->peers = bel_xcalloc(shards, sizeof *w->peers);
+    bel_client_config config = {.worker = m->task->index,
+                                .generation = setup->generation,
+                                .incarnation = m->task->incarnation,
+                                .layout = layout,
+                                .deal = m->deal,
+                                .lanes = w->lanes,
+                                .space = w->space,
+                                .bell = w->bell,
+                                .cancelled = is_cancelled,
+                                .cancelled_context = w,
+                                // the master's clock comes first: it knows who waits for whom
+                                .stall_timeout_secs =
+                                    2 * m->estimator->config.stall_timeout_secs + 60};
+    w->client = bel_client_create(&config);
+    size_t capacity = bel_member_lane_capacity(layout, m->deal);
+    for (int k = 0; k < layout->shard_count; k++)
+        connect_lane(m, setup, k, capacity);
+    return create_worker(m, setup);
+}
+
+bel_status *bel_member_worker_run(member *m)
+{
+    member_worker *w = &m->worker;
+    BEL_TRY(bel_thread_start(&w->thread, worker_main, m));
+    w->has_thread = true;
+    return NULL;
+}
+
+void bel_member_worker_check(member *m)
+{
+    member_worker *w = &m->worker;
+    if (!w->here || w->told || !atomic_load(&w->ended)) return;
+    w->told = true;
+    bel_str words = {0};
+    bel_worker_times times = bel_worker_time(w->worker);
+    char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
+    bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_ENDED,
+                                                .step = bel_worker_doing(w->worker, &words),
+                                                .code = (int32_t)bel_status_code(w->status),
+                                                .text = text,
+                                                .times = {.input_ns = times.input_ns,
+                                                          .compute_ns = times.compute_ns,
+                                                          .exchange_ns = times.exchange_ns,
+                                                          .total_ns = times.total_ns,
+                                                          .steps = times.steps}});
+    bel_free(text);
+    bel_str_deinit(&words);
+}
+
+void bel_member_worker_stop(member *m)
+{
+    member_worker *w = &m->worker;
+    if (!w->here) return;
+    atomic_store(&w->cancelled, true);
+    if (w->bell != NULL) bel_doorbell_ring(w->bell);
+    if (w->has_thread) pthread_join(w->thread, NULL);
+    const bel_layout *layout = w->job.layout;
+    for (int k = 0; w->lanes != NULL && k < layout->shard_count; k++)
+        bel_lane_close(w->lanes[k]);
+}
+
+void bel_member_worker_free(member *m)
+{
+    member_worker *w = &m->worker;
+    if (!w->here) return;
+    bel_worker_destroy(w->worker);
+    bel_client_destroy(w->client);
+    bel_doorbell_destroy(w->bell);
+    bel_status_ignore(w->status); // the master has been told
+    bel_free(w->lanes);
+    bel_free(w->peers);
+    bel_space_destroy(w->space);
+    bel_job_free_model(&w->job);
+}

@@ -1,0 +1,524 @@
+// The master's side of a cluster: messages of members become the state that train.c waits for.
+#include "job/remote.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "ps/layout/deal.h"
+#include "ps/layout/space.h"
+#include "transport/grpc/grpc_lane.h"
+
+typedef struct remote {
+    bel_crew crew; // first: a bel_crew * is a remote *
+    bel_remote_config config;
+    bel_control_state state;
+    bel_status *error;
+    int *shard_members; // by shard: its number among the members
+    char *checkpoint;   // folder that shards load
+    bool started, stop_sent;
+    int64_t progress_ns;
+    int ended_workers;
+    int64_t end_step;       // the version at which they ended
+    bel_worker_times times; // sums over the workers that have ended
+
+    int snapshot_shards; // that have finished the snapshot in hand
+    int64_t values_step; // of crew.values; -1: none
+    bel_lane **lanes;    // by shard, for values
+    bel_doorbell *bell;
+    int saved_shards;
+    bel_ckpt_shard **saved; // by shard, while a checkpoint is written
+
+    bel_control_point *points; // not yet taken
+    size_t point_count, point_capacity;
+} remote;
+
+// --- Listening -----------------------------------------------------------------------------------
+
+static bel_status *refuse_lane(void *context, const char *path, bel_stream *stream,
+                               bel_stream_events *out_events)
+{
+    (void)context, (void)stream, (void)out_events;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "the master has no %s", path);
+}
+
+bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config,
+                              bel_members **out_members)
+{
+    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
+    char *token = bel_strf("%016llx%016llx", (unsigned long long)bel_clock_ns(),
+                           (unsigned long long)(bel_clock_wall() * 1e6));
+    bel_status *status = bel_file_write_atomic(path, token, strlen(token));
+    bel_free(path);
+    if (status == NULL) {
+        const bel_members_config members = {.task = task,
+                                            .token = token,
+                                            .join_timeout_secs = task->join_timeout_secs,
+                                            .silence_timeout_secs = task->silence_timeout_secs,
+                                            .accept = refuse_lane};
+        status = bel_members_create(&members, out_members);
+    }
+    bel_free(token);
+    return status;
+}
+
+// --- Messages ------------------------------------------------------------------------------------
+
+static void send_to_shard(remote *r, int shard, const bel_message *message)
+{
+    bel_members_send(r->config.members, r->shard_members[shard], message);
+}
+
+static void send_to_shards(remote *r, const bel_message *message)
+{
+    for (int k = 0; k < r->crew.shard_count; k++)
+        send_to_shard(r, k, message);
+}
+
+static int shard_of(const remote *r, int member)
+{
+    for (int k = 0; k < r->crew.shard_count; k++)
+        if (r->shard_members[k] == member) return k;
+    return -1;
+}
+
+static void fail(remote *r, bel_status *status)
+{
+    if (r->error == NULL) {
+        r->error = status;
+    } else {
+        bel_status_ignore(status); // the first error is the story
+    }
+}
+
+static void take_progress(remote *r, const bel_message *m)
+{
+    if (m->step != r->state.step) r->progress_ns = bel_clock_ns();
+    r->state.step = m->step;
+    r->state.loss = m->loss;
+    r->state.examples = m->examples;
+    r->crew.interrupted = m->interrupted;
+    size_t count = r->point_count + m->point_count;
+    r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);
+    for (size_t i = 0; i < m->point_count; i++) {
+        const bel_message_point *p = &m->points[i];
+        r->points[r->point_count++] = (bel_control_point){p->step, p->loss, p->examples_per_second};
+    }
+}
+
+static void take_snapshot(remote *r, int member, const bel_message *m)
+{
+    if (shard_of(r, member) == 0) {
+        r->state.save = m->save;
+        r->state.eval = m->eval;
+    }
+    if (++r->snapshot_shards < r->crew.shard_count) return;
+    r->snapshot_shards = 0;
+    r->state.has_snapshot = true;
+    r->state.snapshot = m->step;
+    r->values_step = -1;
+}
+
+static void take_saved(remote *r, int member, const bel_message *m)
+{
+    int shard = shard_of(r, member);
+    if (shard < 0 || r->saved == NULL || r->saved[shard] != NULL) return;
+    if (m->code != BEL_OK) {
+        fail(r, BEL_ERR((bel_code)m->code, "shard %d: %s", shard, m->text));
+        return;
+    }
+    bel_status *status = bel_ckpt_shard_unpack(m->data, m->data_bytes, &r->saved[shard]);
+    if (status != NULL) {
+        fail(r, status);
+    } else {
+        r->saved_shards++;
+    }
+}
+
+static void take_ended(remote *r, const bel_message *m)
+{
+    if (m->code != BEL_OK) {
+        fail(r, BEL_ERR((bel_code)m->code, "%s", m->text));
+        return;
+    }
+    r->ended_workers++;
+    r->end_step = m->step;
+    r->times.input_ns += m->times.input_ns;
+    r->times.compute_ns += m->times.compute_ns;
+    r->times.exchange_ns += m->times.exchange_ns;
+    r->times.total_ns += m->times.total_ns;
+    r->times.steps = m->times.steps;
+}
+
+static void ask_to_stop(remote *r, const char *why)
+{
+    if (r->stop_sent) return;
+    r->stop_sent = true;
+    bel_log_write(BEL_LOG_DEBUG, "asking for the end of training: %s", why);
+    send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_STOP});
+}
+
+static void take_message(remote *r, int member, const bel_message *m)
+{
+    switch (m->kind) {
+    case BEL_MESSAGE_PROGRESS: take_progress(r, m); break;
+    case BEL_MESSAGE_SNAPSHOT: take_snapshot(r, member, m); break;
+    case BEL_MESSAGE_SAVED: take_saved(r, member, m); break;
+    case BEL_MESSAGE_ENDED: take_ended(r, m); break;
+    case BEL_MESSAGE_STOP: ask_to_stop(r, m->text); break;
+    default:
+        fail(r, BEL_ERR(BEL_INTERNAL, "a member sent the master a %s message",
+                        bel_message_kind_name(m->kind)));
+    }
+}
+
+// Takes messages for up to `secs`, or one at least; notes who is lost.
+static void pump(remote *r, double secs)
+{
+    int member;
+    bel_message message;
+    bool got = bel_members_take(r->config.members, secs, &member, &message);
+    while (got) {
+        take_message(r, member, &message);
+        bel_message_deinit(&message);
+        got = bel_members_take(r->config.members, 0, &member, &message);
+    }
+    if (r->error == NULL) r->error = bel_members_check(r->config.members);
+}
+
+// --- The start -----------------------------------------------------------------------------------
+
+static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
+{
+    remote *r = (remote *)crew;
+    const bel_layout *layout = r->config.layout;
+    bel_free(r->checkpoint);
+    r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    for (int v = 0; v < layout->variable_count; v++) { // refused here, before anybody starts
+        const bel_layout_variable *variable = &layout->variables[v];
+        BEL_TRY_CTX(bel_ckpt_read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
+                                  variable->elements, crew->values + variable->offset),
+                    "loading %s", r->checkpoint);
+    }
+    r->state.step = bel_ckpt_reader_info(reader)->step;
+    r->values_step = r->state.step;
+    return NULL;
+}
+
+static bel_status *gather(remote *r)
+{
+    const bel_settings *settings = r->config.settings;
+    return bel_members_gather(r->config.members, settings->names, settings->values, settings->count,
+                              bel_control_stop_requested);
+}
+
+typedef struct setup {
+    bel_message message;
+    char **addresses;
+    int32_t *towers;
+    bel_message_variable *variables;
+} setup;
+
+// What a shard must know of the model: names, shapes, kinds; it runs no user code.
+static void describe_model(const remote *r, setup *s)
+{
+    const bel_layout *layout = r->config.layout;
+    size_t count = (size_t)layout->variable_count;
+    s->variables = bel_xcalloc(count, sizeof *s->variables);
+    for (size_t v = 0; v < count; v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        s->variables[v] =
+            (bel_message_variable){variable->name, (int32_t)variable->kind, variable->shape};
+    }
+    s->message.variables = s->variables;
+    s->message.variable_count = count;
+    s->message.optimizer = r->config.built->spec.optimizer;
+}
+
+static setup make_setup(const remote *r, const bel_control_config *schedule,
+                        const bel_input_segment *segment)
+{
+    setup s = {.message = {.kind = BEL_MESSAGE_SETUP, .folder = r->checkpoint}};
+    s.message.schedule = (bel_message_schedule){.first_step = schedule->first_step,
+                                                .last_step = schedule->last_step,
+                                                .save_steps = schedule->save_steps,
+                                                .save_secs = schedule->save_secs,
+                                                .eval_steps = schedule->eval_steps,
+                                                .series_steps = schedule->series_steps,
+                                                .segment_first_step = segment->first_step,
+                                                .segment_first_block = segment->first_block,
+                                                .segment_replica_count = segment->replica_count};
+    const bel_estimator *estimator = r->config.estimator;
+    size_t workers = (size_t)estimator->config.worker_count;
+    s.towers = bel_xcalloc(workers, sizeof *s.towers);
+    for (size_t w = 0; w < workers; w++)
+        s.towers[w] = estimator->towers_of[w];
+    s.message.towers = s.towers;
+    s.message.tower_count = workers;
+    s.addresses = bel_xcalloc((size_t)r->crew.shard_count, sizeof *s.addresses);
+    for (int k = 0; k < r->crew.shard_count; k++)
+        s.addresses[k] = bel_members_get(r->config.members, r->shard_members[k])->address;
+    s.message.addresses = s.addresses;
+    s.message.address_count = (size_t)r->crew.shard_count;
+    describe_model(r, &s);
+    return s;
+}
+
+// Values come into the master's array; shards send nothing else on these lanes.
+static void *place_values(void *context, const bel_frame *frame)
+{
+    const remote *r = context;
+    const bel_layout *layout = r->config.layout;
+    bool known =
+        frame->kind == BEL_FRAME_PARAMS && frame->chunk >= 0 && frame->chunk < layout->chunk_count;
+    if (!known) return NULL;
+    const bel_chunk *chunk = &layout->chunks[frame->chunk];
+    bool fits = frame->payload_bytes == (size_t)chunk->count * sizeof(float) &&
+                frame->sender == chunk->shard;
+    return fits ? r->crew.values + chunk->offset : NULL;
+}
+
+static void connect_lanes(remote *r)
+{
+    const bel_grpc_lane_config config = {.capacity = (size_t)r->config.layout->chunk_count + 2,
+                                         .bell = r->bell,
+                                         .place = place_values,
+                                         .place_context = r};
+    const bel_lane_hello hello = {.kind = BEL_HELLO_MASTER};
+    for (int k = 0; k < r->crew.shard_count; k++) {
+        const char *address = bel_members_get(r->config.members, r->shard_members[k])->address;
+        r->lanes[k] = bel_grpc_lane_connect(bel_members_endpoint(r->config.members), address,
+                                            &hello, &config);
+    }
+}
+
+static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
+                         const bel_input_segment *segment)
+{
+    remote *r = (remote *)crew;
+    BEL_TRY(gather(r));
+    setup s = make_setup(r, schedule, segment);
+    bel_members_send_all(r->config.members, &s.message);
+    bel_free(s.addresses);
+    bel_free(s.towers);
+    bel_free(s.variables);
+    connect_lanes(r);
+    r->started = true;
+    r->state.step = schedule->first_step;
+    r->state.loss = NAN;
+    r->progress_ns = bel_clock_ns();
+    return NULL;
+}
+
+// --- While it runs -------------------------------------------------------------------------------
+
+static void check_stall(remote *r)
+{
+    double limit = r->config.estimator->config.stall_timeout_secs;
+    double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
+    if (secs < limit || r->state.has_snapshot || r->error != NULL) return;
+    bel_str who = {0};
+    bel_members_describe(r->config.members, &who);
+    fail(r, BEL_ERR(BEL_DEADLINE_EXCEEDED, "no step for %.1f s, at step %lld: %s", secs,
+                    (long long)r->state.step, who.text));
+    bel_str_deinit(&who);
+}
+
+static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)
+{
+    remote *r = (remote *)crew;
+    bel_control_state *state = &r->state;
+    int workers = r->config.estimator->config.worker_count;
+    pump(r, state->has_snapshot ? 0 : secs);
+    if (bel_control_stop_requested()) ask_to_stop(r, "a signal");
+    check_stall(r);
+    bool ended = r->ended_workers == workers && state->step >= r->end_step; // with its loss known
+    state->running = !ended && r->error == NULL;
+    *out_state = *state;
+}
+
+static int take_points(bel_crew *crew, bel_control_point *out_points, int capacity)
+{
+    remote *r = (remote *)crew;
+    size_t count = r->point_count < (size_t)capacity ? r->point_count : (size_t)capacity;
+    memcpy(out_points, r->points, count * sizeof *out_points);
+    r->point_count -= count;
+    memmove(r->points, r->points + count, r->point_count * sizeof *r->points);
+    return (int)count;
+}
+
+static void release_snapshot(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    r->state.has_snapshot = false;
+    r->progress_ns = bel_clock_ns(); // shards may have waited for this
+    send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_RELEASE});
+}
+
+static void cancel(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    fail(r, BEL_ERR(BEL_CANCELLED, "the master has ended the job"));
+}
+
+static bel_status *take_error(remote *r)
+{
+    bel_status *error = r->error;
+    r->error = NULL;
+    return error;
+}
+
+static bel_status *join(bel_crew *crew)
+{
+    return take_error((remote *)crew); // the processes end when they are dismissed
+}
+
+// --- The snapshot in hand ------------------------------------------------------------------------
+
+// Takes what has come on the values' lanes; true when all shards have sent all.
+static bool drain_values(remote *r, int *left, int *expected)
+{
+    int complete = 0;
+    for (int k = 0; k < r->crew.shard_count; k++) {
+        bel_frame frame;
+        while (bel_lane_receive(r->lanes[k], &frame)) {
+            if (frame.step != r->state.snapshot) continue;
+            if (frame.kind == BEL_FRAME_VERSION) expected[k] = frame.chunk;
+            if (frame.kind == BEL_FRAME_PARAMS) left[k]++;
+        }
+        complete += expected[k] >= 0 && left[k] >= expected[k];
+    }
+    return complete == r->crew.shard_count;
+}
+
+static bel_status *read_values(bel_crew *crew)
+{
+    enum { NAP_NS = 50000000 };
+    remote *r = (remote *)crew;
+    if (!r->started || r->values_step == r->state.snapshot) return NULL;
+    send_to_shards(r, &(bel_message){.kind = BEL_MESSAGE_VALUES, .step = r->state.snapshot});
+    size_t shards = (size_t)crew->shard_count;
+    int *arrived = bel_xcalloc(shards, sizeof *arrived);
+    int *expected = bel_xcalloc(shards, sizeof *expected);
+    for (size_t k = 0; k < shards; k++)
+        expected[k] = -1;
+    while (!drain_values(r, arrived, expected) && r->error == NULL) {
+        (void)bel_doorbell_wait(r->bell, bel_clock_ns() + NAP_NS);
+        pump(r, 0);
+    }
+    bel_free(arrived);
+    bel_free(expected);
+    if (r->error != NULL) return take_error(r);
+    r->values_step = r->state.snapshot;
+    return NULL;
+}
+
+static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards)
+{
+    remote *r = (remote *)crew;
+    char *text = bel_xstrdup(folder);
+    r->saved = out_shards;
+    r->saved_shards = 0;
+    send_to_shards(
+        r, &(bel_message){.kind = BEL_MESSAGE_SAVE, .step = r->state.snapshot, .folder = text});
+    bel_free(text);
+    while (r->saved_shards < crew->shard_count && r->error == NULL)
+        pump(r, 1);
+    r->saved = NULL;
+    return take_error(r);
+}
+
+static bel_status *snapshot_now(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    if (!r->started) return gather(r); // nothing was trained; they are only told to go
+    r->state.has_snapshot = false;
+    r->snapshot_shards = 0;
+    send_to_shards(r, &(bel_message){.kind = BEL_MESSAGE_FINISH, .step = r->state.step});
+    while (!r->state.has_snapshot && r->error == NULL)
+        pump(r, 1);
+    return take_error(r);
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+static bel_worker_times times(const bel_crew *crew)
+{
+    const remote *r = (const remote *)crew;
+    bel_worker_times mean = r->times;
+    int count = r->ended_workers > 0 ? r->ended_workers : 1;
+    mean.input_ns /= count;
+    mean.compute_ns /= count;
+    mean.exchange_ns /= count;
+    mean.total_ns /= count;
+    return mean;
+}
+
+static void dismiss(bel_crew *crew, const bel_status *status)
+{
+    enum { WAIT_SECS = 5 };
+    remote *r = (remote *)crew;
+    bel_members_dismiss(r->config.members, bel_status_code(status),
+                        status != NULL ? bel_status_message(status) : "", WAIT_SECS);
+}
+
+static void destroy(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    for (int k = 0; r->lanes != NULL && k < crew->shard_count; k++)
+        bel_lane_close(r->lanes[k]);
+    bel_doorbell_destroy(r->bell);
+    bel_space_free_array(r->config.layout, crew->values);
+    bel_status_ignore(r->error); // reported, or of no interest any more
+    bel_free(r->lanes);
+    bel_free(r->shard_members);
+    bel_free(r->checkpoint);
+    bel_free(r->points);
+    bel_free(r);
+}
+
+static const bel_crew_ops remote_ops = {
+    .load = load,
+    .start = start,
+    .wait = wait_for_news,
+    .take_points = take_points,
+    .read_values = read_values,
+    .write_shards = write_shards,
+    .release_snapshot = release_snapshot,
+    .cancel = cancel,
+    .join = join,
+    .snapshot_now = snapshot_now,
+    .times = times,
+    .dismiss = dismiss,
+    .destroy = destroy,
+};
+
+bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_crew)
+{
+    remote *r = bel_xcalloc(1, sizeof *r);
+    r->crew.ops = &remote_ops;
+    r->crew.shard_count = config->layout->shard_count;
+    r->config = *config;
+    r->values_step = -1;
+    r->state.loss = NAN;
+    r->bell = bel_doorbell_create();
+    size_t shards = (size_t)r->crew.shard_count;
+    r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
+    r->shard_members = bel_xcalloc(shards, sizeof *r->shard_members);
+    bel_role role = config->task->ps_count > 0 ? BEL_ROLE_PS : BEL_ROLE_WORKER;
+    for (int k = 0; k < r->crew.shard_count; k++)
+        r->shard_members[k] = bel_members_find(config->members, role, k);
+    bel_status *status = bel_space_array(config->layout, "values", &r->crew.values);
+    if (status != NULL) {
+        destroy(&r->crew);
+        return status;
+    }
+    *out_crew = &r->crew;
+    return NULL;
+}

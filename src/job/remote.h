@@ -1,0 +1,32 @@
+// A crew of processes: the master's side of a cluster job. docs/protocol.md has the messages.
+#ifndef BELFRY_JOB_REMOTE_H
+#define BELFRY_JOB_REMOTE_H
+
+#include "estimator/estimator_inner.h"
+#include "job/crew.h"
+#include "job/settings.h"
+#include "master/members.h"
+
+// Writes model_dir/job.token and listens, so that members can join while the master builds its
+// model. Free with bel_members_destroy.
+bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config,
+                              bel_members **out_members) BEL_MUST_USE;
+
+typedef struct bel_remote_config {
+    bel_members *members;
+    const bel_task *task;
+    const bel_estimator *estimator;
+    const bel_built *built;
+    const bel_layout *layout;
+    const bel_settings *settings;
+} bel_remote_config;
+
+// Everything in the config must outlive the crew. RESOURCE_EXHAUSTED.
+bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_crew) BEL_MUST_USE;
+
+// What the hello of a lane says its client end is.
+enum { BEL_HELLO_WORKER = 1, BEL_HELLO_SHARD, BEL_HELLO_MASTER };
+
+#define BEL_TOKEN_FILE "job.token"
+
+#endif

@@ -1,0 +1,72 @@
+// The master's members: who has joined, who is heard, who waits for whom. The roles behind the
+// mailboxes are the job room's business (job/cluster.c); what must hold for any of them is here.
+//
+// Two clocks. Silence: a member of whom nothing is heard, not even a ping, is lost; a connection
+// that ends is lost at once. Stall: all are heard, but no step comes about. Bound to one thread,
+// the master's.
+#ifndef BELFRY_MASTER_MEMBERS_H
+#define BELFRY_MASTER_MEMBERS_H
+
+#include "launch/task.h"
+#include "transport/grpc/endpoint.h"
+#include "transport/lane.h"
+#include "wire/message.h"
+
+typedef struct bel_members bel_members;
+
+typedef struct bel_members_config {
+    const bel_task *task; // of the master; says how many members there are
+    const char *token;    // what a member must have read in the model folder
+    double join_timeout_secs, silence_timeout_secs;
+    // Streams that are not control streams: lanes. See bel_endpoint_config.accept.
+    bel_status *(*accept)(void *context, const char *path, bel_stream *stream,
+                          bel_stream_events *out_events);
+    void *accept_context;
+} bel_members_config;
+
+// Listens; members may call from now on. Errors: those of bel_endpoint_create.
+bel_status *bel_members_create(const bel_members_config *config,
+                               bel_members **out_members) BEL_MUST_USE;
+void bel_members_destroy(bel_members *members); // NULL is fine
+
+bel_endpoint *bel_members_endpoint(bel_members *members);
+
+// Waits until all members have joined. A member that runs another version, sees another model
+// folder, or whose settings differ from these (name by name) is refused, and that is the error:
+// FAILED_PRECONDITION names member, setting and both values. DEADLINE_EXCEEDED names who is
+// missing. CANCELLED: `stop` says so.
+bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
+                               int count, bool (*stop)(void)) BEL_MUST_USE;
+
+typedef struct bel_member {
+    bel_role role;
+    int index;
+    char *host, *address;
+    int64_t pid;
+    int64_t step; // of its newest status
+    char *doing;  // the same: "computes", "waits for version 7 of shard 1"
+    bool ended;   // it has said that it is through
+} bel_member;
+
+int bel_members_count(const bel_members *members);
+const bel_member *bel_members_get(const bel_members *members, int member);
+int bel_members_find(const bel_members *members, bel_role role, int index);
+
+void bel_members_send(bel_members *members, int member, const bel_message *message);
+void bel_members_send_all(bel_members *members, const bel_message *message);
+
+// The next message of any member but pings and statuses, which are noted here. Waits up to `secs`;
+// false when there was none. The message is the caller's.
+bool bel_members_take(bel_members *members, double secs, int *out_member, bel_message *out_message);
+
+// The first member that is lost: UNAVAILABLE names it, its host, pid, last step and why. NULL: all
+// are there.
+bel_status *bel_members_check(bel_members *members) BEL_MUST_USE;
+
+// "worker 0 computes step 7; shard 1 waits for …": what everybody said last.
+void bel_members_describe(const bel_members *members, bel_str *out);
+
+// Tells everybody that the job is over and gives them `wait_secs` to go.
+void bel_members_dismiss(bel_members *members, bel_code code, const char *text, double wait_secs);
+
+#endif

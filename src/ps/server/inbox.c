@@ -1,0 +1,78 @@
+// Where frames of lanes without shared memory land. Everything about a frame is checked here, on
+// the lane's thread and against things that never change, before a byte of its payload is written.
+#include "base/alloc.h"
+#include "ps/server/shard_inner.h"
+
+bel_status *bel_shard_reserve(bel_shard *shard, int worker)
+{
+    const bel_deal *deal = shard->config.deal;
+    const bel_layout *layout = shard->config.layout;
+    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+        void *memory;
+        size_t bytes = (size_t)shard->inbox_elements * sizeof(float);
+        if (bytes == 0) break; // a shard without chunks
+        BEL_TRY(bel_pages_create(bytes, true, "reports", &memory));
+        shard->inboxes[k] = memory;
+    }
+    if (shard->tally_inbox != NULL) return NULL;
+    size_t width = (size_t)shard->config.tally_width, grains = (size_t)layout->grain_count;
+    shard->tally_inbox = bel_xcalloc((size_t)deal->node_count * width, sizeof(double));
+    if (!shard->needs_norm) return NULL;
+    shard->norm_inbox = bel_xcalloc((size_t)layout->shard_count * grains, sizeof(double));
+    shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    return NULL;
+}
+
+void bel_shard_free_inboxes(bel_shard *shard)
+{
+    for (int k = 0; k < shard->config.deal->node_count; k++)
+        bel_pages_destroy(shard->inboxes[k], (size_t)shard->inbox_elements * sizeof(float));
+    bel_free(shard->inboxes);
+    bel_free(shard->tally_inbox);
+    bel_free(shard->norm_inbox);
+    bel_free(shard->factor_inbox);
+}
+
+static void *place_report(const bel_shard *shard, const bel_frame *frame)
+{
+    for (int i = 0; i < shard->chunk_count; i++) {
+        if (shard->chunks[i].chunk != frame->chunk) continue;
+        int64_t count = shard->config.layout->chunks[frame->chunk].count;
+        if (frame->payload_bytes != (size_t)count * sizeof(float)) return NULL;
+        float *inbox = shard->inboxes[frame->node];
+        return inbox != NULL ? inbox + shard->chunks[i].inbox_offset : NULL;
+    }
+    return NULL;
+}
+
+static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
+{
+    const bel_deal *deal = shard->config.deal;
+    bool its_node =
+        frame->node >= deal->first_node[worker] && frame->node < deal->first_node[worker + 1];
+    if (!its_node || frame->sender != worker) return NULL;
+    size_t width = (size_t)shard->config.tally_width;
+    if (frame->kind == BEL_FRAME_REPORT) return place_report(shard, frame);
+    if (frame->kind != BEL_FRAME_TALLY || shard->tally_inbox == NULL) return NULL;
+    if (frame->payload_bytes != width * sizeof(double)) return NULL;
+    return shard->tally_inbox + (size_t)frame->node * width;
+}
+
+void *bel_shard_place(void *context, const bel_frame *frame)
+{
+    const bel_shard_peer *peer = context;
+    const bel_shard *shard = peer->shard;
+    if (peer->worker >= 0) return place_from_worker(shard, peer->worker, frame);
+    const bel_layout *layout = shard->config.layout;
+    size_t grains = (size_t)layout->grain_count, variables = (size_t)layout->variable_count;
+    if (frame->sender != peer->peer_shard) return NULL;
+    if (shard->config.shard == 0) {
+        bool fits =
+            frame->kind == BEL_FRAME_NORMS && frame->payload_bytes == grains * sizeof(double);
+        if (!fits || shard->norm_inbox == NULL) return NULL;
+        return shard->norm_inbox + (size_t)peer->peer_shard * grains;
+    }
+    bool fits =
+        frame->kind == BEL_FRAME_FACTORS && frame->payload_bytes == variables * sizeof(float);
+    return fits ? shard->factor_inbox : NULL;
+}

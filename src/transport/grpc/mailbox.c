@@ -1,0 +1,342 @@
+// One list of texts to send, one of messages to take. The endpoint's thread puts messages in; a
+// reference keeps the mailbox until its stream has told of its end.
+#include "transport/grpc/mailbox.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+enum { LENGTH_BYTES = 4, PING_MS = 1000 };
+
+typedef struct letter {
+    struct letter *next;
+    uint8_t *bytes; // to send
+    size_t count;
+    bel_message message; // to take
+} letter;
+
+typedef struct letters {
+    letter *first, *last;
+} letters;
+
+struct bel_mailbox {
+    bel_endpoint *endpoint;
+    bel_doorbell *bell;
+    pthread_mutex_t mutex; // guards what follows
+    pthread_cond_t cond;
+    int references;
+    bel_stream *stream;
+    letters out, in;
+    letter *sending; // until the message that holds it has left
+    bool opened, over, closed;
+    bel_status *why;
+    int64_t heard_ns;
+    // The reader's, on the endpoint's thread alone.
+    uint8_t length[LENGTH_BYTES];
+    size_t length_done;
+    uint8_t *body;
+    size_t body_bytes, body_done;
+};
+
+// --- Lists ---------------------------------------------------------------------------------------
+
+static void push(letters *list, letter *l)
+{
+    l->next = NULL;
+    if (list->last != NULL) {
+        list->last->next = l;
+    } else {
+        list->first = l;
+    }
+    list->last = l;
+}
+
+static letter *pop(letters *list)
+{
+    letter *l = list->first;
+    if (l == NULL) return NULL;
+    list->first = l->next;
+    if (list->first == NULL) list->last = NULL;
+    return l;
+}
+
+static void free_letter(letter *l)
+{
+    if (l == NULL) return;
+    bel_free(l->bytes);
+    bel_message_deinit(&l->message);
+    bel_free(l);
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+static void release_and_unlock(bel_mailbox *mailbox)
+{
+    bool last = --mailbox->references == 0;
+    pthread_mutex_unlock(&mailbox->mutex);
+    if (!last) return;
+    letter *l;
+    while ((l = pop(&mailbox->out)) != NULL)
+        free_letter(l);
+    while ((l = pop(&mailbox->in)) != NULL)
+        free_letter(l);
+    free_letter(mailbox->sending);
+    bel_stream_release(mailbox->stream);
+    bel_status_destroy(mailbox->why);
+    bel_free(mailbox->body);
+    pthread_cond_destroy(&mailbox->cond);
+    pthread_mutex_destroy(&mailbox->mutex);
+    bel_free(mailbox);
+}
+
+static bel_mailbox *create(bel_endpoint *endpoint, bel_doorbell *bell)
+{
+    bel_mailbox *mailbox = bel_xcalloc(1, sizeof *mailbox);
+    mailbox->endpoint = endpoint;
+    mailbox->bell = bell;
+    mailbox->references = 2; // the owner's and the stream's
+    mailbox->heard_ns = bel_clock_ns();
+    pthread_mutex_init(&mailbox->mutex, NULL);
+    bel_cond_init(&mailbox->cond);
+    return mailbox;
+}
+
+// --- The stream's events -------------------------------------------------------------------------
+
+static void on_fill(void *context, bel_stream_message *message)
+{
+    bel_mailbox *mailbox = context;
+    pthread_mutex_lock(&mailbox->mutex);
+    free_letter(mailbox->sending); // asked again: the one before has left
+    mailbox->sending = pop(&mailbox->out);
+    if (mailbox->sending != NULL) {
+        bel_stream_message_copy(message, mailbox->sending->bytes, mailbox->sending->count);
+    } else {
+        pthread_cond_broadcast(&mailbox->cond);
+    }
+    pthread_mutex_unlock(&mailbox->mutex);
+}
+
+static bel_status *begin_body(bel_mailbox *mailbox)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        bytes |= (size_t)mailbox->length[i] << (8 * i);
+    if (bytes > BEL_MESSAGE_MAX_BYTES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed control message: %zu bytes", bytes);
+    }
+    mailbox->body = bel_xmalloc(bytes + 1);
+    mailbox->body_bytes = bytes;
+    mailbox->body_done = 0;
+    return NULL;
+}
+
+static bel_status *finish_body(bel_mailbox *mailbox)
+{
+    letter *l = bel_xcalloc(1, sizeof *l);
+    bel_status *status = bel_message_read(mailbox->body, mailbox->body_bytes, &l->message);
+    bel_free(mailbox->body);
+    mailbox->body = NULL;
+    mailbox->length_done = 0;
+    if (status != NULL || l->message.kind == BEL_MESSAGE_PING) {
+        free_letter(l);
+        return status;
+    }
+    pthread_mutex_lock(&mailbox->mutex);
+    push(&mailbox->in, l);
+    bool closed = mailbox->closed;
+    pthread_mutex_unlock(&mailbox->mutex);
+    if (!closed) bel_doorbell_ring(mailbox->bell);
+    return NULL;
+}
+
+static bel_status *on_received(void *context, const uint8_t *bytes, size_t count)
+{
+    bel_mailbox *mailbox = context;
+    pthread_mutex_lock(&mailbox->mutex);
+    mailbox->heard_ns = bel_clock_ns();
+    pthread_mutex_unlock(&mailbox->mutex);
+    while (count > 0) {
+        size_t part;
+        if (mailbox->body == NULL) {
+            size_t left = LENGTH_BYTES - mailbox->length_done;
+            part = count < left ? count : left;
+            memcpy(mailbox->length + mailbox->length_done, bytes, part);
+            mailbox->length_done += part;
+            if (part == left) BEL_TRY(begin_body(mailbox));
+        } else {
+            size_t left = mailbox->body_bytes - mailbox->body_done;
+            part = count < left ? count : left;
+            memcpy(mailbox->body + mailbox->body_done, bytes, part);
+            mailbox->body_done += part;
+        }
+        if (mailbox->body != NULL && mailbox->body_done == mailbox->body_bytes) {
+            BEL_TRY(finish_body(mailbox));
+        }
+        bytes += part;
+        count -= part;
+    }
+    return NULL;
+}
+
+static void on_closed(void *context, bel_status *status)
+{
+    bel_mailbox *mailbox = context;
+    pthread_mutex_lock(&mailbox->mutex);
+    mailbox->over = true;
+    mailbox->why = status;
+    bool closed = mailbox->closed;
+    pthread_cond_broadcast(&mailbox->cond);
+    if (!closed) bel_doorbell_ring(mailbox->bell);
+    release_and_unlock(mailbox);
+}
+
+// --- Pings ---------------------------------------------------------------------------------------
+
+static void on_tick(void *context, bool due)
+{
+    bel_mailbox *mailbox = context;
+    pthread_mutex_lock(&mailbox->mutex);
+    bool wanted = due && !mailbox->over && !mailbox->closed;
+    pthread_mutex_unlock(&mailbox->mutex);
+    if (wanted) {
+        bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_PING});
+        bel_endpoint_after(mailbox->endpoint, PING_MS, on_tick, mailbox);
+        return;
+    }
+    pthread_mutex_lock(&mailbox->mutex);
+    release_and_unlock(mailbox);
+}
+
+static void on_opened(void *context)
+{
+    bel_mailbox *mailbox = context;
+    pthread_mutex_lock(&mailbox->mutex);
+    mailbox->references++;
+    mailbox->opened = true;
+    bool closed = mailbox->closed;
+    pthread_mutex_unlock(&mailbox->mutex);
+    if (!closed) bel_doorbell_ring(mailbox->bell);
+    bel_endpoint_after(mailbox->endpoint, PING_MS, on_tick, mailbox);
+}
+
+static bel_stream_events events_of(bel_mailbox *mailbox)
+{
+    return (bel_stream_events){.context = mailbox,
+                               .opened = on_opened,
+                               .received = on_received,
+                               .fill = on_fill,
+                               .closed = on_closed};
+}
+
+// --- The mailbox ---------------------------------------------------------------------------------
+
+bel_mailbox *bel_mailbox_open(bel_endpoint *endpoint, const char *address, bel_doorbell *bell)
+{
+    bel_mailbox *mailbox = create(endpoint, bell);
+    bel_stream_events events = events_of(mailbox);
+    bel_stream *stream = bel_stream_open(endpoint, address, BEL_MAILBOX_PATH, &events);
+    pthread_mutex_lock(&mailbox->mutex);
+    mailbox->stream = stream;
+    if (stream == NULL) { // the endpoint is ending
+        mailbox->over = true;
+        mailbox->references--;
+    }
+    pthread_mutex_unlock(&mailbox->mutex);
+    return mailbox;
+}
+
+bel_mailbox *bel_mailbox_accept(bel_stream *stream, bel_doorbell *bell,
+                                bel_stream_events *out_events)
+{
+    bel_mailbox *mailbox = create(bel_stream_endpoint(stream), bell);
+    mailbox->stream = stream;
+    bel_stream_retain(stream);
+    *out_events = events_of(mailbox);
+    return mailbox;
+}
+
+void bel_mailbox_send(bel_mailbox *mailbox, const bel_message *message)
+{
+    letter *l = bel_xcalloc(1, sizeof *l);
+    l->bytes = bel_message_write(message, &l->count);
+    pthread_mutex_lock(&mailbox->mutex);
+    bool open = !mailbox->over && !mailbox->closed;
+    if (open) {
+        push(&mailbox->out, l);
+    } else {
+        free_letter(l);
+    }
+    pthread_mutex_unlock(&mailbox->mutex);
+    if (open) bel_stream_kick(mailbox->stream);
+}
+
+bool bel_mailbox_take(bel_mailbox *mailbox, bel_message *out_message)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    letter *l = pop(&mailbox->in);
+    pthread_mutex_unlock(&mailbox->mutex);
+    if (l == NULL) return false;
+    *out_message = l->message;
+    bel_free(l);
+    return true;
+}
+
+bool bel_mailbox_was_open(bel_mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    bool opened = mailbox->opened;
+    pthread_mutex_unlock(&mailbox->mutex);
+    return opened;
+}
+
+bool bel_mailbox_is_over(bel_mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    bool over = mailbox->over && mailbox->in.first == NULL;
+    pthread_mutex_unlock(&mailbox->mutex);
+    return over;
+}
+
+bel_status *bel_mailbox_why(bel_mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    bel_status *why = NULL;
+    if (mailbox->over && mailbox->why != NULL) {
+        why = BEL_ERR(bel_status_code(mailbox->why), "%s", bel_status_message(mailbox->why));
+    }
+    pthread_mutex_unlock(&mailbox->mutex);
+    return why;
+}
+
+int64_t bel_mailbox_silence_ns(bel_mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    int64_t silence = bel_clock_ns() - mailbox->heard_ns;
+    pthread_mutex_unlock(&mailbox->mutex);
+    return silence;
+}
+
+void bel_mailbox_refuse(bel_mailbox *mailbox, bel_code code, const char *message)
+{
+    bel_stream_end(mailbox->stream, code, message);
+}
+
+void bel_mailbox_close(bel_mailbox *mailbox, int64_t wait_ms)
+{
+    if (mailbox == NULL) return;
+    int64_t deadline = bel_clock_ns() + wait_ms * 1000000;
+    pthread_mutex_lock(&mailbox->mutex);
+    bool in_time = true;
+    while (in_time && !mailbox->over && (mailbox->out.first != NULL || mailbox->sending != NULL))
+        in_time = bel_cond_wait_until(&mailbox->cond, &mailbox->mutex, deadline);
+    mailbox->closed = true;
+    bel_stream *stream = mailbox->over ? NULL : mailbox->stream;
+    if (stream != NULL) bel_stream_retain(stream);
+    release_and_unlock(mailbox);
+    if (stream != NULL) bel_stream_end(stream, BEL_CANCELLED, "closed");
+    bel_stream_release(stream);
+}

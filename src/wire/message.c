@@ -1,0 +1,332 @@
+// Plain structs to protobuf-c's and back: the only file that knows protobuf-c.
+#include "wire/message.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "belfry.pb-c.h"
+
+static char empty[1];
+
+static char *text_or_empty(char *text)
+{
+    return text != NULL ? text : empty;
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+typedef struct lists {
+    Belfry__Setting *settings, **setting_pointers;
+    Belfry__Point *points, **point_pointers;
+    Belfry__Variable *variables, **variable_pointers;
+} lists;
+
+static void fill_lists(const bel_message *m, Belfry__Control *control, lists *l)
+{
+    l->settings = bel_xcalloc(m->setting_count + 1, sizeof *l->settings);
+    l->setting_pointers = bel_xcalloc(m->setting_count + 1, sizeof *l->setting_pointers);
+    for (size_t i = 0; i < m->setting_count; i++) {
+        belfry__setting__init(&l->settings[i]);
+        l->settings[i].name = m->settings[i].name;
+        l->settings[i].value = m->settings[i].value;
+        l->setting_pointers[i] = &l->settings[i];
+    }
+    l->points = bel_xcalloc(m->point_count + 1, sizeof *l->points);
+    l->point_pointers = bel_xcalloc(m->point_count + 1, sizeof *l->point_pointers);
+    for (size_t i = 0; i < m->point_count; i++) {
+        belfry__point__init(&l->points[i]);
+        l->points[i].step = m->points[i].step;
+        l->points[i].loss = m->points[i].loss;
+        l->points[i].examples_per_second = m->points[i].examples_per_second;
+        l->point_pointers[i] = &l->points[i];
+    }
+    l->variables = bel_xcalloc(m->variable_count + 1, sizeof *l->variables);
+    l->variable_pointers = bel_xcalloc(m->variable_count + 1, sizeof *l->variable_pointers);
+    for (size_t i = 0; i < m->variable_count; i++) {
+        bel_message_variable *from = &m->variables[i];
+        belfry__variable__init(&l->variables[i]);
+        l->variables[i].name = from->name;
+        l->variables[i].kind = from->kind;
+        l->variables[i].n_dims = (size_t)from->shape.rank;
+        l->variables[i].dims = from->shape.dims;
+        l->variable_pointers[i] = &l->variables[i];
+    }
+    control->n_variables = m->variable_count;
+    control->variables = l->variable_pointers;
+    control->n_towers = m->tower_count;
+    control->towers = m->towers;
+    control->n_settings = m->setting_count;
+    control->settings = l->setting_pointers;
+    control->n_points = m->point_count;
+    control->points = l->point_pointers;
+    control->n_addresses = m->address_count;
+    control->addresses = m->addresses;
+}
+
+static void free_lists(lists *l)
+{
+    bel_free(l->settings);
+    bel_free(l->setting_pointers);
+    bel_free(l->points);
+    bel_free(l->point_pointers);
+    bel_free(l->variables);
+    bel_free(l->variable_pointers);
+}
+
+static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
+{
+    belfry__optimizer__init(to);
+    to->kind = (int32_t)from->kind;
+    to->learning_rate = from->learning_rate;
+    to->momentum = from->momentum;
+    to->nesterov = from->nesterov;
+    to->beta1 = from->beta1;
+    to->beta2 = from->beta2;
+    to->epsilon = from->epsilon;
+    to->weight_decay = from->weight_decay;
+    to->clip_value = from->clip_value;
+    to->clip_norm = from->clip_norm;
+    to->clip_global_norm = from->clip_global_norm;
+    to->schedule = (int32_t)from->schedule.kind;
+    to->decay_rate = from->schedule.decay_rate;
+    to->decay_steps = from->schedule.decay_steps;
+    to->staircase = from->schedule.staircase;
+    to->warmup_steps = from->schedule.warmup_steps;
+}
+
+static void fill_schedule(const bel_message_schedule *from, Belfry__Schedule *to)
+{
+    belfry__schedule__init(to);
+    to->first_step = from->first_step;
+    to->last_step = from->last_step;
+    to->save_steps = from->save_steps;
+    to->save_secs = from->save_secs;
+    to->eval_steps = from->eval_steps;
+    to->series_steps = from->series_steps;
+    to->segment_first_step = from->segment_first_step;
+    to->segment_first_block = from->segment_first_block;
+    to->segment_replica_count = from->segment_replica_count;
+}
+
+static void fill_times(const bel_message_times *from, Belfry__Times *to)
+{
+    belfry__times__init(to);
+    to->input_ns = from->input_ns;
+    to->compute_ns = from->compute_ns;
+    to->exchange_ns = from->exchange_ns;
+    to->total_ns = from->total_ns;
+    to->steps = from->steps;
+}
+
+static void fill_scalars(const bel_message *m, Belfry__Control *control)
+{
+    control->kind = (int32_t)m->kind;
+    control->protocol = m->protocol;
+    control->role = m->role;
+    control->index = m->index;
+    control->generation = m->generation;
+    control->incarnation = m->incarnation;
+    control->step = m->step;
+    control->code = m->code;
+    control->text = text_or_empty(m->text);
+    control->host = text_or_empty(m->host);
+    control->pid = m->pid;
+    control->address = text_or_empty(m->address);
+    control->folder = text_or_empty(m->folder);
+    control->loss = m->loss;
+    control->examples = m->examples;
+    control->save = m->save;
+    control->eval = m->eval;
+    control->interrupted = m->interrupted;
+    control->data.data = m->data;
+    control->data.len = m->data_bytes;
+}
+
+uint8_t *bel_message_write(const bel_message *message, size_t *out_bytes)
+{
+    enum { LENGTH = 4 };
+    Belfry__Control control;
+    Belfry__Schedule schedule;
+    Belfry__Times times;
+    Belfry__Optimizer optimizer;
+    lists l;
+    belfry__control__init(&control);
+    fill_scalars(message, &control);
+    fill_schedule(&message->schedule, &schedule);
+    fill_times(&message->times, &times);
+    control.schedule = &schedule;
+    control.times = &times;
+    fill_optimizer(&message->optimizer, &optimizer);
+    control.optimizer = &optimizer;
+    fill_lists(message, &control, &l);
+    size_t size = belfry__control__get_packed_size(&control);
+    uint8_t *bytes = bel_xmalloc(LENGTH + size);
+    for (int i = 0; i < LENGTH; i++)
+        bytes[i] = (uint8_t)(size >> (8 * i));
+    belfry__control__pack(&control, bytes + LENGTH);
+    free_lists(&l);
+    *out_bytes = LENGTH + size;
+    return bytes;
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+static void read_scalars(const Belfry__Control *control, bel_message *m)
+{
+    m->kind = (bel_message_kind)control->kind;
+    m->protocol = control->protocol;
+    m->role = control->role;
+    m->index = control->index;
+    m->generation = control->generation;
+    m->incarnation = control->incarnation;
+    m->step = control->step;
+    m->code = control->code;
+    m->text = bel_xstrdup(control->text);
+    m->host = bel_xstrdup(control->host);
+    m->pid = control->pid;
+    m->address = bel_xstrdup(control->address);
+    m->folder = bel_xstrdup(control->folder);
+    m->loss = control->loss;
+    m->examples = control->examples;
+    m->save = control->save != 0;
+    m->eval = control->eval != 0;
+    m->interrupted = control->interrupted != 0;
+}
+
+static void read_lists(const Belfry__Control *control, bel_message *m)
+{
+    m->address_count = control->n_addresses;
+    m->addresses = bel_xcalloc(m->address_count + 1, sizeof *m->addresses);
+    for (size_t i = 0; i < m->address_count; i++)
+        m->addresses[i] = bel_xstrdup(control->addresses[i]);
+    m->setting_count = control->n_settings;
+    m->settings = bel_xcalloc(m->setting_count + 1, sizeof *m->settings);
+    for (size_t i = 0; i < m->setting_count; i++) {
+        m->settings[i] = (bel_message_setting){bel_xstrdup(control->settings[i]->name),
+                                               bel_xstrdup(control->settings[i]->value)};
+    }
+    m->point_count = control->n_points;
+    m->points = bel_xcalloc(m->point_count + 1, sizeof *m->points);
+    for (size_t i = 0; i < m->point_count; i++) {
+        const Belfry__Point *point = control->points[i];
+        m->points[i] = (bel_message_point){point->step, point->loss, point->examples_per_second};
+    }
+    m->tower_count = control->n_towers;
+    m->towers = bel_xcalloc(m->tower_count + 1, sizeof *m->towers);
+    for (size_t i = 0; i < m->tower_count; i++)
+        m->towers[i] = control->towers[i];
+    m->data_bytes = control->data.len;
+    m->data = bel_xmalloc(m->data_bytes + 1);
+    if (m->data_bytes > 0) memcpy(m->data, control->data.data, m->data_bytes);
+}
+
+static bel_status *read_variables(const Belfry__Control *control, bel_message *m)
+{
+    m->variables = bel_xcalloc(control->n_variables + 1, sizeof *m->variables);
+    for (size_t i = 0; i < control->n_variables; i++) {
+        const Belfry__Variable *from = control->variables[i];
+        bel_message_variable *to = &m->variables[m->variable_count++];
+        to->name = bel_xstrdup(from->name);
+        to->kind = from->kind;
+        if (from->n_dims > BEL_MAX_RANK) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed control message: a variable's shape");
+        }
+        to->shape.rank = (int32_t)from->n_dims;
+        for (size_t d = 0; d < from->n_dims; d++)
+            to->shape.dims[d] = from->dims[d];
+    }
+    return NULL;
+}
+
+static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
+{
+    *to = (bel_optimizer){.kind = (bel_optimizer_kind)from->kind,
+                          .learning_rate = from->learning_rate,
+                          .momentum = from->momentum,
+                          .nesterov = from->nesterov != 0,
+                          .beta1 = from->beta1,
+                          .beta2 = from->beta2,
+                          .epsilon = from->epsilon,
+                          .weight_decay = from->weight_decay,
+                          .clip_value = from->clip_value,
+                          .clip_norm = from->clip_norm,
+                          .clip_global_norm = from->clip_global_norm,
+                          .schedule = {.kind = (bel_schedule_kind)from->schedule,
+                                       .decay_rate = from->decay_rate,
+                                       .decay_steps = from->decay_steps,
+                                       .staircase = from->staircase != 0,
+                                       .warmup_steps = from->warmup_steps}};
+}
+
+static void read_parts(const Belfry__Control *control, bel_message *m)
+{
+    const Belfry__Schedule *s = control->schedule;
+    if (s != NULL) {
+        m->schedule = (bel_message_schedule){.first_step = s->first_step,
+                                             .last_step = s->last_step,
+                                             .save_steps = s->save_steps,
+                                             .save_secs = s->save_secs,
+                                             .eval_steps = s->eval_steps,
+                                             .series_steps = s->series_steps,
+                                             .segment_first_step = s->segment_first_step,
+                                             .segment_first_block = s->segment_first_block,
+                                             .segment_replica_count = s->segment_replica_count};
+    }
+    if (control->optimizer != NULL) read_optimizer(control->optimizer, &m->optimizer);
+    const Belfry__Times *t = control->times;
+    if (t != NULL) {
+        m->times =
+            (bel_message_times){t->input_ns, t->compute_ns, t->exchange_ns, t->total_ns, t->steps};
+    }
+}
+
+bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *out_message)
+{
+    Belfry__Control *control = belfry__control__unpack(NULL, count, bytes);
+    if (control == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed control message");
+    if (control->kind < 1 || control->kind >= BEL_MESSAGE_KIND_COUNT) {
+        bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                                     "malformed control message: unknown kind %d", control->kind);
+        belfry__control__free_unpacked(control, NULL);
+        return status;
+    }
+    *out_message = (bel_message){0};
+    read_scalars(control, out_message);
+    read_lists(control, out_message);
+    read_parts(control, out_message);
+    bel_status *status = read_variables(control, out_message);
+    belfry__control__free_unpacked(control, NULL);
+    if (status != NULL) bel_message_deinit(out_message);
+    return status;
+}
+
+void bel_message_deinit(bel_message *message)
+{
+    bel_free(message->text);
+    bel_free(message->host);
+    bel_free(message->address);
+    bel_free(message->folder);
+    for (size_t i = 0; i < message->address_count; i++)
+        bel_free(message->addresses[i]);
+    bel_free(message->addresses);
+    for (size_t i = 0; i < message->setting_count; i++) {
+        bel_free(message->settings[i].name);
+        bel_free(message->settings[i].value);
+    }
+    bel_free(message->settings);
+    for (size_t i = 0; i < message->variable_count; i++)
+        bel_free(message->variables[i].name);
+    bel_free(message->variables);
+    bel_free(message->towers);
+    bel_free(message->points);
+    bel_free(message->data);
+    *message = (bel_message){0};
+}
+
+const char *bel_message_kind_name(bel_message_kind kind)
+{
+    static const char *const names[BEL_MESSAGE_KIND_COUNT] = {
+        "?",     "ping",   "join",    "setup", "status", "progress", "snapshot", "save",
+        "saved", "values", "release", "stop",  "ended",  "finish",   "end"};
+    return names[kind < BEL_MESSAGE_KIND_COUNT ? kind : 0];
+}
