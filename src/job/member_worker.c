@@ -28,6 +28,7 @@ static void connect_lane(member *m, const bel_message *setup, int shard, size_t 
                                   .incarnation = m->task->incarnation};
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = w->bell,
+                                         .quiet = 1u << BEL_FRAME_PARAMS, // a version follows
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
     w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, setup->addresses[shard], &hello, &config);

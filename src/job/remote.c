@@ -288,6 +288,7 @@ static void connect_lanes(remote *r)
 {
     const bel_grpc_lane_config config = {.capacity = (size_t)r->config.layout->chunk_count + 2,
                                          .bell = r->bell,
+                                         .quiet = 1u << BEL_FRAME_PARAMS,
                                          .place = place_values,
                                          .place_context = r};
     const bel_lane_hello hello = {.kind = BEL_HELLO_MASTER};

@@ -37,7 +37,7 @@ void bel_frame_queue_destroy(bel_frame_queue *queue)
     bel_free(queue);
 }
 
-bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame)
+bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame, bool ring)
 {
     pthread_mutex_lock(&queue->mutex);
     bel_frame_put result = BEL_PUT_DONE;
@@ -47,7 +47,7 @@ bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame
         result = BEL_PUT_FULL;
     } else {
         queue->frames[(queue->head + queue->count++) % queue->capacity] = *frame;
-        if (queue->bell != NULL) bel_doorbell_ring(queue->bell);
+        if (ring && queue->bell != NULL) bel_doorbell_ring(queue->bell);
     }
     pthread_mutex_unlock(&queue->mutex);
     return result;

@@ -7,12 +7,12 @@
 
 typedef struct bel_frame_queue bel_frame_queue;
 
-// `bell` is rung for each frame that is put and when the queue is closed; NULL: nobody waits.
+// `bell` is rung for each frame that is put with `ring`, and when the queue is closed; NULL: nobody waits.
 bel_frame_queue *bel_frame_queue_create(size_t capacity, bel_doorbell *bell);
 void bel_frame_queue_destroy(bel_frame_queue *queue);
 
 typedef enum bel_frame_put { BEL_PUT_DONE, BEL_PUT_FULL, BEL_PUT_CLOSED } bel_frame_put;
-bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame);
+bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame, bool ring);
 
 bool bel_frame_queue_take(bel_frame_queue *queue, bel_frame *out_frame);
 

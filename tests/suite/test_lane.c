@@ -53,8 +53,8 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
 static void create_grpc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane **out_a,
                         bel_lane **out_b)
 {
-    bel_grpc_lane_config a = {CAPACITY, a_bell, place, landed[0]};
-    bel_grpc_lane_config b = {CAPACITY, b_bell, place, landed[1]};
+    bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0]};
+    bel_grpc_lane_config b = {CAPACITY, b_bell, 0, place, landed[1]};
     *out_b = waiting = bel_grpc_lane_create(server, &b);
     *out_a = bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &a);
 }

@@ -2,6 +2,7 @@
 // everything that a stream's owner is told comes from there.
 #include "transport/grpc/endpoint_inner.h"
 
+#include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
@@ -9,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -18,6 +20,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "transport/grpc/local_socket.h"
 
 // --- gRPC's own ground ---------------------------------------------------------------------------
 
@@ -150,6 +153,26 @@ void bel_endpoint_remove(bel_endpoint *endpoint, bel_stream *stream)
     pthread_mutex_unlock(&endpoint->mutex);
 }
 
+// A channel over a connection of our own; a lame one when nobody listens.
+static grpc_channel *open_local_channel(const char *address)
+{
+    arguments a;
+    make_arguments(&a, false);
+    int descriptor = -1;
+    bel_status *status = bel_local_connect(address, &descriptor);
+    if (status == NULL) {
+        grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+        grpc_channel *channel =
+            grpc_channel_create_from_fd(address, descriptor, credentials, &a.args);
+        grpc_channel_credentials_release(credentials);
+        return channel;
+    }
+    grpc_channel *lame = grpc_lame_client_channel_create(
+        address, (grpc_status_code)bel_status_code(status), bel_status_message(status));
+    bel_status_ignore(status); // the channel says it
+    return lame;
+}
+
 static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *address)
 {
     for (size_t i = 0; i < endpoint->channel_count; i++)
@@ -178,17 +201,18 @@ bel_stream *bel_stream_open(bel_endpoint *endpoint, const char *address, const c
                             const bel_stream_events *events)
 {
     pthread_mutex_lock(&endpoint->mutex);
-    bool stopping = endpoint->stopping;
-    grpc_channel *channel = stopping ? NULL : channel_of_locked(endpoint, address);
+    bool stopping = endpoint->stopping, local = bel_local_is(address);
+    grpc_channel *channel = stopping || local ? NULL : channel_of_locked(endpoint, address);
     if (!stopping) endpoint->opening++; // the end waits for this function
     pthread_mutex_unlock(&endpoint->mutex);
     if (stopping) return NULL;
+    if (local) channel = open_local_channel(address);
     grpc_slice method = grpc_slice_from_copied_string(path);
     grpc_call *call =
         grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, endpoint->queue, method,
                                  NULL, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
     grpc_slice_unref(method);
-    bel_stream *stream = bel_stream_create(endpoint, call, false);
+    bel_stream *stream = bel_stream_create(endpoint, call, local ? channel : NULL, false);
     bel_stream_retain(stream); // the caller's
     bel_stream_start(stream, events);
     pthread_mutex_lock(&endpoint->mutex);
@@ -277,7 +301,7 @@ static void accept_call(bel_endpoint *endpoint)
     if (!shows_secret(&endpoint->accepted_metadata, endpoint->config.secret)) {
         status = BEL_ERR(BEL_UNAUTHENTICATED, "the call does not show this job's secret");
     }
-    bel_stream *stream = bel_stream_create(endpoint, call, true);
+    bel_stream *stream = bel_stream_create(endpoint, call, NULL, true);
     bel_stream_events events;
     if (status == NULL) {
         status = endpoint->config.accept(endpoint->config.context, path, stream, &events);
@@ -322,16 +346,33 @@ static char *address_with_port(const char *address, int port)
     return bel_strf("%.*s:%d", (int)(colon - address), address, port);
 }
 
+// Hands connections of the local socket to the server.
+static void *acceptor_main(void *argument)
+{
+    bel_endpoint *endpoint = argument;
+    int connection;
+    while ((connection = bel_local_accept(endpoint->local_socket)) >= 0) {
+        grpc_server_credentials *credentials = grpc_insecure_server_credentials_create();
+        grpc_server_add_channel_from_fd(endpoint->server, connection, credentials);
+        grpc_server_credentials_release(credentials);
+    }
+    return NULL;
+}
+
 static bel_status *listen_on(bel_endpoint *endpoint)
 {
     const char *address = endpoint->config.listen_address;
+    if (bel_local_is(address)) BEL_TRY(bel_local_listen(address, &endpoint->local_socket));
     grpc_server_credentials *credentials = NULL;
     BEL_TRY(make_credentials(&endpoint->config, NULL, &credentials));
     arguments a;
     make_arguments(&a, true);
     endpoint->server = grpc_server_create(&a.args, NULL);
     grpc_server_register_completion_queue(endpoint->server, endpoint->queue, NULL);
-    int port = grpc_server_add_http2_port(endpoint->server, address, credentials);
+    int port = 1;
+    if (endpoint->local_socket < 0) {
+        port = grpc_server_add_http2_port(endpoint->server, address, credentials);
+    }
     grpc_server_credentials_release(credentials);
     if (port == 0) {
         return BEL_ERR(BEL_UNAVAILABLE,
@@ -342,6 +383,9 @@ static bel_status *listen_on(bel_endpoint *endpoint)
     endpoint->address = address_with_port(address, port);
     grpc_server_start(endpoint->server);
     ask_for_call(endpoint);
+    if (endpoint->local_socket < 0) return NULL;
+    BEL_TRY(bel_thread_start(&endpoint->acceptor, acceptor_main, endpoint));
+    endpoint->has_acceptor = true;
     return NULL;
 }
 
@@ -383,6 +427,7 @@ bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint 
     endpoint->accept_op = (bel_grpc_op){accept_done, endpoint};
     endpoint->shutdown_op = (bel_grpc_op){shutdown_done, endpoint};
     endpoint->server_down = true;
+    endpoint->local_socket = -1;
     endpoint->queue = grpc_completion_queue_create_for_next(NULL);
     bel_status *status = bel_thread_start(&endpoint->thread, thread_main, endpoint);
     endpoint->has_thread = status == NULL;
@@ -416,6 +461,11 @@ static void end_streams(bel_endpoint *endpoint)
 void bel_endpoint_destroy(bel_endpoint *endpoint)
 {
     if (endpoint == NULL) return;
+    if (endpoint->local_socket >= 0) {
+        bel_local_shut(endpoint->config.listen_address, endpoint->local_socket);
+        if (endpoint->has_acceptor) pthread_join(endpoint->acceptor, NULL);
+        close(endpoint->local_socket);
+    }
     if (endpoint->has_thread) end_streams(endpoint);
     if (endpoint->server != NULL) grpc_server_destroy(endpoint->server);
     for (size_t i = 0; i < endpoint->channel_count; i++) {

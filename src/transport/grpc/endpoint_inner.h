@@ -50,11 +50,16 @@ struct bel_endpoint {
     size_t channel_count, channel_capacity;
     bel_stream *streams; // list of all that are not over
     int opening;         // calls of bel_stream_open under way
+    int local_socket;     // listening, -1: none
+    pthread_t acceptor;   // takes its connections
+    bool has_acceptor;
     bool stopping, server_down;
 };
 
 // stream.c
-bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, bool is_server);
+// A client's `channel` belongs to the stream; NULL: to the endpoint.
+bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_channel *channel,
+                              bool is_server);
 void bel_stream_start(bel_stream *stream, const bel_stream_events *events);
 void bel_stream_cancel(bel_stream *stream);
 

@@ -228,7 +228,8 @@ static bel_status *finish_frame(attachment *a)
     a->header_bytes = 0;
     if (!ours) return BEL_ERR(BEL_CANCELLED, "another stream has taken over");
     a->frame.payload = a->payload;
-    if (bel_frame_queue_put(lane->in, &a->frame) != BEL_PUT_FULL) return NULL;
+    bool ring = (lane->config.quiet >> a->frame.kind & 1u) == 0;
+    if (bel_frame_queue_put(lane->in, &a->frame, ring) != BEL_PUT_FULL) return NULL;
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "more frames than the lane holds");
 }
 

@@ -22,6 +22,7 @@ typedef struct bel_lane_hello {
 typedef struct bel_grpc_lane_config {
     size_t capacity;    // frames that may be under way in each direction
     bel_doorbell *bell; // rung when a frame arrives or the lane is cut; NULL: nobody waits
+    uint32_t quiet;     // bit set of kinds that do not ring: frames that others announce
     bel_frame_place *place;
     void *place_context;
 } bel_grpc_lane_config;

@@ -22,6 +22,7 @@ struct bel_stream_message {
 struct bel_stream {
     bel_endpoint *endpoint;
     bool is_server;
+    grpc_channel *channel; // the stream's own, or NULL
     bel_stream_events events;
     bel_stream_links links;
     atomic_int references;
@@ -106,9 +107,11 @@ void bel_stream_release(bel_stream *stream)
     bel_free(stream);
 }
 
-bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, bool is_server)
+bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_channel *channel,
+                              bool is_server)
 {
     bel_stream *stream = bel_xcalloc(1, sizeof *stream);
+    stream->channel = channel;
     stream->endpoint = endpoint;
     stream->call = call;
     stream->is_server = is_server;
@@ -144,6 +147,7 @@ static void finish(bel_stream *stream)
     grpc_call_unref(stream->call);
     stream->call = NULL;
     pthread_mutex_unlock(&stream->mutex);
+    if (stream->channel != NULL) grpc_channel_destroy(stream->channel);
     grpc_metadata_array_destroy(&stream->initial);
     grpc_metadata_array_destroy(&stream->trailing);
     grpc_slice_unref(stream->details);

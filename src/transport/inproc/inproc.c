@@ -21,7 +21,7 @@ typedef struct inproc_end {
 static bel_status *inproc_send(bel_lane *lane, const bel_frame *frame)
 {
     const inproc_end *end = (const inproc_end *)lane;
-    switch (bel_frame_queue_put(end->channel->queues[1 - end->index], frame)) {
+    switch (bel_frame_queue_put(end->channel->queues[1 - end->index], frame, true)) {
     case BEL_PUT_DONE: return NULL;
     case BEL_PUT_FULL: return bel_lane_full_error();
     case BEL_PUT_CLOSED: break;

@@ -1,0 +1,123 @@
+// Listening, accepting, connecting.
+#include "transport/grpc/local_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char prefix[] = "unix:";
+
+bool bel_local_is(const char *address)
+{
+    return strncmp(address, prefix, sizeof prefix - 1) == 0;
+}
+
+static bel_status *make_name(const char *address, struct sockaddr_un *out_name)
+{
+    const char *path = address + sizeof prefix - 1;
+    *out_name = (struct sockaddr_un){.sun_family = AF_UNIX};
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof out_name->sun_path) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: a unix socket's path must have from 1 to %zu bytes", address,
+                       sizeof out_name->sun_path - 1);
+    }
+    memcpy(out_name->sun_path, path, length);
+    return NULL;
+}
+
+// The system may grant less; a connection works with any buffer.
+static void prepare(int descriptor)
+{
+    const int bytes = 4 << 20;
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+}
+
+static bel_status *open_socket(int *out_descriptor)
+{
+    int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (descriptor < 0) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "cannot make a socket: %s", strerror(errno));
+    }
+    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    *out_descriptor = descriptor;
+    return NULL;
+}
+
+static bel_status *connect_to(const struct sockaddr_un *name, const char *address,
+                              int *out_descriptor)
+{
+    int descriptor = -1;
+    BEL_TRY(open_socket(&descriptor));
+    if (connect(descriptor, (const struct sockaddr *)name, sizeof *name) == 0) {
+        *out_descriptor = descriptor;
+        return NULL;
+    }
+    int error = errno;
+    close(descriptor);
+    return BEL_ERR(BEL_UNAVAILABLE, "cannot connect to %s: %s", address, strerror(error));
+}
+
+bel_status *bel_local_connect(const char *address, int *out_descriptor)
+{
+    struct sockaddr_un name;
+    BEL_TRY(make_name(address, &name));
+    BEL_TRY(connect_to(&name, address, out_descriptor));
+    prepare(*out_descriptor);
+    return NULL;
+}
+
+// True when a process listens there.
+static bool is_taken(const struct sockaddr_un *name, const char *address)
+{
+    int descriptor = -1;
+    bel_status *status = connect_to(name, address, &descriptor);
+    if (status == NULL) close(descriptor);
+    bool taken = status == NULL;
+    bel_status_ignore(status); // nobody there: the file is a left-over
+    return taken;
+}
+
+bel_status *bel_local_listen(const char *address, int *out_descriptor)
+{
+    enum { BACKLOG = 128 };
+    struct sockaddr_un name;
+    BEL_TRY(make_name(address, &name));
+    if (is_taken(&name, address)) {
+        return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: another process does", address);
+    }
+    int descriptor = -1;
+    BEL_TRY(open_socket(&descriptor));
+    (void)unlink(name.sun_path);
+    if (bind(descriptor, (const struct sockaddr *)&name, sizeof name) == 0 &&
+        listen(descriptor, BACKLOG) == 0) {
+        *out_descriptor = descriptor;
+        return NULL;
+    }
+    int error = errno;
+    close(descriptor);
+    return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: %s", address, strerror(error));
+}
+
+int bel_local_accept(int descriptor)
+{
+    for (;;) {
+        int connection = accept(descriptor, NULL, NULL);
+        if (connection < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+        if (connection < 0) return -1;
+        (void)fcntl(connection, F_SETFD, FD_CLOEXEC);
+        prepare(connection);
+        return connection;
+    }
+}
+
+void bel_local_shut(const char *address, int descriptor)
+{
+    (void)shutdown(descriptor, SHUT_RDWR);
+    (void)unlink(address + sizeof prefix - 1);
+}
