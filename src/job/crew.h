@@ -31,6 +31,8 @@ typedef struct bel_crew_ops {
     bel_status *(*join)(bel_crew *crew);
     // After training: the last version becomes the snapshot in hand.
     bel_status *(*snapshot_now)(bel_crew *crew);
+    // After the last checkpoint: waits for what the crew still does with it.
+    bel_status *(*finish)(bel_crew *crew);
     bel_worker_times (*times)(const bel_crew *crew); // the mean over the workers
     // The job is over: members end, `status` is what they are told (NULL: it went well).
     void (*dismiss)(bel_crew *crew, const bel_status *status);

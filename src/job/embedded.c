@@ -302,6 +302,12 @@ static bel_status *snapshot_now(bel_crew *crew)
     return NULL;
 }
 
+static bel_status *finish(bel_crew *crew)
+{
+    (void)crew;
+    return NULL;
+}
+
 static bel_worker_times times(const bel_crew *crew)
 {
     const bel_embedded *embedded = (const bel_embedded *)crew;
@@ -335,6 +341,7 @@ static const bel_crew_ops embedded_ops = {
     .cancel = cancel,
     .join = join,
     .snapshot_now = snapshot_now,
+    .finish = finish,
     .times = times,
     .dismiss = dismiss,
     .destroy = destroy,

@@ -133,6 +133,8 @@ static bel_status *make_layout(member *m, const bel_message *setup)
 static bel_status *start_parts(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
+    m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
+    if (m->evaluates) return NULL;
     BEL_TRY(make_deal(m, setup));
     if (!m->worker.here) BEL_TRY(make_layout(m, setup));
     const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
@@ -175,6 +177,9 @@ static bel_status *take_message(member *m, const bel_message *message)
         if (message->code != BEL_OK) {
             m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", message->text);
         }
+    } else if (m->evaluates && message->kind == BEL_MESSAGE_FINISH) {
+        m->evaluates = false;
+        return bel_member_evaluate(m, true);
     } else if (m->shard.here && m->shard.shard != NULL) {
         bel_member_shard_message(m, message);
     }
@@ -188,6 +193,10 @@ static void send_status(member *m)
     m->status_ns = now;
     bel_str words = {0};
     int64_t step = 0;
+    if (m->task->role == BEL_ROLE_EVALUATOR) {
+        step = m->evaluated_step;
+        bel_str_puts(&words, "follows the checkpoints");
+    }
     if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
     if (m->shard.shard != NULL) {
         if (words.length > 0) bel_str_puts(&words, ", its shard ");
@@ -220,6 +229,7 @@ static bel_status *obey(member *m)
         if (status == NULL && m->shard.shard != NULL) status = bel_shard_check(m->shard.shard);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
+        if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
         send_status(m);
@@ -227,7 +237,8 @@ static bel_status *obey(member *m)
             m->told_stop = true;
             bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_STOP});
         }
-        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
+        int64_t nap = m->task->role == BEL_ROLE_EVALUATOR ? SECOND_NS : NAP_NS;
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);
     }
     bel_status *end = m->end;
     m->end = NULL;
@@ -236,7 +247,7 @@ static bel_status *obey(member *m)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-static bel_status *run(member *m, const bel_train_spec *train)
+static bel_status *run(member *m)
 {
     const bel_task *task = m->task;
     m->worker.here = task->role == BEL_ROLE_WORKER;
@@ -252,7 +263,7 @@ static bel_status *run(member *m, const bel_train_spec *train)
                                           .accept = bel_member_shard_accept,
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
-    if (m->worker.here) BEL_TRY(bel_member_worker_build(m, train));
+    if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
     BEL_TRY(join(m));
     bel_status *status = obey(m);
     bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED &&
@@ -275,11 +286,15 @@ static void release(member *m)
     bel_doorbell_destroy(m->bell);
 }
 
-bel_status *bel_member_run(const bel_task *task, const bel_estimator *estimator,
-                           const bel_train_spec *train, bel_result *out_result)
+bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
+                           bel_result *out_result)
 {
-    member m = {.task = task, .estimator = estimator, .bell = bel_doorbell_create()};
-    bel_status *status = run(&m, train);
+    member m = {.task = task,
+                .program = program,
+                .estimator = program->estimator,
+                .bell = bel_doorbell_create(),
+                .evaluated_step = -1};
+    bel_status *status = run(&m);
     bel_result result = {0};
     if (m.worker.worker != NULL) {
         bel_str words = {0};

@@ -1,15 +1,24 @@
-// A member: the process of a worker or of a parameter server, which does what the master says.
+// A member: the process of a worker, a parameter server or an evaluator, which does what the master
+// says.
 #ifndef BELFRY_JOB_MEMBER_H
 #define BELFRY_JOB_MEMBER_H
 
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
-// Joins the task's master, plays the role and returns when the master ends the job. A parameter
-// server runs no user code: `train` may be NULL there. CANCELLED: the job ended with an error,
+// What the program was called with. Of it, a worker uses the training part, an evaluator the
+// evaluations, and a parameter server nothing: it runs no user code.
+typedef struct bel_member_program {
+    bel_estimator *estimator;
+    const bel_train_spec *train;
+    const bel_eval_spec *evals;
+    int eval_count;
+} bel_member_program;
+
+// Joins the task's master, plays the role and returns when the master ends the job. CANCELLED: the job ended with an error,
 // which the master reports; UNAVAILABLE: the master is lost; others: this member's own failure,
 // which the master has been told.
-bel_status *bel_member_run(const bel_task *task, const bel_estimator *estimator,
-                           const bel_train_spec *train, bel_result *out_result) BEL_MUST_USE;
+bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
+                           bel_result *out_result) BEL_MUST_USE;
 
 #endif

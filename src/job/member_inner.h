@@ -53,6 +53,7 @@ typedef struct member_worker {
 
 typedef struct member {
     const bel_task *task;
+    const bel_member_program *program;
     const bel_estimator *estimator;
     bel_endpoint *endpoint;
     bel_doorbell *bell; // of the mailbox
@@ -65,6 +66,8 @@ typedef struct member {
     int64_t progress_step;
     bel_status *end; // what the master said; CANCELLED or NULL once it has
     bool over, told_stop, told_failure;
+    int64_t evaluated_step; // evaluator: of the newest checkpoint that it has evaluated
+    bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 
 // How many frames may be under way on a lane: two reports.
@@ -82,9 +85,13 @@ bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream 
                                     bel_stream_events *out_events) BEL_MUST_USE;
 
 // Builds the model; before joining, since its settings are shown then.
-bel_status *bel_member_worker_build(member *m, const bel_train_spec *train) BEL_MUST_USE;
+bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;
 bel_status *bel_member_worker_start(member *m, const bel_message *setup) BEL_MUST_USE;
 bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
+// member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
+// master that it is through.
+bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
+
 void bel_member_worker_check(member *m); // tells the master when the worker has ended
 void bel_member_worker_stop(member *m);  // ends its thread and closes its lanes
 void bel_member_worker_free(member *m);  // once the endpoint is gone

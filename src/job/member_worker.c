@@ -5,10 +5,9 @@
 #include "ps/layout/tally.h"
 #include "transport/inproc/inproc.h"
 
-bel_status *bel_member_worker_build(member *m, const bel_train_spec *train)
+bel_status *bel_member_worker_build(member *m)
 {
-    m->worker.here = true;
-    m->worker.job = (bel_job){.estimator = m->estimator, .spec = train};
+    m->worker.job = (bel_job){.estimator = m->estimator, .spec = m->program->train};
     return bel_job_build(&m->worker.job);
 }
 

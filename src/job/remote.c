@@ -101,6 +101,7 @@ static void take_progress(remote *r, const bel_message *m)
 {
     if (m->step != r->state.step) r->progress_ns = bel_clock_ns();
     r->state.step = m->step;
+    bel_members_note_step(r->config.members, m->step);
     r->state.loss = m->loss;
     r->state.examples = m->examples;
     r->crew.interrupted = m->interrupted;
@@ -141,10 +142,14 @@ static void take_saved(remote *r, int member, const bel_message *m)
     }
 }
 
-static void take_ended(remote *r, const bel_message *m)
+static void take_ended(remote *r, int member, const bel_message *m)
 {
     if (m->code != BEL_OK) {
         fail(r, BEL_ERR((bel_code)m->code, "%s", m->text));
+        return;
+    }
+    if (bel_members_get(r->config.members, member)->role == BEL_ROLE_EVALUATOR) {
+        if (m->text[0] != '\0') bel_log_write(BEL_LOG_INFO, "%s", m->text);
         return;
     }
     r->ended_workers++;
@@ -170,7 +175,7 @@ static void take_message(remote *r, int member, const bel_message *m)
     case BEL_MESSAGE_PROGRESS: take_progress(r, m); break;
     case BEL_MESSAGE_SNAPSHOT: take_snapshot(r, member, m); break;
     case BEL_MESSAGE_SAVED: take_saved(r, member, m); break;
-    case BEL_MESSAGE_ENDED: take_ended(r, m); break;
+    case BEL_MESSAGE_ENDED: take_ended(r, member, m); break;
     case BEL_MESSAGE_STOP: ask_to_stop(r, m->text); break;
     default:
         fail(r, BEL_ERR(BEL_INTERNAL, "a member sent the master a %s message",
@@ -449,6 +454,22 @@ static bel_status *snapshot_now(bel_crew *crew)
 
 // --- The end -------------------------------------------------------------------------------------
 
+// The evaluator looks at the last checkpoint, when there is an evaluator.
+static bel_status *wait_for_evaluator(remote *r)
+{
+    int member = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
+    if (member < 0 || !r->started) return NULL;
+    bel_members_send(r->config.members, member, &(bel_message){.kind = BEL_MESSAGE_FINISH});
+    while (!bel_members_get(r->config.members, member)->ended && r->error == NULL)
+        pump(r, 1);
+    return take_error(r);
+}
+
+static bel_status *finish(bel_crew *crew)
+{
+    return wait_for_evaluator((remote *)crew);
+}
+
 static bel_worker_times times(const bel_crew *crew)
 {
     const remote *r = (const remote *)crew;
@@ -495,6 +516,7 @@ static const bel_crew_ops remote_ops = {
     .cancel = cancel,
     .join = join,
     .snapshot_now = snapshot_now,
+    .finish = finish,
     .times = times,
     .dismiss = dismiss,
     .destroy = destroy,

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "job/member.h"
 
 // --- Before --------------------------------------------------------------------------------------
@@ -253,6 +254,7 @@ static bel_status *finish(bel_job *job)
             BEL_TRY(bel_job_evaluate(job, &job->evals[i], state.step));
         }
     }
+    BEL_TRY(crew->ops->finish(crew));
     bel_result *result = &job->result;
     result->global_step = state.step;
     result->interrupted = interrupted;
@@ -295,6 +297,73 @@ static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval
     return status;
 }
 
+typedef struct trainer { // the worker of a master that trains: another member in this process
+    bel_task task;
+    bel_member_program program;
+    pthread_t thread;
+} trainer;
+
+static void *trainer_main(void *argument)
+{
+    trainer *t = argument;
+    bel_result result;
+    bel_status_ignore(bel_member_run(&t->task, &t->program, &result)); // the master is told
+    return NULL;
+}
+
+// Where the shard of that worker listens, beside the master's address.
+static char *trainer_address(const bel_task *task)
+{
+    const char *address = task->listen_address, *colon = strrchr(address, ':');
+    if (strncmp(address, "unix:", 5) == 0) return bel_strf("%s.worker", address);
+    return bel_strf("%.*s:0", (int)(colon - address), address);
+}
+
+static bel_status *run_training_master(bel_job *job, const bel_member_program *program)
+{
+    trainer t = {.task = *job->task, .program = *program};
+    t.task.role = BEL_ROLE_WORKER;
+    t.task.index = 0;
+    t.task.listen_address = trainer_address(job->task);
+    bel_status *status = bel_thread_start(&t.thread, trainer_main, &t);
+    if (status == NULL) {
+        status = run_master(job, program->evals, program->eval_count);
+        pthread_join(t.thread, NULL);
+    }
+    bel_free(t.task.listen_address);
+    return status;
+}
+
+static bel_status *run_alone(const bel_member_program *program, bel_result *out_result)
+{
+    bel_job job = {.estimator = program->estimator,
+                   .spec = program->train,
+                   .saved_step = -1,
+                   .state = {.loss = NAN}};
+    BEL_TRY(run_master(&job, program->evals, program->eval_count));
+    if (out_result != NULL) *out_result = job.result;
+    return NULL;
+}
+
+static bel_status *run_task(const bel_task *task, bel_member_program *program,
+                            bel_result *out_result)
+{
+    int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
+    BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, shards,
+                                task->thread_count));
+    if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
+    if (task->evaluator_count > 0) program->eval_count = 0; // the evaluator does it
+    bel_job job = {.estimator = program->estimator,
+                   .spec = program->train,
+                   .task = task,
+                   .saved_step = -1,
+                   .state = {.loss = NAN}};
+    BEL_TRY(task->master_trains ? run_training_master(&job, program)
+                                : run_master(&job, program->evals, program->eval_count));
+    if (out_result != NULL) *out_result = job.result;
+    return NULL;
+}
+
 bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
                                    const bel_eval_spec *evals, int eval_count,
                                    bel_result *out_result)
@@ -305,24 +374,9 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     }
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
-    bel_status *status = NULL;
-    if (task != NULL) {
-        int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
-        status = bel_estimator_place(estimator, task->worker_count, shards, task->thread_count);
-    }
-    if (status != NULL) {
-        // the cluster does not fit the program
-    } else if (task == NULL || task->role == BEL_ROLE_MASTER) {
-        bel_job job = {.estimator = estimator,
-                       .spec = train_spec,
-                       .task = task,
-                       .saved_step = -1,
-                       .state = {.loss = NAN}};
-        status = run_master(&job, evals, eval_count);
-        if (status == NULL && out_result != NULL) *out_result = job.result;
-    } else {
-        status = bel_member_run(task, estimator, train_spec, out_result);
-    }
+    bel_member_program program = {estimator, train_spec, evals, eval_count};
+    bel_status *status =
+        task != NULL ? run_task(task, &program, out_result) : run_alone(&program, out_result);
     bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran
     bel_task_destroy(task);
     return status;

@@ -57,6 +57,7 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
     t->listen_address = text(o, "listen");
     t->secret = bel_xstrdup(secret != NULL ? secret : "");
     t->thread_count = (int)number(o, "threads");
+    t->master_trains = number(o, "mt") != 0;
     t->join_timeout_secs = 60;
     t->silence_timeout_secs = 10;
     t->supervisor = number(o, "supervisor");

@@ -34,7 +34,7 @@ struct bel_members {
     int next_seat;         // whose message is taken next: everybody in turn
     pthread_mutex_t mutex; // guards callers
     caller *callers;
-    bool closing;
+    int64_t step; // of the job
     bool dismissed;
 };
 
@@ -355,12 +355,18 @@ bool bel_members_take(bel_members *members, double secs, int *out_member, bel_me
 
 // --- Clocks --------------------------------------------------------------------------------------
 
-static bel_status *lost(const bel_member *member, const char *why)
+void bel_members_note_step(bel_members *members, int64_t step)
+{
+    members->step = step;
+}
+
+static bel_status *lost(const bel_members *members, const bel_member *member, const char *why)
 {
     char text[32];
-    return BEL_ERR(BEL_UNAVAILABLE, "lost %s on %s (pid %lld) at step %lld: %s",
-                   name_of(member, text), member->host, (long long)member->pid,
-                   (long long)member->step, why);
+    int64_t step = member->step > members->step ? member->step : members->step;
+    return BEL_ERR(BEL_UNAVAILABLE, "lost %s on %s (pid %lld) after step %lld: %s",
+                   name_of(member, text), member->host, (long long)member->pid, (long long)step,
+                   why);
 }
 
 bel_status *bel_members_check(bel_members *members)
@@ -369,12 +375,12 @@ bel_status *bel_members_check(bel_members *members)
     for (int i = 0; i < members->seat_count; i++) {
         const seat *s = &members->seats[i];
         if (s->mailbox == NULL || members->dismissed) continue;
-        if (bel_mailbox_is_over(s->mailbox)) return lost(&s->member, "its connection has ended");
+        if (bel_mailbox_is_over(s->mailbox)) return lost(members, &s->member, "its connection has ended");
         double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
         if (silence < limit) continue;
         char why[96];
         snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
-        return lost(&s->member, why);
+        return lost(members, &s->member, why);
     }
     return NULL;
 }

@@ -59,6 +59,9 @@ void bel_members_send_all(bel_members *members, const bel_message *message);
 // false when there was none. The message is the caller's.
 bool bel_members_take(bel_members *members, double secs, int *out_member, bel_message *out_message);
 
+// The job has reached this step: what messages about lost members name.
+void bel_members_note_step(bel_members *members, int64_t step);
+
 // The first member that is lost: UNAVAILABLE names it, its host, pid, last step and why. NULL: all
 // are there.
 bel_status *bel_members_check(bel_members *members) BEL_MUST_USE;
