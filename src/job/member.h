@@ -15,9 +15,9 @@ typedef struct bel_member_program {
     int eval_count;
 } bel_member_program;
 
-// Joins the task's master, plays the role and returns when the master ends the job. CANCELLED: the job ended with an error,
-// which the master reports; UNAVAILABLE: the master is lost; others: this member's own failure,
-// which the master has been told.
+// Joins the task's master, plays the role and returns when the master ends the job. CANCELLED: the
+// job ended with an error, which the master reports; UNAVAILABLE: the master is lost; others: this
+// member's own failure, which the master has been told.
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
                            bel_result *out_result) BEL_MUST_USE;
 

@@ -349,8 +349,8 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
                             bel_result *out_result)
 {
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
-    BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, shards,
-                                task->thread_count));
+    BEL_TRY(
+        bel_estimator_place(program->estimator, task->worker_count, shards, task->thread_count));
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) program->eval_count = 0; // the evaluator does it
     bel_job job = {.estimator = program->estimator,

@@ -375,7 +375,8 @@ bel_status *bel_members_check(bel_members *members)
     for (int i = 0; i < members->seat_count; i++) {
         const seat *s = &members->seats[i];
         if (s->mailbox == NULL || members->dismissed) continue;
-        if (bel_mailbox_is_over(s->mailbox)) return lost(members, &s->member, "its connection has ended");
+        if (bel_mailbox_is_over(s->mailbox))
+            return lost(members, &s->member, "its connection has ended");
         double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
         if (silence < limit) continue;
         char why[96];

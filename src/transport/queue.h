@@ -7,7 +7,8 @@
 
 typedef struct bel_frame_queue bel_frame_queue;
 
-// `bell` is rung for each frame that is put with `ring`, and when the queue is closed; NULL: nobody waits.
+// `bell` is rung for each frame that is put with `ring`, and when the queue is closed; NULL: nobody
+// waits.
 bel_frame_queue *bel_frame_queue_create(size_t capacity, bel_doorbell *bell);
 void bel_frame_queue_destroy(bel_frame_queue *queue);
 

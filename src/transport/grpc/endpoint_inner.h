@@ -50,8 +50,8 @@ struct bel_endpoint {
     size_t channel_count, channel_capacity;
     bel_stream *streams; // list of all that are not over
     int opening;         // calls of bel_stream_open under way
-    int local_socket;     // listening, -1: none
-    pthread_t acceptor;   // takes its connections
+    int local_socket;    // listening, -1: none
+    pthread_t acceptor;  // takes its connections
     bool has_acceptor;
     bool stopping, server_down;
 };

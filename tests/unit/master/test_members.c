@@ -1,0 +1,267 @@
+// Membership: joining, refusals that name the difference, statuses, who is lost, dismissal. Members
+// are mailboxes of this process.
+// No clock is waited for but with a deadline far away.
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "belfry/estimator.h"
+#include "master/members.h"
+#include "support/bel_test.h"
+#include "transport/grpc/mailbox.h"
+
+enum { SOON_SECONDS = 20, PEERS = 3 };
+
+static char address[] = "127.0.0.1:0", secret[] = "s", job[] = "test";
+static char name_seed[] = "seed", value_one[] = "1", name_blas[] = "blas", value_blas[] = "x";
+static char *names[] = {name_seed, name_blas}, *values[] = {value_one, value_blas};
+
+typedef struct fixture {
+    bel_members *members;
+    bel_endpoint *client;
+    bel_doorbell *bell;
+    bel_mailbox *peers[PEERS];
+    int peer_count;
+} fixture;
+
+static bel_status *accept_nothing(void *context, const char *path, bel_stream *stream,
+                                  bel_stream_events *out_events)
+{
+    (void)context, (void)stream, (void)out_events;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
+}
+
+static bool go_on(void)
+{
+    return false;
+}
+
+static bool stop_now(void)
+{
+    return true;
+}
+
+static fixture set_up(double join_secs)
+{
+    static const bel_task task = {.job = job,
+                                  .worker_count = 2,
+                                  .ps_count = 1,
+                                  .master_address = address,
+                                  .listen_address = address,
+                                  .secret = secret};
+    fixture f = {0};
+    const bel_members_config config = {.task = &task,
+                                       .token = "token",
+                                       .join_timeout_secs = join_secs,
+                                       .silence_timeout_secs = SOON_SECONDS,
+                                       .accept = accept_nothing};
+    BEL_ASSERT_OK(bel_members_create(&config, &f.members));
+    const bel_endpoint_config client = {.secret = secret, .accept = accept_nothing};
+    BEL_ASSERT_OK(bel_endpoint_create(&client, &f.client));
+    f.bell = bel_doorbell_create();
+    return f;
+}
+
+static void tear_down(fixture *f)
+{
+    for (int i = 0; i < f->peer_count; i++)
+        bel_mailbox_close(f->peers[i], 0);
+    bel_members_destroy(f->members);
+    bel_endpoint_destroy(f->client);
+    bel_doorbell_destroy(f->bell);
+}
+
+static bel_message_setting own_settings[] = {{name_seed, value_one}, {name_blas, value_blas}};
+
+static bel_message good_join(bel_role role, int index)
+{
+    static char version[64], host[] = "host-a", token[] = "token", served[] = "unix:/x";
+    snprintf(version, sizeof version, "%s", bel_version());
+    return (bel_message){.kind = BEL_MESSAGE_JOIN,
+                         .protocol = BEL_PROTOCOL_VERSION,
+                         .text = version,
+                         .role = (int32_t)role,
+                         .index = index,
+                         .host = host,
+                         .pid = 99,
+                         .address = served,
+                         .folder = token,
+                         .settings = own_settings,
+                         .setting_count = 2};
+}
+
+static bel_mailbox *call(fixture *f, const bel_message *join)
+{
+    bel_mailbox *peer = bel_mailbox_open(
+        f->client, bel_endpoint_address(bel_members_endpoint(f->members)), f->bell);
+    bel_mailbox_send(peer, join);
+    f->peers[f->peer_count++] = peer;
+    return peer;
+}
+
+static void call_all(fixture *f)
+{
+    const bel_message joins[PEERS] = {good_join(BEL_ROLE_PS, 0), good_join(BEL_ROLE_WORKER, 0),
+                                      good_join(BEL_ROLE_WORKER, 1)};
+    for (int i = 0; i < PEERS; i++)
+        call(f, &joins[i]);
+    BEL_ASSERT_OK(bel_members_gather(f->members, names, values, 2, go_on));
+}
+
+static void test_gather(void **state)
+{
+    (void)state;
+    fixture f = set_up(SOON_SECONDS);
+    call_all(&f);
+    int worker = bel_members_find(f.members, BEL_ROLE_WORKER, 1);
+    const bel_member *member = bel_members_get(f.members, worker);
+    assert_string_equal(member->host, "host-a");
+    assert_string_equal(member->address, "unix:/x");
+    assert_int_equal(member->pid, 99);
+    assert_int_equal(bel_members_find(f.members, BEL_ROLE_WORKER, 2), -1);
+    BEL_ASSERT_OK(bel_members_check(f.members));
+    tear_down(&f);
+}
+
+// One join that is not as it must be; the error says what.
+static void refuse(bel_message join, const char *part)
+{
+    fixture f = set_up(SOON_SECONDS);
+    bel_mailbox *peer = call(&f, &join);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on),
+                     BEL_FAILED_PRECONDITION, part);
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (!bel_mailbox_is_over(peer) && bel_clock_ns() < deadline)
+        (void)bel_doorbell_wait(f.bell, bel_clock_ns() + 1000000);
+    BEL_ASSERT_FAILS(bel_mailbox_why(peer), BEL_FAILED_PRECONDITION, part); // it learns why
+    tear_down(&f);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static char other_version[] = "9.9.9", other_token[] = "another", none[] = "", two[] = "2";
+    bel_message join = good_join(BEL_ROLE_WORKER, 0);
+    join.protocol = BEL_PROTOCOL_VERSION + 1;
+    refuse(join, "protocol");
+    join = good_join(BEL_ROLE_WORKER, 0);
+    join.text = other_version;
+    refuse(join, "worker 0 on host-a runs belfry 9.9.9");
+    join = good_join(BEL_ROLE_WORKER, 2);
+    refuse(join, "worker 2 on host-a is no member of this job: it has 2 workers");
+    join = good_join(BEL_ROLE_COUNT, 0);
+    refuse(join, "no member");
+    join = good_join(BEL_ROLE_PS, 0);
+    join.folder = other_token;
+    refuse(join, "job.token there is another");
+    join.folder = none;
+    refuse(join, "job.token is missing");
+    static bel_message_setting other[] = {{name_seed, two}, {name_blas, value_blas}};
+    join = good_join(BEL_ROLE_WORKER, 1);
+    join.settings = other;
+    refuse(join, "worker 1 on host-a runs with other settings than the master: seed is 2 there");
+    join.setting_count = 0;
+    refuse(join, "seed is not set there and 1 here");
+}
+
+static void test_twice(void **state)
+{
+    (void)state;
+    fixture f = set_up(SOON_SECONDS);
+    bel_message join = good_join(BEL_ROLE_WORKER, 0);
+    call(&f, &join);
+    call(&f, &join);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on),
+                     BEL_FAILED_PRECONDITION, "it is there already");
+    tear_down(&f);
+}
+
+static void test_missing(void **state)
+{
+    (void)state;
+    fixture f = set_up(0.2);
+    bel_message join = good_join(BEL_ROLE_WORKER, 0);
+    call(&f, &join);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on), BEL_DEADLINE_EXCEEDED,
+                     "no word from ps 0, worker 1");
+    tear_down(&f);
+    f = set_up(SOON_SECONDS);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, stop_now), BEL_CANCELLED,
+                     "stopped");
+    tear_down(&f);
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    fixture f = set_up(SOON_SECONDS);
+    call_all(&f);
+    static char words[] = "waits for reports of worker 1";
+    bel_mailbox_send(f.peers[0],
+                     &(bel_message){.kind = BEL_MESSAGE_STATUS, .step = 7, .text = words});
+    bel_mailbox_send(f.peers[0], &(bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = 8});
+    int member;
+    bel_message got;
+    assert_true(bel_members_take(f.members, SOON_SECONDS, &member, &got));
+    assert_int_equal(got.kind, BEL_MESSAGE_PROGRESS); // the status is noted, not handed out
+    assert_int_equal(got.step, 8);
+    assert_int_equal(member, bel_members_find(f.members, BEL_ROLE_PS, 0));
+    bel_message_deinit(&got);
+    bel_str text = {0};
+    bel_members_describe(f.members, &text);
+    assert_non_null(strstr(text.text, "ps 0 waits for reports of worker 1 (step 7)"));
+    bel_str_deinit(&text);
+    assert_false(bel_members_take(f.members, 0, &member, &got));
+    tear_down(&f);
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    fixture f = set_up(SOON_SECONDS);
+    call_all(&f);
+    bel_members_note_step(f.members, 41);
+    bel_mailbox_close(f.peers[2], 0);
+    f.peer_count = 2;
+    bel_status *status = NULL;
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (status == NULL && bel_clock_ns() < deadline) {
+        int member;
+        bel_message got;
+        (void)bel_members_take(f.members, 0.01, &member, &got);
+        status = bel_members_check(f.members);
+    }
+    BEL_ASSERT_FAILS(status, BEL_UNAVAILABLE, "lost worker 1 on host-a (pid 99) after step 41");
+    tear_down(&f);
+}
+
+static void test_dismissal(void **state)
+{
+    (void)state;
+    fixture f = set_up(SOON_SECONDS);
+    call_all(&f);
+    bel_members_dismiss(f.members, BEL_ABORTED, "the loss is not finite", 0);
+    for (int i = 0; i < PEERS; i++) {
+        bel_message got;
+        bool arrived = bel_mailbox_take(f.peers[i], &got);
+        int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+        while (!arrived && bel_clock_ns() < deadline) {
+            (void)bel_doorbell_wait(f.bell, bel_clock_ns() + 1000000);
+            arrived = bel_mailbox_take(f.peers[i], &got);
+        }
+        assert_true(arrived);
+        assert_int_equal(got.kind, BEL_MESSAGE_END);
+        assert_int_equal(got.code, BEL_ABORTED);
+        assert_string_equal(got.text, "the loss is not finite");
+        bel_message_deinit(&got);
+    }
+    tear_down(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gather),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_twice),    cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_dismissal)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+// Endpoints and lanes when something is wrong: addresses, secrets, peers that say nonsense.
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "support/bel_test.h"
+#include "transport/grpc/grpc_lane.h"
+
+enum { SOON_SECONDS = 20 };
+
+static bel_lane *waiting; // what find answers
+static bool never;        // find answers with an error
+
+static void *place_nothing(void *context, const bel_frame *frame)
+{
+    (void)context, (void)frame;
+    return NULL;
+}
+
+static bel_status *find(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+{
+    (void)context;
+    if (never) return BEL_ERR(BEL_FAILED_PRECONDITION, "no lane for peer %d", hello->index);
+    *out_lane = waiting;
+    return NULL;
+}
+
+static bel_status *accept_stream(void *context, const char *path, bel_stream *stream,
+                                 bel_stream_events *out_events)
+{
+    (void)context;
+    if (strcmp(path, BEL_GRPC_LANE_PATH) != 0) return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
+    return bel_grpc_lane_accept(stream, find, NULL, out_events);
+}
+
+static bel_endpoint *endpoint(const char *listen, const char *secret)
+{
+    bel_endpoint_config config = {
+        .listen_address = listen, .secret = secret, .accept = accept_stream};
+    bel_endpoint *made;
+    BEL_ASSERT_OK(bel_endpoint_create(&config, &made));
+    return made;
+}
+
+// Waits until a lane is cut and checks the reason.
+static void assert_cut(bel_lane *lane, bel_doorbell *bell, const char *reason)
+{
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (!bel_lane_is_cut(lane) && bel_clock_ns() < deadline)
+        (void)bel_doorbell_wait(bell, bel_clock_ns() + 10000000);
+    assert_true(bel_lane_is_cut(lane));
+    if (strstr(bel_grpc_lane_cut_reason(lane), reason) == NULL) {
+        fail_msg("expected \"%s\" in \"%s\"", reason, bel_grpc_lane_cut_reason(lane));
+    }
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder();
+    char *local = bel_strf("unix:%s/s", folder);
+    bel_endpoint *first = endpoint("127.0.0.1:0", "s"), *second = endpoint(local, "s"), *none;
+    assert_int_not_equal(strcmp(bel_endpoint_address(first), "127.0.0.1:0"), 0);
+    bel_endpoint_config config = {.secret = "s", .accept = accept_stream};
+    config.listen_address = bel_endpoint_address(first);
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &none), BEL_UNAVAILABLE, "cannot listen on 127");
+    config.listen_address = local;
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &none), BEL_UNAVAILABLE, "another process");
+    config.listen_address = "no-such-host.invalid:1";
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &none), BEL_UNAVAILABLE, "no-such-host");
+    char long_path[200];
+    memset(long_path, 'x', sizeof long_path);
+    memcpy(long_path, "unix:/", 6);
+    long_path[sizeof long_path - 1] = '\0';
+    config.listen_address = long_path;
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &none), BEL_INVALID_ARGUMENT, "path");
+    bel_endpoint_destroy(second);
+    second = endpoint(local, "s"); // the address is free again
+    bel_endpoint_destroy(second);
+    bel_endpoint_destroy(first);
+    bel_free(local);
+    bel_test_remove_folder(folder);
+}
+
+static void test_wrong_secret(void **state)
+{
+    (void)state;
+    const char *const secrets[] = {"", "rigHt", "right and more"};
+    bel_endpoint *server = endpoint("127.0.0.1:0", "right");
+    bel_doorbell *bell = bel_doorbell_create();
+    for (int i = 0; i < 3; i++) {
+        bel_endpoint *client = endpoint(NULL, secrets[i]);
+        bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+        bel_lane *lane = bel_grpc_lane_connect(client, bel_endpoint_address(server),
+                                               &(bel_lane_hello){0}, &config);
+        assert_cut(lane, bell, "secret");
+        bel_lane_close(lane);
+        bel_endpoint_destroy(client);
+    }
+    bel_endpoint_destroy(server);
+    bel_doorbell_destroy(bell);
+}
+
+// A peer that is refused for good is cut; one that is early asks again until it is expected.
+static void test_hello(void **state)
+{
+    (void)state;
+    bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
+    bel_doorbell *bell = bel_doorbell_create();
+    bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    never = true;
+    bel_lane *refused = bel_grpc_lane_connect(client, bel_endpoint_address(server),
+                                              &(bel_lane_hello){.index = 5}, &config);
+    assert_cut(refused, bell, "no lane for peer 5");
+    bel_lane_close(refused);
+    never = false;
+    waiting = NULL;
+    bel_lane *early =
+        bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
+    while (bel_grpc_lane_traffic(early).streams < 3) // it has asked again
+        (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
+    waiting = bel_grpc_lane_create(server, &config);
+    BEL_ASSERT_OK(bel_lane_send(early, &(bel_frame){.kind = BEL_FRAME_VERSION, .step = 3}));
+    bel_frame got;
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    bool arrived = bel_lane_receive(waiting, &got);
+    while (!arrived && bel_clock_ns() < deadline) {
+        (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
+        arrived = bel_lane_receive(waiting, &got);
+    }
+    assert_true(arrived && got.step == 3);
+    bel_lane_close(early);
+    bel_lane_close(waiting);
+    bel_endpoint_destroy(client);
+    bel_endpoint_destroy(server);
+    bel_doorbell_destroy(bell);
+}
+
+// What the receiver has no place for cuts the lane on both sides, and nothing is written.
+static void test_malformed(void **state)
+{
+    (void)state;
+    bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
+    bel_doorbell *bells[2] = {bel_doorbell_create(), bel_doorbell_create()};
+    bel_grpc_lane_config config = {.capacity = 4, .bell = bells[0], .place = place_nothing};
+    waiting = bel_grpc_lane_create(server, &config);
+    config.bell = bells[1];
+    bel_lane *lane =
+        bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
+    static const char payload[100000];
+    BEL_ASSERT_OK(bel_lane_send(lane, &(bel_frame){.kind = BEL_FRAME_REPORT,
+                                                   .payload = payload,
+                                                   .payload_bytes = sizeof payload}));
+    assert_cut(lane, bells[1], "malformed");
+    assert_cut(waiting, bells[0], "malformed");
+    bel_lane_close(lane);
+    bel_lane_close(waiting);
+    bel_endpoint_destroy(client);
+    bel_endpoint_destroy(server);
+    bel_doorbell_destroy(bells[0]);
+    bel_doorbell_destroy(bells[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_addresses), cmocka_unit_test(test_wrong_secret),
+        cmocka_unit_test(test_hello), cmocka_unit_test(test_malformed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

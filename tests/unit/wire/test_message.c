@@ -1,0 +1,166 @@
+// Control messages: every field there and back, and bytes that are no message.
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "support/bel_test.h"
+#include "wire/message.h"
+
+static char name[] = "seed", value[] = "1", text[] = "why", host[] = "h", address[] = "a:1";
+static char folder[] = "/m", variable_name[] = "dense/kernel";
+
+static bel_message sample(void)
+{
+    static bel_message_setting settings[] = {{name, value}, {text, host}};
+    static bel_message_point points[] = {{3, 0.5, 100}};
+    static bel_message_variable variables[] = {{variable_name, 2, {.rank = 2, .dims = {4, 5}}}};
+    static char *addresses[] = {address, host};
+    static int32_t towers[] = {2, 1};
+    static uint8_t data[] = {0, 255, 7};
+    return (bel_message){
+        .kind = BEL_MESSAGE_SETUP,
+        .protocol = 1,
+        .role = 2,
+        .index = 3,
+        .generation = 4,
+        .incarnation = 5,
+        .step = 6,
+        .code = 7,
+        .text = text,
+        .host = host,
+        .address = address,
+        .folder = folder,
+        .pid = 8,
+        .addresses = addresses,
+        .address_count = 2,
+        .settings = settings,
+        .setting_count = 2,
+        .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8},
+        .variables = variables,
+        .variable_count = 1,
+        .optimizer = {.kind = BEL_OPTIMIZER_ADAM,
+                      .learning_rate = 0.1,
+                      .nesterov = true,
+                      .epsilon = 1e-8,
+                      .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 9}},
+        .towers = towers,
+        .tower_count = 2,
+        .loss = 0.75,
+        .examples = 64,
+        .points = points,
+        .point_count = 1,
+        .save = true,
+        .interrupted = true,
+        .times = {1, 2, 3, 4, 5},
+        .data = data,
+        .data_bytes = 3,
+    };
+}
+
+static bel_message there_and_back(const bel_message *message)
+{
+    size_t count;
+    uint8_t *bytes = bel_message_write(message, &count);
+    size_t length = bytes[0] | (size_t)bytes[1] << 8 | (size_t)bytes[2] << 16;
+    assert_int_equal(length, count - 4);
+    bel_message got;
+    BEL_ASSERT_OK(bel_message_read(bytes + 4, length, &got));
+    bel_free(bytes);
+    return got;
+}
+
+static void test_scalars(void **state)
+{
+    (void)state;
+    bel_message m = sample(), got = there_and_back(&m);
+    assert_int_equal(got.kind, m.kind);
+    assert_int_equal(got.protocol, m.protocol);
+    assert_int_equal(got.role, m.role);
+    assert_int_equal(got.index, m.index);
+    assert_int_equal(got.generation, m.generation);
+    assert_int_equal(got.incarnation, m.incarnation);
+    assert_int_equal(got.step, m.step);
+    assert_int_equal(got.code, m.code);
+    assert_string_equal(got.text, m.text);
+    assert_string_equal(got.host, m.host);
+    assert_string_equal(got.address, m.address);
+    assert_string_equal(got.folder, m.folder);
+    assert_int_equal(got.pid, m.pid);
+    assert_true(got.loss == m.loss);
+    assert_int_equal(got.examples, m.examples);
+    assert_true(got.save && !got.eval && got.interrupted);
+    bel_message_deinit(&got);
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    bel_message m = sample(), got = there_and_back(&m);
+    assert_int_equal(got.address_count, 2);
+    assert_string_equal(got.addresses[1], host);
+    assert_int_equal(got.setting_count, 2);
+    assert_string_equal(got.settings[0].name, name);
+    assert_string_equal(got.settings[1].value, host);
+    assert_memory_equal(&got.schedule, &m.schedule, sizeof m.schedule);
+    assert_memory_equal(&got.times, &m.times, sizeof m.times);
+    assert_memory_equal(got.points, m.points, sizeof *m.points);
+    assert_int_equal(got.variable_count, 1);
+    assert_string_equal(got.variables[0].name, variable_name);
+    assert_true(bel_shape_equal(&got.variables[0].shape, &m.variables[0].shape));
+    assert_int_equal(got.tower_count, 2);
+    assert_int_equal(got.towers[0], 2);
+    assert_int_equal(got.optimizer.kind, BEL_OPTIMIZER_ADAM);
+    assert_true(got.optimizer.learning_rate == 0.1 && got.optimizer.nesterov);
+    assert_int_equal(got.optimizer.schedule.decay_steps, 9);
+    assert_int_equal(got.data_bytes, 3);
+    assert_memory_equal(got.data, m.data, 3);
+    bel_message_deinit(&got);
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    bel_message m = {.kind = BEL_MESSAGE_PING}, got = there_and_back(&m);
+    assert_int_equal(got.kind, BEL_MESSAGE_PING);
+    assert_string_equal(got.text, "");
+    assert_int_equal(got.setting_count, 0);
+    bel_message_deinit(&got);
+}
+
+// Every cut and many flips: an error or a message, never a crash.
+static void test_damaged(void **state)
+{
+    (void)state;
+    bel_message m = sample(), got;
+    size_t count;
+    uint8_t *bytes = bel_message_write(&m, &count);
+    int refused = 0;
+    for (size_t cut = 0; cut < count - 4; cut++) {
+        bel_status *status = bel_message_read(bytes + 4, cut, &got);
+        if (status == NULL) bel_message_deinit(&got);
+        refused += status != NULL;
+        bel_status_destroy(status);
+    }
+    assert_true(refused > 0);
+    for (uint64_t i = 0; i < 5000; i++) {
+        uint32_t words[4];
+        bel_rng_block((bel_rng_key){{5, 6}}, 0, i, words);
+        uint8_t *byte = &bytes[4 + words[0] % (count - 4)], was = *byte;
+        *byte ^= (uint8_t)(1 + words[1] % 255);
+        bel_status *status = bel_message_read(bytes + 4, count - 4, &got);
+        if (status == NULL) bel_message_deinit(&got);
+        bel_status_destroy(status);
+        *byte = was;
+    }
+    m.kind = BEL_MESSAGE_KIND_COUNT;
+    bel_free(bytes);
+    bytes = bel_message_write(&m, &count);
+    BEL_ASSERT_FAILS(bel_message_read(bytes + 4, count - 4, &got), BEL_INVALID_ARGUMENT, "unknown");
+    bel_free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scalars), cmocka_unit_test(test_parts),
+                                       cmocka_unit_test(test_empty),
+                                       cmocka_unit_test(test_damaged)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
