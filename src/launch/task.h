@@ -4,8 +4,9 @@
 //
 //   BELFRY_TASK    JSON, one object: {"job": "digits", "role": "worker", "index": 1,
 //                  "incarnation": 0, "worker_count": 2, "parameter_server_count": 1,
-//                  "evaluator_count": 0, "master_trains": false, "master": "unix:/run/x/master",
-//                  "listen": "unix:/run/x/worker-1", "threads": 1, "supervisor": 4711}
+//                  "evaluator_count": 0, "master_trains": 0, "master": "unix:/run/x/master",
+//                  "listen": "unix:/run/x/worker-1", "threads": 1, "join_timeout_ms": 60000,
+//                  "silence_timeout_ms": 10000, "supervisor": 4711}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
 //                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
