@@ -108,6 +108,11 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
                        .thread_count = p->thread_count,
                        .join_timeout_secs = cluster->join_timeout_secs,
                        .silence_timeout_secs = cluster->silence_timeout_secs};
+    if (cluster->tls_ca != NULL) {
+        task->tls_ca = bel_xstrdup(cluster->tls_ca);
+        task->tls_certificate = bel_xstrdup(cluster->tls_certificate);
+        task->tls_key = bel_xstrdup(cluster->tls_key);
+    }
     return task;
 }
 

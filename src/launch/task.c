@@ -29,6 +29,9 @@ void bel_task_destroy(bel_task *task)
     bel_free(task->master_address);
     bel_free(task->listen_address);
     bel_free(task->secret);
+    bel_free(task->tls_ca);
+    bel_free(task->tls_certificate);
+    bel_free(task->tls_key);
     bel_free(task);
 }
 
@@ -94,6 +97,21 @@ static bel_status *read_texts(const bel_json_value *root, bel_task *task)
     return NULL;
 }
 
+static bel_status *read_tls(const bel_json_value *root, bel_task *task)
+{
+    char **const places[] = {&task->tls_ca, &task->tls_certificate, &task->tls_key};
+    static const char *const names[] = {"tls_ca", "tls_certificate", "tls_key"};
+    int count = 0;
+    for (int i = 0; i < 3; i++) {
+        const char *path;
+        if (!bel_json_string(root, names[i], &path)) continue;
+        *places[i] = bel_xstrdup(path);
+        count++;
+    }
+    if (count == 0 || count == 3) return NULL;
+    return bad(own, "tls_ca", "there together with tls_certificate and tls_key");
+}
+
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
     number n[] = {{"index", 0, MOST_MEMBERS, 0, 0},
@@ -107,6 +125,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"silence_timeout_ms", 1, MOST_MS, SILENCE_MS, 0},
                   {"supervisor", 0, INT32_MAX, 0, 0}};
     BEL_TRY(read_texts(root, task));
+    BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
     task->index = (int)n[0].value;
     task->incarnation = (uint32_t)n[1].value;
@@ -142,6 +161,12 @@ void bel_task_write(const bel_task *task, bel_str *out)
     bel_json_write_string(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_string(out, task->listen_address);
+    const char *const files[] = {task->tls_ca, task->tls_certificate, task->tls_key};
+    static const char *const names[] = {"tls_ca", "tls_certificate", "tls_key"};
+    for (int i = 0; i < 3 && files[i] != NULL; i++) {
+        bel_str_printf(out, ",\"%s\":", names[i]);
+        bel_json_write_string(out, files[i]);
+    }
     bel_str_puts(out, "}");
 }
 

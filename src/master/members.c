@@ -78,6 +78,9 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     add_seats(members, BEL_ROLE_EVALUATOR, 0, task->evaluator_count);
     const bel_endpoint_config endpoint = {.listen_address = task->listen_address,
                                           .secret = task->secret,
+                                          .tls_ca = task->tls_ca,
+                                          .tls_certificate = task->tls_certificate,
+                                          .tls_key = task->tls_key,
                                           .accept = accept_stream,
                                           .context = members};
     bel_status *status = bel_endpoint_create(&endpoint, &members->endpoint);

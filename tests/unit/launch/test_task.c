@@ -11,7 +11,8 @@ static void test_own(void **state)
         bel_task_parse("{\"job\":\"j\",\"role\":\"worker\",\"index\":1,\"worker_count\":2,"
                        "\"parameter_server_count\":3,\"master\":\"unix:/m\","
                        "\"listen\":\"unix:/w\",\"threads\":4,\"incarnation\":5,"
-                       "\"silence_timeout_ms\":1500,\"supervisor\":77}",
+                       "\"silence_timeout_ms\":1500,\"supervisor\":77,\"tls_ca\":\"a\","
+                                 "\"tls_certificate\":\"b\",\"tls_key\":\"c\"}",
                        "{}", "hush", &task));
     bel_str text = {0};
     bel_task_write(task, &text);
@@ -31,6 +32,8 @@ static void test_own(void **state)
         assert_int_equal(both[i]->incarnation, 5);
         assert_true(both[i]->silence_timeout_secs == 1.5 && both[i]->join_timeout_secs == 60);
         assert_int_equal(both[i]->supervisor, 77);
+        assert_string_equal(both[i]->tls_ca, "a");
+        assert_string_equal(both[i]->tls_key, "c");
     }
     bel_task_destroy(task);
     bel_task_destroy(again);
@@ -82,6 +85,8 @@ static void test_mistakes(void **state)
          "\"index\" must be below the count of its role"},
         {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"master_trains\":1}", NULL,
          "worker 0 is the master"},
+        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":1,\"tls_ca\":\"a\"}", NULL,
+         "\"tls_ca\" must be there together with"},
         {NULL, "[", "environment variable TF_CONFIG:1:"},
         {NULL, "{\"cluster\":{}}", "exactly one chief"},
         {NULL, "{\"cluster\":{\"chief\":[\"a:1\"],\"master\":[\"a:1\"]}}", "chief or master"},

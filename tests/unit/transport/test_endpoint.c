@@ -160,10 +160,72 @@ static void test_malformed(void **state)
     bel_doorbell_destroy(bells[1]);
 }
 
+static bel_endpoint *tls_endpoint(const char *listen, const char *who)
+{
+    char *certificate = bel_strf("tests/support/tls/%s.pem", who);
+    char *key = bel_strf("tests/support/tls/%s.key", who);
+    bel_endpoint_config config = {.listen_address = listen,
+                                  .secret = "s",
+                                  .tls_ca = "tests/support/tls/ca.pem",
+                                  .tls_certificate = certificate,
+                                  .tls_key = key,
+                                  .accept = accept_stream};
+    bel_endpoint *made;
+    BEL_ASSERT_OK(bel_endpoint_create(&config, &made));
+    bel_free(certificate);
+    bel_free(key);
+    return made;
+}
+
+// With TLS both sides show certificates of one authority; without one, or with another's, nothing
+// goes.
+static void test_tls(void **state)
+{
+    (void)state;
+    never = false;
+    bel_endpoint *server = tls_endpoint("127.0.0.1:0", "host");
+    bel_endpoint *client = tls_endpoint(NULL, "host"), *stranger = tls_endpoint(NULL, "stranger");
+    bel_endpoint *plain = endpoint(NULL, "s");
+    bel_doorbell *bell = bel_doorbell_create();
+    bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    bel_lane *lanes[3];
+    bel_endpoint *const callers[] = {stranger, plain, client};
+    waiting = bel_grpc_lane_create(server, &config);
+    for (int i = 0; i < 3; i++) {
+        lanes[i] = bel_grpc_lane_connect(callers[i], bel_endpoint_address(server),
+                                         &(bel_lane_hello){0}, &config);
+        BEL_ASSERT_OK(bel_lane_send(lanes[i], &(bel_frame){.kind = BEL_FRAME_VERSION, .step = i}));
+    }
+    bel_frame got;
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    bool arrived = bel_lane_receive(waiting, &got);
+    while (!arrived && bel_clock_ns() < deadline) {
+        (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
+        arrived = bel_lane_receive(waiting, &got);
+    }
+    assert_true(arrived && got.step == 2); // only the client of the same authority is heard
+    assert_false(bel_lane_receive(waiting, &got));
+    for (int i = 0; i < 3; i++)
+        bel_lane_close(lanes[i]);
+    bel_lane_close(waiting);
+    bel_endpoint_destroy(plain);
+    bel_endpoint_destroy(stranger);
+    bel_endpoint_destroy(client);
+    bel_endpoint_destroy(server);
+    bel_doorbell_destroy(bell);
+    bel_endpoint_config missing = {.listen_address = "127.0.0.1:0",
+                                   .secret = "",
+                                   .tls_ca = "/nowhere/ca.pem",
+                                   .tls_certificate = "c",
+                                   .tls_key = "k",
+                                   .accept = accept_stream};
+    BEL_ASSERT_FAILS(bel_endpoint_create(&missing, &server), BEL_NOT_FOUND, "/nowhere/ca.pem");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses), cmocka_unit_test(test_wrong_secret),
-        cmocka_unit_test(test_hello), cmocka_unit_test(test_malformed)};
+        cmocka_unit_test(test_hello), cmocka_unit_test(test_malformed), cmocka_unit_test(test_tls)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
