@@ -13,7 +13,7 @@
 #include "verbs.h"
 
 typedef struct verb {
-    const char *name;
+    const char *name; // of one word or several
     unsigned use;
     const char *arguments;
     const char *summary;
@@ -27,6 +27,8 @@ static const verb verbs[] = {
     {"evaluate", BEL_VERB_EVALUATE, "[flags]", "loss and metrics of a checkpoint",
      bel_verb_evaluate},
     {"predict", BEL_VERB_PREDICT, "[flags]", "one line for each example", bel_verb_predict},
+    {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",
+     "the processes of a cluster on this host", bel_verb_local_train},
     {"inspect", BEL_VERB_INSPECT, "FOLDER [flags]", "what a checkpoint holds, and its digest",
      bel_verb_inspect},
     {"doctor", BEL_VERB_DOCTOR, "[flags]", "whether this machine is fit to train", bel_verb_doctor},
@@ -75,10 +77,25 @@ static bel_status *print_config(const bel_options *options)
 
 // --- Verbs --------------------------------------------------------------------------------------
 
-static const verb *find_verb(const char *name)
+// How many arguments the name takes when they begin with it; 0 when they do not.
+static int match_name(const char *name, int count, char *const *arguments)
 {
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        if (strcmp(verbs[i].name, name) == 0) return &verbs[i];
+    for (int i = 0; i < count; i++) {
+        size_t length = strlen(arguments[i]);
+        if (strncmp(name, arguments[i], length) != 0) return 0;
+        name += length;
+        if (*name == '\0') return i + 1;
+        if (*name++ != ' ') return 0;
+    }
+    return 0;
+}
+
+static const verb *find_verb(int count, char *const *arguments, int *out_words)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        *out_words = match_name(verbs[i].name, count, arguments);
+        if (*out_words > 0) return &verbs[i];
+    }
     return NULL;
 }
 
@@ -122,27 +139,34 @@ static bel_status *run_with_options(const verb *v, bel_options *options, int cou
     if (bel_options_bool(options, "print_config")) return print_config(options);
     size_t argument_count;
     const char *const *extra = bel_options_arguments(options, &argument_count);
-    if (argument_count > 0 && v->use != BEL_VERB_INSPECT) {
+    bool takes_arguments = (v->use & (BEL_VERB_INSPECT | BEL_VERB_LOCAL_TRAIN)) != 0;
+    if (argument_count > 0 && !takes_arguments) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"; flags begin with --",
                        extra[0]);
     }
     return v->run(options, out_exit_code);
 }
 
-static bel_status *run_verb(const char *name, int count, char *const *arguments, int *out_exit_code)
+// `arguments` begin with the verb's name.
+static bel_status *run_verb(int count, char *const *arguments, bool help, int *out_exit_code)
 {
-    const verb *v = find_verb(name);
-    if (v == NULL) return unknown_verb(name);
+    static char help_flag[] = "--help";
+    char *const help_arguments[] = {help_flag};
+    int words;
+    const verb *v = find_verb(count, arguments, &words);
+    if (v == NULL) return unknown_verb(arguments[0]);
     bel_options *options = bel_flags_create(v->use);
-    bel_status *status = run_with_options(v, options, count, arguments, out_exit_code);
+    bel_status *status =
+        help ? run_with_options(v, options, 1, help_arguments, out_exit_code)
+             : run_with_options(v, options, count - words, arguments + words, out_exit_code);
     bel_options_destroy(options);
     return status;
 }
 
 static bel_status *run(int count, char *const *arguments, int *out_exit_code)
 {
-    static char help_flag[] = "--help";
-    char *const help[] = {help_flag};
+    static char version[] = "version";
+    char *const version_arguments[] = {version};
     if (count < 2) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a verb; belfry help lists all verbs");
     }
@@ -150,9 +174,9 @@ static bel_status *run(int count, char *const *arguments, int *out_exit_code)
     bool is_help =
         strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
     if (is_help && count == 2) return print_usage();
-    if (is_help) return run_verb(arguments[2], 1, help, out_exit_code);
-    if (strcmp(name, "--version") == 0) name = "version";
-    return run_verb(name, count - 2, arguments + 2, out_exit_code);
+    if (is_help) return run_verb(count - 2, arguments + 2, true, out_exit_code);
+    if (strcmp(name, "--version") == 0) return run_verb(1, version_arguments, false, out_exit_code);
+    return run_verb(count - 1, arguments + 1, false, out_exit_code);
 }
 
 // --- The end ------------------------------------------------------------------------------------

@@ -9,8 +9,10 @@
 #define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define RUNNING (TRAINING | READING) // everything that runs a model
 #define STORED (RUNNING | BEL_VERB_DOCTOR)
+#define LOCAL BEL_VERB_LOCAL_TRAIN
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION) // all: they print results
+#define LOGGING (REPORTING | LOCAL)
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA "Data"
@@ -21,6 +23,7 @@
 #define EVALUATION "Evaluation"
 #define OUTPUT "Output"
 #define SETTINGS "Settings"
+#define CLUSTER "Cluster"
 
 #define STRING BEL_OPTION_STRING
 #define INT BEL_OPTION_INT
@@ -97,6 +100,22 @@ static const bel_option table[] = {
     {"warmup_steps", INT, TRAINING, "0", "[0, inf)", "steps", OPTIMIZER,
      "The rate rises linearly over so many steps."},
 
+    {"config", STRING, LOCAL, "", NULL, "FILE", CLUSTER,
+     "cluster.yaml: which processes, on what machines (docs/cluster-yaml.md)."},
+    {"distributed", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
+     "Run as processes; without it and without --config everything runs in this one."},
+    {"worker_count", INT, LOCAL, "2", "[0, 1024]", "workers", CLUSTER, "Worker processes."},
+    {"evaluator_count", INT, LOCAL, "0", "[0, 1]", "evaluators", CLUSTER,
+     "1: a process of its own evaluates the checkpoints; 0: the master does."},
+    {"job_dir", STRING, LOCAL, "", NULL, "FOLDER", CLUSTER,
+     "Given to the training as --model_dir."},
+    {"log_dir", STRING, LOCAL, "", NULL, "FOLDER", CLUSTER,
+     "Logs of the processes; without it: logs in the model's folder."},
+    {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
+     "Ports of the loopback in place of unix sockets."},
+    {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
+     "Print the plan: processes, towers, shards, memory; start nothing."},
+
     {"model_dir", STRING, STORED, "", NULL, "FOLDER", RUN,
      "Folder of checkpoints, event files and report; training resumes from what is there."},
     {"train_steps", INT, TRAINING, "0", "[0, inf)", "steps", RUN,
@@ -109,8 +128,8 @@ static const bel_option table[] = {
     {"num_workers", INT, TRAINING, "1", "[1, 1024]", "workers", RUN, "Workers in this process."},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
      "Towers of each worker where they differ; as many numbers as there are workers."},
-    {"parameter_server_count", INT, TRAINING, "1", "[1, 1024]", "shards", RUN,
-     "Parameter-server shards in this process."},
+    {"parameter_server_count", INT, TRAINING | LOCAL, "1", "[0, 1024]", "shards", RUN,
+     "Parameter servers, each with a shard of the parameters; 0: every worker holds one."},
     {"num_threads", INT, RUNNING, "0", "[0, 1024]", "threads", RUN,
      "Threads of each tower; 0: the cores divided by the towers."},
     {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
@@ -145,17 +164,17 @@ static const bel_option table[] = {
      "Another folder: name the first tensor that differs; exit code 1 when one does."},
     {"json", BOOL, REPORTING, "false", NULL, NULL, OUTPUT,
      "Results on stdout as JSON, one object on a line."},
-    {"log_format", STRING, REPORTING, "text", "text|json", NULL, OUTPUT,
+    {"log_format", STRING, LOGGING, "text", "text|json", NULL, OUTPUT,
      "Form of the log on stderr."},
-    {"log_level", STRING, REPORTING, "info", "error|warn|info|debug", NULL, OUTPUT,
+    {"log_level", STRING, LOGGING, "info", "error|warn|info|debug", NULL, OUTPUT,
      "Least important lines that are logged."},
-    {"quiet", BOOL, REPORTING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only."},
+    {"quiet", BOOL, LOGGING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only."},
 
     {"config_file", STRING, RUNNING | TYPED, "", NULL, "FILE", SETTINGS,
      "YAML file with any of these flags, as \"name: value\"; the command line wins."},
     {"print_config", BOOL, RUNNING | TYPED, "false", NULL, NULL, SETTINGS,
      "Print all settings as YAML with their origins, and end."},
-    {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end."},
+    {"help", BOOL, LOGGING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end."},
 };
 // clang-format on
 

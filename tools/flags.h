@@ -13,6 +13,7 @@ enum {
     BEL_VERB_INSPECT = 1 << 4,
     BEL_VERB_DOCTOR = 1 << 5,
     BEL_VERB_VERSION = 1 << 6,
+    BEL_VERB_LOCAL_TRAIN = 1 << 7,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.

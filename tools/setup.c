@@ -89,6 +89,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
 {
     config->seed = (uint64_t)bel_options_int(options, "seed");
     config->shard_count = (int)bel_options_int(options, "parameter_server_count");
+    if (config->shard_count == 0) config->shard_count = config->worker_count;
     config->thread_count = (int)bel_options_int(options, "num_threads");
     config->save_checkpoints_steps = bel_options_int(options, "save_checkpoints_steps");
     config->save_checkpoints_secs = bel_options_double(options, "save_checkpoints_secs");
@@ -107,9 +108,9 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
     bel_run_config config;
     bel_run_config_init(&config);
     config.model_dir = setup->model_dir;
-    set_run(options, &config);
     int *towers;
     BEL_TRY(set_towers(options, &config, &towers));
+    set_run(options, &config);
     bel_status *status = bel_estimator_create(setup->model->model_fn, &config, params->items,
                                               (int)params->count, &setup->estimator);
     bel_free(towers);

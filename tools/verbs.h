@@ -14,5 +14,6 @@ bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_inspect;
 bel_verb_fn bel_verb_doctor;
 bel_verb_fn bel_verb_version;
+bel_verb_fn bel_verb_local_train;
 
 #endif

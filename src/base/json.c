@@ -54,6 +54,18 @@ void bel_json_write_number(bel_str *out, double value)
     bel_str_puts(out, text);
 }
 
+static int append_text(const char *text, size_t length, void *out)
+{
+    bel_str_append(out, text, length);
+    return 0;
+}
+
+void bel_json_write_value(bel_str *out, const bel_json_value *value)
+{
+    size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
+    json_dump_callback(unwrap(value), append_text, out, flags); // fails only when append_text does
+}
+
 bel_status *bel_json_parse(const char *text, size_t length, const char *source, bel_json **out_json)
 {
     json_error_t error;
@@ -96,6 +108,14 @@ bool bel_json_string(const bel_json_value *object, const char *name, const char 
 bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_number)
 {
     return bel_json_value_i64(bel_json_member(object, name), out_number);
+}
+
+bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number)
+{
+    const json_t *value = json_object_get(unwrap(object), name);
+    if (!json_is_number(value)) return false;
+    *out_number = json_number_value(value);
+    return true;
 }
 
 size_t bel_json_length(const bel_json_value *array)

@@ -13,9 +13,12 @@ void bel_json_write_string(bel_str *out, const char *text); // with quotes and e
 void bel_json_write_number(bel_str *out,
                            double value); // shortest that reads back; null if not finite
 
+// Appends a parsed value as one line, in the order in which it was read.
+typedef struct bel_json_value bel_json_value;
+void bel_json_write_value(bel_str *out, const bel_json_value *value);
+
 // A parsed document. Values belong to it and die with it.
 typedef struct bel_json bel_json;
-typedef struct bel_json_value bel_json_value;
 
 // `source` names the text in errors. DATA_LOSS with source:line:column when it is not valid JSON.
 bel_status *bel_json_parse(const char *text, size_t length, const char *source,
@@ -27,6 +30,7 @@ void bel_json_destroy(bel_json *json);
 const bel_json_value *bel_json_member(const bel_json_value *object, const char *name);
 bool bel_json_string(const bel_json_value *object, const char *name, const char **out_text);
 bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_number);
+bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number); // any number
 size_t bel_json_length(const bel_json_value *array); // 0 when it is no array
 const bel_json_value *bel_json_at(const bel_json_value *array, size_t index);
 bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number);

@@ -70,6 +70,15 @@ void bel_log_write(bel_log_level level, const char *format, ...)
     bel_str_deinit(&line);
 }
 
+void bel_log_line(bel_log_level level, const char *line)
+{
+    if (level > max_level) return;
+    pthread_mutex_lock(&log_mutex);
+    clear_progress_locked();
+    fputs(line, stderr);
+    pthread_mutex_unlock(&log_mutex);
+}
+
 void bel_log_progress(const char *text, const char *json, bool final)
 {
     if (max_level < BEL_LOG_INFO) return;

@@ -23,6 +23,9 @@ void bel_log_write(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3
 // stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.
 void bel_log_progress(const char *text, const char *json, bool final);
 
+// A line of another process's log that already looks as it should, with its newline.
+void bel_log_line(bel_log_level level, const char *line);
+
 // True when stderr is a terminal and the format is text.
 bool bel_log_is_interactive(void);
 

@@ -77,12 +77,12 @@ static void deal_towers(bel_estimator *estimator, const int *towers_of)
     estimator->thread_count = share > 0 ? share : 1;
 }
 
-bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, int shard_count,
-                                int thread_count)
+bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, const int *towers,
+                                int shard_count, int thread_count)
 {
     bel_run_config *config = &estimator->config;
     bool differs = worker_count != config->worker_count;
-    if (estimator->has_towers_of && differs) {
+    if (towers == NULL && estimator->has_towers_of && differs) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "towers are given for %d workers, but the cluster has %d",
                        config->worker_count, worker_count);
@@ -90,7 +90,8 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, int 
     config->worker_count = worker_count;
     config->shard_count = shard_count;
     if (config->thread_count == 0) config->thread_count = thread_count;
-    deal_towers(estimator, estimator->has_towers_of ? estimator->towers_of : NULL);
+    if (towers == NULL && estimator->has_towers_of) towers = estimator->towers_of;
+    deal_towers(estimator, towers);
     return check_limits(config);
 }
 

@@ -16,9 +16,10 @@ struct bel_estimator {
 };
 
 // In a cluster the job's description, not the program, says how many workers and shards there are,
-// and how many threads a tower has (0: the cores divided by all towers). INVALID_ARGUMENT: the
-// program gave towers of workers one by one, and for another number of workers.
-bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, int shard_count,
-                                int thread_count) BEL_MUST_USE;
+// how many towers each worker has (NULL: the program does), and how many threads a tower (0: the
+// cores divided by all towers). INVALID_ARGUMENT: the program gave towers of workers one by one,
+// and for another number of workers.
+bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, const int *towers,
+                                int shard_count, int thread_count) BEL_MUST_USE;
 
 #endif

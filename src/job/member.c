@@ -260,9 +260,9 @@ static bel_status *run(member *m)
     const bel_endpoint_config endpoint = {.listen_address =
                                               m->shard.here ? task->listen_address : NULL,
                                           .secret = task->secret,
-        .tls_ca = task->tls_ca,
-        .tls_certificate = task->tls_certificate,
-        .tls_key = task->tls_key,
+                                          .tls_ca = task->tls_ca,
+                                          .tls_certificate = task->tls_certificate,
+                                          .tls_key = task->tls_key,
                                           .accept = bel_member_shard_accept,
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));

@@ -68,6 +68,13 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config
     return status;
 }
 
+void bel_remote_unlisten(const bel_run_config *config)
+{
+    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
+    (void)remove(path); // one that stays does no harm: the next job writes its own
+    bel_free(path);
+}
+
 // --- Messages ------------------------------------------------------------------------------------
 
 static void send_to_shard(remote *r, int shard, const bel_message *message)

@@ -12,6 +12,9 @@
 bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config,
                               bel_members **out_members) BEL_MUST_USE;
 
+// Removes job.token, once the members are gone.
+void bel_remote_unlisten(const bel_run_config *config);
+
 typedef struct bel_remote_config {
     bel_members *members;
     const bel_task *task;

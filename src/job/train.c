@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -292,6 +293,7 @@ static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval
     } else if (job->members != NULL) {
         bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
     }
+    if (job->members != NULL) bel_remote_unlisten(&job->estimator->config);
     bel_members_destroy(job->members);
     bel_job_free_model(job);
     return status;
@@ -349,8 +351,8 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
                             bel_result *out_result)
 {
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
-    BEL_TRY(
-        bel_estimator_place(program->estimator, task->worker_count, shards, task->thread_count));
+    BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
+                                task->thread_count));
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) program->eval_count = 0; // the evaluator does it
     bel_job job = {.estimator = program->estimator,
@@ -374,6 +376,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     }
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
+    if (task != NULL && task->supervisor > 0) bel_linux_die_with_parent(task->supervisor);
     bel_member_program program = {estimator, train_spec, evals, eval_count};
     bel_status *status =
         task != NULL ? run_task(task, &program, out_result) : run_alone(&program, out_result);

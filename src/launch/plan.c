@@ -108,6 +108,9 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
                        .thread_count = p->thread_count,
                        .join_timeout_secs = cluster->join_timeout_secs,
                        .silence_timeout_secs = cluster->silence_timeout_secs};
+    task->towers = bel_xcalloc((size_t)plan->worker_count, sizeof *task->towers);
+    for (int i = 0, w = 0; i < plan->process_count; i++)
+        if (plan->processes[i].towers > 0) task->towers[w++] = plan->processes[i].towers;
     if (cluster->tls_ca != NULL) {
         task->tls_ca = bel_xstrdup(cluster->tls_ca);
         task->tls_certificate = bel_xstrdup(cluster->tls_certificate);

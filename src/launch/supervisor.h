@@ -6,9 +6,9 @@
 // arguments), and lives no longer than the supervisor. Sockets lie in a folder of mode 0700 under
 // $XDG_RUNTIME_DIR or /tmp, which is removed in the end.
 //
-// Lines go to log_dir/ROLE-INDEX.INCARNATION.log as they are. On stderr: the master's lines as they
-// would look in one process, others from warnings upwards with "[worker 1] " in front, and one
-// progress line.
+// Lines go to log_dir/ROLE-INDEX.INCARNATION.log as they are, behind what an earlier run left. On
+// stderr: the master's lines as they would look in one process, others from warnings upwards with
+// "[worker 1] " in front, and one progress line.
 #ifndef BELFRY_LAUNCH_SUPERVISOR_H
 #define BELFRY_LAUNCH_SUPERVISOR_H
 
@@ -21,6 +21,7 @@ typedef struct bel_supervisor_config {
     char *const *arguments; // of every process, NULL at the end, without the program's name
     const char *log_dir;    // created if missing
     bool tcp;               // loopback ports in place of unix sockets
+    double grace_secs;      // how long processes have to end by themselves; 0: 15
     // Called about once a second and at every change, from the supervisor's only thread; may be
     // NULL. `json` is the newest progress object of the master, or NULL.
     void (*changed)(void *context, const char *progress_json);
@@ -30,14 +31,17 @@ typedef struct bel_supervisor_config {
 // How a job ended.
 typedef struct bel_supervisor_result {
     int exit_code; // the master's; that of the process that failed first when the master's is 0
-    char *message; // why it failed, in one line, e.g. "worker 1 (pid 4711) was killed by signal 9
-                   // (Killed) after step 120"; NULL when it did not. Free with bel_free.
+    bool stopped;  // ended because a signal asked for it; then exit_code is 128 + its number
+    char *message; // why it failed, in one line, e.g. "worker 1 (pid 4711 on box) was killed by
+                   // signal 9 (Killed) after step 120"; NULL when it did not. Free with bel_free.
     char *output;  // what the master wrote to standard output. Free with bel_free.
 } bel_supervisor_result;
 
 // Runs the job to its end. SIGINT and SIGTERM are passed on once (the job saves and ends), a second
-// one kills. When a process fails and the others do not end within 15 s, they are killed. Errors
-// are those of starting: NOT_FOUND or PERMISSION_DENIED for the program, files.
+// one kills; SIGHUP counts as SIGTERM unless it was ignored. When a process has failed, or the
+// master has ended, and others do not end within grace_secs, they are killed; when the master has
+// failed they are asked to by SIGTERM. Errors are those of starting: NOT_FOUND or PERMISSION_DENIED
+// for the program, files. One at a time in a process, called by its first thread.
 bel_status *bel_supervise(const bel_supervisor_config *config,
                           bel_supervisor_result *out_result) BEL_MUST_USE;
 

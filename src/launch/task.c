@@ -29,6 +29,7 @@ void bel_task_destroy(bel_task *task)
     bel_free(task->master_address);
     bel_free(task->listen_address);
     bel_free(task->secret);
+    bel_free(task->towers);
     bel_free(task->tls_ca);
     bel_free(task->tls_certificate);
     bel_free(task->tls_key);
@@ -112,6 +113,23 @@ static bel_status *read_tls(const bel_json_value *root, bel_task *task)
     return bad(own, "tls_ca", "there together with tls_certificate and tls_key");
 }
 
+static bel_status *read_towers(const bel_json_value *root, bel_task *task)
+{
+    enum { MOST_TOWERS = 256 };
+    const bel_json_value *list = bel_json_member(root, "towers");
+    if (list == NULL) return NULL;
+    size_t count = (size_t)task->worker_count;
+    bool good = bel_json_length(list) == count;
+    task->towers = bel_xcalloc(count, sizeof *task->towers);
+    for (size_t w = 0; w < count && good; w++) {
+        int64_t towers;
+        good = bel_json_value_i64(bel_json_at(list, w), &towers) && towers >= 1 &&
+               towers <= MOST_TOWERS;
+        if (good) task->towers[w] = (int)towers;
+    }
+    return good ? NULL : bad(own, "towers", "a list of a number from 1 to 256 for each worker");
+}
+
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
     number n[] = {{"index", 0, MOST_MEMBERS, 0, 0},
@@ -137,6 +155,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->join_timeout_secs = 1e-3 * (double)n[7].value;
     task->silence_timeout_secs = 1e-3 * (double)n[8].value;
     task->supervisor = n[9].value;
+    BEL_TRY(read_towers(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
     if (task->index >= counts[task->role]) return bad(own, "index", "below the count of its role");
     if (task->role == BEL_ROLE_WORKER && task->index == 0 && task->master_trains) {
@@ -161,6 +180,9 @@ void bel_task_write(const bel_task *task, bel_str *out)
     bel_json_write_string(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_string(out, task->listen_address);
+    for (int w = 0; task->towers != NULL && w < task->worker_count; w++)
+        bel_str_printf(out, "%s%d", w == 0 ? ",\"towers\":[" : ",", task->towers[w]);
+    if (task->towers != NULL) bel_str_puts(out, "]");
     const char *const files[] = {task->tls_ca, task->tls_certificate, task->tls_key};
     static const char *const names[] = {"tls_ca", "tls_certificate", "tls_key"};
     for (int i = 0; i < 3 && files[i] != NULL; i++) {

@@ -5,7 +5,8 @@
 //   BELFRY_TASK    JSON, one object: {"job": "digits", "role": "worker", "index": 1,
 //                  "incarnation": 0, "worker_count": 2, "parameter_server_count": 1,
 //                  "evaluator_count": 0, "master_trains": 0, "master": "unix:/run/x/master",
-//                  "listen": "unix:/run/x/worker-1", "threads": 1, "join_timeout_ms": 60000,
+//                  "listen": "unix:/run/x/worker-1", "towers": [2, 2], "threads": 1,
+//                  "join_timeout_ms": 60000,
 //                  "silence_timeout_ms": 10000, "supervisor": 4711, "tls_ca": "ca.pem",
 //                  "tls_certificate": "host.pem", "tls_key": "host.key"}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
@@ -43,7 +44,8 @@ typedef struct bel_task {
     char *listen_address; // where this process serves; a port of 0 is chosen by the system
     char *secret;         // "" for none
     char *tls_ca, *tls_certificate, *tls_key; // PEM files; NULL without TLS
-    int thread_count;     // threads of a tower; 0: the machine's cores divided by its towers
+    int *towers;                              // of each worker; NULL: the program's flags say
+    int thread_count; // threads of a tower; 0: the machine's cores divided by its towers
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
 } bel_task;

@@ -26,6 +26,7 @@ static void test_counts(void **state)
     assert_int_equal(task->index, 1);
     assert_int_equal(task->ps_count, 3);
     assert_int_equal(task->evaluator_count, 1);
+    assert_true(task->towers[0] == 2 && task->towers[1] == 2);
     bel_task_destroy(task);
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);

@@ -7,13 +7,13 @@ static void test_own(void **state)
 {
     (void)state;
     bel_task *task, *again;
-    BEL_ASSERT_OK(
-        bel_task_parse("{\"job\":\"j\",\"role\":\"worker\",\"index\":1,\"worker_count\":2,"
-                       "\"parameter_server_count\":3,\"master\":\"unix:/m\","
-                       "\"listen\":\"unix:/w\",\"threads\":4,\"incarnation\":5,"
-                       "\"silence_timeout_ms\":1500,\"supervisor\":77,\"tls_ca\":\"a\","
-                                 "\"tls_certificate\":\"b\",\"tls_key\":\"c\"}",
-                       "{}", "hush", &task));
+    BEL_ASSERT_OK(bel_task_parse(
+        "{\"job\":\"j\",\"role\":\"worker\",\"index\":1,\"worker_count\":2,"
+        "\"parameter_server_count\":3,\"master\":\"unix:/m\","
+        "\"listen\":\"unix:/w\",\"threads\":4,\"incarnation\":5,"
+        "\"silence_timeout_ms\":1500,\"supervisor\":77,\"tls_ca\":\"a\",\"towers\":[3,1],"
+        "\"tls_certificate\":\"b\",\"tls_key\":\"c\"}",
+        "{}", "hush", &task));
     bel_str text = {0};
     bel_task_write(task, &text);
     BEL_ASSERT_OK(bel_task_parse(text.text, NULL, "hush", &again));
@@ -32,6 +32,7 @@ static void test_own(void **state)
         assert_int_equal(both[i]->incarnation, 5);
         assert_true(both[i]->silence_timeout_secs == 1.5 && both[i]->join_timeout_secs == 60);
         assert_int_equal(both[i]->supervisor, 77);
+        assert_true(both[i]->towers[0] == 3 && both[i]->towers[1] == 1);
         assert_string_equal(both[i]->tls_ca, "a");
         assert_string_equal(both[i]->tls_key, "c");
     }
@@ -87,6 +88,8 @@ static void test_mistakes(void **state)
          "worker 0 is the master"},
         {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":1,\"tls_ca\":\"a\"}", NULL,
          "\"tls_ca\" must be there together with"},
+        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":2,\"towers\":[1]}", NULL,
+         "\"towers\" must be a list of a number from 1 to 256 for each worker"},
         {NULL, "[", "environment variable TF_CONFIG:1:"},
         {NULL, "{\"cluster\":{}}", "exactly one chief"},
         {NULL, "{\"cluster\":{\"chief\":[\"a:1\"],\"master\":[\"a:1\"]}}", "chief or master"},

@@ -1,0 +1,247 @@
+// posix_spawn, pidfds, prctl, /proc.
+#define _GNU_SOURCE
+#include "base/linux_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+
+// --- Starting -----------------------------------------------------------------------------------
+
+static int set_attributes(posix_spawnattr_t *attributes, bool own_session)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    flags |= own_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
+    int error = posix_spawnattr_setsigmask(attributes, &none);
+    if (error == 0) error = posix_spawnattr_setsigdefault(attributes, &all);
+    if (error == 0) error = posix_spawnattr_setpgroup(attributes, 0);
+    if (error == 0) error = posix_spawnattr_setflags(attributes, (short)flags);
+    return error;
+}
+
+// A descriptor that already has its number needs the call too: it takes close-on-exec away.
+static int set_files(posix_spawn_file_actions_t *actions, const int standard[3])
+{
+    int error = 0;
+    for (int i = 0; i < 3 && error == 0; i++) {
+        if (standard[i] >= 0) {
+            error = posix_spawn_file_actions_adddup2(actions, standard[i], i);
+        } else {
+            error = posix_spawn_file_actions_addopen(actions, i, "/dev/null",
+                                                     i == 0 ? O_RDONLY : O_WRONLY, 0);
+        }
+    }
+    return error;
+}
+
+bel_status *bel_linux_process_spawn(const bel_linux_spawn *spawn, bel_linux_process *out_process)
+{
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_init(&actions);
+    pid_t pid = 0;
+    int error = set_attributes(&attributes, spawn->own_session);
+    if (error == 0) error = set_files(&actions, spawn->standard);
+    if (error == 0) {
+        char *const *environment = spawn->environment != NULL ? spawn->environment : environ;
+        error =
+            posix_spawn(&pid, spawn->program, &actions, &attributes, spawn->arguments, environment);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (error != 0) return bel_file_error(error, "run", spawn->program);
+
+    // It cannot be another process: this one has not been waited for.
+    int descriptor = (int)syscall(SYS_pidfd_open, pid, 0); // close-on-exec by itself
+    if (descriptor < 0) {
+        error = errno;
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return BEL_ERR(error == EMFILE ? BEL_RESOURCE_EXHAUSTED : BEL_UNIMPLEMENTED,
+                       "cannot watch a child process: pidfd_open: %s; hint: Linux 5.3 or newer "
+                       "is needed",
+                       strerror(error));
+    }
+    *out_process = (bel_linux_process){.pid = pid, .descriptor = descriptor};
+    return NULL;
+}
+
+// --- Waiting ------------------------------------------------------------------------------------
+
+bool bel_linux_process_wait(bel_linux_process *process, int timeout_ms, bel_linux_end *out_end)
+{
+    struct pollfd waiting = {.fd = process->descriptor, .events = POLLIN};
+    int ready;
+    do {
+        ready = poll(&waiting, 1, timeout_ms);
+    } while (ready < 0 && errno == EINTR && timeout_ms < 0);
+    if (ready <= 0) return false;
+    int status = 0;
+    pid_t pid;
+    do {
+        pid = waitpid((pid_t)process->pid, &status, 0);
+    } while (pid < 0 && errno == EINTR);
+    *out_end = (bel_linux_end){.code = 1}; // ECHILD: somebody else has reaped it
+    if (pid > 0 && WIFEXITED(status)) out_end->code = WEXITSTATUS(status);
+    if (pid > 0 && WIFSIGNALED(status)) {
+        out_end->signal = WTERMSIG(status);
+        out_end->code = 128 + out_end->signal;
+    }
+    close(process->descriptor);
+    process->descriptor = -1;
+    return true;
+}
+
+void bel_linux_process_signal(const bel_linux_process *process, int number, bool group)
+{
+    if (process->descriptor < 0) return;
+    kill((pid_t)(group ? -process->pid : process->pid), number);
+}
+
+void bel_linux_die_with_parent(int64_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != (pid_t)parent) raise(SIGKILL); // it ended before the call above
+}
+
+// --- Telling processes apart --------------------------------------------------------------------
+
+static size_t read_small(const char *path, char *text, size_t capacity)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = descriptor < 0 ? -1 : read(descriptor, text, capacity - 1);
+    if (descriptor >= 0) close(descriptor);
+    if (size < 0) size = 0;
+    text[size] = '\0';
+    return (size_t)size;
+}
+
+int64_t bel_linux_start_ticks(int64_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    read_small(path, text, sizeof text);
+    // "pid (name) state …": the name may hold anything, also ')'. State is field 3.
+    const char *field = strrchr(text, ')');
+    if (field == NULL || strlen(field) < 3) return 0;
+    field += 2;
+    if (*field == 'Z' || *field == 'X') return 0;
+    for (int number = 3; number < 22 && field != NULL; number++) {
+        field = strchr(field, ' ');
+        if (field != NULL) field++;
+    }
+    int64_t ticks = 0;
+    if (field == NULL || !bel_parse_i64(field, strcspn(field, " \n"), &ticks)) return 0;
+    return ticks;
+}
+
+bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number)
+{
+    if (pid <= 0 || pid > INT_MAX || start_ticks == 0) return false;
+    // The descriptor first: when the start is right after that, it is of the right process.
+    int descriptor = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (descriptor < 0) return false;
+    bool sent = bel_linux_start_ticks(pid) == start_ticks &&
+                syscall(SYS_pidfd_send_signal, descriptor, number, NULL, 0) == 0;
+    close(descriptor);
+    return sent;
+}
+
+const char *bel_linux_boot_id(char text[64])
+{
+    read_small("/proc/sys/kernel/random/boot_id", text, 64);
+    text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
+char *bel_linux_program(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) return bel_xstrdup("/proc/self/exe");
+    path[length] = '\0';
+    // Replaced or removed since it started: the link itself still leads to the right file.
+    if (access(path, X_OK) != 0) return bel_xstrdup("/proc/self/exe");
+    return bel_xstrdup(path);
+}
+
+// A descriptor above 2 in place of `descriptor`; -1 when there is none.
+static int move_up(int descriptor)
+{
+    if (descriptor > 2) return descriptor;
+    int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    int error = errno;
+    close(descriptor);
+    errno = error;
+    return moved;
+}
+
+bel_status *bel_linux_pipe(int out_ends[2])
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "cannot make a pipe: %s", strerror(errno));
+    }
+    ends[0] = move_up(ends[0]); // a program may have been started with 0, 1 or 2 closed
+    ends[1] = move_up(ends[1]);
+    if (ends[0] < 0 || ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
+        bel_status *status =
+            BEL_ERR(BEL_RESOURCE_EXHAUSTED, "cannot make a pipe: %s", strerror(errno));
+        if (ends[0] >= 0) close(ends[0]);
+        if (ends[1] >= 0) close(ends[1]);
+        return status;
+    }
+    out_ends[0] = ends[0];
+    out_ends[1] = ends[1];
+    return NULL;
+}
+
+bel_status *bel_linux_free_port(int *out_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool good = descriptor >= 0 &&
+                bind(descriptor, (const struct sockaddr *)&address, sizeof address) == 0 &&
+                getsockname(descriptor, (struct sockaddr *)&address, &size) == 0;
+    int error = errno;
+    if (descriptor >= 0) close(descriptor);
+    if (!good) return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "no free port: %s", strerror(error));
+    *out_port = ntohs(address.sin_port);
+    return NULL;
+}
+
+bel_status *bel_linux_random(void *bytes, size_t size)
+{
+    char *next = bytes;
+    while (size > 0) {
+        ssize_t got = getrandom(next, size, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            return BEL_ERR(BEL_UNKNOWN, "no random bytes: getrandom: %s", strerror(errno));
+        next += got;
+        size -= (size_t)got;
+    }
+    return NULL;
+}

@@ -1,0 +1,75 @@
+// Processes: starting them, waiting for them by descriptor instead of SIGCHLD, and telling a
+// process from a later one with the same number. Also random bytes for secrets.
+//
+// Thread-safe, but for the rule at bel_linux_die_with_parent.
+#ifndef BELFRY_BASE_LINUX_PROCESS_H
+#define BELFRY_BASE_LINUX_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belfry/status.h"
+
+typedef struct bel_linux_spawn {
+    const char *program;      // path
+    char *const *arguments;   // the program's name first, NULL at the end
+    char *const *environment; // "NAME=value", NULL at the end; NULL: that of this process
+    int standard[3];          // descriptors that become 0, 1 and 2; -1: /dev/null
+    bool own_session;         // detached from the terminal; otherwise a process group of its own
+} bel_linux_spawn;
+
+typedef struct bel_linux_process {
+    int64_t pid;
+    int descriptor; // a pidfd: readable for poll once the process has ended
+} bel_linux_process;
+
+// How a process ended.
+typedef struct bel_linux_end {
+    int code;   // exit code, or 128 + signal
+    int signal; // that killed it; 0: it ended by itself
+} bel_linux_end;
+
+// Starts a program (never forks: other threads may run). It gets no other open descriptors,
+// provided they are close-on-exec, and all signals unblocked and at their defaults. Returns when
+// the program runs. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED as for files.
+bel_status *bel_linux_process_spawn(const bel_linux_spawn *spawn,
+                                    bel_linux_process *out_process) BEL_MUST_USE;
+
+// True when the process has ended: then it is reaped, its descriptor closed, and *out_end set.
+// Waits up to timeout_ms (0: not at all, -1: without end).
+bool bel_linux_process_wait(bel_linux_process *process, int timeout_ms, bel_linux_end *out_end);
+
+// Sends a signal to the process, or with `group` to all that descend from it and stayed in its
+// group. Before it is reaped its number cannot belong to another.
+void bel_linux_process_signal(const bel_linux_process *process, int number, bool group);
+
+// When the thread of `parent` that started this process ends, this process is killed. Ends it at
+// once when the parent is another one already. Called by a child, at its start.
+void bel_linux_die_with_parent(int64_t parent);
+
+// When a running process was started, in clock ticks since the machine was; 0: there is no such
+// process, or it has ended and only waits to be reaped. pid and ticks name a process for good,
+// until the machine starts again.
+int64_t bel_linux_start_ticks(int64_t pid);
+
+// Sends a signal to the process with that number and start; false when it is gone.
+bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number);
+
+// A text that differs each time the machine starts; "" when the system does not tell.
+const char *bel_linux_boot_id(char text[64]);
+
+// Path of the running program; free with bel_free.
+char *bel_linux_program(void);
+
+// A pipe (0 is read from, 1 written to), both ends close-on-exec, neither of them 0, 1 or 2,
+// reading without waiting.
+bel_status *bel_linux_pipe(int out_ends[2]) BEL_MUST_USE;
+
+// A port of the loopback that nobody listens on at this moment.
+bel_status *bel_linux_free_port(int *out_port) BEL_MUST_USE;
+
+// Random bytes from the kernel.
+bel_status *bel_linux_random(void *bytes, size_t size) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,60 @@
+// Layout and program of a job, for their sizes alone.
+#include "job/measure.h"
+
+#include "base/alloc.h"
+#include "job/train.h"
+#include "optim/rule.h"
+#include "runtime/program.h"
+
+// Memory of a tower's values: the training program for a full batch.
+static bel_status *measure_activations(const bel_job *job, int64_t *out_bytes)
+{
+    const bel_graph *graph = job->built->graph;
+    size_t inputs = graph->input_count, variables = graph->variable_count;
+    bel_shape *shapes = bel_xcalloc(inputs, sizeof *shapes);
+    for (size_t i = 0; i < inputs; i++) {
+        shapes[i] = graph->inputs[i].value->spec.shape;
+        for (int32_t d = 0; d < shapes[i].rank; d++)
+            if (shapes[i].dims[d] < 0) shapes[i].dims[d] = bel_input_batch_size(job->input);
+    }
+    bel_program_output *outputs = bel_xcalloc(variables + 1, sizeof *outputs);
+    int count = 0;
+    for (size_t v = 0; v < variables; v++)
+        if (job->reports[v] != NULL) outputs[count++] = (bel_program_output){job->reports[v], true};
+    outputs[count++] = (bel_program_output){job->built->spec.loss, false};
+    bel_program *program = NULL;
+    const bel_program_options options = {.threads = 1};
+    bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);
+    if (status == NULL) *out_bytes = (int64_t)bel_program_arena_bytes(program);
+    bel_program_destroy(program);
+    bel_free(outputs);
+    bel_free(shapes);
+    return status;
+}
+
+static bel_status *measure(bel_job *job, bel_plan_sizes *sizes, int64_t **out_shard_bytes)
+{
+    BEL_TRY(bel_job_build(job));
+    const bel_layout *layout = job->layout;
+    BEL_TRY(measure_activations(job, &sizes->activation_bytes));
+    sizes->parameters = layout->parameters;
+    sizes->slot_elements =
+        layout->parameters * bel_rule_get(job->built->spec.optimizer.kind)->slot_count;
+    int64_t *bytes = bel_xcalloc((size_t)layout->shard_count, sizeof *bytes);
+    for (int c = 0; c < layout->chunk_count; c++)
+        bytes[layout->chunks[c].shard] += layout->chunks[c].count * (int64_t)sizeof(float);
+    sizes->shard_bytes = *out_shard_bytes = bytes;
+    return NULL;
+}
+
+bel_status *bel_job_measure(bel_estimator *estimator, const bel_train_spec *train, int worker_count,
+                            int shard_count, bel_plan_sizes *out_sizes, int64_t **out_shard_bytes)
+{
+    BEL_TRY(bel_estimator_place(estimator, worker_count, NULL, shard_count, 1));
+    bel_job job = {.estimator = estimator, .spec = train};
+    bel_plan_sizes sizes = {0};
+    bel_status *status = measure(&job, &sizes, out_shard_bytes);
+    bel_job_free_model(&job);
+    if (status == NULL) *out_sizes = sizes;
+    return status;
+}
