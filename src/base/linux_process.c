@@ -119,10 +119,10 @@ void bel_linux_process_signal(const bel_linux_process *process, int number, bool
     kill((pid_t)(group ? -process->pid : process->pid), number);
 }
 
-void bel_linux_die_with_parent(int64_t parent)
+void bel_linux_signal_at_parents_end(int64_t parent, int number)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != (pid_t)parent) raise(SIGKILL); // it ended before the call above
+    prctl(PR_SET_PDEATHSIG, (unsigned long)number);
+    if (getppid() != (pid_t)parent) raise(number); // it ended before the call above
 }
 
 // --- Telling processes apart --------------------------------------------------------------------

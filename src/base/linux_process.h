@@ -44,9 +44,9 @@ bool bel_linux_process_wait(bel_linux_process *process, int timeout_ms, bel_linu
 // group. Before it is reaped its number cannot belong to another.
 void bel_linux_process_signal(const bel_linux_process *process, int number, bool group);
 
-// When the thread of `parent` that started this process ends, this process is killed. Ends it at
-// once when the parent is another one already. Called by a child, at its start.
-void bel_linux_die_with_parent(int64_t parent);
+// When the thread of `parent` that started this process ends, this process gets the signal; at once
+// when the parent is another one already. Called by a child, at its start.
+void bel_linux_signal_at_parents_end(int64_t parent, int number);
 
 // When a running process was started, in clock ticks since the machine was; 0: there is no such
 // process, or it has ended and only waits to be reaped. pid and ticks name a process for good,

@@ -226,7 +226,7 @@ static bel_status *obey(member *m)
             bel_message_deinit(&message);
         }
         if (m->over) break;
-        if (status == NULL && m->shard.shard != NULL) status = bel_shard_check(m->shard.shard);
+        if (status == NULL && m->shard.shard != NULL) status = bel_member_shard_check(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));

@@ -80,6 +80,8 @@ void bel_member_shard_free(member *m); // once the endpoint is gone
 // Answers what the master asks of a shard.
 void bel_member_shard_message(member *m, const bel_message *message);
 void bel_member_shard_progress(member *m); // shard 0: tells the master about steps
+// The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
+bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
 // For the endpoint: a peer opens a lane.
 bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
                                     bel_stream_events *out_events) BEL_MUST_USE;

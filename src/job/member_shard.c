@@ -281,6 +281,12 @@ void bel_member_shard_progress(member *m)
     send_progress(m, &state);
 }
 
+bel_status *bel_member_shard_check(member *m)
+{
+    BEL_TRY(bel_shard_check(m->shard.shard));
+    return m->shard.control != NULL ? bel_control_take_error(m->shard.control) : NULL;
+}
+
 // --- The end -------------------------------------------------------------------------------------
 
 void bel_member_shard_stop(member *m)

@@ -7,6 +7,7 @@
 #include "job/train.h"
 
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -376,7 +377,9 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     }
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
-    if (task != NULL && task->supervisor > 0) bel_linux_die_with_parent(task->supervisor);
+    if (task != NULL && task->supervisor > 0) {
+        bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end
+    }
     bel_member_program program = {estimator, train_spec, evals, eval_count};
     bel_status *status =
         task != NULL ? run_task(task, &program, out_result) : run_alone(&program, out_result);

@@ -32,6 +32,7 @@ typedef struct child {
     int output[2]; // ends to read from: standard output (master) and error; -1: closed
     int log;
     bel_str line; // what has come of a line
+    char *error;  // the error with which it ended, as it told it
 } child;
 
 typedef struct supervisor {
@@ -44,7 +45,8 @@ typedef struct supervisor {
     char *progress; // the newest progress object
     int64_t step;   // in it
     child *first_failed;
-    int64_t kill_ns; // when those that still run are killed; 0: not yet known
+    int64_t ask_ns;  // when those that still run are asked to end; 0: not yet known
+    int64_t kill_ns; // when they are killed
     int signals;     // that have been passed on
     int last_signal;
     int64_t changed_ns;
@@ -229,9 +231,9 @@ static void take_progress(supervisor *s, const bel_role_line *line, const char *
     bel_log_progress(line->text.text, s->progress, last);
 }
 
-// The master's lines as in one process; of others what is worth a warning. How a member tells of
-// the job's end is left to the logs: the master says it.
-static void show_line(supervisor *s, const child *c, const char *bytes, size_t length)
+// The master's lines as in one process; of others what is worth a warning. Errors that end a
+// process are kept: one of them is the job's.
+static void show_line(supervisor *s, child *c, const char *bytes, size_t length)
 {
     bool is_master = c->process->role == BEL_ROLE_MASTER;
     bel_role_line line;
@@ -239,6 +241,9 @@ static void show_line(supervisor *s, const child *c, const char *bytes, size_t l
     bel_str text = {0};
     if (is_master && line.kind == BEL_ROLE_LINE_PROGRESS) {
         take_progress(s, &line, bytes, length);
+    } else if (line.kind == BEL_ROLE_LINE_ERROR) {
+        bel_free(c->error);
+        c->error = bel_xstrdup(line.text.text);
     } else if (is_master || line.level <= BEL_LOG_WARN) {
         if (bel_log_get_format() == BEL_LOG_JSON) {
             bel_role_line_write_json(&line, bytes, length, c->name, &text);
@@ -301,21 +306,19 @@ static void signal_all(const supervisor *s, int number)
         if (s->children[i].running) bel_linux_process_signal(&s->children[i].handle, number, true);
 }
 
-static void set_deadline(supervisor *s)
-{
-    double secs = s->config->grace_secs > 0 ? s->config->grace_secs : GRACE_SECS;
-    if (s->kill_ns == 0) s->kill_ns = bel_clock_ns() + (int64_t)(secs * 1e9);
-}
-
-// An end that nobody asked for: members end with an error once the job has one, so the first
-// counts.
+// Members end with an error once the job has one, so the first end counts. The master notices one
+// by itself, unless that member had not joined: then it is asked to end.
 static void note_end(supervisor *s, child *c)
 {
+    enum { NOTICE_SECS = 2 };
     bool failed = c->end.signal != 0 || c->end.code != 0;
     bool is_master = c->process->role == BEL_ROLE_MASTER;
     if (failed && s->first_failed == NULL) s->first_failed = c;
-    if (failed || is_master) set_deadline(s);
-    if (failed && is_master) signal_all(s, SIGTERM);
+    if (!failed && !is_master) return;
+    int64_t now = bel_clock_ns();
+    double grace = s->config->grace_secs > 0 ? s->config->grace_secs : GRACE_SECS;
+    if (s->kill_ns == 0) s->kill_ns = now + (int64_t)(grace * 1e9);
+    if (s->ask_ns == 0) s->ask_ns = is_master ? now : now + NOTICE_SECS * (int64_t)1000000000;
 }
 
 static void reap(supervisor *s)
@@ -377,6 +380,17 @@ static void tell_change(supervisor *s)
     s->config->changed(s->config->context, s->progress);
 }
 
+static void end_the_rest(supervisor *s)
+{
+    int64_t now = bel_clock_ns();
+    if (s->kill_ns > 0 && now >= s->kill_ns) {
+        signal_all(s, SIGKILL);
+    } else if (s->ask_ns > 0 && now >= s->ask_ns) {
+        signal_all(s, SIGTERM);
+        s->ask_ns = INT64_MAX; // once
+    }
+}
+
 static void watch(supervisor *s)
 {
     while (any_left(s)) {
@@ -386,7 +400,7 @@ static void watch(supervisor *s)
             for (int k = 0; k < 2; k++)
                 if (s->children[i].output[k] >= 0) read_output(s, &s->children[i], k);
         reap(s);
-        if (s->kill_ns > 0 && bel_clock_ns() > s->kill_ns) signal_all(s, SIGKILL);
+        end_the_rest(s);
         tell_change(s);
     }
     if (s->config->changed != NULL) s->config->changed(s->config->context, s->progress);
@@ -394,10 +408,26 @@ static void watch(supervisor *s)
 
 // --- The result ----------------------------------------------------------------------------------
 
+// Whose end is the reason: one that was killed, else one that told of an error before the master
+// told of it, else the master's, else the first.
+static const child *find_cause(const supervisor *s)
+{
+    const child *first = s->first_failed, *master = &s->children[0];
+    if (first == NULL || first->end.signal != 0) return first;
+    for (int i = 0; i < s->child_count; i++) {
+        const child *c = &s->children[i];
+        if (c->end.signal != 0 && s->kill_ns > bel_clock_ns()) return c; // not killed from here
+    }
+    if (first->error != NULL) return first;
+    return master->error != NULL ? master : first;
+}
+
 static char *describe(const supervisor *s, const child *c)
 {
     char host[HOST_TEXT] = "this host";
     if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "this host");
+    bool is_master = c->process->role == BEL_ROLE_MASTER;
+    if (is_master && c->error != NULL) return bel_xstrdup(c->error);
     bel_str text = {0};
     bel_str_printf(&text, "%s (pid %lld on %s) ", c->name, (long long)c->handle.pid, host);
     if (c->end.signal != 0) {
@@ -407,24 +437,23 @@ static char *describe(const supervisor *s, const child *c)
         bel_str_printf(&text, "ended with exit code %d", c->end.code);
     }
     if (s->progress != NULL) bel_str_printf(&text, " after step %lld", (long long)s->step);
-    bel_str_puts(&text, "; the same command goes on from the last checkpoint");
+    if (c->error != NULL) bel_str_printf(&text, ": %s", c->error);
+    bel_str_printf(&text, "; its log is in %s; the same command goes on from the last checkpoint",
+                   s->config->log_dir);
     return text.text;
 }
 
 static void fill_result(supervisor *s, bel_supervisor_result *out)
 {
-    const child *master = &s->children[0];
+    const child *master = &s->children[0], *cause = find_cause(s);
     *out = (bel_supervisor_result){.exit_code = master->end.code, .output = s->output.text};
     s->output = (bel_str){0};
-    out->stopped = s->signals > 0 && s->first_failed == NULL;
-    const child *failed = s->first_failed;
-    if (s->signals > 0) {
+    if (s->signals > 0 && (cause == NULL || cause->error == NULL)) {
         out->exit_code = 128 + s->last_signal;
         out->stopped = true;
-    } else if (failed != NULL) {
-        if (out->exit_code == 0) out->exit_code = failed->end.code;
-        // An error of the master's own has been said by the master.
-        if (failed != master || failed->end.signal != 0) out->message = describe(s, failed);
+    } else if (cause != NULL) {
+        if (out->exit_code == 0) out->exit_code = cause->end.code;
+        out->message = describe(s, cause);
     }
 }
 
@@ -440,6 +469,7 @@ static void release(supervisor *s)
             if (c->output[k] >= 0) close(c->output[k]);
         if (c->log >= 0) close(c->log);
         bel_str_deinit(&c->line);
+        bel_free(c->error);
     }
     if (s->folder != NULL) bel_status_ignore(bel_dir_remove(s->folder)); // only sockets were in it
     bel_free(s->children);
