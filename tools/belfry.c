@@ -210,7 +210,7 @@ int main(int argument_count, char **arguments)
     if (status == NULL) status = bel_results_flush();
     if (status != NULL) {
         print_error(status);
-        exit_code = bel_status_exit_code(status);
+        if (exit_code == 0) exit_code = bel_status_exit_code(status); // else it is a job's
         bel_status_destroy(status);
     }
     return exit_code;

@@ -166,8 +166,10 @@ static bel_status *supervise(const bel_options *options, const bel_local_job *jo
     bel_free(otherwise);
     BEL_TRY(status);
     if (result.output != NULL) status = bel_results_write(result.output);
-    if (result.message != NULL) bel_log_write(BEL_LOG_ERROR, "%s", result.message);
     *out_exit_code = result.exit_code;
+    if (status == NULL && result.message != NULL) {
+        status = BEL_ERR(BEL_ABORTED, "%s", result.message);
+    }
     bel_free(result.message);
     bel_free(result.output);
     return status;

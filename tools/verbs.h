@@ -5,7 +5,7 @@
 #include "base/options.h"
 
 // Does what the verb says. Results go to stdout, the log to stderr. On success *out_exit_code is
-// the process's exit code (0 unless set); on failure the status decides it.
+// the process's exit code (0 unless set); on failure the status decides it, unless it is set.
 typedef bel_status *bel_verb_fn(const bel_options *options, int *out_exit_code);
 
 bel_verb_fn bel_verb_train; // train_and_evaluate, and train

@@ -6,11 +6,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 static bool enabled[BEL_FAULT_COUNT];
 static atomic_long writes_left; // 0: never fails
-static char crash_point[64];
+static char crash_point[64], hang_point[64];
 
 static const struct {
     const char *word;
@@ -26,6 +27,13 @@ static const struct {
     {"break", BEL_FAULT_LANE_BREAK},
 };
 
+static void set_point(char point[64], const char *name, size_t length)
+{
+    size_t size = length < 63 ? length : 63;
+    memcpy(point, name, size);
+    point[size] = '\0';
+}
+
 static void parse_word(const char *word, size_t length)
 {
     if (length > 6 && strncmp(word, "write:", 6) == 0) {
@@ -33,9 +41,11 @@ static void parse_word(const char *word, size_t length)
         return;
     }
     if (length > 6 && strncmp(word, "crash:", 6) == 0) {
-        size_t size = length - 6 < sizeof crash_point ? length - 6 : sizeof crash_point - 1;
-        memcpy(crash_point, word + 6, size);
-        crash_point[size] = '\0';
+        set_point(crash_point, word + 6, length - 6);
+        return;
+    }
+    if (length > 5 && strncmp(word, "hang:", 5) == 0) {
+        set_point(hang_point, word + 5, length - 5);
         return;
     }
     if (length > 5 && strncmp(word, "lane:", 5) == 0) {
@@ -53,7 +63,7 @@ static void parse(const char *settings)
 {
     memset(enabled, 0, sizeof enabled);
     atomic_store(&writes_left, 0);
-    crash_point[0] = '\0';
+    crash_point[0] = hang_point[0] = '\0';
     while (settings != NULL && *settings != '\0') {
         size_t length = strcspn(settings, ",+");
         parse_word(settings, length);
@@ -83,6 +93,8 @@ void bel_fault_point(const char *name)
 {
     pthread_once(&parse_once, parse_environment);
     if (crash_point[0] != '\0' && strcmp(crash_point, name) == 0) raise(SIGKILL);
+    while (hang_point[0] != '\0' && strcmp(hang_point, name) == 0)
+        (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 }
 
 void bel_fault_set(const char *settings)

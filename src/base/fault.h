@@ -5,6 +5,7 @@
 //   chunk_order     norms are added chunk by chunk in the order of completion
 //   write:N         the N-th write to a file fails with "no space left on device" (N from 1)
 //   crash:NAME      SIGKILL to this process at the named point
+//   hang:NAME       the thread that comes to the named point stays there
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then
 // Read once, at the first question; unset in normal use.
@@ -27,7 +28,7 @@ typedef enum bel_fault {
 
 bool bel_fault_is(bel_fault fault);
 bool bel_fault_write_fails(void);         // counts one write
-void bel_fault_point(const char *name);   // ends the process here when asked to
+void bel_fault_point(const char *name);   // ends the process, or stays, here when asked to
 void bel_fault_set(const char *settings); // for tests: replaces what BEL_FAULT said
 
 #endif

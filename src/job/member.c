@@ -133,6 +133,7 @@ static bel_status *make_layout(member *m, const bel_message *setup)
 static bel_status *start_parts(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
+    m->status_ns = 0; // what it does now is news
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
     BEL_TRY(make_deal(m, setup));

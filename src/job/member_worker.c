@@ -1,5 +1,9 @@
 // The worker of a member: its model, its lanes and its thread.
+#include <unistd.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "job/member_inner.h"
 #include "ps/layout/tally.h"
@@ -128,13 +132,30 @@ void bel_member_worker_check(member *m)
     bel_str_deinit(&words);
 }
 
+// A step that does not end, in a user's code or a file system that is stuck, must not keep a
+// process whose job is over.
+static void wait_for_worker(member *m)
+{
+    enum { PATIENCE_SECS = 5 };
+    member_worker *w = &m->worker;
+    int64_t deadline = bel_clock_ns() + PATIENCE_SECS * (int64_t)1000000000;
+    while (!atomic_load(&w->ended) && bel_clock_ns() < deadline)
+        (void)bel_doorbell_wait(m->bell, deadline);
+    if (atomic_load(&w->ended)) {
+        pthread_join(w->thread, NULL);
+        return;
+    }
+    bel_log_write(BEL_LOG_WARN, "the job is over, but a step does not end: leaving without it");
+    _exit(1);
+}
+
 void bel_member_worker_stop(member *m)
 {
     member_worker *w = &m->worker;
     if (!w->here) return;
     atomic_store(&w->cancelled, true);
     if (w->bell != NULL) bel_doorbell_ring(w->bell);
-    if (w->has_thread) pthread_join(w->thread, NULL);
+    if (w->has_thread) wait_for_worker(m);
     const bel_layout *layout = w->job.layout;
     for (int k = 0; w->lanes != NULL && k < layout->shard_count; k++)
         bel_lane_close(w->lanes[k]);

@@ -88,7 +88,8 @@ static bel_status *read_texts(const bel_json_value *root, bel_task *task)
     if (!bel_json_string(root, "master", &master) || strchr(master, ':') == NULL) {
         return bad(own, "master", "an address, host:port or unix:/path");
     }
-    if (bel_json_string(root, "listen", &listen) && strchr(listen, ':') == NULL) {
+    (void)bel_json_string(root, "listen", &listen);
+    if (listen[0] != '\0' && strchr(listen, ':') == NULL) {
         return bad(own, "listen", "an address, host:port or unix:/path");
     }
     task->job = bel_xstrdup(job);

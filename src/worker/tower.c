@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "ps/layout/tally.h"
 #include "worker/worker_inner.h"
 
@@ -127,6 +128,7 @@ static bel_status *run_replica(bel_tower *tower)
 void bel_tower_step(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
+    bel_fault_point("tower_step");
     for (tower->replica = tower->index;
          tower->replica < worker->replica_count && tower->status == NULL;
          tower->replica += worker->config.tower_count) {

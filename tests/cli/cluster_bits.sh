@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# A cluster's processes give the bits of one process: however many workers, towers and shards, with
+# messages delayed, repeated, reordered and streams broken, over unix sockets and over TCP.
+# usage: cluster_bits.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+# Dropout, Adam and clipping by global norm: everything that depends on replicas and shards.
+settings=(--train_steps 30 --dropout 0.2 --clip_global_norm 1 --save_checkpoints_steps 10
+    --eval_every_steps 15 --train_batch_size 8)
+
+cluster() { # MODEL_DIR WORKERS TOWERS SHARDS [flags of local train]
+    local model_dir=$1 workers=$2 towers=$3 shards=$4
+    shift 4
+    belfry local train --distributed --worker_count "$workers" --parameter_server_count "$shards" \
+        --job_dir "$model_dir" "$@" -- "${digits[@]}" "${settings[@]}" --num_gpus "$towers"
+}
+
+declare -A alone
+for replicas in 1 2 4 6 8; do # in one process, on one worker
+    run_ok train "alone-$replicas" "${settings[@]}" --num_gpus "$replicas"
+    alone[$replicas]=$(digest "alone-$replicas")
+done
+
+for workers in 1 2 4; do
+    for towers in 1 2; do
+        for shards in 1 2 3; do
+            name=$workers-$towers-$shards
+            run_ok cluster "$name" "$workers" "$towers" "$shards"
+            equal "digest of $name" "$(digest "$name")" "${alone[$((workers * towers))]}"
+        done
+    done
+done
+
+run_ok cluster none 2 2 0 # a shard in every worker
+equal "digest without parameter servers" "$(digest none)" "${alone[4]}"
+run_ok cluster tcp 2 1 2 --tcp
+equal "digest over TCP" "$(digest tcp)" "${alone[2]}"
+run_ok cluster evaluator 2 1 1 --evaluator_count 1
+equal "digest with an evaluator" "$(digest evaluator)" "${alone[2]}"
+check "the evaluator's result is shown" grep -q "eval at step 30: loss" err.txt
+
+for fault in delay repeat reorder break delay+repeat+reorder+break; do
+    export BEL_FAULT=lane:$fault
+    run_ok cluster "fault-$fault" 2 2 2
+    unset BEL_FAULT
+    equal "digest with lane:$fault" "$(digest "fault-$fault")" "${alone[4]}"
+done
+
+# The test can fail: sums in the order of arrival, and dividing twice, are other bits. With three
+# replicas on each worker neither happens to be the same.
+run_ok cluster whole 2 3 2
+equal "digest of 2 × 3 replicas" "$(digest whole)" "${alone[6]}"
+for fault in sum_sequential divide; do
+    export BEL_FAULT=$fault
+    run_ok cluster "broken-$fault" 2 3 2
+    unset BEL_FAULT
+    check "BEL_FAULT=$fault goes unnoticed" test "$(digest "broken-$fault")" != "${alone[6]}"
+done
+
+finish

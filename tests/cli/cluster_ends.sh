@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# How a cluster ends: by signals, by the death of any process, and by what cannot work. Every process
+# ends with the job, one message says why, and the same command goes on to the bits of an undisturbed
+# run.
+# usage: cluster_ends.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+steps=${BELFRY_CLUSTER_STEPS:-1000} # long enough to be in the middle when something happens
+settings=(--train_steps "$steps" --save_checkpoints_steps 50 --train_batch_size 8)
+export XDG_RUNTIME_DIR=$work # sockets lie below it
+
+start() { # MODEL_DIR: a cluster in the background; waits for a checkpoint on the way
+    "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir "$1" \
+        "${cluster_flags[@]}" -- "${digits[@]}" "${settings[@]}" >out.txt 2>err.txt &
+    supervisor=$!
+    until [ -f "$1/ckpt-00000050/manifest.json" ]; do
+        kill -0 "$supervisor" || break
+        sleep 0.02
+    done
+}
+cluster_flags=()
+
+finish_run() { # waits for the supervisor; sets $code
+    code=0
+    { wait "$supervisor" || code=$?; } 2>/dev/null
+}
+
+# Processes of this test's jobs: they run in its folder.
+roles() { # [ROLE INDEX]
+    local pid task
+    for pid in $(pgrep -f "belfry train_and_evaluate" || true); do
+        [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] || continue
+        task=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep '^BELFRY_TASK=' || true)
+        if [ $# -eq 0 ] || [[ "$task" == *"\"role\":\"$1\",\"index\":$2,"* ]]; then echo "$pid"; fi
+    done
+}
+
+nothing_left() { # waits a moment for processes that are ending
+    local i
+    for i in $(seq 200); do
+        [ -z "$(roles)" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+resume() { # MODEL_DIR: the same command again
+    run_ok belfry local train --distributed --parameter_server_count 2 --job_dir "$1" -- \
+        "${digits[@]}" "${settings[@]}"
+}
+
+run_ok train whole "${settings[@]}" --num_workers 2
+whole=$(digest whole)
+
+# --- The death of a process
+for victim in "worker 1" "ps 0" "master 0"; do
+    read -r role index <<<"$victim"
+    name=dead-$role
+    start "$name"
+    kill -KILL "$(roles "$role" "$index")"
+    finish_run
+    check "exit code $code after the death of $role" test "$code" -ne 0
+    said=${victim/master 0/master}
+    check "the message names $said" grep -qE "^belfry: $said \(pid [0-9]+ on .*\) was killed by signal 9" err.txt
+    equal "messages after the death of $role" "$(grep -c '^belfry: ' err.txt)" 1
+    check "something is left after the death of $role" nothing_left
+    resume "$name"
+    equal "digest after the death of $role" "$(digest "$name")" "$whole"
+done
+
+# --- Signals to the supervisor, and its death
+for signal in TERM INT; do
+    start "by-$signal"
+    kill "-$signal" "$supervisor"
+    finish_run
+    equal "exit code after SIG$signal" "$code" $((128 + $(kill -l "$signal")))
+    check "something is left after SIG$signal" nothing_left
+    resume "by-$signal"
+    equal "digest after SIG$signal" "$(digest "by-$signal")" "$whole"
+done
+start orphans
+kill -KILL "$supervisor"
+finish_run
+check "processes outlive their supervisor" nothing_left
+check "sockets outlive the job" test -z "$(find "$work" -maxdepth 1 -name 'belfry-??????')"
+resume orphans
+equal "digest after the supervisor's death" "$(digest orphans)" "$whole"
+
+# --- Clocks
+cat >silent.yaml <<'YAML'
+workers: {count: 2}
+parameter_servers: {count: 2}
+limits: {silence_timeout: 1}
+YAML
+cluster_flags=(--config silent.yaml)
+start silent
+kill -STOP "$(roles worker 1)"
+finish_run
+cluster_flags=()
+check "a silent member is named" grep -qE "^belfry: lost worker 1 .* nothing heard of it for" err.txt
+check "something is left after a silent member" nothing_left
+
+export BEL_FAULT=hang:tower_step # a step that never ends
+run_fails 1 "no step for|worker 0 computes|ps 0 waits for reports of worker 0, 1" \
+    belfry local train --distributed --job_dir stalled -- "${digits[@]}" --train_steps 50 --stall_timeout 3
+unset BEL_FAULT
+check "something is left after a stall" nothing_left
+
+# --- What cannot work
+run_fails 1 "the loss is not finite" belfry local train --distributed --job_dir nan -- \
+    "${digits[@]}" --hidden_units 512,512 --train_steps 100 --optimizer sgd --learning_rate 100000
+run_ok belfry local train --distributed --job_dir changed -- "${digits[@]}" --train_steps 20
+run_fails 2 "learning_rate was" belfry local train --distributed --job_dir changed -- \
+    "${digits[@]}" --train_steps 40 --learning_rate 0.5
+run_fails 2 "nobody would" belfry local train --distributed --worker_count 0 --job_dir x -- "${digits[@]}"
+echo "workers: {cont: 2}" >bad.yaml
+run_fails 2 "bad.yaml:1:11|did you mean \"count\"" \
+    belfry local train --config bad.yaml --job_dir x -- "${digits[@]}"
+echo "workers: {count: 2, hosts: [elsewhere]}" >hosts.yaml
+run_fails 2 "hosts are given" belfry local train --config hosts.yaml --job_dir x -- "${digits[@]}"
+run_fails 2 "job_dir" belfry local train --distributed -- "${digits[@]}"
+run_fails 2 "unknown flag|train_step" belfry local train --job_dir x -- "${digits[@]}" --train_step 3
+
+# Roles on their own, as another launcher would start them.
+role() { # ROLE INDEX MASTER LISTEN [flags]
+    local task
+    task=$(printf '{"role":"%s","index":%d,"master":"%s","listen":"%s","worker_count":1,
+        "parameter_server_count":1,"join_timeout_ms":3000}' "$1" "$2" "$3" "$4")
+    shift 4
+    BELFRY_TASK=$task belfry train_and_evaluate "${digits[@]}" --train_steps 5 "$@"
+}
+run_fails 1 "no word from ps 0, worker 0 within 3 s" role master 0 "unix:$work/m" "" --model_dir alone
+run_fails 1 "cannot reach the master at unix:$work/none" role ps 0 "unix:$work/none" "unix:$work/p" --model_dir alone
+run_fails 1 "cannot reach the master at no-such-host.invalid:1" \
+    role worker 0 no-such-host.invalid:1 "" --model_dir alone
+run_fails 2 "BELFRY_TASK|\"role\" must be" env BELFRY_TASK='{}' "$BUILD/tools/belfry" \
+    train_and_evaluate "${digits[@]}" --train_steps 5 --model_dir alone
+
+pair() { # FLAGS-OF-WORKER…: a master, a ps and a worker with other flags; the master's end counts
+    role ps 0 "unix:$work/m" "unix:$work/p" --model_dir pair >/dev/null 2>&1 &
+    role worker 0 "unix:$work/m" "" "$@" >worker.txt 2>&1 &
+    role master 0 "unix:$work/m" "" --model_dir pair
+}
+run_fails 2 "worker 0 on|other settings|seed is 7 there and 1 here" pair --model_dir pair --seed 7
+wait
+run_fails 2 "worker 0 on|does not see the master's model_dir" pair --model_dir elsewhere
+wait
+check "the worker is told why" grep -q "does not see the master's model_dir" worker.txt
+BELFRY_SECRET=other role worker 0 "unix:$work/m" "" --model_dir pair >worker.txt 2>&1 &
+run_fails 1 "no word from" role master 0 "unix:$work/m" "" --model_dir pair
+wait
+check "a wrong secret is refused" grep -q "does not show this job's secret" worker.txt
+
+finish
