@@ -37,8 +37,7 @@ roles() { # [ROLE INDEX]
 }
 
 nothing_left() { # waits a moment for processes that are ending
-    local i
-    for i in $(seq 200); do
+    for _ in $(seq 200); do
         [ -z "$(roles)" ] && return 0
         sleep 0.05
     done
