@@ -13,44 +13,156 @@
 #include "verbs.h"
 
 typedef struct verb {
-    const char *name; // of one word or several
+    const char *name; // one word or more
     unsigned use;
     const char *arguments;
-    const char *summary;
+    const char *summary; // NULL: not for people, and not in the list
     bel_verb_fn *run;
+    bool takes_arguments; // other than flags
 } verb;
 
 static const verb verbs[] = {
     {"train_and_evaluate", BEL_VERB_TRAIN_AND_EVALUATE, "[flags]",
-     "train, evaluating along the way and at the end", bel_verb_train},
-    {"train", BEL_VERB_TRAIN, "[flags]", "train without evaluating", bel_verb_train},
+     "train, evaluating along the way and at the end", bel_verb_train, false},
+    {"train", BEL_VERB_TRAIN, "[flags]", "train without evaluating", bel_verb_train, false},
     {"evaluate", BEL_VERB_EVALUATE, "[flags]", "loss and metrics of a checkpoint",
-     bel_verb_evaluate},
-    {"predict", BEL_VERB_PREDICT, "[flags]", "one line for each example", bel_verb_predict},
-    {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",
-     "the processes of a cluster on this host", bel_verb_local_train},
+     bel_verb_evaluate, false},
+    {"predict", BEL_VERB_PREDICT, "[flags]", "one line for each example", bel_verb_predict, false},
     {"inspect", BEL_VERB_INSPECT, "FOLDER [flags]", "what a checkpoint holds, and its digest",
-     bel_verb_inspect},
-    {"doctor", BEL_VERB_DOCTOR, "[flags]", "whether this machine is fit to train", bel_verb_doctor},
+     bel_verb_inspect, true},
+    {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",
+     "train_and_evaluate, in many processes if asked to", bel_verb_local_train, true},
+    {"jobs submit training", BEL_VERB_JOBS_SUBMIT, "NAME [flags] -- [training flags]",
+     "start a job that goes on by itself", bel_verb_jobs_submit, true},
+    {"jobs list", BEL_VERB_JOBS_LIST, "[flags]", "all jobs, newest first", bel_verb_jobs_list,
+     false},
+    {"jobs describe", BEL_VERB_JOBS_DESCRIBE, "NAME [flags]", "everything about a job",
+     bel_verb_jobs_describe, true},
+    {"jobs cancel", BEL_VERB_JOBS_CANCEL, "NAME [flags]", "ask a job to save and end",
+     bel_verb_jobs_cancel, true},
+    {"jobs stream-logs", BEL_VERB_JOBS_LOGS, "NAME [flags]", "what a job's processes say",
+     bel_verb_jobs_stream_logs, true},
+    {"jobs top", BEL_VERB_JOBS_TOP, "[flags]", "how far running jobs are", bel_verb_jobs_top,
+     false},
+    {"supervise", BEL_VERB_SUPERVISE, "NAME [flags]", NULL, bel_verb_supervise, true},
+    {"doctor", BEL_VERB_DOCTOR, "[flags]", "whether this machine is fit to train", bel_verb_doctor,
+     false},
     {"version", BEL_VERB_VERSION, "[flags]", "versions of belfry and of its kernels",
-     bel_verb_version},
+     bel_verb_version, false},
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 
+// --- Finding a verb -----------------------------------------------------------------------------
+
+// The length of the first word.
+static size_t word_length(const char *name)
+{
+    return strcspn(name, " ");
+}
+
+// How many words of the command line are the verb's whole name; 0: it is another one.
+static int match_words(const verb *v, int count, char *const *words)
+{
+    const char *rest = v->name;
+    for (int i = 0; i < count; i++) {
+        size_t length = word_length(rest);
+        if (strlen(words[i]) != length || memcmp(words[i], rest, length) != 0) return 0;
+        if (rest[length] == '\0') return i + 1;
+        rest += length + 1;
+    }
+    return 0;
+}
+
+static const verb *find_verb(int count, char *const *words, int *out_word_count)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        *out_word_count = match_words(&verbs[i], count, words);
+        if (*out_word_count > 0) return &verbs[i];
+    }
+    return NULL;
+}
+
+// Whether the word is the first of verbs of several words, as "jobs" is.
+static bool is_group(const verb *v, const char *word)
+{
+    size_t length = word_length(v->name);
+    return v->name[length] == ' ' && strlen(word) == length && memcmp(word, v->name, length) == 0;
+}
+
+static bool any_group(const char *word)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        if (is_group(&verbs[i], word)) return true;
+    return false;
+}
+
+// "jobs" was typed, but what follows is none of its verbs.
+static bel_status *unknown_in_group(int count, char *const *words)
+{
+    const char *names[VERB_COUNT];
+    size_t name_count = 0;
+    bel_str list = {0};
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (!is_group(&verbs[i], words[0])) continue;
+        const char *rest = verbs[i].name + word_length(verbs[i].name) + 1;
+        bel_str_printf(&list, "%s%s", name_count > 0 ? ", " : "", rest);
+        names[name_count++] = rest;
+    }
+    const char *typed = count > 1 ? words[1] : "nothing";
+    int nearest = count > 1 ? bel_nearest_name(typed, names, name_count) : -1;
+    bel_status *status =
+        nearest >= 0 ? BEL_ERR(BEL_INVALID_ARGUMENT, "unknown verb %s %s; did you mean %s %s?",
+                               words[0], typed, words[0], names[nearest])
+                     : BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected one of: %s; got %s", words[0],
+                               list.text, typed);
+    bel_str_deinit(&list);
+    return status;
+}
+
+static bel_status *unknown_verb(int count, char *const *words)
+{
+    if (any_group(words[0])) return unknown_in_group(count, words);
+    char *names[VERB_COUNT];
+    const char *choices[VERB_COUNT + 1];
+    size_t choice_count = 0;
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        names[i] = bel_xstrndup(verbs[i].name, word_length(verbs[i].name));
+        if (verbs[i].summary != NULL) choices[choice_count++] = names[i];
+    }
+    choices[choice_count++] = "help";
+    int nearest = bel_nearest_name(words[0], choices, choice_count);
+    bel_status *status = nearest >= 0
+                             ? BEL_ERR(BEL_INVALID_ARGUMENT, "unknown verb %s; did you mean %s?",
+                                       words[0], choices[nearest])
+                             : BEL_ERR(BEL_INVALID_ARGUMENT,
+                                       "unknown verb %s; belfry help lists all verbs", words[0]);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        bel_free(names[i]);
+    return status;
+}
+
 // --- Help ---------------------------------------------------------------------------------------
 
-static bel_status *print_usage(void)
+// All verbs, or those of a group.
+static bel_status *print_usage(const char *group)
 {
     bel_str text = {0};
-    bel_str_puts(&text, "belfry trains models with parameter servers, on one machine or many.\n\n"
-                        "usage: belfry VERB [flags]\n\n");
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        bel_str_printf(&text, "  %-20s %s\n", verbs[i].name, verbs[i].summary);
-    bel_str_printf(&text, "  %-20s %s\n", "help [VERB]", "this text, or the flags of a verb");
-    bel_str_puts(&text, "\nExample:\n"
-                        "  belfry train_and_evaluate --train_files train.csv --eval_files "
-                        "eval.csv \\\n      --model_dir runs/first --train_steps 1000\n");
+    if (group == NULL) {
+        bel_str_puts(&text,
+                     "belfry trains models with parameter servers, on one machine or many.\n\n");
+    }
+    bel_str_puts(&text, "usage: belfry VERB [flags]\n\n");
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        bool shown = verbs[i].summary != NULL && (group == NULL || is_group(&verbs[i], group));
+        if (shown) bel_str_printf(&text, "  %-22s %s\n", verbs[i].name, verbs[i].summary);
+    }
+    bel_str_printf(&text, "  %-22s %s\n", "help [VERB]", "this text, or the flags of a verb");
+    if (group == NULL) {
+        bel_str_puts(&text, "\nExample:\n"
+                            "  belfry train_and_evaluate --train_files train.csv --eval_files "
+                            "eval.csv \\\n      --model_dir runs/first --train_steps 1000\n");
+    }
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);
     return status;
@@ -59,7 +171,8 @@ static bel_status *print_usage(void)
 static bel_status *print_help(const verb *v, const bel_options *options)
 {
     bel_str text = {0};
-    bel_str_printf(&text, "belfry %s %s: %s\n", v->name, v->arguments, v->summary);
+    bel_str_printf(&text, "belfry %s %s: %s\n", v->name, v->arguments,
+                   v->summary != NULL ? v->summary : "used by other verbs");
     bel_options_help(options, &text);
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);
@@ -75,42 +188,7 @@ static bel_status *print_config(const bel_options *options)
     return status;
 }
 
-// --- Verbs --------------------------------------------------------------------------------------
-
-// How many arguments the name takes when they begin with it; 0 when they do not.
-static int match_name(const char *name, int count, char *const *arguments)
-{
-    for (int i = 0; i < count; i++) {
-        size_t length = strlen(arguments[i]);
-        if (strncmp(name, arguments[i], length) != 0) return 0;
-        name += length;
-        if (*name == '\0') return i + 1;
-        if (*name++ != ' ') return 0;
-    }
-    return 0;
-}
-
-static const verb *find_verb(int count, char *const *arguments, int *out_words)
-{
-    for (size_t i = 0; i < VERB_COUNT; i++) {
-        *out_words = match_name(verbs[i].name, count, arguments);
-        if (*out_words > 0) return &verbs[i];
-    }
-    return NULL;
-}
-
-static bel_status *unknown_verb(const char *name)
-{
-    const char *names[VERB_COUNT + 1];
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        names[i] = verbs[i].name;
-    names[VERB_COUNT] = "help";
-    int nearest = bel_nearest_name(name, names, VERB_COUNT + 1);
-    if (nearest < 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "unknown verb %s; belfry help lists all verbs", name);
-    }
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "unknown verb %s; did you mean %s?", name, names[nearest]);
-}
+// --- Running ------------------------------------------------------------------------------------
 
 static void configure_log(const bel_options *options)
 {
@@ -124,59 +202,78 @@ static void configure_log(const bel_options *options)
     bel_log_configure(level, json ? BEL_LOG_JSON : BEL_LOG_TEXT);
 }
 
-static bel_status *run_with_options(const verb *v, bel_options *options, int count,
-                                    char *const *arguments, int *out_exit_code)
+bel_status *bel_command_parse(bel_options *options, int count, char *const *arguments)
 {
     bel_status *status = bel_options_parse(options, count, arguments);
     configure_log(options); // so that also an error of the flags has the form that is asked for
-    if (status != NULL) return status;
-    if (bel_options_bool(options, "help")) return print_help(v, options);
+    if (status != NULL || bel_options_bool(options, "help")) return status;
     const char *config_file = bel_options_string(options, "config_file");
-    if (config_file != NULL) {
-        BEL_TRY(bel_options_read_yaml(options, config_file));
-        configure_log(options);
-    }
+    if (config_file == NULL) return NULL;
+    BEL_TRY(bel_options_read_yaml(options, config_file));
+    configure_log(options);
+    return NULL;
+}
+
+static bel_status *run_with_options(const verb *v, bel_options *options, int count,
+                                    char *const *arguments, int *out_exit_code)
+{
+    BEL_TRY(bel_command_parse(options, count, arguments));
+    if (bel_options_bool(options, "help")) return print_help(v, options);
     if (bel_options_bool(options, "print_config")) return print_config(options);
     size_t argument_count;
     const char *const *extra = bel_options_arguments(options, &argument_count);
-    bool takes_arguments = (v->use & (BEL_VERB_INSPECT | BEL_VERB_LOCAL_TRAIN)) != 0;
-    if (argument_count > 0 && !takes_arguments) {
+    if (argument_count > 0 && !v->takes_arguments) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"; flags begin with --",
                        extra[0]);
     }
     return v->run(options, out_exit_code);
 }
 
-// `arguments` begin with the verb's name.
-static bel_status *run_verb(int count, char *const *arguments, bool help, int *out_exit_code)
+bel_status *bel_command_run(int count, char *const *words, int *out_exit_code)
 {
-    static char help_flag[] = "--help";
-    char *const help_arguments[] = {help_flag};
-    int words;
-    const verb *v = find_verb(count, arguments, &words);
-    if (v == NULL) return unknown_verb(arguments[0]);
+    int word_count;
+    const verb *v = find_verb(count, words, &word_count);
+    if (v == NULL) return unknown_verb(count, words);
     bel_options *options = bel_flags_create(v->use);
     bel_status *status =
-        help ? run_with_options(v, options, 1, help_arguments, out_exit_code)
-             : run_with_options(v, options, count - words, arguments + words, out_exit_code);
+        run_with_options(v, options, count - word_count, words + word_count, out_exit_code);
     bel_options_destroy(options);
     return status;
 }
 
-static bel_status *run(int count, char *const *arguments, int *out_exit_code)
+static bool is_help_flag(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+// "help", or "help VERB": the flag is put behind the verb's words.
+static bel_status *help(int count, char *const *words, int *out_exit_code)
+{
+    static char flag[] = "--help";
+    if (count == 0) return print_usage(NULL);
+    int word_count;
+    const verb *v = find_verb(count, words, &word_count);
+    if (v == NULL && count == 1 && any_group(words[0])) return print_usage(words[0]);
+    if (v == NULL) return unknown_verb(count, words);
+    char *all[8] = {NULL};
+    for (int i = 0; i < word_count; i++)
+        all[i] = words[i];
+    all[word_count] = flag;
+    return bel_command_run(word_count + 1, all, out_exit_code);
+}
+
+static bel_status *run(int count, char **words, int *out_exit_code)
 {
     static char version[] = "version";
-    char *const version_arguments[] = {version};
-    if (count < 2) {
+    if (count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a verb; belfry help lists all verbs");
     }
-    const char *name = arguments[1];
-    bool is_help =
-        strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
-    if (is_help && count == 2) return print_usage();
-    if (is_help) return run_verb(count - 2, arguments + 2, true, out_exit_code);
-    if (strcmp(name, "--version") == 0) return run_verb(1, version_arguments, false, out_exit_code);
-    return run_verb(count - 1, arguments + 1, false, out_exit_code);
+    if (strcmp(words[0], "help") == 0 || is_help_flag(words[0])) {
+        return help(count - 1, words + 1, out_exit_code);
+    }
+    if (count == 2 && any_group(words[0]) && is_help_flag(words[1])) return print_usage(words[0]);
+    if (strcmp(words[0], "--version") == 0) words[0] = version;
+    return bel_command_run(count, words, out_exit_code);
 }
 
 // --- The end ------------------------------------------------------------------------------------
@@ -206,11 +303,11 @@ static void print_error(const bel_status *status)
 int main(int argument_count, char **arguments)
 {
     int exit_code = 0;
-    bel_status *status = run(argument_count, arguments, &exit_code);
+    bel_status *status = run(argument_count - 1, arguments + 1, &exit_code);
     if (status == NULL) status = bel_results_flush();
     if (status != NULL) {
         print_error(status);
-        if (exit_code == 0) exit_code = bel_status_exit_code(status); // else it is a job's
+        if (exit_code == 0) exit_code = bel_status_exit_code(status);
         bel_status_destroy(status);
     }
     return exit_code;

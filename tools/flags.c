@@ -10,12 +10,17 @@
 #define RUNNING (TRAINING | READING) // everything that runs a model
 #define STORED (RUNNING | BEL_VERB_DOCTOR)
 #define LOCAL BEL_VERB_LOCAL_TRAIN
+#define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // processes of their own
+#define JOBS                                                                                       \
+    (BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_LIST | BEL_VERB_JOBS_DESCRIBE | BEL_VERB_JOBS_CANCEL |   \
+     BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
-    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION) // all: they print results
-#define LOGGING (REPORTING | LOCAL)
+    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | LOCAL | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA "Data"
+#define CLUSTER "Cluster"
+#define JOB "Job"
 #define MODEL BEL_FLAG_GROUP_MODEL
 #define OPTIMIZER BEL_FLAG_GROUP_OPTIMIZER
 #define RUN "Run"
@@ -23,7 +28,6 @@
 #define EVALUATION "Evaluation"
 #define OUTPUT "Output"
 #define SETTINGS "Settings"
-#define CLUSTER "Cluster"
 
 #define STRING BEL_OPTION_STRING
 #define INT BEL_OPTION_INT
@@ -100,21 +104,29 @@ static const bel_option table[] = {
     {"warmup_steps", INT, TRAINING, "0", "[0, inf)", "steps", OPTIMIZER,
      "The rate rises linearly over so many steps."},
 
-    {"config", STRING, LOCAL, "", NULL, "FILE", CLUSTER,
-     "cluster.yaml: which processes, on what machines (docs/cluster-yaml.md)."},
     {"distributed", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
-     "Run as processes; without it and without --config everything runs in this one."},
-    {"worker_count", INT, LOCAL, "2", "[0, 1024]", "workers", CLUSTER, "Worker processes."},
+     "A process for each role, on this machine; otherwise everything is one process."},
+    {"worker_count", INT, LOCAL, "2", "[0, 1024]", "workers", CLUSTER,
+     "Workers; more than 0 unless the master trains."},
+    {"parameter_server_count", INT, LOCAL, "1", "[0, 1024]", "servers", CLUSTER,
+     "Parameter servers; 0: every worker holds a shard."},
     {"evaluator_count", INT, LOCAL, "0", "[0, 1]", "evaluators", CLUSTER,
      "1: a process of its own evaluates the checkpoints; 0: the master does."},
-    {"job_dir", STRING, LOCAL, "", NULL, "FOLDER", CLUSTER,
-     "Given to the training as --model_dir."},
-    {"log_dir", STRING, LOCAL, "", NULL, "FOLDER", CLUSTER,
-     "Logs of the processes; without it: logs in the model's folder."},
+    {"config", STRING, STARTING, "", NULL, "FILE", CLUSTER,
+     "cluster.yaml, which says what processes there are; counts that are given as flags win."},
     {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
-     "Ports of the loopback in place of unix sockets."},
-    {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
-     "Print the plan: processes, towers, shards, memory; start nothing."},
+     "Ports on the loopback address in place of unix sockets."},
+    {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER, "Print the plan of processes, and end."},
+
+    {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,
+     "--model_dir of the training flags, unless they have one."},
+    {"log_dir", STRING, LOCAL, "", NULL, "FOLDER", JOB,
+     "Where the log of each process goes. Without it: logs in the model's folder."},
+    {"engine", STRING, BEL_VERB_JOBS_SUBMIT, "local", NULL, "NAME", JOB,
+     "What runs the job; local: processes on this machine."},
+    {"replace", BOOL, BEL_VERB_JOBS_SUBMIT, "false", NULL, NULL, JOB,
+     "Take the name of a job that has ended; its record and logs are removed."},
+    {"follow", BOOL, BEL_VERB_JOBS_LOGS, "true", NULL, NULL, JOB, "Go on until the job has ended."},
 
     {"model_dir", STRING, STORED, "", NULL, "FOLDER", RUN,
      "Folder of checkpoints, event files and report; training resumes from what is there."},
@@ -128,8 +140,8 @@ static const bel_option table[] = {
     {"num_workers", INT, TRAINING, "1", "[1, 1024]", "workers", RUN, "Workers in this process."},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
      "Towers of each worker where they differ; as many numbers as there are workers."},
-    {"parameter_server_count", INT, TRAINING | LOCAL, "1", "[0, 1024]", "shards", RUN,
-     "Parameter servers, each with a shard of the parameters; 0: every worker holds one."},
+    {"parameter_server_count", INT, TRAINING, "1", "[0, 1024]", "shards", RUN,
+     "Parameter-server shards in this process; 0: as many as workers."},
     {"num_threads", INT, RUNNING, "0", "[0, 1024]", "threads", RUN,
      "Threads of each tower; 0: the cores divided by the towers."},
     {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
@@ -164,17 +176,17 @@ static const bel_option table[] = {
      "Another folder: name the first tensor that differs; exit code 1 when one does."},
     {"json", BOOL, REPORTING, "false", NULL, NULL, OUTPUT,
      "Results on stdout as JSON, one object on a line."},
-    {"log_format", STRING, LOGGING, "text", "text|json", NULL, OUTPUT,
+    {"log_format", STRING, REPORTING, "text", "text|json", NULL, OUTPUT,
      "Form of the log on stderr."},
-    {"log_level", STRING, LOGGING, "info", "error|warn|info|debug", NULL, OUTPUT,
+    {"log_level", STRING, REPORTING, "info", "error|warn|info|debug", NULL, OUTPUT,
      "Least important lines that are logged."},
-    {"quiet", BOOL, LOGGING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only."},
+    {"quiet", BOOL, REPORTING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only."},
 
     {"config_file", STRING, RUNNING | TYPED, "", NULL, "FILE", SETTINGS,
      "YAML file with any of these flags, as \"name: value\"; the command line wins."},
     {"print_config", BOOL, RUNNING | TYPED, "false", NULL, NULL, SETTINGS,
      "Print all settings as YAML with their origins, and end."},
-    {"help", BOOL, LOGGING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end."},
+    {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end."},
 };
 // clang-format on
 

@@ -14,6 +14,13 @@ enum {
     BEL_VERB_DOCTOR = 1 << 5,
     BEL_VERB_VERSION = 1 << 6,
     BEL_VERB_LOCAL_TRAIN = 1 << 7,
+    BEL_VERB_JOBS_SUBMIT = 1 << 8,
+    BEL_VERB_JOBS_LIST = 1 << 9,
+    BEL_VERB_JOBS_DESCRIBE = 1 << 10,
+    BEL_VERB_JOBS_CANCEL = 1 << 11,
+    BEL_VERB_JOBS_LOGS = 1 << 12,
+    BEL_VERB_JOBS_TOP = 1 << 13,
+    BEL_VERB_SUPERVISE = 1 << 14,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.

@@ -4,8 +4,8 @@
 
 #include "base/options.h"
 
-// Does what the verb says. Results go to stdout, the log to stderr. On success *out_exit_code is
-// the process's exit code (0 unless set); on failure the status decides it, unless it is set.
+// Does what the verb says. Results go to stdout, the log to stderr. *out_exit_code is the process's
+// exit code; where it is left at 0, a failure's status decides it.
 typedef bel_status *bel_verb_fn(const bel_options *options, int *out_exit_code);
 
 bel_verb_fn bel_verb_train; // train_and_evaluate, and train
@@ -14,6 +14,20 @@ bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_inspect;
 bel_verb_fn bel_verb_doctor;
 bel_verb_fn bel_verb_version;
+
 bel_verb_fn bel_verb_local_train;
+bel_verb_fn bel_verb_jobs_submit;
+bel_verb_fn bel_verb_jobs_list;
+bel_verb_fn bel_verb_jobs_describe;
+bel_verb_fn bel_verb_jobs_cancel;
+bel_verb_fn bel_verb_jobs_stream_logs;
+bel_verb_fn bel_verb_jobs_top;
+bel_verb_fn bel_verb_supervise; // the process behind a submitted job
+
+// Runs a verb as if it had been typed: its words, then its flags.
+bel_status *bel_command_run(int count, char *const *words, int *out_exit_code) BEL_MUST_USE;
+
+// Reads a verb's flags and their --config_file, and sets up the log as they say, also on failure.
+bel_status *bel_command_parse(bel_options *options, int count, char *const *arguments) BEL_MUST_USE;
 
 #endif

@@ -126,11 +126,16 @@ void bel_options_destroy(bel_options *options)
 
 // --- Names --------------------------------------------------------------------------------------
 
+// The row of a name, that of this command before those of others; -1: there is none.
 static int find_exact(const bel_options *options, const char *name)
 {
-    for (size_t i = 0; i < options->count; i++)
-        if (strcmp(options->table[i].name, name) == 0) return (int)i;
-    return -1;
+    int found = -1;
+    for (size_t i = 0; i < options->count; i++) {
+        if (strcmp(options->table[i].name, name) != 0) continue;
+        if ((options->table[i].uses & options->use) != 0) return (int)i;
+        if (found < 0) found = (int)i;
+    }
+    return found;
 }
 
 // The row that a name as typed means, or -1. "no_x" means switch x, and sets *out_negated.
@@ -247,6 +252,7 @@ bel_status *bel_options_parse(bel_options *options, int argument_count, char *co
         bool is_flag = !only_arguments && argument[0] == '-' && argument[1] != '\0';
         if (!is_flag) {
             add_argument(options, argument);
+            if (!only_arguments) options->own_argument_count++;
         } else if (strcmp(argument, "--") == 0) {
             only_arguments = true;
         } else {
@@ -438,4 +444,9 @@ const char *const *bel_options_arguments(const bel_options *options, size_t *out
 {
     *out_count = options->argument_count;
     return (const char *const *)options->arguments;
+}
+
+size_t bel_options_own_argument_count(const bel_options *options)
+{
+    return options->own_argument_count;
 }

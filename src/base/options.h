@@ -31,7 +31,8 @@ typedef enum bel_option_type {
     BEL_OPTION_PAIRS, // NAME=VALUE, repeated and never cut at commas; in YAML also a mapping
 } bel_option_type;
 
-// A row of the table. Tables are static; nothing of a row is copied.
+// A row of the table. Tables are static; nothing of a row is copied. Two rows may have the same
+// name when no command has both.
 typedef struct bel_option {
     const char *name; // with underscores
     bel_option_type type;
@@ -82,6 +83,9 @@ const char *bel_options_text(const bel_options *options, const char *name);
 const char *bel_options_origin(const bel_options *options, const char *name);
 bool bel_options_is_given(const bel_options *options, const char *name); // not the default
 const char *const *bel_options_arguments(const bel_options *options, size_t *out_count);
+
+// How many of the arguments stood in front of "--"; all of them without it.
+size_t bel_options_own_argument_count(const bel_options *options);
 
 // The flags of this command by group, with defaults, units and ranges, for people.
 void bel_options_help(const bel_options *options, bel_str *out);

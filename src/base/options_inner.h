@@ -27,6 +27,7 @@ struct bel_options {
     bel_option_value *values; // one a row
     char **arguments;
     size_t argument_count, argument_capacity;
+    size_t own_argument_count; // in front of "--"
 };
 
 static inline bool bel_option_is_list(const bel_option *option)

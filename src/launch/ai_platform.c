@@ -228,5 +228,6 @@ bel_status *bel_ai_platform_read(const bel_yaml *yaml, const bel_yaml_node *root
     BEL_TRY(check_rules(yaml, root, cluster));
     say_what_is_passed_over(yaml, root);
     cluster->master_trains = true;
+    cluster->from_ai_platform = true;
     return NULL;
 }

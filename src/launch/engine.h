@@ -11,9 +11,12 @@ typedef struct bel_engine {
     const char *description;
     // INVALID_ARGUMENT: this engine cannot run such a cluster (says why, e.g. hosts for "local").
     bel_status *(*check)(const bel_cluster *cluster);
-    // Starts the job detached from the caller and returns once its supervisor runs.
+    // Starts the job, which is in the registry, detached from the caller, and returns once its
+    // supervisor runs, or has ended already: read the record again. On failure the job is recorded
+    // as FAILED.
     bel_status *(*submit)(bel_job_record *record, const bel_cluster *cluster);
-    // Asks the job to save and end; returns when it has been asked.
+    // Asks the job to save and end; returns when it has been asked. FAILED_PRECONDITION: it does
+    // not run.
     bel_status *(*cancel)(const bel_job_record *record);
 } bel_engine;
 

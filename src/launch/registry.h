@@ -1,9 +1,13 @@
 // Jobs that were submitted, in $XDG_STATE_HOME/belfry/jobs (or ~/.local/state/belfry/jobs): a
 // folder each, with job.json (what was asked), status.json (what became of it, rewritten atomically
-// about once a second while it runs) and logs/.
+// about once a second while it runs) and logs/. docs/operations.md describes both files.
+//
+// Thread-compatible. Processes may read at any time; a job's status is written by the process whose
+// pid stands in it: first the one that submits, then the supervisor.
 #ifndef BELFRY_LAUNCH_REGISTRY_H
 #define BELFRY_LAUNCH_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,12 +22,13 @@ typedef enum bel_job_state {
     BEL_JOB_LOST, // was running when its supervisor or the machine went away; can be resumed
 } bel_job_state;
 
-const char *bel_job_state_name(bel_job_state state);
+const char *bel_job_state_name(bel_job_state state); // "RUNNING"
+bool bel_job_state_is_final(bel_job_state state);    // neither QUEUED nor RUNNING
 
 typedef struct bel_job_record {
     char *name;
     char *engine;     // "local"
-    char *folder;     // of the job, in the registry
+    char *folder;     // of the job, in the registry; set by reading
     char *model_dir;  // "" when the arguments name none
     char *config;     // path of the cluster file, absolute
     char **arguments; // of every process
@@ -31,7 +36,7 @@ typedef struct bel_job_record {
     bel_job_state state;
     int exit_code;
     char *message;         // why it failed, or ""
-    int64_t supervisor;    // pid
+    int64_t supervisor;    // pid; while QUEUED that of the process that submits
     int64_t started_ticks; // of that pid, /proc/PID/stat field 22: tells a reused pid apart
     char *boot_id;         // of the machine when it was started
     double submitted_at, started_at, ended_at; // seconds since 1970; 0: not yet
@@ -40,19 +45,25 @@ typedef struct bel_job_record {
 
 void bel_job_record_destroy(bel_job_record *record);
 
-// Makes the folder of a new job. ALREADY_EXISTS: the name is taken by a job that has not ended (one
-// that has ended is replaced only with `replace`). INVALID_ARGUMENT: a name must be letters,
-// digits, _ and -, at most 100 of them, and begin with a letter.
+// Puts this process into a record: supervisor, started_ticks, boot_id.
+void bel_job_record_set_process(bel_job_record *record);
+
+// Makes the folder of a new job, with its logs/. Of the record, what was asked counts; the job is
+// QUEUED by this process. ALREADY_EXISTS: the name is taken by a job that has not ended (one that
+// has ended is replaced only with `replace`). INVALID_ARGUMENT: a name must be letters, digits, _
+// and -, at most 100 of them, and begin with a letter. FAILED_PRECONDITION: neither XDG_STATE_HOME
+// nor HOME says where.
 bel_status *bel_registry_add(const bel_job_record *record, bool replace) BEL_MUST_USE;
 
 // Writes status.json of an existing job.
 bel_status *bel_registry_update(const bel_job_record *record) BEL_MUST_USE;
 
-// Reads one job; RUNNING becomes LOST when its supervisor is gone (other boot id, pid or start
-// time). NOT_FOUND names the nearest name there is.
+// Reads one job; QUEUED or RUNNING becomes LOST when its process is gone (other boot id, pid or
+// start time). NOT_FOUND names the nearest name there is. DATA_LOSS: a damaged record.
 bel_status *bel_registry_read(const char *name, bel_job_record **out_record) BEL_MUST_USE;
 
-// All jobs, newest first. Free each and the array with bel_free.
+// All jobs, newest first; damaged ones are passed over with a warning. Destroy each, and free the
+// array with bel_free.
 bel_status *bel_registry_list(bel_job_record ***out_records, size_t *out_count) BEL_MUST_USE;
 
 #endif

@@ -117,7 +117,7 @@ echo "workers: {cont: 2}" >bad.yaml
 run_fails 2 "bad.yaml:1:11|did you mean \"count\"" \
     belfry local train --config bad.yaml --job_dir x -- "${digits[@]}"
 echo "workers: {count: 2, hosts: [elsewhere]}" >hosts.yaml
-run_fails 2 "hosts are given" belfry local train --config hosts.yaml --job_dir x -- "${digits[@]}"
+run_fails 2 "hosts.yaml: host elsewhere of the worker role" belfry local train --config hosts.yaml --job_dir x -- "${digits[@]}"
 run_fails 2 "job_dir" belfry local train --distributed -- "${digits[@]}"
 run_fails 2 "unknown flag|train_step" belfry local train --job_dir x -- "${digits[@]}" --train_step 3
 

@@ -1,0 +1,9 @@
+// The engines, one file each; engine.c has the table.
+#ifndef BELFRY_LAUNCH_ENGINES_H
+#define BELFRY_LAUNCH_ENGINES_H
+
+#include "launch/engine.h"
+
+extern const bel_engine bel_engine_local;
+
+#endif

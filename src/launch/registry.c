@@ -1,0 +1,427 @@
+// The registry: two JSON files a job. The job's folder is what holds a name: mkdir decides between
+// two who want it.
+#include "launch/registry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/str.h"
+
+// --- States and records -------------------------------------------------------------------------
+
+static const char *const state_names[] = {"QUEUED", "RUNNING",   "SUCCEEDED",
+                                          "FAILED", "CANCELLED", "LOST"};
+enum { STATE_COUNT = sizeof state_names / sizeof state_names[0] };
+
+const char *bel_job_state_name(bel_job_state state)
+{
+    return state_names[state];
+}
+
+bool bel_job_state_is_final(bel_job_state state)
+{
+    return state != BEL_JOB_QUEUED && state != BEL_JOB_RUNNING;
+}
+
+void bel_job_record_destroy(bel_job_record *record)
+{
+    if (record == NULL) return;
+    char *const texts[] = {record->name,   record->engine,  record->folder,  record->model_dir,
+                           record->config, record->message, record->boot_id, record->progress};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        bel_free(texts[i]);
+    for (size_t i = 0; i < record->argument_count; i++)
+        bel_free(record->arguments[i]);
+    bel_free(record->arguments);
+    bel_free(record);
+}
+
+void bel_job_record_set_process(bel_job_record *record)
+{
+    char boot_id[64];
+    record->supervisor = (int64_t)getpid();
+    record->started_ticks = bel_linux_start_ticks(record->supervisor);
+    bel_free(record->boot_id);
+    record->boot_id = bel_xstrdup(bel_linux_boot_id(boot_id));
+}
+
+// --- Places -------------------------------------------------------------------------------------
+
+// The folder of all jobs. A relative XDG_STATE_HOME is ignored, as the XDG rules want.
+static bel_status *find_root(char **out_root)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (state != NULL && state[0] == '/') {
+        *out_root = bel_path_join(state, "belfry/jobs");
+        return NULL;
+    }
+    if (home == NULL || home[0] != '/') {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "no place for records of jobs: neither XDG_STATE_HOME nor HOME is set to a "
+                       "folder");
+    }
+    *out_root = bel_path_join(home, ".local/state/belfry/jobs");
+    return NULL;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bel_status *check_name(const char *name)
+{
+    enum { LONGEST = 100 };
+    size_t length = strlen(name);
+    bool good = length <= LONGEST && is_letter(name[0]);
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i];
+        good = good && (is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-');
+    }
+    if (good) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "job name \"%s\": expected letters, digits, _ and -, a letter first, at most %d",
+                   name, LONGEST);
+}
+
+static bel_status *find_folder(const char *name, char **out_folder)
+{
+    char *root = NULL;
+    BEL_TRY(check_name(name));
+    BEL_TRY(find_root(&root));
+    *out_folder = bel_path_join(root, name);
+    bel_free(root);
+    return NULL;
+}
+
+// --- Writing ------------------------------------------------------------------------------------
+
+static void put_text(bel_str *out, const char *name, const char *text)
+{
+    bel_str_printf(out, ",\n  \"%s\": ", name);
+    bel_json_write_string(out, text != NULL ? text : "");
+}
+
+static void put_time(bel_str *out, const char *name, double seconds)
+{
+    bel_str_printf(out, ",\n  \"%s\": %.3f", name, seconds);
+}
+
+static bel_status *write_file(const char *folder, const char *name, const bel_str *text)
+{
+    char *path = bel_path_join(folder, name);
+    bel_status *status = bel_file_write_atomic(path, text->text, text->length);
+    bel_free(path);
+    return status;
+}
+
+static bel_status *write_job(const bel_job_record *record, const char *folder, double now)
+{
+    bel_str text = {0};
+    bel_str_puts(&text, "{\n  \"name\": ");
+    bel_json_write_string(&text, record->name);
+    put_text(&text, "engine", record->engine);
+    put_text(&text, "model_dir", record->model_dir);
+    put_text(&text, "config", record->config);
+    bel_str_puts(&text, ",\n  \"arguments\": [");
+    for (size_t i = 0; i < record->argument_count; i++) {
+        bel_str_puts(&text, i > 0 ? ", " : "");
+        bel_json_write_string(&text, record->arguments[i]);
+    }
+    bel_str_puts(&text, "]");
+    put_time(&text, "submitted_at", now);
+    bel_str_puts(&text, "\n}\n");
+    bel_status *status = write_file(folder, "job.json", &text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+static bel_status *write_status(const bel_job_record *record, const char *folder)
+{
+    bel_str text = {0};
+    bel_str_printf(&text, "{\n  \"state\": \"%s\",\n  \"exit_code\": %d",
+                   bel_job_state_name(record->state), record->exit_code);
+    put_text(&text, "message", record->message);
+    bel_str_printf(&text, ",\n  \"supervisor\": %lld,\n  \"started_ticks\": %lld",
+                   (long long)record->supervisor, (long long)record->started_ticks);
+    put_text(&text, "boot_id", record->boot_id);
+    put_time(&text, "started_at", record->started_at);
+    put_time(&text, "ended_at", record->ended_at);
+    bool has_progress = record->progress != NULL && record->progress[0] != '\0';
+    bel_str_printf(&text, ",\n  \"progress\": %s\n}\n", has_progress ? record->progress : "null");
+    bel_status *status = write_file(folder, "status.json", &text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// A name is free when there is no folder, or one that `replace` lets be removed. A folder without
+// a readable record is the rest of a submission that was cut off.
+static bel_status *make_room(const char *name, const char *folder, bool replace)
+{
+    bel_job_record *record;
+    if (!bel_file_exists(folder)) return NULL;
+    bel_status *status = bel_registry_read(name, &record);
+    if (status != NULL) {
+        bel_status_ignore(status); // damaged: only `replace` may remove it
+        if (replace) return bel_dir_remove(folder);
+        return BEL_ERR(BEL_ALREADY_EXISTS, "%s holds a damaged record; --replace removes it",
+                       folder);
+    }
+    const char *state = bel_job_state_name(record->state);
+    if (!bel_job_state_is_final(record->state)) {
+        status = BEL_ERR(BEL_ALREADY_EXISTS,
+                         "there is a job %s already, and it is %s; belfry jobs cancel %s ends it",
+                         name, state, name);
+    } else if (!replace) {
+        status = BEL_ERR(BEL_ALREADY_EXISTS,
+                         "there is a job %s already, which is %s; --replace takes its name", name,
+                         state);
+    } else {
+        status = bel_dir_remove(folder);
+    }
+    bel_job_record_destroy(record);
+    return status;
+}
+
+static bel_status *fill_folder(const bel_job_record *record, const char *folder)
+{
+    double now = bel_clock_wall();
+    char *logs = bel_path_join(folder, "logs");
+    bel_status *status = bel_dir_create(logs);
+    bel_free(logs);
+    bel_job_record queued = {.state = BEL_JOB_QUEUED};
+    bel_job_record_set_process(&queued);
+    if (status == NULL) status = write_status(&queued, folder);
+    if (status == NULL) status = write_job(record, folder, now); // last: makes the job visible
+    bel_free(queued.boot_id);
+    return status;
+}
+
+bel_status *bel_registry_add(const bel_job_record *record, bool replace)
+{
+    char *folder, *root = NULL;
+    BEL_TRY(find_folder(record->name, &folder));
+    bel_status *status = find_root(&root);
+    if (status == NULL) {
+        status = bel_dir_create(root);
+        bel_free(root);
+    }
+    if (status == NULL) status = make_room(record->name, folder, replace);
+    if (status == NULL && mkdir(folder, 0755) != 0) {
+        status = errno == EEXIST
+                     ? BEL_ERR(BEL_ALREADY_EXISTS,
+                               "somebody else is submitting job %s at this moment", record->name)
+                     : bel_file_error(errno, "create folder", folder);
+    } else if (status == NULL) {
+        status = fill_folder(record, folder);
+        if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is told
+    }
+    bel_free(folder);
+    return status;
+}
+
+bel_status *bel_registry_update(const bel_job_record *record)
+{
+    char *folder;
+    BEL_TRY(find_folder(record->name, &folder));
+    bel_status *status = write_status(record, folder);
+    bel_free(folder);
+    return status;
+}
+
+// --- Reading ------------------------------------------------------------------------------------
+
+static bel_status *read_file(const char *folder, const char *name, bel_json **out_json)
+{
+    char *path = bel_path_join(folder, name), *text = NULL;
+    size_t size;
+    bel_status *status = bel_file_read(path, &text, &size);
+    if (status == NULL) status = bel_json_parse(text, size, path, out_json);
+    bel_free(text);
+    bel_free(path);
+    return status;
+}
+
+static char *copy_text(const bel_json_value *object, const char *name)
+{
+    const char *text = "";
+    (void)bel_json_string(object, name, &text); // "" when it is missing
+    return bel_xstrdup(text);
+}
+
+static bel_status *read_job(const char *folder, bel_job_record *record)
+{
+    bel_json *json;
+    BEL_TRY(read_file(folder, "job.json", &json));
+    const bel_json_value *root = bel_json_root(json);
+    record->engine = copy_text(root, "engine");
+    record->model_dir = copy_text(root, "model_dir");
+    record->config = copy_text(root, "config");
+    bool ok = bel_json_f64(root, "submitted_at", &record->submitted_at);
+    const bel_json_value *arguments = bel_json_member(root, "arguments");
+    size_t count = bel_json_length(arguments);
+    record->arguments = bel_xcalloc(count + 1, sizeof *record->arguments); // NULL at the end
+    for (size_t i = 0; i < count; i++) {
+        const char *argument = bel_json_value_string(bel_json_at(arguments, i));
+        ok = ok && argument != NULL;
+        record->arguments[record->argument_count++] = bel_xstrdup(argument != NULL ? argument : "");
+    }
+    bel_json_destroy(json);
+    if (ok) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s/job.json: not the record of a job", folder);
+}
+
+static bool find_state(const char *name, bel_job_state *out_state)
+{
+    for (int i = 0; i < STATE_COUNT; i++) {
+        if (strcmp(name, state_names[i]) != 0) continue;
+        *out_state = (bel_job_state)i;
+        return true;
+    }
+    return false;
+}
+
+static bel_status *read_status(const char *folder, bel_job_record *record)
+{
+    bel_json *json;
+    BEL_TRY(read_file(folder, "status.json", &json));
+    const bel_json_value *root = bel_json_root(json);
+    const char *state;
+    int64_t exit_code = 0;
+    bool ok = bel_json_string(root, "state", &state) && find_state(state, &record->state) &&
+              bel_json_i64(root, "exit_code", &exit_code) &&
+              bel_json_i64(root, "supervisor", &record->supervisor) &&
+              bel_json_i64(root, "started_ticks", &record->started_ticks) &&
+              bel_json_f64(root, "started_at", &record->started_at) &&
+              bel_json_f64(root, "ended_at", &record->ended_at);
+    record->exit_code = (int)exit_code;
+    bel_free(record->message); // it may be the second time
+    bel_free(record->boot_id);
+    bel_free(record->progress);
+    record->message = copy_text(root, "message");
+    record->boot_id = copy_text(root, "boot_id");
+    bel_str progress = {0};
+    bel_str_puts(&progress, "");
+    const bel_json_value *object = bel_json_member(root, "progress");
+    int64_t step;
+    if (bel_json_i64(object, "step", &step)) bel_json_write_value(&progress, object);
+    record->progress = progress.text;
+    bel_json_destroy(json);
+    if (ok) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s/status.json: not the status of a job", folder);
+}
+
+static bool is_alive(const bel_job_record *record)
+{
+    char boot_id[64];
+    return strcmp(record->boot_id, bel_linux_boot_id(boot_id)) == 0 && record->started_ticks != 0 &&
+           bel_linux_start_ticks(record->supervisor) == record->started_ticks;
+}
+
+// A process that seems gone may have ended properly since its status was read: that is why it is
+// read once more before the job counts as lost.
+static bel_status *read_record(const char *folder, bel_job_record *record)
+{
+    BEL_TRY(read_job(folder, record));
+    BEL_TRY(read_status(folder, record));
+    if (bel_job_state_is_final(record->state) || is_alive(record)) return NULL;
+    BEL_TRY(read_status(folder, record));
+    if (bel_job_state_is_final(record->state) || is_alive(record)) return NULL;
+    record->state = BEL_JOB_LOST;
+    bel_free(record->message);
+    record->message = bel_strf("its supervisor is gone, or the machine was started again; submit "
+                               "it again with --replace, and it goes on from the newest checkpoint "
+                               "in %s",
+                               record->model_dir);
+    return NULL;
+}
+
+static bel_status *not_found(const char *name)
+{
+    bel_job_record **records;
+    size_t count;
+    BEL_TRY(bel_registry_list(&records, &count));
+    const char **names = bel_xcalloc(count, sizeof *names);
+    for (size_t i = 0; i < count; i++)
+        names[i] = records[i]->name;
+    int nearest = bel_nearest_name(name, names, count);
+    bel_status *status =
+        nearest >= 0
+            ? BEL_ERR(BEL_NOT_FOUND, "there is no job %s; did you mean %s?", name, names[nearest])
+            : BEL_ERR(BEL_NOT_FOUND, "there is no job %s; belfry jobs list shows all", name);
+    for (size_t i = 0; i < count; i++)
+        bel_job_record_destroy(records[i]);
+    bel_free(records);
+    bel_free(names);
+    return status;
+}
+
+bel_status *bel_registry_read(const char *name, bel_job_record **out_record)
+{
+    char *folder;
+    BEL_TRY(find_folder(name, &folder));
+    if (!bel_file_exists(folder)) {
+        bel_free(folder);
+        return not_found(name);
+    }
+    bel_job_record *record = bel_xcalloc(1, sizeof *record);
+    record->name = bel_xstrdup(name);
+    record->folder = folder;
+    bel_status *status = read_record(folder, record);
+    if (status != NULL) {
+        bel_job_record_destroy(record);
+        return status;
+    }
+    *out_record = record;
+    return NULL;
+}
+
+// --- The list -----------------------------------------------------------------------------------
+
+// Newest first; names decide between equal times.
+static int compare_records(const void *a, const void *b)
+{
+    const bel_job_record *x = *(bel_job_record *const *)a, *y = *(bel_job_record *const *)b;
+    if (x->submitted_at != y->submitted_at) return x->submitted_at > y->submitted_at ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+bel_status *bel_registry_list(bel_job_record ***out_records, size_t *out_count)
+{
+    char *root = NULL, **names = NULL;
+    size_t name_count = 0, count = 0;
+    BEL_TRY(find_root(&root));
+    bel_status *status = NULL;
+    if (bel_file_exists(root)) status = bel_dir_list(root, &names, &name_count);
+    bel_free(root);
+    if (status != NULL) return status;
+    bel_job_record **records = bel_xcalloc(name_count + 1, sizeof *records);
+    for (size_t i = 0; i < name_count; i++) {
+        status = bel_registry_read(names[i], &records[count]);
+        if (status == NULL) {
+            count++;
+        } else {
+            bool begun = bel_status_code(status) == BEL_NOT_FOUND; // its files come any moment
+            if (!begun) {
+                bel_log_write(BEL_LOG_WARN, "job %s is passed over: %s", names[i],
+                              bel_status_message(status));
+            }
+            bel_status_destroy(status);
+        }
+        bel_free(names[i]);
+    }
+    bel_free(names);
+    if (count > 0) qsort(records, count, sizeof *records, compare_records);
+    *out_records = records;
+    *out_count = count;
+    return NULL;
+}

@@ -1,0 +1,63 @@
+// The self-pipe.
+#include "launch/stop_signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "base/linux_process.h"
+
+static volatile sig_atomic_t writing_end = -1;
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD};
+enum { NUMBER_COUNT = sizeof numbers / sizeof numbers[0] };
+static struct sigaction before[NUMBER_COUNT];
+
+static void on_signal(int number)
+{
+    int error = errno;
+    unsigned char byte = (unsigned char)number;
+    ssize_t wrote = write(writing_end, &byte, 1); // a pipe full of signals needs no more of them
+    (void)wrote;
+    errno = error;
+}
+
+bel_status *bel_stop_signals_open(int *out_descriptor)
+{
+    int ends[2];
+    BEL_TRY(bel_linux_pipe(ends));
+    writing_end = ends[1];
+    for (int i = 0; i < NUMBER_COUNT; i++) {
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        if (numbers[i] == SIGPIPE) action.sa_handler = SIG_IGN;
+        if (numbers[i] == SIGCHLD) action.sa_handler = SIG_DFL;
+        sigemptyset(&action.sa_mask);
+        sigaction(numbers[i], NULL, &before[i]);
+        bool ignored = numbers[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
+        if (!ignored) sigaction(numbers[i], &action, NULL);
+    }
+    *out_descriptor = ends[0];
+    return NULL;
+}
+
+int bel_stop_signals_read(int descriptor)
+{
+    unsigned char byte;
+    ssize_t got;
+    do {
+        got = read(descriptor, &byte, 1);
+    } while (got < 0 && errno == EINTR);
+    if (got != 1) return 0;
+    return byte == SIGHUP ? SIGTERM : byte;
+}
+
+void bel_stop_signals_close(int descriptor)
+{
+    for (int i = 0; i < NUMBER_COUNT; i++)
+        sigaction(numbers[i], &before[i], NULL);
+    int end = writing_end;
+    writing_end = -1;
+    close(end);
+    close(descriptor);
+}

@@ -1,0 +1,60 @@
+// Inside view of the supervisor: supervisor.c (the loop), supervisor_start.c (what children are
+// given), supervisor_output.c (what they say).
+#ifndef BELFRY_LAUNCH_SUPERVISOR_INNER_H
+#define BELFRY_LAUNCH_SUPERVISOR_INNER_H
+
+#include "base/linux_process.h"
+#include "base/str.h"
+#include "launch/role_line.h"
+#include "launch/supervisor.h"
+#include "launch/task.h"
+
+typedef struct bel_child {
+    bel_task *task;
+    char name[32];             // "worker 1"
+    bel_linux_process process; // its descriptor is -1 when it is not running
+    bel_linux_end end;         // once it has run
+    int error_fd;              // the reading end of its stderr; -1: closed
+    int log_fd;                // -1: closed, or given up after a failed write
+    char *log_path;
+    bel_str line;       // read, but without its newline so far
+    bel_str last_error; // the message with which it ended
+} bel_child;
+
+typedef struct bel_supervisor {
+    const bel_supervisor_config *config;
+    bel_child *children;
+    int child_count;
+    char *folder; // of the sockets; NULL with TCP
+    char *secret;
+    int output_fd;  // the reading end of the master's stdout
+    bel_str output; // what came from it
+    int signal_fd;
+    int64_t grace_ns;
+
+    char *progress; // the newest progress object of the master; NULL before the first
+    int64_t step;   // in it; -1 before the first
+    bool shown;     // the last step's line stands on the terminal for good
+    bool changed;
+
+    int stop_signal;     // the first that came; 0: none
+    bool killing;        // SIGKILL was sent to all
+    int64_t deadline_ns; // when it will be; 0: no reason so far
+    int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far
+    const bel_child *first_failed;
+} bel_supervisor;
+
+// Makes the folder of the sockets, the secret, the children's tasks and log files; then starts all.
+bel_status *bel_supervisor_start(bel_supervisor *supervisor) BEL_MUST_USE;
+
+// Removes what the above has made. Children must have ended.
+void bel_supervisor_clean_up(bel_supervisor *supervisor);
+
+// Reads what a child has written to stderr so far: to its log file, and to this process's stderr.
+// `last`: the child has ended, so nothing more is waited for.
+void bel_child_read(bel_supervisor *supervisor, bel_child *child, bool last);
+
+// The same for the master's stdout.
+void bel_supervisor_read_output(bel_supervisor *supervisor, bool last);
+
+#endif

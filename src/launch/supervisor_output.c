@@ -1,0 +1,131 @@
+// What children say. Bytes go to the log file as they come; complete lines are read, and shown on
+// this process's stderr: all of the master's, of others what matters.
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "launch/supervisor_inner.h"
+
+enum {
+    CHUNK = 1 << 16,      // bytes read at once
+    LONGEST_LINE = 65536, // a longer one is cut
+    ROUNDS = 16,          // chunks read from one child before others have their turn
+};
+
+static void write_log(bel_child *child, const char *bytes, size_t size)
+{
+    while (size > 0 && child->log_fd >= 0) {
+        ssize_t wrote = write(child->log_fd, bytes, size);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) { // no reason to end training
+            bel_log_write(BEL_LOG_WARN, "cannot write %s: %s; it ends here", child->log_path,
+                          strerror(errno));
+            close(child->log_fd);
+            child->log_fd = -1;
+            return;
+        }
+        bytes += wrote;
+        size -= (size_t)wrote;
+    }
+}
+
+static void take_progress(bel_supervisor *s, const bel_role_line *line, const char *bytes,
+                          size_t length)
+{
+    bool again = line->progress.step == s->step;
+    bool at_end = line->progress.step >= line->progress.last_step;
+    bel_free(s->progress);
+    s->progress = bel_xstrndup(bytes, length);
+    s->step = line->progress.step;
+    s->changed = true;
+    if (s->shown && again) return; // its last step comes twice: when due, and at the end
+    bel_log_progress(line->text.text, s->progress, at_end);
+    s->shown = at_end;
+}
+
+static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, size_t length)
+{
+    bool is_master = child->task->role == BEL_ROLE_MASTER;
+    bel_role_line line;
+    bel_role_line_init(&line, bytes, length);
+    if (line.kind == BEL_ROLE_LINE_ERROR) { // becomes part of the job's error
+        child->last_error.length = 0;
+        bel_str_append(&child->last_error, line.text.text, line.text.length);
+    } else if (line.kind == BEL_ROLE_LINE_PROGRESS) {
+        if (is_master) take_progress(s, &line, bytes, length);
+    } else if (is_master || line.level <= BEL_LOG_WARN) {
+        bel_str text = {0};
+        if (bel_log_get_format() == BEL_LOG_JSON) {
+            bel_role_line_write_json(&line, bytes, length, child->name, &text);
+        } else {
+            bel_role_line_write(&line, is_master ? NULL : child->name, &text);
+        }
+        bel_log_line(line.level, text.text);
+        bel_str_deinit(&text);
+    }
+    bel_role_line_deinit(&line);
+}
+
+// Shows the complete lines of what was read, and with `all` also the begun one.
+static void show_lines(bel_supervisor *s, bel_child *child, bool all)
+{
+    const char *next = child->line.text;
+    size_t left = child->line.length;
+    while (left > 0) {
+        const char *newline = memchr(next, '\n', left);
+        if (newline == NULL && !all && left < LONGEST_LINE) break;
+        size_t length = newline != NULL ? (size_t)(newline - next) : left;
+        if (length > 0) show_line(s, child, next, length);
+        length += newline != NULL;
+        next += length;
+        left -= length;
+    }
+    if (left > 0) memmove(child->line.text, next, left);
+    child->line.length = left;
+}
+
+// Reads from a pipe without waiting; 0 when there is nothing now, -1 at its end.
+static ssize_t read_some(int descriptor, char *chunk)
+{
+    ssize_t got;
+    do {
+        got = read(descriptor, chunk, CHUNK);
+    } while (got < 0 && errno == EINTR);
+    if (got > 0) return got;
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+}
+
+void bel_child_read(bel_supervisor *supervisor, bel_child *child, bool last)
+{
+    if (child->error_fd < 0) return;
+    char *chunk = bel_xmalloc(CHUNK);
+    ssize_t got = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        got = read_some(child->error_fd, chunk);
+        if (got <= 0) break;
+        write_log(child, chunk, (size_t)got);
+        bel_str_append(&child->line, chunk, (size_t)got);
+        show_lines(supervisor, child, false);
+    }
+    bel_free(chunk);
+    // A process that the child has left behind may hold the other end: it is not waited for.
+    if (got >= 0 && !last) return;
+    show_lines(supervisor, child, true);
+    close(child->error_fd);
+    child->error_fd = -1;
+}
+
+void bel_supervisor_read_output(bel_supervisor *supervisor, bool last)
+{
+    if (supervisor->output_fd < 0) return;
+    char *chunk = bel_xmalloc(CHUNK);
+    ssize_t got;
+    while ((got = read_some(supervisor->output_fd, chunk)) > 0)
+        bel_str_append(&supervisor->output, chunk, (size_t)got);
+    bel_free(chunk);
+    if (got == 0 && !last) return;
+    close(supervisor->output_fd);
+    supervisor->output_fd = -1;
+}

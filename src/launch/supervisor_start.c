@@ -1,0 +1,266 @@
+// What children are given: addresses, a secret, an environment, files for what they say.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "launch/supervisor_inner.h"
+
+extern char **environ;
+
+// --- Addresses ----------------------------------------------------------------------------------
+
+enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
+
+// A folder only for this user, with a name so short that sockets in it have valid addresses.
+static bel_status *make_folder(bel_supervisor *s)
+{
+    static const char name[] = "belfry-XXXXXX", socket_name[] = "/evaluator-1023";
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
+                strlen(base) + 1 + strlen(name) + strlen(socket_name) <= LONGEST_ADDRESS;
+    char *folder = bel_path_join(fits ? base : "/tmp", name);
+    if (mkdtemp(folder) == NULL) { // which gives it mode 0700
+        bel_status *status = bel_file_error(errno, "create folder", folder);
+        bel_free(folder);
+        return status;
+    }
+    s->folder = folder;
+    return NULL;
+}
+
+// A port that was free a moment ago. If somebody takes it in between, the master says so.
+static bel_status *find_free_port(int *out_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+    bool ok = descriptor >= 0 &&
+              bind(descriptor, (struct sockaddr *)&address, sizeof address) == 0 &&
+              getsockname(descriptor, (struct sockaddr *)&address, &size) == 0;
+    int error = errno;
+    if (descriptor >= 0) close(descriptor);
+    if (!ok) return BEL_ERR(BEL_UNAVAILABLE, "no free port on 127.0.0.1: %s", strerror(error));
+    *out_port = ntohs(address.sin_port);
+    return NULL;
+}
+
+static bel_status *set_addresses(bel_supervisor *s)
+{
+    char *master;
+    if (s->config->tcp) {
+        int port = 0;
+        BEL_TRY(find_free_port(&port));
+        master = bel_strf("127.0.0.1:%d", port);
+    } else {
+        BEL_TRY(make_folder(s));
+        master = bel_strf("unix:%s/master", s->folder);
+    }
+    for (int i = 0; i < s->child_count; i++) {
+        bel_task *task = s->children[i].task;
+        task->master_address = bel_xstrdup(master);
+        if (task->role == BEL_ROLE_MASTER) {
+            task->listen_address = bel_xstrdup(master);
+        } else if (s->config->tcp) {
+            task->listen_address = bel_xstrdup("127.0.0.1:0");
+        } else {
+            task->listen_address =
+                bel_strf("unix:%s/%s-%d", s->folder, bel_role_name(task->role), task->index);
+        }
+    }
+    bel_free(master);
+    return NULL;
+}
+
+// --- The secret ---------------------------------------------------------------------------------
+
+static bel_status *read_secret(const char *path, char **out_secret)
+{
+    char *text;
+    size_t size;
+    BEL_TRY_CTX(bel_file_read(path, &text, &size), "secret_file");
+    while (size > 0 && strchr(" \t\r\n", text[size - 1]) != NULL)
+        text[--size] = '\0';
+    bool ok = size > 0;
+    for (size_t i = 0; i < size; i++)
+        ok = ok && text[i] > 0x20 && text[i] < 0x7f;
+    if (ok) {
+        *out_secret = text;
+        return NULL;
+    }
+    bel_free(text);
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "secret_file %s: expected one line of ASCII characters without spaces; hint: "
+                   "openssl rand -hex 32 makes one",
+                   path);
+}
+
+static bel_status *choose_secret(bel_supervisor *s)
+{
+    const char *path = s->config->plan->cluster->secret_file;
+    if (path != NULL) return read_secret(path, &s->secret);
+    unsigned char bytes[32];
+    BEL_TRY(bel_linux_random(bytes, sizeof bytes));
+    bel_str text = {0};
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bel_str_printf(&text, "%02x", bytes[i]);
+    s->secret = text.text;
+    return NULL;
+}
+
+// --- The environment ----------------------------------------------------------------------------
+
+typedef struct environment {
+    char **items; // NULL at the end
+    size_t count, capacity;
+} environment;
+
+static void set_item(environment *e, const char *item)
+{
+    size_t name_length = strcspn(item, "=") + 1;
+    for (size_t i = 0; i < e->count; i++) {
+        if (strncmp(e->items[i], item, name_length) == 0) {
+            bel_free(e->items[i]);
+            e->items[i] = bel_xstrdup(item);
+            return;
+        }
+    }
+    e->items = bel_xgrow(e->items, &e->capacity, e->count + 2, sizeof *e->items);
+    e->items[e->count++] = bel_xstrdup(item);
+    e->items[e->count] = NULL;
+}
+
+// This process's own, then what the cluster file adds, then the task.
+static environment make_environment(const bel_supervisor *s, const bel_task *task)
+{
+    environment e = {0};
+    const bel_cluster *cluster = s->config->plan->cluster;
+    for (char **item = environ; *item != NULL; item++)
+        set_item(&e, *item);
+    for (size_t i = 0; i < cluster->environment_count; i++)
+        set_item(&e, cluster->environment[i]);
+    bel_str text = {0};
+    bel_str_puts(&text, "BELFRY_TASK=");
+    bel_task_write(task, &text);
+    set_item(&e, text.text);
+    text.length = 0;
+    bel_str_printf(&text, "BELFRY_SECRET=%s", s->secret);
+    set_item(&e, text.text);
+    bel_str_deinit(&text);
+    return e;
+}
+
+static void free_environment(environment *e)
+{
+    for (size_t i = 0; i < e->count; i++)
+        bel_free(e->items[i]);
+    bel_free(e->items);
+}
+
+// --- Starting -----------------------------------------------------------------------------------
+
+static bel_status *open_log(bel_supervisor *s, bel_child *child)
+{
+    const bel_task *task = child->task;
+    char *name =
+        bel_strf("%s-%d.%u.log", bel_role_name(task->role), task->index, task->incarnation);
+    child->log_path = bel_path_join(s->config->log_dir, name);
+    bel_free(name);
+    child->log_fd = open(child->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    return child->log_fd >= 0 ? NULL : bel_file_error(errno, "create", child->log_path);
+}
+
+// The arguments: the program's name, those of the job, and the form of the log.
+static char **make_arguments(const bel_supervisor *s)
+{
+    static char name[] = "belfry", form[] = "--log_format=json";
+    size_t count = 0;
+    while (s->config->arguments[count] != NULL)
+        count++;
+    char **arguments = bel_xcalloc(count + 3, sizeof *arguments);
+    arguments[0] = name;
+    memcpy(arguments + 1, s->config->arguments, count * sizeof *arguments);
+    arguments[count + 1] = form;
+    return arguments;
+}
+
+static bel_status *start_child(bel_supervisor *s, bel_child *child, char *const *arguments)
+{
+    int error_ends[2], output_ends[2] = {-1, -1};
+    bool is_master = child->task->role == BEL_ROLE_MASTER;
+    BEL_TRY(open_log(s, child));
+    BEL_TRY(bel_linux_pipe(error_ends));
+    child->error_fd = error_ends[0];
+    bel_status *status = is_master ? bel_linux_pipe(output_ends) : NULL;
+    if (status == NULL) {
+        if (is_master) s->output_fd = output_ends[0];
+        environment e = make_environment(s, child->task);
+        bel_linux_spawn spawn = {
+            .program = s->config->program,
+            .arguments = arguments,
+            .environment = e.items,
+            .standard = {-1, is_master ? output_ends[1] : error_ends[1], error_ends[1]},
+        };
+        status = bel_linux_process_spawn(&spawn, &child->process);
+        free_environment(&e);
+    }
+    close(error_ends[1]);
+    if (output_ends[1] >= 0) close(output_ends[1]);
+    return status;
+}
+
+static void make_children(bel_supervisor *s)
+{
+    const bel_plan *plan = s->config->plan;
+    s->child_count = plan->process_count;
+    s->children = bel_xcalloc((size_t)s->child_count, sizeof *s->children);
+    for (int i = 0; i < s->child_count; i++) {
+        bel_child *child = &s->children[i];
+        child->process.descriptor = child->error_fd = child->log_fd = -1;
+        child->task = bel_plan_task(plan, s->config->job, i);
+        child->task->supervisor = (int64_t)getpid();
+        bel_task_name(child->task->role, child->task->index, child->name);
+    }
+}
+
+bel_status *bel_supervisor_start(bel_supervisor *supervisor)
+{
+    bel_supervisor *s = supervisor;
+    make_children(s);
+    BEL_TRY(choose_secret(s));
+    BEL_TRY(set_addresses(s));
+    BEL_TRY(bel_dir_create(s->config->log_dir));
+    char **arguments = make_arguments(s);
+    bel_status *status = NULL;
+    for (int i = 0; i < s->child_count && status == NULL; i++)
+        status = start_child(s, &s->children[i], arguments);
+    bel_free(arguments);
+    return status;
+}
+
+void bel_supervisor_clean_up(bel_supervisor *supervisor)
+{
+    bel_supervisor *s = supervisor;
+    for (int i = 0; i < s->child_count; i++) {
+        bel_child *child = &s->children[i];
+        if (child->error_fd >= 0) close(child->error_fd);
+        if (child->log_fd >= 0) close(child->log_fd);
+        bel_task_destroy(child->task);
+        bel_free(child->log_path);
+        bel_str_deinit(&child->line);
+        bel_str_deinit(&child->last_error);
+    }
+    bel_free(s->children);
+    if (s->output_fd >= 0) close(s->output_fd);
+    if (s->folder != NULL) bel_status_ignore(bel_dir_remove(s->folder)); // empty, and in /tmp
+    bel_free(s->folder);
+    bel_free(s->secret);
+}

@@ -1,0 +1,179 @@
+// From flags to words, a cluster and a plan.
+#include "distribute.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "flags.h"
+#include "verbs.h"
+
+// --- Words --------------------------------------------------------------------------------------
+
+void bel_words_add(bel_words *words, const char *text)
+{
+    words->items =
+        bel_xgrow(words->items, &words->capacity, words->count + 2, sizeof *words->items);
+    words->items[words->count++] = bel_xstrdup(text);
+    words->items[words->count] = NULL;
+}
+
+static void add_flag(bel_words *words, const char *name, const char *value)
+{
+    char *text = bel_strf("--%s=%s", name, value);
+    bel_words_add(words, text);
+    bel_free(text);
+}
+
+// Flags that hold for the program and for what it starts. Those behind "--" come first, so these
+// win.
+static const char *const shared_flags[] = {"json", "log_format", "log_level", "quiet"};
+enum { SHARED_FLAG_COUNT = sizeof shared_flags / sizeof shared_flags[0] };
+
+static bool has_model_dir(const bel_words *words)
+{
+    bel_options *training = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
+    bel_status *status = bel_command_parse(training, (int)words->count - 1, words->items + 1);
+    bool has = bel_options_string(training, "model_dir") != NULL;
+    bel_status_ignore(status); // comes again, and is reported, when the words are used
+    bel_options_destroy(training);
+    return has;
+}
+
+void bel_words_from_flags(bel_words *words, const bel_options *options, size_t first,
+                          const bel_cluster *cluster)
+{
+    static const double usual_stall_timeout = 600; // of cluster files
+    size_t count;
+    const char *const *arguments = bel_options_arguments(options, &count);
+    bel_words_add(words, "train_and_evaluate");
+    if (cluster != NULL && cluster->stall_timeout_secs != usual_stall_timeout) {
+        bel_str seconds = {0};
+        bel_json_write_number(&seconds, cluster->stall_timeout_secs);
+        add_flag(words, "stall_timeout", seconds.text);
+        bel_str_deinit(&seconds);
+    }
+    for (size_t i = first; i < count; i++)
+        bel_words_add(words, arguments[i]);
+    const char *job_dir = bel_options_string(options, "job_dir");
+    for (int i = 0; i < SHARED_FLAG_COUNT; i++) {
+        const char *name = shared_flags[i];
+        if (bel_options_is_given(options, name)) {
+            add_flag(words, name, bel_options_text(options, name));
+        }
+    }
+    if (job_dir != NULL && !has_model_dir(words)) add_flag(words, "model_dir", job_dir);
+}
+
+void bel_words_deinit(bel_words *words)
+{
+    for (size_t i = 0; i < words->count; i++)
+        bel_free(words->items[i]);
+    bel_free(words->items);
+    *words = (bel_words){0};
+}
+
+// --- The cluster --------------------------------------------------------------------------------
+
+static void set_count(const bel_options *options, const char *flag, bel_role role,
+                      bel_cluster *cluster)
+{
+    if (bel_options_is_given(options, flag)) {
+        cluster->roles[role].count = (int)bel_options_int(options, flag);
+    }
+}
+
+bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out_cluster)
+{
+    bel_cluster *cluster;
+    const char *config = bel_options_string(options, "config");
+    if (config != NULL) {
+        BEL_TRY(bel_cluster_read(config, &cluster));
+    } else {
+        cluster = bel_cluster_create((int)bel_options_int(options, "worker_count"),
+                                     (int)bel_options_int(options, "parameter_server_count"),
+                                     (int)bel_options_int(options, "evaluator_count"));
+    }
+    set_count(options, "worker_count", BEL_ROLE_WORKER, cluster);
+    set_count(options, "parameter_server_count", BEL_ROLE_PS, cluster);
+    set_count(options, "evaluator_count", BEL_ROLE_EVALUATOR, cluster);
+    if (cluster->roles[BEL_ROLE_WORKER].count == 0 && !cluster->master_trains) {
+        bel_cluster_destroy(cluster);
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--worker_count 0: nobody would train; expected at least one worker, or a "
+                       "cluster file with \"master: {trains: true}\"");
+    }
+    *out_cluster = cluster;
+    return NULL;
+}
+
+// --- Training flags -----------------------------------------------------------------------------
+
+// Flags that count parts of one process may repeat what the cluster says, but not contradict it.
+static bel_status *check_count(const bel_options *training, const char *flag, int there,
+                               const char *what)
+{
+    int64_t wanted = bel_options_int(training, flag);
+    if (!bel_options_is_given(training, flag) || wanted == there) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--%s %lld among the training flags, but the cluster has %d %s; leave the flag "
+                   "out, or change the cluster",
+                   flag, (long long)wanted, there, what);
+}
+
+static bel_status *check_training(const bel_options *training, const bel_plan *plan)
+{
+    // AI Platform's users count workers without the master that trains beside them.
+    int beside = plan->cluster->roles[BEL_ROLE_WORKER].count;
+    if (!plan->cluster->from_ai_platform || bel_options_int(training, "num_workers") != beside) {
+        BEL_TRY(check_count(training, "num_workers", plan->worker_count, "workers"));
+    }
+    BEL_TRY(check_count(training, "parameter_server_count", plan->shard_count, "shards"));
+    if (bel_options_is_given(training, "towers_of_workers")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--towers_of_workers is for one process; in a cluster, workers have "
+                       "--num_gpus towers each, or the devices of their machine");
+    }
+    return NULL;
+}
+
+bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_words *words,
+                                  const bel_cluster *cluster)
+{
+    bel_distribution d = {.training = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE)};
+    bel_status *status;
+    BEL_TRY_GOTO(status, failed,
+                 bel_command_parse(d.training, (int)words->count - 1, words->items + 1));
+    d.asks = bel_options_bool(d.training, "help") || bel_options_bool(d.training, "print_config");
+    if (d.asks) {
+        *out_distribution = d;
+        return NULL;
+    }
+    size_t extra_count;
+    const char *const *extra = bel_options_arguments(d.training, &extra_count);
+    d.model_dir = bel_options_string(d.training, "model_dir");
+    if (extra_count > 0) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "unexpected argument \"%s\" among the training flags", extra[0]);
+        goto failed;
+    }
+    if (d.model_dir == NULL) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "--job_dir is needed, or --model_dir among the training flags: the folder "
+                         "for checkpoints");
+        goto failed;
+    }
+    BEL_TRY_GOTO(status, failed,
+                 bel_plan_create(cluster, (int)bel_options_int(d.training, "num_gpus"),
+                                 (int)bel_options_int(d.training, "num_threads"), &d.plan));
+    BEL_TRY_GOTO(status, failed, check_training(d.training, d.plan));
+    *out_distribution = d;
+    return NULL;
+failed:
+    bel_distribution_deinit(&d);
+    return status;
+}
+
+void bel_distribution_deinit(bel_distribution *distribution)
+{
+    bel_plan_destroy(distribution->plan);
+    bel_options_destroy(distribution->training);
+}

@@ -1,0 +1,150 @@
+// Tables and objects of jobs.
+#include "job_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "launch/role_line.h"
+
+static bool read_progress(const bel_job_record *record, bel_progress *out_progress)
+{
+    return bel_progress_parse(record->progress, out_progress);
+}
+
+static const char *step_text(const bel_job_record *record, char text[48])
+{
+    bel_progress p;
+    if (!read_progress(record, &p)) return "-";
+    snprintf(text, 48, "%lld/%lld", (long long)p.step, (long long)p.last_step);
+    return text;
+}
+
+static const char *number_text(double value, bool whole, char text[32])
+{
+    if (isnan(value)) return "-";
+    snprintf(text, 32, whole ? "%.0f" : "%.5g", value);
+    return text;
+}
+
+static int name_width(bel_job_record *const *records, size_t count)
+{
+    size_t width = 4;
+    for (size_t i = 0; i < count; i++)
+        if (strlen(records[i]->name) > width) width = strlen(records[i]->name);
+    return (int)width;
+}
+
+void bel_jobs_write_list(bel_job_record *const *records, size_t count, bel_str *out)
+{
+    int width = name_width(records, count);
+    double now = bel_clock_wall();
+    bel_str_printf(out, "%-*s  %-9s  %-15s  %-12s  %s\n", width, "NAME", "STATE", "STEP", "AGE",
+                   "ENGINE");
+    for (size_t i = 0; i < count; i++) {
+        char step[48], age[32];
+        bel_str_printf(out, "%-*s  %-9s  %-15s  %-12s  %s\n", width, records[i]->name,
+                       bel_job_state_name(records[i]->state), step_text(records[i], step),
+                       bel_seconds_text(now - records[i]->submitted_at, age), records[i]->engine);
+    }
+}
+
+void bel_jobs_write_top(bel_job_record *const *records, size_t count, bel_str *out)
+{
+    static const double recent_secs = 600;
+    int width = name_width(records, count);
+    double now = bel_clock_wall();
+    bel_str_printf(out, "%-*s  %-9s  %-15s  %-10s  %-10s  %s\n", width, "JOB", "STATE", "STEP",
+                   "LOSS", "EXAMPLES/S", "ETA");
+    for (size_t i = 0; i < count; i++) {
+        const bel_job_record *record = records[i];
+        bool running = !bel_job_state_is_final(record->state);
+        if (!running && now - record->ended_at > recent_secs) continue;
+        char step[48], loss[32], rate[32], eta[32];
+        bel_progress p;
+        if (!read_progress(record, &p)) {
+            p = (bel_progress){.loss = NAN, .examples_per_second = NAN, .eta_seconds = NAN};
+        }
+        const char *left =
+            running && !isnan(p.eta_seconds) ? bel_seconds_text(p.eta_seconds, eta) : "-";
+        bel_str_printf(out, "%-*s  %-9s  %-15s  %-10s  %-10s  %s\n", width, record->name,
+                       bel_job_state_name(record->state), step_text(record, step),
+                       number_text(p.loss, false, loss),
+                       number_text(p.examples_per_second, true, rate), left);
+    }
+}
+
+// --- One job ------------------------------------------------------------------------------------
+
+static void put_fact(bel_str *out, const char *name, const char *value)
+{
+    if (value[0] != '\0') bel_str_printf(out, "%s %s\n", name, value);
+}
+
+static void put_time(bel_str *out, const char *name, double seconds)
+{
+    char text[32];
+    struct tm parts;
+    time_t whole = (time_t)seconds;
+    bool known = seconds > 0 && localtime_r(&whole, &parts) != NULL &&
+                 strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) > 0;
+    if (known) put_fact(out, name, text);
+}
+
+void bel_job_write_facts(const bel_job_record *record, bel_str *out)
+{
+    put_fact(out, "name", record->name);
+    put_fact(out, "state", bel_job_state_name(record->state));
+    bool ended = bel_job_state_is_final(record->state) && record->state != BEL_JOB_LOST;
+    if (ended) bel_str_printf(out, "exit_code %d\n", record->exit_code);
+    put_fact(out, "message", record->message);
+    bel_progress p;
+    if (read_progress(record, &p)) {
+        bel_str_puts(out, "progress ");
+        bel_progress_write(&p, out);
+        bel_str_puts(out, "\n");
+    }
+    put_time(out, "submitted_at", record->submitted_at);
+    put_time(out, "started_at", record->started_at);
+    put_time(out, "ended_at", record->ended_at);
+    put_fact(out, "engine", record->engine);
+    put_fact(out, "config", record->config);
+    put_fact(out, "model_dir", record->model_dir);
+    bel_str_printf(out, "folder %s\nlogs %s/logs\n", record->folder, record->folder);
+    bel_str_printf(out, "supervisor %lld\narguments", (long long)record->supervisor);
+    for (size_t i = 0; i < record->argument_count; i++)
+        bel_str_printf(out, " %s", record->arguments[i]);
+    bel_str_puts(out, "\n");
+}
+
+static void put_member(bel_str *out, const char *name, const char *value)
+{
+    bel_str_printf(out, ",\"%s\":", name);
+    bel_json_write_string(out, value);
+}
+
+void bel_job_write_json(const bel_job_record *record, bel_str *out)
+{
+    bel_str_puts(out, "{\"name\":");
+    bel_json_write_string(out, record->name);
+    put_member(out, "state", bel_job_state_name(record->state));
+    bel_str_printf(out, ",\"exit_code\":%d", record->exit_code);
+    put_member(out, "message", record->message);
+    put_member(out, "engine", record->engine);
+    put_member(out, "folder", record->folder);
+    put_member(out, "model_dir", record->model_dir);
+    put_member(out, "config", record->config);
+    bel_str_puts(out, ",\"arguments\":[");
+    for (size_t i = 0; i < record->argument_count; i++) {
+        bel_str_puts(out, i > 0 ? "," : "");
+        bel_json_write_string(out, record->arguments[i]);
+    }
+    bel_str_printf(out,
+                   "],\"supervisor\":%lld,\"submitted_at\":%.3f,\"started_at\":%.3f,"
+                   "\"ended_at\":%.3f,\"progress\":%s}\n",
+                   (long long)record->supervisor, record->submitted_at, record->started_at,
+                   record->ended_at, record->progress[0] != '\0' ? record->progress : "null");
+}

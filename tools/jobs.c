@@ -1,0 +1,205 @@
+// Verbs jobs submit training, jobs list, jobs describe, jobs cancel.
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "distribute.h"
+#include "job_text.h"
+#include "launch/engine.h"
+#include "results.h"
+#include "verbs.h"
+
+// --- Arguments ----------------------------------------------------------------------------------
+
+// The job's name, the only argument in front of "--".
+static bel_status *take_name(const bel_options *options, bool more, const char **out_name)
+{
+    size_t count;
+    const char *const *arguments = bel_options_arguments(options, &count);
+    size_t own = bel_options_own_argument_count(options);
+    if (own != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job%s, got %zu arguments",
+                       more ? " in front of --" : "", own);
+    }
+    if (count > own && !more) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"", arguments[own]);
+    }
+    *out_name = arguments[0];
+    return NULL;
+}
+
+static bel_status *read_job(const bel_options *options, bel_job_record **out_record)
+{
+    const char *name = NULL;
+    BEL_TRY(take_name(options, false, &name));
+    return bel_registry_read(name, out_record);
+}
+
+// The path from the root, for whoever reads the record in another folder.
+static char *absolute(const char *path)
+{
+    if (path[0] == '/') return bel_xstrdup(path);
+    for (size_t size = 256;; size *= 2) {
+        char *folder = bel_xmalloc(size);
+        bool fits = getcwd(folder, size) != NULL;
+        bool hopeless = !fits && errno != ERANGE;
+        char *joined = fits ? bel_path_join(folder, path) : NULL;
+        bel_free(folder);
+        if (fits) return joined;
+        if (hopeless) return bel_xstrdup(path);
+    }
+}
+
+// --- Submitting ---------------------------------------------------------------------------------
+
+static bel_status *find_engine(const char *name, const bel_engine **out_engine)
+{
+    *out_engine = bel_engine_find(name != NULL ? name : "");
+    if (*out_engine != NULL) return NULL;
+    bel_str list = {0};
+    for (int i = 0; bel_engine_at(i) != NULL; i++)
+        bel_str_printf(&list, "%s%s", i > 0 ? ", " : "", bel_engine_at(i)->name);
+    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                                 "--engine %s: there is no such engine; "
+                                 "expected one of: %s",
+                                 name != NULL ? name : "", list.text);
+    bel_str_deinit(&list);
+    return status;
+}
+
+// Reads the record again: by now the supervisor has written it, and may even be done.
+static bel_status *print_submitted(const char *name, bool json)
+{
+    bel_job_record *record;
+    BEL_TRY(bel_registry_read(name, &record));
+    bel_status *status = NULL;
+    bel_str text = {0};
+    if (record->state == BEL_JOB_FAILED) {
+        status = BEL_ERR(BEL_ABORTED, "job %s has failed: %s", name, record->message);
+    } else if (json) {
+        bel_job_write_json(record, &text);
+    } else {
+        bel_str_printf(&text, "job %s is %s; to watch it: belfry jobs stream-logs %s\n", name,
+                       bel_job_state_name(record->state), name);
+    }
+    if (status == NULL) status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    bel_job_record_destroy(record);
+    return status;
+}
+
+static bel_status *add_and_start(bel_job_record *asked, bool replace, const bel_engine *engine,
+                                 const bel_cluster *cluster)
+{
+    bel_job_record *record;
+    BEL_TRY(bel_registry_add(asked, replace));
+    BEL_TRY(bel_registry_read(asked->name, &record));
+    bel_status *status = engine->submit(record, cluster);
+    bel_job_record_destroy(record);
+    return status;
+}
+
+static bel_status *submit(const bel_options *options, const char *name, const bel_engine *engine,
+                          const bel_cluster *cluster, const bel_words *words, int *out_exit_code)
+{
+    bel_distribution distribution;
+    BEL_TRY(bel_distribution_init(&distribution, words, cluster));
+    if (distribution.asks) {
+        bel_distribution_deinit(&distribution);
+        return bel_command_run((int)words->count, words->items, out_exit_code);
+    }
+    bel_job_record *asked = bel_xcalloc(1, sizeof *asked);
+    asked->name = bel_xstrdup(name);
+    asked->engine = bel_xstrdup(engine->name);
+    asked->model_dir = absolute(distribution.model_dir);
+    asked->config = absolute(bel_options_string(options, "config"));
+    asked->argument_count = words->count;
+    asked->arguments = bel_xcalloc(words->count, sizeof *asked->arguments);
+    for (size_t i = 0; i < words->count; i++)
+        asked->arguments[i] = bel_xstrdup(words->items[i]);
+    bel_distribution_deinit(&distribution);
+    bool replace = bel_options_bool(options, "replace");
+    bel_status *status = add_and_start(asked, replace, engine, cluster);
+    bel_job_record_destroy(asked);
+    if (status != NULL) return status;
+    return print_submitted(name, bel_options_bool(options, "json"));
+}
+
+bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
+{
+    const char *name = NULL;
+    const bel_engine *engine;
+    bel_cluster *cluster;
+    BEL_TRY(take_name(options, true, &name));
+    BEL_TRY(find_engine(bel_options_string(options, "engine"), &engine));
+    const char *config = bel_options_string(options, "config");
+    if (config == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--config is needed: the cluster file that says which processes to start");
+    }
+    BEL_TRY(bel_cluster_read(config, &cluster));
+    bel_words words = {0};
+    bel_words_from_flags(&words, options, 1, cluster);
+    bel_status *status = engine->check(cluster);
+    if (status == NULL) status = submit(options, name, engine, cluster, &words, out_exit_code);
+    bel_words_deinit(&words);
+    bel_cluster_destroy(cluster);
+    return status;
+}
+
+// --- Looking and cancelling ---------------------------------------------------------------------
+
+bel_status *bel_verb_jobs_list(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    bel_job_record **records;
+    size_t count;
+    BEL_TRY(bel_registry_list(&records, &count));
+    bel_str text = {0};
+    bel_str_puts(&text, "");
+    if (bel_options_bool(options, "json")) {
+        for (size_t i = 0; i < count; i++)
+            bel_job_write_json(records[i], &text);
+    } else {
+        bel_jobs_write_list(records, count, &text);
+    }
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    for (size_t i = 0; i < count; i++)
+        bel_job_record_destroy(records[i]);
+    bel_free(records);
+    return status;
+}
+
+bel_status *bel_verb_jobs_describe(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    bel_job_record *record;
+    BEL_TRY(read_job(options, &record));
+    bel_str text = {0};
+    (bel_options_bool(options, "json") ? bel_job_write_json : bel_job_write_facts)(record, &text);
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    bel_job_record_destroy(record);
+    return status;
+}
+
+bel_status *bel_verb_jobs_cancel(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    bel_job_record *record;
+    BEL_TRY(read_job(options, &record));
+    const bel_engine *engine;
+    bel_status *status = find_engine(record->engine, &engine);
+    if (status == NULL) status = engine->cancel(record);
+    if (status == NULL) {
+        char *text =
+            bel_strf("job %s was asked to save and end; asked again, it is killed\n", record->name);
+        status = bel_results_write(text);
+        bel_free(text);
+    }
+    bel_job_record_destroy(record);
+    return status;
+}

@@ -1,0 +1,255 @@
+// Verbs jobs stream-logs and jobs top.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "job_text.h"
+#include "launch/role_line.h"
+#include "launch/task.h"
+#include "results.h"
+#include "verbs.h"
+
+// --- One log ------------------------------------------------------------------------------------
+
+typedef struct log_file {
+    char *file_name;
+    char process[32]; // "worker 1"
+    int descriptor;
+    bel_str bytes; // read, and from `next` on not yet shown
+    size_t next;   // where the line behind `line` begins
+    bel_str raw;   // the line that waits for its turn
+    bel_role_line line;
+    bool has_line;
+    double time; // of the newest line that has one; others come with the line in front of them
+} log_file;
+
+// "worker-1.0.log" is of worker 1. False for files that are no process's log.
+static bool read_name(const char *file_name, char process[32])
+{
+    for (int r = 0; r < BEL_ROLE_COUNT; r++) {
+        const char *role = bel_role_name((bel_role)r);
+        size_t length = strlen(role), digits;
+        int64_t index;
+        if (strncmp(file_name, role, length) != 0 || file_name[length] != '-') continue;
+        digits = strspn(file_name + length + 1, "0123456789");
+        if (!bel_parse_i64(file_name + length + 1, digits, &index) || index > INT16_MAX) continue;
+        if (file_name[length + 1 + digits] != '.') continue;
+        bel_task_name((bel_role)r, (int)index, process);
+        return true;
+    }
+    return false;
+}
+
+static void take_line(log_file *file, const char *bytes, size_t length)
+{
+    file->raw.length = 0;
+    bel_str_append(&file->raw, bytes, length);
+    bel_role_line_init(&file->line, file->raw.text, length);
+    if (file->line.time > 0) file->time = file->line.time;
+    file->has_line = true;
+}
+
+// Makes the next line ready if there is one. `all`: nothing more will be written, so that a begun
+// line counts too.
+static bel_status *find_line(log_file *file, bool all)
+{
+    while (!file->has_line) {
+        size_t left = file->bytes.length - file->next;
+        const char *start = left > 0 ? file->bytes.text + file->next : "";
+        const char *newline = memchr(start, '\n', left);
+        if (newline != NULL) {
+            size_t length = (size_t)(newline - start);
+            file->next += length + 1;
+            if (length > 0) take_line(file, start, length);
+            continue;
+        }
+        if (left > 0) memmove(file->bytes.text, start, left);
+        file->bytes.length = left;
+        file->next = 0;
+        char chunk[1 << 14];
+        ssize_t got = read(file->descriptor, chunk, sizeof chunk);
+        if (got < 0 && errno != EINTR) return bel_file_error(errno, "read", file->file_name);
+        if (got > 0) bel_str_append(&file->bytes, chunk, (size_t)got);
+        if (got != 0) continue;
+        if (all && left > 0) {
+            take_line(file, file->bytes.text, left);
+            file->bytes.length = 0;
+        }
+        return NULL;
+    }
+    return NULL;
+}
+
+// --- All logs of a job --------------------------------------------------------------------------
+
+typedef struct log_stream {
+    char *folder;
+    log_file *files;
+    size_t count, capacity;
+    bool json;
+} log_stream;
+
+static bool is_known(const log_stream *stream, const char *file_name)
+{
+    for (size_t i = 0; i < stream->count; i++)
+        if (strcmp(stream->files[i].file_name, file_name) == 0) return true;
+    return false;
+}
+
+static bel_status *open_log(log_stream *stream, const char *file_name)
+{
+    log_file file = {0};
+    if (is_known(stream, file_name) || !read_name(file_name, file.process)) return NULL;
+    char *path = bel_path_join(stream->folder, file_name);
+    file.descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    bel_status *status = file.descriptor >= 0 ? NULL : bel_file_error(errno, "open", path);
+    bel_free(path);
+    if (status != NULL) return status;
+    file.file_name = bel_xstrdup(file_name);
+    stream->files =
+        bel_xgrow(stream->files, &stream->capacity, stream->count + 1, sizeof *stream->files);
+    stream->files[stream->count++] = file;
+    return NULL;
+}
+
+static bel_status *open_new_logs(log_stream *stream)
+{
+    char **names;
+    size_t count;
+    BEL_TRY(bel_dir_list(stream->folder, &names, &count));
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (status == NULL) status = open_log(stream, names[i]);
+        bel_free(names[i]);
+    }
+    bel_free(names);
+    return status;
+}
+
+static bel_status *print_line(const log_stream *stream, log_file *file)
+{
+    bel_str text = {0};
+    if (stream->json) {
+        bel_role_line_write_json(&file->line, file->raw.text, file->raw.length, file->process,
+                                 &text);
+    } else {
+        bel_role_line_write(&file->line, file->process, &text);
+    }
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    bel_role_line_deinit(&file->line);
+    file->has_line = false;
+    return status;
+}
+
+// Prints what there is, oldest first: always the earliest of the logs' next lines.
+static bel_status *print_new_lines(log_stream *stream, bool all)
+{
+    BEL_TRY(open_new_logs(stream));
+    for (;;) {
+        log_file *first = NULL;
+        for (size_t i = 0; i < stream->count; i++) {
+            log_file *file = &stream->files[i];
+            BEL_TRY(find_line(file, all));
+            bool earlier = file->has_line && (first == NULL || file->time < first->time);
+            if (earlier) first = file;
+        }
+        if (first == NULL) break;
+        BEL_TRY(print_line(stream, first));
+    }
+    return bel_results_flush();
+}
+
+static void close_stream(log_stream *stream)
+{
+    for (size_t i = 0; i < stream->count; i++) {
+        log_file *file = &stream->files[i];
+        close(file->descriptor);
+        bel_free(file->file_name);
+        bel_str_deinit(&file->bytes);
+        bel_str_deinit(&file->raw);
+        if (file->has_line) bel_role_line_deinit(&file->line);
+    }
+    bel_free(stream->files);
+    bel_free(stream->folder);
+}
+
+// The state is read before the lines, so that after the end nothing is missed.
+static bel_status *follow(log_stream *stream, const char *name, bool on)
+{
+    enum { LOOK_MS = 200 };
+    for (;;) {
+        bel_job_record *record;
+        BEL_TRY(bel_registry_read(name, &record));
+        bool ended = bel_job_state_is_final(record->state);
+        bel_status *status = print_new_lines(stream, ended);
+        if (status == NULL && ended) {
+            bool has_message = record->message[0] != '\0';
+            bel_log_write(BEL_LOG_INFO, "job %s is %s%s%s", name, bel_job_state_name(record->state),
+                          has_message ? ": " : "", record->message);
+        }
+        bel_job_record_destroy(record);
+        if (status != NULL || ended || !on) return status;
+        poll(NULL, 0, LOOK_MS);
+    }
+}
+
+bel_status *bel_verb_jobs_stream_logs(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    size_t count;
+    const char *const *names = bel_options_arguments(options, &count);
+    if (count != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job, got %zu arguments",
+                       count);
+    }
+    bel_job_record *record;
+    BEL_TRY(bel_registry_read(names[0], &record));
+    bool json = bel_options_bool(options, "json") || bel_log_get_format() == BEL_LOG_JSON;
+    log_stream stream = {.folder = bel_path_join(record->folder, "logs"), .json = json};
+    bel_job_record_destroy(record);
+    bel_status *status = follow(&stream, names[0], bel_options_bool(options, "follow"));
+    close_stream(&stream);
+    return status;
+}
+
+// --- Top ----------------------------------------------------------------------------------------
+
+static bel_status *print_top(const char *before, bool json)
+{
+    bel_job_record **records;
+    size_t count;
+    BEL_TRY(bel_registry_list(&records, &count));
+    bel_str text = {0};
+    bel_str_puts(&text, before);
+    if (json) {
+        for (size_t i = 0; i < count; i++)
+            bel_job_write_json(records[i], &text);
+    } else {
+        bel_jobs_write_top(records, count, &text);
+    }
+    for (size_t i = 0; i < count; i++)
+        bel_job_record_destroy(records[i]);
+    bel_free(records);
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    return status != NULL ? status : bel_results_flush();
+}
+
+bel_status *bel_verb_jobs_top(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    static const char clear_screen[] = "\033[H\033[J";
+    bool json = bel_options_bool(options, "json");
+    if (json || isatty(STDOUT_FILENO) != 1) return print_top("", json);
+    for (;;) { // until Ctrl-C
+        BEL_TRY(print_top(clear_screen, false));
+        poll(NULL, 0, 1000);
+    }
+}

@@ -1,0 +1,138 @@
+// Verb local train: in this process, or in one for each role.
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "distribute.h"
+#include "job/measure.h"
+#include "launch/engine.h"
+#include "launch/supervisor.h"
+#include "results.h"
+#include "setup.h"
+#include "verbs.h"
+
+static void warn_of_unused(const bel_options *options)
+{
+    static const char *const names[] = {"worker_count", "parameter_server_count", "evaluator_count",
+                                        "tcp", "log_dir"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!bel_options_is_given(options, names[i])) continue;
+        bel_log_write(BEL_LOG_WARN, "--%s counts only with --distributed or --config", names[i]);
+    }
+}
+
+static bel_status *run_in_process(const bel_options *options, const bel_words *words,
+                                  int *out_exit_code)
+{
+    if (bel_options_bool(options, "dry_run")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--dry_run shows the plan of processes, but there is only one; give "
+                       "--distributed or --config as well");
+    }
+    warn_of_unused(options);
+    return bel_command_run((int)words->count, words->items, out_exit_code);
+}
+
+// The plan with the sizes of the model, which is built for it and not trained.
+static bel_status *print_plan(const bel_distribution *distribution)
+{
+    const bel_plan *plan = distribution->plan;
+    bel_setup *setup;
+    BEL_TRY(bel_setup_for_training(distribution->training, &setup));
+    const bel_train_spec train = {.input_fn = bel_flag_input_open, .input_user = &setup->input};
+    bel_plan_sizes sizes;
+    int64_t *shard_bytes = NULL;
+    bel_status *status = bel_job_measure(setup->estimator, &train, plan->worker_count,
+                                         plan->shard_count, &sizes, &shard_bytes);
+    if (status == NULL) {
+        bel_str text = {0};
+        bel_plan_write(plan, &sizes, &text);
+        status = bel_results_write(text.text);
+        bel_str_deinit(&text);
+    }
+    bel_free(shard_bytes);
+    bel_setup_destroy(setup);
+    return status;
+}
+
+// What the master printed is this command's result, and why the job failed its error.
+static bel_status *report(const bel_supervisor_result *result, int *out_exit_code)
+{
+    *out_exit_code = result->exit_code;
+    bel_status *status = bel_results_write(result->output);
+    if (status != NULL || result->message == NULL) return status;
+    return BEL_ERR(BEL_ABORTED, "%s", result->message);
+}
+
+static bel_status *supervise(const bel_options *options, const bel_words *words,
+                             const bel_distribution *distribution, int *out_exit_code)
+{
+    const char *log_dir = bel_options_string(options, "log_dir");
+    char *default_dir = bel_path_join(distribution->model_dir, "logs");
+    char *program = bel_linux_program();
+    bel_supervisor_config config = {.plan = distribution->plan,
+                                    .job = "local",
+                                    .program = program,
+                                    .arguments = words->items,
+                                    .log_dir = log_dir != NULL ? log_dir : default_dir,
+                                    .tcp = bel_options_bool(options, "tcp")};
+    bel_supervisor_result result = {0};
+    fflush(stdout); // nothing of this process may come behind what its children print
+    bel_status *status = bel_supervise(&config, &result);
+    if (status == NULL) status = report(&result, out_exit_code);
+    bel_free(result.message);
+    bel_free(result.output);
+    bel_free(program);
+    bel_free(default_dir);
+    return status;
+}
+
+static bel_status *run_with_cluster(const bel_options *options, const bel_cluster *cluster,
+                                    const bel_words *words, int *out_exit_code)
+{
+    bel_distribution distribution;
+    BEL_TRY(bel_distribution_init(&distribution, words, cluster));
+    bel_status *status;
+    if (distribution.asks) {
+        status = bel_command_run((int)words->count, words->items, out_exit_code);
+    } else if (bel_options_bool(options, "dry_run")) {
+        status = print_plan(&distribution);
+    } else {
+        status = supervise(options, words, &distribution, out_exit_code);
+    }
+    bel_distribution_deinit(&distribution);
+    return status;
+}
+
+static bel_status *run_distributed(const bel_options *options, int *out_exit_code)
+{
+    bel_cluster *cluster;
+    BEL_TRY(bel_cluster_from_flags(options, &cluster));
+    bel_words words = {0};
+    bel_words_from_flags(&words, options, 0, cluster);
+    bel_status *status = bel_engine_find("local")->check(cluster);
+    if (status == NULL) status = run_with_cluster(options, cluster, &words, out_exit_code);
+    bel_words_deinit(&words);
+    bel_cluster_destroy(cluster);
+    return status;
+}
+
+bel_status *bel_verb_local_train(const bel_options *options, int *out_exit_code)
+{
+    size_t count;
+    const char *const *arguments = bel_options_arguments(options, &count);
+    if (bel_options_own_argument_count(options) > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "unexpected argument \"%s\"; training flags stand behind --", arguments[0]);
+    }
+    bool distributed =
+        bel_options_bool(options, "distributed") || bel_options_string(options, "config") != NULL;
+    if (distributed) return run_distributed(options, out_exit_code);
+    bel_words words = {0};
+    bel_words_from_flags(&words, options, 0, NULL);
+    bel_status *status = run_in_process(options, &words, out_exit_code);
+    bel_words_deinit(&words);
+    return status;
+}

@@ -1,0 +1,141 @@
+// Verb supervise: the process behind a job of the local engine. Nobody types it; `jobs submit`
+// starts it, detached, with its output in the job's logs/supervisor.log.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "distribute.h"
+#include "launch/registry.h"
+#include "launch/supervisor.h"
+#include "results.h"
+#include "verbs.h"
+
+// --- The record while the job runs --------------------------------------------------------------
+
+// A status that cannot be written is no reason to end training.
+static void write_record(const bel_job_record *record)
+{
+    bel_status *status = bel_registry_update(record);
+    if (status == NULL) return;
+    bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
+    bel_status_destroy(status);
+}
+
+// The first call comes when all processes have been started and signals are taken: only then may
+// others see RUNNING, and send one.
+static void on_change(void *context, const char *progress)
+{
+    bel_job_record *record = context;
+    if (record->state == BEL_JOB_QUEUED) {
+        record->state = BEL_JOB_RUNNING;
+        record->started_at = bel_clock_wall();
+    }
+    if (progress != NULL) {
+        bel_free(record->progress);
+        record->progress = bel_xstrdup(progress);
+    }
+    write_record(record);
+}
+
+static void set_end(bel_job_record *record, bel_job_state state, int exit_code, const char *message)
+{
+    record->state = state;
+    record->exit_code = exit_code;
+    record->ended_at = bel_clock_wall();
+    bel_free(record->message);
+    record->message = bel_xstrdup(message != NULL ? message : "");
+    write_record(record);
+}
+
+// --- The job ------------------------------------------------------------------------------------
+
+// What the master printed: kept in the job's folder.
+static bel_status *keep_output(const bel_job_record *record, const char *output)
+{
+    char *path = bel_path_join(record->folder, "output.txt");
+    bel_status *status = bel_file_write_atomic(path, output, strlen(output));
+    bel_free(path);
+    return status;
+}
+
+static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_words *words,
+                       int *out_exit_code)
+{
+    char *log_dir = bel_path_join(record->folder, "logs");
+    char *program = bel_linux_program();
+    bel_supervisor_config config = {.plan = plan,
+                                    .job = record->name,
+                                    .program = program,
+                                    .arguments = words->items,
+                                    .log_dir = log_dir,
+                                    .changed = on_change,
+                                    .context = record};
+    bel_supervisor_result result = {0};
+    bel_status *status = bel_supervise(&config, &result);
+    if (status == NULL) {
+        bel_job_state state = result.stopped          ? BEL_JOB_CANCELLED
+                              : result.exit_code == 0 ? BEL_JOB_SUCCEEDED
+                                                      : BEL_JOB_FAILED;
+        status = keep_output(record, result.output);
+        set_end(record, state, result.exit_code, result.message);
+        *out_exit_code = result.exit_code;
+        if (status == NULL && result.message != NULL) {
+            status = BEL_ERR(BEL_ABORTED, "%s", result.message);
+        }
+    }
+    bel_free(result.message);
+    bel_free(result.output);
+    bel_free(program);
+    bel_free(log_dir);
+    return status;
+}
+
+static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *cluster,
+                                    int *out_exit_code)
+{
+    bel_words words = {0};
+    bel_distribution distribution;
+    for (size_t i = 0; i < record->argument_count; i++)
+        bel_words_add(&words, record->arguments[i]);
+    bel_status *status = bel_distribution_init(&distribution, &words, cluster);
+    if (status == NULL) {
+        status = run(record, distribution.plan, &words, out_exit_code);
+        bel_distribution_deinit(&distribution);
+    }
+    bel_words_deinit(&words);
+    return status;
+}
+
+bel_status *bel_verb_supervise(const bel_options *options, int *out_exit_code)
+{
+    size_t count;
+    const char *const *names = bel_options_arguments(options, &count);
+    if (count != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job, got %zu arguments",
+                       count);
+    }
+    bel_job_record *record;
+    bel_cluster *cluster;
+    BEL_TRY(bel_registry_read(names[0], &record));
+    if (record->state != BEL_JOB_QUEUED) {
+        bel_status *status =
+            BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
+                    record->name, bel_job_state_name(record->state));
+        bel_job_record_destroy(record);
+        return status;
+    }
+    bel_job_record_set_process(record);
+    bel_status *status = bel_cluster_read(record->config, &cluster);
+    if (status == NULL) {
+        status = run_with_cluster(record, cluster, out_exit_code);
+        bel_cluster_destroy(cluster);
+    }
+    if (status != NULL && !bel_job_state_is_final(record->state)) { // it never ran
+        set_end(record, BEL_JOB_FAILED, bel_status_exit_code(status), bel_status_message(status));
+    }
+    bel_job_record_destroy(record);
+    return status;
+}
