@@ -35,10 +35,23 @@ static bel_status *run_in_process(const bel_options *options, const bel_words *w
     return bel_command_run((int)words->count, words->items, out_exit_code);
 }
 
-// The plan with the sizes of the model, which is built for it and not trained.
+static bel_status *write_plan(const bel_plan *plan, const bel_plan_sizes *sizes)
+{
+    bel_str text = {0};
+    bel_plan_write(plan, sizes, &text);
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// The plan with the sizes of the model, which is built for it and not trained. Without data nothing
+// is known of it.
 static bel_status *print_plan(const bel_distribution *distribution)
 {
     const bel_plan *plan = distribution->plan;
+    size_t files;
+    bel_options_list(distribution->training, "train_files", &files);
+    if (files == 0) return write_plan(plan, NULL);
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(distribution->training, &setup));
     const bel_train_spec train = {.input_fn = bel_flag_input_open, .input_user = &setup->input};
@@ -46,12 +59,7 @@ static bel_status *print_plan(const bel_distribution *distribution)
     int64_t *shard_bytes = NULL;
     bel_status *status = bel_job_measure(setup->estimator, &train, plan->worker_count,
                                          plan->shard_count, &sizes, &shard_bytes);
-    if (status == NULL) {
-        bel_str text = {0};
-        bel_plan_write(plan, &sizes, &text);
-        status = bel_results_write(text.text);
-        bel_str_deinit(&text);
-    }
+    if (status == NULL) status = write_plan(plan, &sizes);
     bel_free(shard_bytes);
     bel_setup_destroy(setup);
     return status;

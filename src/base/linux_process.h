@@ -1,7 +1,7 @@
 // Processes: starting them, waiting for them by descriptor instead of SIGCHLD, and telling a
 // process from a later one with the same number. Also random bytes for secrets.
 //
-// Thread-safe, but for the rule at bel_linux_die_with_parent.
+// Thread-safe.
 #ifndef BELFRY_BASE_LINUX_PROCESS_H
 #define BELFRY_BASE_LINUX_PROCESS_H
 

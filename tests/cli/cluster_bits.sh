@@ -40,6 +40,37 @@ run_ok cluster evaluator 2 1 1 --evaluator_count 1
 equal "digest with an evaluator" "$(digest evaluator)" "${alone[2]}"
 check "the evaluator's result is shown" grep -q "eval at step 30: loss" err.txt
 
+# A master that trains; the cluster file of the Quantiphi article, whose three workers stand beside one.
+echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 0}}" >trains.yaml
+cat >article.yaml <<'YAML'
+scaleTier: CUSTOM
+masterType: standard_p100
+workerType: standard_p100
+parameterServerType: complex_model_m
+workerCount: 3
+parameterServerCount: 1
+YAML
+from_file() { # FILE MODEL_DIR [training flags]
+    local file=$1 model_dir=$2
+    shift 2
+    belfry local train --config "$file" --job_dir "$model_dir" -- "${digits[@]}" "${settings[@]}" "$@"
+}
+run_ok from_file trains.yaml trains
+equal "digest of a master that trains" "$(digest trains)" "${alone[2]}"
+run_ok from_file article.yaml article --num_gpus 1 --num_workers 3
+equal "digest of the article's cluster" "$(digest article)" "${alone[4]}"
+
+# TF_CONFIG: a chief, a worker and a ps, as another launcher starts them.
+tensorflow() { # TYPE
+    TF_CONFIG='{"cluster": {"chief": ["unix:'$work'/c"], "worker": ["unix:'$work'/w"], "ps": ["unix:'$work'/p"]},
+        "task": {"type": "'$1'", "index": 0}}' train tf "${settings[@]}"
+}
+tensorflow worker >worker.txt 2>&1 &
+tensorflow ps >ps.txt 2>&1 &
+run_ok tensorflow chief
+wait
+equal "digest of TF_CONFIG's cluster" "$(digest tf)" "${alone[2]}"
+
 for fault in delay repeat reorder break delay+repeat+reorder+break; do
     export BEL_FAULT=lane:$fault
     run_ok cluster "fault-$fault" 2 2 2

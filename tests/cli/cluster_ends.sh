@@ -82,7 +82,7 @@ start orphans
 kill -KILL "$supervisor"
 finish_run
 check "processes outlive their supervisor" nothing_left
-check "sockets outlive the job" test -z "$(find "$work" -maxdepth 1 -name 'belfry-??????')"
+check "sockets outlive the job" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
 resume orphans
 equal "digest after the supervisor's death" "$(digest orphans)" "$whole"
 
@@ -141,11 +141,25 @@ pair() { # FLAGS-OF-WORKER…: a master, a ps and a worker with other flags; the
     role worker 0 "unix:$work/m" "" "$@" >worker.txt 2>&1 &
     role master 0 "unix:$work/m" "" --model_dir pair
 }
+two_masters() { # the second one's end counts
+    role master 0 "unix:$work/m" "" --model_dir pair >/dev/null 2>&1 &
+    until [ -S "$work/m" ]; do sleep 0.02; done
+    role master 0 "unix:$work/m" "" --model_dir other
+}
 run_fails 2 "worker 0 on|other settings|seed is 7 there and 1 here" pair --model_dir pair --seed 7
 wait
 run_fails 2 "worker 0 on|does not see the master's model_dir" pair --model_dir elsewhere
 wait
 check "the worker is told why" grep -q "does not see the master's model_dir" worker.txt
+# A ps that sees the token, but not the checkpoints.
+mkdir -p blind/pair
+ln -s "$work/pair/job.token" blind/pair/job.token
+(cd blind && role ps 0 "unix:$work/m" "unix:$work/p" --model_dir pair >/dev/null 2>&1) &
+role worker 0 "unix:$work/m" "" --model_dir pair >/dev/null 2>&1 &
+run_fails 3 "ps 0: shard 0: |pair/ckpt-00000000" role master 0 "unix:$work/m" "" --model_dir pair
+wait
+run_fails 1 "cannot listen on unix:$work/m: another process does" two_masters
+wait
 BELFRY_SECRET=other role worker 0 "unix:$work/m" "" --model_dir pair >worker.txt 2>&1 &
 run_fails 1 "no word from" role master 0 "unix:$work/m" "" --model_dir pair
 wait

@@ -5,19 +5,26 @@
 source "$(dirname "$0")/lib.sh" "$1"
 
 run_ok belfry help
-verbs=$(sed -n 's/^  \([a-z_]*\) .*/\1/p' out.txt | grep -v '^help$' | grep -v '^belfry$')
-equal "number of verbs" "$(wc -w <<<"$verbs")" 7
+mapfile -t verbs < <(sed -n 's/^  \([a-z_]\+\( [a-z-]\+\)*\)  .*/\1/p' out.txt)
+equal "number of verbs" "${#verbs[@]}" 14
 check "help goes to stdout only" test ! -s err.txt
-for verb in $verbs; do
-    run_ok belfry "$verb" --help
+for verb in "${verbs[@]}"; do
+    read -ra words <<<"$verb"
+    run_ok belfry "${words[@]}" --help
     check "belfry $verb --help names itself" grep -q "^belfry $verb " out.txt
     check "belfry $verb --help names defaults" grep -q '(default: ' out.txt
     equal "lines of belfry $verb --help above 100 columns" "$(grep -cE '^.{101,}' out.txt)" 0
     cp out.txt by-flag.txt
-    run_ok belfry help "$verb"
+    run_ok belfry help "${words[@]}"
     check "belfry help $verb says the same" cmp -s out.txt by-flag.txt
-    run_ok belfry "$verb" -h
+    run_ok belfry "${words[@]}" -h
 done
+run_ok belfry help jobs
+check "help of a group lists its verbs" grep -q '^  jobs list ' out.txt
+check "and no others" test "$(grep -c '^  [a-z]' out.txt)" -eq 7
+cp out.txt by-flag.txt
+run_ok belfry jobs --help
+check "belfry help jobs says the same" cmp -s out.txt by-flag.txt
 
 # The flags that the seed's users type.
 run_ok belfry train_and_evaluate --help

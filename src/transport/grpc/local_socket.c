@@ -123,7 +123,7 @@ void bel_local_shut(const char *address, int descriptor)
     (void)unlink(path);
     // A folder of sockets goes with the last of them, whoever made it; one with other files stays.
     char folder[sizeof((struct sockaddr_un *)0)->sun_path] = "";
-    if (slash == NULL || strstr(path, "/belfry-") == NULL) return;
+    if (slash == NULL || strstr(path, "/belfry-sockets-") == NULL) return;
     memcpy(folder, path, (size_t)(slash - path));
     (void)rmdir(folder);
 }

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# jobs: what submit refuses, records of a job that fails and of one that is cancelled, the verbs that
+# show them. Jobs here never train: one misses its file, one waits for a pipe that nobody fills.
+# usage: jobs.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+export XDG_STATE_HOME=$work/state
+printf 'workers: {count: 1}\nparameter_servers: {count: 1}\n' >cluster.yaml
+submit() { belfry jobs submit training "$@"; }
+
+member() { # NAME: of the JSON object in out.txt
+    python3 -c 'import json, sys; print(json.load(open("out.txt"))[sys.argv[1]])' "$1"
+}
+
+# Waits until the job is in one of the states (a pattern), for a minute at the most.
+await_state() { # NAME PATTERN
+    local i
+    for ((i = 0; i < 1200; i++)); do
+        run_ok belfry jobs describe "$1" --json
+        state=$(member state)
+        if [[ "$state" =~ ^($2)$ ]]; then return 0; fi
+        read -r -t 0.05 <>fifo || true # a pause
+    done
+    complain "job $1 is $state, expected $2"
+}
+mkfifo fifo
+
+# --- Refused
+run_fails 2 'jobs: expected one of: submit training, list' belfry jobs
+run_fails 2 'did you mean jobs list?' belfry jobs lists
+run_fails 2 'expected one name of a job' belfry jobs describe
+run_fails 2 'expected one name of a job in front of --' submit --config cluster.yaml -- --train_steps 5
+run_fails 2 '--config is needed' submit a --job_dir d
+run_fails 2 'nothing.yaml' submit a --config nothing.yaml --job_dir d
+run_fails 2 '--engine moon|expected one of: local' submit a --engine moon --config cluster.yaml
+run_fails 2 '--job_dir is needed' submit a --config cluster.yaml
+run_fails 2 'unknown flag --train_step' submit a --config cluster.yaml -- --train_step 5
+for name in 1a a.b 'a b' ../a; do
+    run_fails 2 "job name \"$name\"|expected letters" submit "$name" --config cluster.yaml --job_dir d
+done
+run_fails 3 'there is no job nobody' belfry jobs describe nobody
+run_fails 3 'there is no job nobody' belfry jobs cancel nobody
+run_fails 3 'there is no job nobody' belfry jobs stream-logs nobody
+run_ok belfry jobs list
+equal "an empty list has its head only" "$(wc -l <out.txt)" 1
+run_ok belfry jobs list --json
+check "an empty list is empty as JSON" test ! -s out.txt
+run_ok belfry jobs top
+check "nothing was recorded" test ! -e state
+
+# --- A job that fails
+run_ok submit broken --config cluster.yaml --job_dir d -- --train_files missing.csv --train_steps 5
+check "one line that says how to watch" \
+    grep -qE '^job broken is [A-Z]+; to watch it: belfry jobs stream-logs broken$' out.txt
+await_state broken FAILED
+check "its exit code" test "$(member exit_code)" -ne 0
+check "why it failed" grep -q 'missing.csv' <<<"$(member message)"
+equal "the folder of the model" "$(member model_dir)" "$work/d"
+equal "the cluster file" "$(member config)" "$work/cluster.yaml"
+run_ok belfry jobs describe broken
+check "facts for people" grep -q '^state FAILED$' out.txt
+run_ok belfry jobs list
+check "a row of the list" grep -qE '^broken +FAILED +- .*local$' out.txt
+run_ok belfry jobs stream-logs broken
+check "lines say whose they are" grep -qE '^\[(master|worker 0|ps 0)\] error: .*missing.csv' out.txt
+check "the end is told" grep -q 'job broken is FAILED: ' err.txt
+run_ok belfry jobs stream-logs broken --json --no_follow
+check "lines as JSON" grep -qE '^\{"process":"(master|worker 0|ps 0)",' out.txt
+run_ok belfry jobs top
+check "top shows what has just ended" grep -q '^broken .*FAILED' out.txt
+run_fails 1 'broken|FAILED|--replace' submit broken --config cluster.yaml --job_dir d
+run_fails 2 'nothing to cancel' belfry jobs cancel broken
+run_fails 2 'broken|FAILED' belfry supervise broken
+
+# --- A job that runs until it is killed
+mkfifo pipe.csv
+run_ok submit waiting --config cluster.yaml --job_dir e --json -- --train_files pipe.csv \
+    --label_column y --train_steps 5
+equal "submitted as JSON" "$(member name)" waiting
+await_state waiting RUNNING
+supervisor=$(member supervisor)
+run_fails 1 'waiting|RUNNING|jobs cancel waiting' submit waiting --replace --config cluster.yaml \
+    --job_dir e
+run_ok belfry jobs list
+equal "newest first" "$(awk 'NR > 1 { print $1 }' out.txt | tr '\n' ' ')" "waiting broken "
+run_ok belfry jobs cancel waiting
+# A process that is busy reading does not notice: asked again, it is killed.
+capture belfry jobs cancel waiting
+await_state waiting CANCELLED
+for ((i = 0; i < 1200; i++)); do # the supervisor ends right behind its last word
+    if [ ! -e "/proc/$supervisor" ] || grep -q '^State:.Z' "/proc/$supervisor/status"; then break; fi
+    read -r -t 0.05 <>fifo || true
+done
+check "no supervisor is left" test "$i" -lt 1200
+
+# --- A record whose supervisor is gone
+status=$XDG_STATE_HOME/belfry/jobs/waiting/status.json
+sed -i 's/CANCELLED/RUNNING/' "$status"
+run_ok belfry jobs describe waiting
+check "it is lost" grep -q '^state LOST$' out.txt
+check "and the way on is told" grep -q '^message .*submit it again with --replace.*/e$' out.txt
+run_fails 2 'LOST|nothing to cancel' belfry jobs cancel waiting
+printf 'nonsense' >"$status"
+run_fails 3 'status.json' belfry jobs describe waiting
+run_ok belfry jobs list
+check "a damaged record is passed over" grep -q 'warning: job waiting is passed over' err.txt
+check "and others are shown" grep -q '^broken ' out.txt
+
+# --- A name again
+run_ok submit broken --replace --config cluster.yaml --job_dir d -- --train_files missing.csv
+await_state broken FAILED
+
+finish

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# local train: what it refuses, the plan of --dry_run, and one process without --distributed.
+# usage: local.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+run_ok belfry local train --help
+for flag in distributed worker_count parameter_server_count evaluator_count config job_dir tcp dry_run \
+    log_dir; do
+    check "help names --$flag" grep -q -- "^  --$flag " out.txt
+done
+check "two workers unless told" grep -q 'default: 2; workers' out.txt
+run_fails 2 'unknown verb local trian|did you mean local train?' belfry local trian
+run_fails 2 'local: expected one of: train; got nothing' belfry local
+
+# --- Refused before anything is started
+plan() { belfry local train --distributed --dry_run "$@"; }
+run_fails 2 'unexpected argument "a.csv"|training flags stand behind --' plan a.csv
+run_fails 2 '--job_dir is needed' plan
+run_fails 2 'unknown flag --train_fils|did you mean --train_files?' plan -- --train_fils a.csv
+run_fails 2 'unexpected argument "a.csv" among the training flags' plan --job_dir d -- a.csv
+run_fails 2 '--worker_count|[0, 1024]' plan --worker_count 2000
+run_fails 2 '--worker_count 0: nobody would train' plan --worker_count 0 --job_dir d
+run_fails 2 'num_workers 3|the cluster has 2 workers' plan --job_dir d -- --num_workers 3
+run_fails 2 'parameter_server_count 2|the cluster has 1 shards' plan --job_dir d -- \
+    --parameter_server_count 2
+run_fails 2 '--towers_of_workers is for one process' plan --job_dir d -- --towers_of_workers 1,2
+run_fails 2 '--dry_run|--distributed or --config' belfry local train --dry_run --job_dir d
+run_fails 2 'missing.yaml' belfry local train --config missing.yaml --job_dir d --dry_run
+printf 'workers: {count: 2, hosts: [far-away.example]}\n' >far.yaml
+run_fails 2 'far.yaml|far-away.example|another machine' belfry local train --config far.yaml \
+    --job_dir d --dry_run
+printf 'workrs: {count: 2}\n' >wrong.yaml
+run_fails 2 'wrong.yaml:1:1|workers' belfry local train --config wrong.yaml --job_dir d --dry_run
+check "nothing was made" test ! -e d
+
+# --- The plan
+rows() { grep -cE "^$1 " out.txt || true; }
+run_ok plan --job_dir d
+equal "masters" "$(rows 'master')" 1
+equal "workers" "$(rows 'worker [0-9]+')" 2
+equal "parameter servers" "$(rows 'ps [0-9]+')" 1
+run_ok plan --job_dir d --worker_count 3 --parameter_server_count 2 --evaluator_count 1 -- \
+    --num_gpus 2 --num_workers 3
+equal "workers" "$(rows 'worker [0-9]+')" 3
+equal "parameter servers" "$(rows 'ps [0-9]+')" 2
+equal "evaluators" "$(rows 'evaluator [0-9]+')" 1
+check "two towers each: six replicas" grep -q 'R = 6' out.txt
+printf 'workers: {count: 4}\nparameter_servers: {count: 3}\n' >cluster.yaml
+run_ok belfry local train --config cluster.yaml --dry_run -- --model_dir d
+equal "workers of the file" "$(rows 'worker [0-9]+')" 4
+run_ok belfry local train --config cluster.yaml --worker_count 2 --dry_run -- --model_dir d
+equal "a flag wins over the file" "$(rows 'worker [0-9]+')" 2
+equal "and leaves the rest" "$(rows 'ps [0-9]+')" 3
+check "nothing was made" test ! -e d
+
+# --- Training flags that only ask
+run_ok belfry local train --distributed -- --help
+check "help of the training flags" grep -q '^belfry train_and_evaluate ' out.txt
+run_ok belfry local train --distributed --job_dir d -- --train_steps 7 --print_config
+check "settings of the training flags" grep -q '^train_steps: 7 # command line' out.txt
+check "--job_dir is --model_dir" grep -q '^model_dir: "d" # command line' out.txt
+
+# --- One process
+run_ok belfry local train --job_dir one --quiet -- "${digits[@]}" --train_steps 5
+check "a result" grep -q '^global_step 5$' out.txt
+check "--quiet in front of -- holds" test ! -s err.txt
+run_ok belfry local train --job_dir other --json -- --model_dir two "${digits[@]}" --train_steps 5
+check "--model_dir wins over --job_dir" test -e two/ckpt-00000005 -a ! -e other
+check "--json in front of -- holds" grep -q '^{"global_step":5,' out.txt
+run_ok belfry local train --worker_count 3 --job_dir one -- "${digits[@]}" --train_steps 6
+check "counts without --distributed are announced" \
+    grep -q 'warning: --worker_count counts only with --distributed' err.txt
+
+finish

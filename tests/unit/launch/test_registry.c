@@ -1,0 +1,310 @@
+// The registry of jobs: names, records written and read, states of jobs whose process is gone,
+// damaged files, cancelling.
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/linux_process.h"
+#include "base/str.h"
+#include "launch/engine.h"
+#include "support/bel_test.h"
+
+static char *state_home;
+
+static int set_up(void **state)
+{
+    (void)state;
+    state_home = bel_test_folder();
+    return setenv("XDG_STATE_HOME", state_home, 1);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    bel_test_remove_folder(state_home);
+    return 0;
+}
+
+static bel_status *add(const char *name, bool replace)
+{
+    char arguments[2][32] = {"train_and_evaluate", "--model_dir=a \"b\""};
+    char *list[] = {arguments[0], arguments[1]};
+    char local[] = "local", model_dir[] = "/runs/a", config[] = "/jobs/cluster.yaml";
+    char *copy = bel_xstrdup(name);
+    bel_job_record record = {.name = copy,
+                             .engine = local,
+                             .model_dir = model_dir,
+                             .config = config,
+                             .arguments = list,
+                             .argument_count = 2};
+    bel_status *status = bel_registry_add(&record, replace);
+    bel_free(copy);
+    return status;
+}
+
+static bel_job_record *read_job(const char *name)
+{
+    bel_job_record *record = NULL;
+    BEL_ASSERT_OK(bel_registry_read(name, &record));
+    return record;
+}
+
+static void set_state(const char *name, bel_job_state state, const char *progress)
+{
+    bel_job_record *record = read_job(name);
+    record->state = state;
+    bel_free(record->progress);
+    record->progress = bel_xstrdup(progress);
+    BEL_ASSERT_OK(bel_registry_update(record));
+    bel_job_record_destroy(record);
+}
+
+static bel_job_state state_of(const char *name)
+{
+    bel_job_record *record = read_job(name);
+    bel_job_state state = record->state;
+    bel_job_record_destroy(record);
+    return state;
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    BEL_ASSERT_OK(add("digits", false));
+    bel_job_record *record = read_job("digits");
+    assert_int_equal(record->state, BEL_JOB_QUEUED);
+    assert_string_equal(record->engine, "local");
+    assert_string_equal(record->model_dir, "/runs/a");
+    assert_string_equal(record->config, "/jobs/cluster.yaml");
+    assert_int_equal(record->argument_count, 2);
+    assert_string_equal(record->arguments[1], "--model_dir=a \"b\"");
+    assert_true(record->submitted_at > 1e9);
+    assert_int_equal(record->supervisor, getpid());
+    assert_string_equal(record->progress, "");
+    char *logs = bel_path_join(record->folder, "logs");
+    assert_true(bel_file_exists(logs));
+    bel_free(logs);
+
+    record->state = BEL_JOB_FAILED;
+    record->exit_code = 137;
+    record->ended_at = record->submitted_at + 2.5;
+    bel_free(record->message);
+    record->message = bel_xstrdup("worker 1 was \"killed\"\nat night");
+    bel_free(record->progress);
+    record->progress = bel_xstrdup("{\"step\":12,\"loss\":0.1,\"b\":[true,null,\"x\"]}");
+    BEL_ASSERT_OK(bel_registry_update(record));
+    bel_job_record *again = read_job("digits");
+    assert_int_equal(again->state, BEL_JOB_FAILED);
+    assert_int_equal(again->exit_code, 137);
+    assert_string_equal(again->message, record->message);
+    assert_string_equal(again->progress, record->progress);
+    assert_true(again->ended_at == record->ended_at);
+    bel_job_record_destroy(again);
+    bel_job_record_destroy(record);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    char longest[102];
+    memset(longest, 'a', sizeof longest);
+    longest[101] = '\0';
+    const char *const bad[] = {"", "1a", "_a", "-a", "a b", "a/b", "..", "a.b", "a\n", longest};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        bel_job_record *record;
+        BEL_ASSERT_FAILS(add(bad[i], false), BEL_INVALID_ARGUMENT, "expected letters");
+        BEL_ASSERT_FAILS(bel_registry_read(bad[i], &record), BEL_INVALID_ARGUMENT, "job name");
+    }
+    longest[100] = '\0';
+    BEL_ASSERT_OK(add(longest, false));
+    BEL_ASSERT_OK(add("A-b_9", false));
+}
+
+static void test_taken_names(void **state)
+{
+    (void)state;
+    BEL_ASSERT_OK(add("digits", false));
+    BEL_ASSERT_FAILS(add("digits", false), BEL_ALREADY_EXISTS, "QUEUED");
+    BEL_ASSERT_FAILS(add("digits", true), BEL_ALREADY_EXISTS, "jobs cancel digits");
+    set_state("digits", BEL_JOB_RUNNING, "");
+    BEL_ASSERT_FAILS(add("digits", true), BEL_ALREADY_EXISTS, "RUNNING");
+    set_state("digits", BEL_JOB_SUCCEEDED, "");
+    BEL_ASSERT_FAILS(add("digits", false), BEL_ALREADY_EXISTS, "--replace");
+    assert_int_equal(state_of("digits"), BEL_JOB_SUCCEEDED);
+    BEL_ASSERT_OK(add("digits", true));
+    assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
+    bel_job_record *record;
+    BEL_ASSERT_FAILS(bel_registry_read("digit", &record), BEL_NOT_FOUND, "did you mean digits?");
+    BEL_ASSERT_FAILS(bel_registry_read("zebra", &record), BEL_NOT_FOUND, "no job zebra");
+}
+
+// A job counts as running only while its very process lives.
+static void test_lost(void **state)
+{
+    (void)state;
+    BEL_ASSERT_OK(add("digits", false));
+    set_state("digits", BEL_JOB_RUNNING, "");
+    assert_int_equal(state_of("digits"), BEL_JOB_RUNNING);
+
+    bel_job_record *record = read_job("digits"); // the pid belongs to another process by now
+    record->started_ticks++;
+    BEL_ASSERT_OK(bel_registry_update(record));
+    bel_job_record *lost = read_job("digits");
+    assert_int_equal(lost->state, BEL_JOB_LOST);
+    assert_non_null(strstr(lost->message, "--replace"));
+    assert_non_null(strstr(lost->message, "/runs/a"));
+    bel_job_record_destroy(lost);
+
+    record->started_ticks--; // the machine was started again
+    bel_free(record->boot_id);
+    record->boot_id = bel_xstrdup("00000000-0000-0000-0000-000000000000");
+    BEL_ASSERT_OK(bel_registry_update(record));
+    assert_int_equal(state_of("digits"), BEL_JOB_LOST);
+    bel_job_record_set_process(record);
+    BEL_ASSERT_OK(bel_registry_update(record));
+    assert_int_equal(state_of("digits"), BEL_JOB_RUNNING);
+
+    record->state = BEL_JOB_SUCCEEDED; // an end stays what it was
+    record->supervisor = 0;
+    BEL_ASSERT_OK(bel_registry_update(record));
+    assert_int_equal(state_of("digits"), BEL_JOB_SUCCEEDED);
+    bel_job_record_destroy(record);
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    bel_job_record **records;
+    size_t count;
+    BEL_ASSERT_OK(bel_registry_list(&records, &count));
+    assert_int_equal(count, 0);
+    bel_free(records);
+    const char *const names[] = {"first", "second", "third"};
+    for (int i = 0; i < 3; i++)
+        BEL_ASSERT_OK(add(names[i], false));
+    BEL_ASSERT_OK(bel_registry_list(&records, &count));
+    assert_int_equal(count, 3);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) assert_true(records[i - 1]->submitted_at >= records[i]->submitted_at);
+        bel_job_record_destroy(records[i]);
+    }
+    bel_free(records);
+}
+
+static void write_into(const char *folder, const char *name, const char *text)
+{
+    char *path = bel_test_file(folder, name, text, strlen(text));
+    bel_free(path);
+}
+
+// A damaged record is an error of that job alone.
+static void test_damage(void **state)
+{
+    (void)state;
+    BEL_ASSERT_OK(add("good", false));
+    BEL_ASSERT_OK(add("bad", false));
+    bel_job_record *record = read_job("bad"), *other;
+    const char *const texts[] = {
+        "", "{", "[]", "{}", "{\"state\": \"ASLEEP\"}", "{\"state\": 1, \"exit_code\": \"x\"}"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        write_into(record->folder, "status.json", texts[i]);
+        BEL_ASSERT_FAILS(bel_registry_read("bad", &other), BEL_DATA_LOSS, "status.json");
+    }
+    write_into(record->folder, "job.json", "{\"submitted_at\": 1, \"arguments\": [1]}");
+    BEL_ASSERT_FAILS(bel_registry_read("bad", &other), BEL_DATA_LOSS, "job.json");
+    bel_job_record **records;
+    size_t count;
+    BEL_ASSERT_OK(bel_registry_list(&records, &count));
+    assert_int_equal(count, 1);
+    assert_string_equal(records[0]->name, "good");
+    bel_job_record_destroy(records[0]);
+    bel_free(records);
+    BEL_ASSERT_FAILS(add("bad", false), BEL_ALREADY_EXISTS, "damaged");
+    BEL_ASSERT_OK(add("bad", true));
+    assert_int_equal(state_of("bad"), BEL_JOB_QUEUED);
+    bel_job_record_destroy(record);
+}
+
+static void test_no_place(void **state)
+{
+    (void)state;
+    char *home = bel_xstrdup(getenv("HOME") != NULL ? getenv("HOME") : "/");
+    unsetenv("XDG_STATE_HOME");
+    unsetenv("HOME");
+    BEL_ASSERT_FAILS(add("digits", false), BEL_FAILED_PRECONDITION, "XDG_STATE_HOME");
+    setenv("XDG_STATE_HOME", "relative", 1); // does not count
+    setenv("HOME", state_home, 1);
+    BEL_ASSERT_OK(add("digits", false));
+    char *expected = bel_path_join(state_home, ".local/state/belfry/jobs/digits");
+    assert_true(bel_file_exists(expected));
+    bel_free(expected);
+    setenv("HOME", home, 1);
+    bel_free(home);
+}
+
+// --- Engines ------------------------------------------------------------------------------------
+
+static void test_engines(void **state)
+{
+    (void)state;
+    const bel_engine *local = bel_engine_find("local");
+    assert_non_null(local);
+    assert_ptr_equal(bel_engine_at(0), local);
+    assert_null(bel_engine_at(1));
+    assert_null(bel_engine_at(-1));
+    assert_null(bel_engine_find("slurm"));
+
+    bel_cluster *cluster = bel_cluster_create(2, 1, 0);
+    BEL_ASSERT_OK(local->check(cluster));
+    bel_cluster_role *workers = &cluster->roles[BEL_ROLE_WORKER];
+    workers->hosts = bel_xcalloc(2, sizeof *workers->hosts);
+    workers->hosts[0] = bel_xstrdup("localhost");
+    workers->hosts[1] = bel_xstrdup("far-away.example");
+    workers->host_count = 2;
+    BEL_ASSERT_FAILS(local->check(cluster), BEL_INVALID_ARGUMENT, "far-away.example");
+    bel_cluster_destroy(cluster);
+}
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    const bel_engine *local = bel_engine_find("local");
+    char name[] = "sleep", time[] = "100", *arguments[] = {name, time, NULL};
+    bel_linux_spawn spawn = {
+        .program = "/bin/sleep", .arguments = arguments, .standard = {-1, -1, -1}};
+    bel_linux_process process;
+    BEL_ASSERT_OK(bel_linux_process_spawn(&spawn, &process));
+    BEL_ASSERT_OK(add("digits", false));
+    bel_job_record *record = read_job("digits");
+    record->state = BEL_JOB_RUNNING;
+    record->supervisor = process.pid;
+    record->started_ticks = bel_linux_start_ticks(process.pid) + 1; // another one of that pid
+    BEL_ASSERT_FAILS(local->cancel(record), BEL_FAILED_PRECONDITION, "nothing to cancel");
+    record->started_ticks--;
+    BEL_ASSERT_OK(local->cancel(record));
+    bel_linux_end end;
+    assert_true(bel_linux_process_wait(&process, 60000, &end));
+    assert_int_equal(end.signal, SIGTERM);
+    BEL_ASSERT_FAILS(local->cancel(record), BEL_FAILED_PRECONDITION, "digits");
+    record->state = BEL_JOB_SUCCEEDED;
+    BEL_ASSERT_FAILS(local->cancel(record), BEL_FAILED_PRECONDITION, "SUCCEEDED");
+    bel_job_record_destroy(record);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_taken_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_engines, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,489 @@
+// The supervisor against a program that says, ends, hangs and crashes as told
+// (tests/support/fake_role.c): outputs, exit codes, who failed, signals, deadlines, what is left.
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "launch/supervisor.h"
+#include "support/bel_test.h"
+
+enum { MOST_ARGUMENTS = 40 };
+
+// A run: a cluster, what its roles shall do, and what came of it.
+typedef struct run {
+    char *folder, *log_dir, *sockets;
+    bel_cluster *cluster;
+    char *arguments[MOST_ARGUMENTS];
+    size_t argument_count;
+    bool tcp;
+    double grace_secs;
+    bel_supervisor_result result;
+    char *shown; // on stderr
+    int change_count;
+    char *last_progress;
+    const char *signal_when; // send signals when this file is there
+    const char *signal_again_when;
+    int signal;
+} run;
+
+static run make_run(int worker_count, int ps_count)
+{
+    run r = {.folder = bel_test_folder()};
+    r.log_dir = bel_path_join(r.folder, "logs");
+    r.sockets = bel_path_join(r.folder, "sockets");
+    BEL_ASSERT_OK(bel_dir_create(r.sockets));
+    r.cluster = bel_cluster_create(worker_count, ps_count, 0);
+    r.arguments[r.argument_count++] = bel_xstrdup("train_and_evaluate");
+    return r;
+}
+
+static void tell(run *r, const char *action)
+{
+    assert_true(r->argument_count + 1 < MOST_ARGUMENTS);
+    r->arguments[r->argument_count++] = bel_xstrdup(action);
+}
+
+// With a path in the run's folder behind it.
+static void tell_path(run *r, const char *action, const char *name)
+{
+    char *path = bel_path_join(r->folder, name), *text = bel_strf("%s%s", action, path);
+    tell(r, text);
+    bel_free(text);
+    bel_free(path);
+}
+
+static void on_change(void *context, const char *progress)
+{
+    run *r = context;
+    r->change_count++;
+    if (progress == NULL) return;
+    bel_free(r->last_progress);
+    r->last_progress = bel_xstrdup(progress);
+}
+
+// Sends the signals; a thread, as the supervisor holds the test's own.
+static void *send_signals(void *argument)
+{
+    const run *r = argument;
+    const char *const files[] = {r->signal_when, r->signal_again_when};
+    int64_t deadline = bel_clock_ns() + 60LL * 1000000000;
+    for (int i = 0; i < 2 && files[i] != NULL; i++) {
+        char *path = bel_path_join(r->folder, files[i]);
+        while (!bel_file_exists(path) && bel_clock_ns() < deadline)
+            poll(NULL, 0, 2);
+        bel_free(path);
+        kill(getpid(), r->signal);
+    }
+    return NULL;
+}
+
+// Runs to the end, with stderr in a file.
+static void supervise(run *r)
+{
+    bel_plan *plan;
+    BEL_ASSERT_OK(bel_plan_create(r->cluster, 0, 1, &plan));
+    char *shown = bel_path_join(r->folder, "stderr");
+    bel_supervisor_config config = {.plan = plan,
+                                    .job = "digits",
+                                    .program = BEL_FAKE_ROLE,
+                                    .arguments = r->arguments,
+                                    .log_dir = r->log_dir,
+                                    .tcp = r->tcp,
+                                    .grace_secs = r->grace_secs > 0 ? r->grace_secs : 60,
+                                    .changed = on_change,
+                                    .context = r};
+    setenv("XDG_RUNTIME_DIR", r->sockets, 1);
+    fflush(stderr);
+    int before = dup(2);
+    assert_non_null(freopen(shown, "w", stderr));
+    pthread_t sender;
+    bool sends = r->signal != 0 && pthread_create(&sender, NULL, send_signals, r) == 0;
+    bel_status *status = bel_supervise(&config, &r->result);
+    if (sends) pthread_join(sender, NULL);
+    fflush(stderr);
+    dup2(before, 2);
+    close(before);
+    BEL_ASSERT_OK(status);
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(shown, &r->shown, &size));
+    bel_free(shown);
+    bel_plan_destroy(plan);
+
+    char **names; // sockets are cleaned up
+    BEL_ASSERT_OK(bel_dir_list(r->sockets, &names, &size));
+    assert_int_equal(size, 0);
+    bel_free(names);
+}
+
+static void end_run(run *r)
+{
+    for (size_t i = 0; i < r->argument_count; i++)
+        bel_free(r->arguments[i]);
+    bel_cluster_destroy(r->cluster);
+    bel_free(r->result.message);
+    bel_free(r->result.output);
+    bel_free(r->shown);
+    bel_free(r->last_progress);
+    bel_free(r->log_dir);
+    bel_free(r->sockets);
+    bel_test_remove_folder(r->folder);
+}
+
+static void assert_holds(const char *text, const char *part)
+{
+    if (text == NULL || strstr(text, part) == NULL) {
+        fail_msg("expected \"%s\" in: %s", part, text != NULL ? text : "(nothing)");
+    }
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+    if (strstr(text, part) != NULL) fail_msg("unexpected \"%s\" in: %s", part, text);
+}
+
+// Free with bel_free.
+static void read_log(const run *r, const char *name, char **out_text)
+{
+    size_t size;
+    char *path = bel_path_join(r->log_dir, name);
+    BEL_ASSERT_OK(bel_file_read(path, out_text, &size));
+    bel_free(path);
+}
+
+// --- A good run ---------------------------------------------------------------------------------
+
+static void test_success(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    tell(&r, "master:say=info building the model");
+    tell(&r, "master:say=warning careful");
+    tell(&r, "master:progress=40");
+    tell(&r, "master:print=loss 0.5");
+    tell(&r, "master:print=digest abc");
+    tell(&r, "worker 0:say=info nobody needs this");
+    tell(&r, "worker 1:say=warning slow disk");
+    tell(&r, "worker 1:raw=*** stack\tsmashing\x01 ***");
+    tell(&r, "ps 0:print=from a model's printf");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    assert_false(r.result.stopped);
+    assert_string_equal(r.result.output, "loss 0.5\ndigest abc\n");
+
+    assert_holds(r.shown, "building the model\n");
+    assert_lacks(r.shown, "[master]");
+    assert_holds(r.shown, "warning: careful\n");
+    assert_holds(r.shown, "step 40/100  loss = 0.25  1000 examples/s  ETA 2.0 s\n");
+    assert_lacks(r.shown, "nobody needs this");
+    assert_holds(r.shown, "[worker 1] warning: slow disk\n");
+    assert_holds(r.shown, "[worker 1] *** stack\tsmashing? ***\n");
+    assert_holds(r.shown, "[ps 0] from a model's printf\n");
+    assert_true(r.change_count >= 2);
+    assert_holds(r.last_progress, "\"step\":40");
+
+    char *log;
+    read_log(&r, "worker-0.0.log", &log);
+    assert_holds(log, "\"message\":\"nobody needs this\"}\n");
+    bel_free(log);
+    read_log(&r, "worker-1.0.log", &log);
+    assert_holds(log, "*** stack\tsmashing\x01 ***\n"); // as it came
+    bel_free(log);
+    end_run(&r);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell(&r, "master:say=info hello");
+    tell(&r, "worker 0:say=warning \"quoted\"");
+    tell(&r, "worker 0:raw=plain");
+    bel_log_configure(BEL_LOG_INFO, BEL_LOG_JSON);
+    supervise(&r);
+    bel_log_configure(BEL_LOG_INFO, BEL_LOG_TEXT);
+    assert_holds(r.shown, "{\"process\":\"master\",\"time\":");
+    assert_holds(r.shown, "\"message\":\"hello\"}\n");
+    assert_holds(r.shown, "{\"process\":\"worker 0\",\"level\":\"warning\",\"message\":\"plain\"}");
+    for (char *line = r.shown; *line != '\0';) { // each line is an object
+        size_t length = strcspn(line, "\n");
+        bel_json *json;
+        BEL_ASSERT_OK(bel_json_parse(line, length, "stderr", &json));
+        bel_json_destroy(json);
+        line += length + 1;
+    }
+    end_run(&r);
+}
+
+// What children are told: a task each, one secret, the variables of the cluster file.
+static void check_tasks(bool tcp)
+{
+    run r = make_run(1, 1);
+    r.tcp = tcp;
+    r.cluster->environment = bel_xcalloc(1, sizeof(char *));
+    r.cluster->environment[0] = bel_xstrdup("BEL_TEST_COLOUR=green");
+    r.cluster->environment_count = 1;
+    setenv("BEL_TEST_COLOUR", "red", 1);
+    tell(&r, "master:task=");
+    tell(&r, "master:env=BEL_TEST_COLOUR");
+    tell(&r, "worker 0:task=");
+    tell(&r, "worker 0:env=BELFRY_SECRET");
+    tell(&r, "ps 0:env=BELFRY_SECRET");
+    supervise(&r);
+    unsetenv("BEL_TEST_COLOUR");
+    assert_int_equal(r.result.exit_code, 0);
+    assert_holds(r.shown, "BEL_TEST_COLOUR=green");
+    assert_holds(r.shown, "\"job\":\"digits\",\"role\":\"master\",\"index\":0");
+    char *of_worker, *of_ps;
+    read_log(&r, "worker-0.0.log", &of_worker);
+    read_log(&r, "ps-0.0.log", &of_ps);
+    if (tcp) {
+        assert_holds(r.shown, "\"listen\":\"127.0.0.1:");
+        assert_lacks(r.shown, "\"listen\":\"127.0.0.1:0\"");
+        assert_holds(of_worker, "\\\"listen\\\":\\\"127.0.0.1:0\\\"");
+    } else {
+        char *start = bel_strf("\"master\":\"unix:%s/belfry-sockets-", r.sockets);
+        assert_holds(r.shown, start);
+        assert_holds(r.shown, "/master\",\"listen\":\"unix:");
+        assert_holds(of_worker, "/worker-0\\\"");
+        bel_free(start);
+    }
+    char *secret = strstr(of_worker, "BELFRY_SECRET="), *other = strstr(of_ps, "BELFRY_SECRET=");
+    assert_non_null(secret);
+    assert_non_null(other);
+    size_t length = strlen("BELFRY_SECRET=") + 64;
+    assert_memory_equal(secret, other, length);
+    assert_int_equal(strspn(secret + strlen("BELFRY_SECRET="), "0123456789abcdef"), 64);
+    bel_free(of_worker);
+    bel_free(of_ps);
+    end_run(&r);
+}
+
+static void test_tasks(void **state)
+{
+    (void)state;
+    check_tasks(false);
+    check_tasks(true);
+}
+
+// A run behind another one adds to its logs; a folder too deep for sockets is not used.
+static void test_places(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    tell(&r, "master:say=info once");
+    supervise(&r);
+    bel_free(r.shown);
+    bel_free(r.result.output);
+    char name[100];
+    memset(name, 'd', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    char *deep = bel_path_join(r.sockets, name);
+    BEL_ASSERT_OK(bel_dir_create(deep));
+    bel_free(r.sockets);
+    r.sockets = deep;
+    tell(&r, "master:task=");
+    supervise(&r);
+    assert_holds(r.shown, "\"master\":\"unix:/tmp/belfry-sockets-");
+    char *log;
+    read_log(&r, "master-0.0.log", &log);
+    assert_non_null(strstr(strstr(log, "once") + 1, "once"));
+    bel_free(log);
+    end_run(&r);
+}
+
+// --- Failures -----------------------------------------------------------------------------------
+
+static void test_worker_killed(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    tell(&r, "master:progress=30");
+    tell_path(&r, "master:touch=", "begun");
+    tell_path(&r, "worker 1:await=", "begun");
+    tell(&r, "worker 1:kill=9");
+    tell(&r, "worker 0:stop=0");
+    tell(&r, "ps 0:stop=0");
+    tell_path(&r, "master:await=", "never"); // notices nothing: SIGKILL after the grace
+    r.grace_secs = 0.3;
+    supervise(&r);
+    assert_holds(r.result.message, "worker 1 (pid ");
+    assert_holds(r.result.message, "was killed by signal 9 (Killed) after step 30");
+    assert_holds(r.result.message, "worker-1.0.log");
+    assert_holds(r.shown, "master (pid ");
+    assert_holds(r.shown, "did not end in time; it is killed");
+    assert_int_equal(r.result.exit_code, 137);
+    end_run(&r);
+}
+
+static void test_worker_fails(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    tell(&r, "worker 0:error=a.csv:3: expected 65 fields, got 2");
+    tell(&r, "worker 0:exit=3");
+    tell(&r, "master:hang="); // notices nothing
+    r.grace_secs = 0.3;
+    supervise(&r);
+    assert_holds(r.result.message, "worker 0 (pid ");
+    assert_holds(r.result.message, "ended with exit code 3: a.csv:3: expected 65 fields, got 2");
+    assert_int_equal(r.result.exit_code, 3); // the master was killed: the cause's code counts
+    assert_lacks(r.shown, "error: a.csv");   // told once
+    end_run(&r);
+}
+
+static void test_master_fails(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell_path(&r, "worker 0:touch=", "ready");
+    tell_path(&r, "master:await=", "ready");
+    tell(&r, "master:error=the loss is not finite");
+    tell(&r, "master:exit=1");
+    tell(&r, "worker 0:stop=0"); // ends because it is asked to
+    tell(&r, "ps 0:stop=0");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 1);
+    assert_string_equal(r.result.message, "the loss is not finite"); // as in one process
+    assert_holds(r.shown, "stopped by signal 15");
+    end_run(&r);
+}
+
+static void test_failure_behind_success(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell(&r, "master:print=done");
+    tell_path(&r, "master:touch=", "done");
+    tell_path(&r, "worker 0:await=", "done");
+    tell(&r, "worker 0:exit=7");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 7);
+    assert_holds(r.result.message, "worker 0");
+    assert_string_equal(r.result.output, "done\n");
+    end_run(&r);
+}
+
+// Processes that stay when the master is done are killed; that is no failure of the job.
+static void test_stragglers(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell(&r, "ps 0:hang=");
+    r.grace_secs = 0.2;
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    assert_holds(r.shown, "ps 0 (pid ");
+    end_run(&r);
+}
+
+// A process that a child leaves behind holds its stderr, and is not waited for.
+static void test_heir(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell_path(&r, "worker 0:heir=", "enough");
+    tell(&r, "worker 0:say=warning last words");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_holds(r.shown, "[worker 0] warning: last words\n");
+    char *enough = bel_test_file(r.folder, "enough", "", 0);
+    bel_free(enough);
+    end_run(&r);
+}
+
+static void test_no_program(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    bel_plan *plan;
+    BEL_ASSERT_OK(bel_plan_create(r.cluster, 0, 1, &plan));
+    bel_supervisor_config config = {.plan = plan,
+                                    .job = "digits",
+                                    .program = "/nonexistent/belfry",
+                                    .arguments = r.arguments,
+                                    .log_dir = r.log_dir};
+    setenv("XDG_RUNTIME_DIR", r.sockets, 1);
+    BEL_ASSERT_FAILS(bel_supervise(&config, &r.result), BEL_NOT_FOUND, "/nonexistent/belfry");
+    char *secret = bel_test_file(r.folder, "secret", "two words\n", 10);
+    r.cluster->secret_file = secret;
+    BEL_ASSERT_FAILS(bel_supervise(&config, &r.result), BEL_INVALID_ARGUMENT, secret);
+    bel_plan_destroy(plan);
+    end_run(&r);
+}
+
+// --- Signals ------------------------------------------------------------------------------------
+
+static void check_signal(int number)
+{
+    run r = make_run(1, 1);
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:stop=0");
+    tell(&r, "worker 0:stop=0");
+    tell(&r, "ps 0:stop=0");
+    r.signal = number;
+    r.signal_when = "begun";
+    supervise(&r);
+    int passed_on = number == SIGHUP ? SIGTERM : number;
+    assert_int_equal(r.result.exit_code, 128 + passed_on);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    char *text = bel_strf("stopped by signal %d", passed_on);
+    assert_holds(r.shown, text);
+    bel_free(text);
+    end_run(&r);
+}
+
+static void test_signals(void **state)
+{
+    (void)state;
+    check_signal(SIGTERM);
+    check_signal(SIGINT);
+    check_signal(SIGHUP);
+}
+
+static void test_second_signal(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell_path(&r, "worker 0:touch=", "ready");
+    tell_path(&r, "master:await=", "ready");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:hang=");
+    tell(&r, "worker 0:catch=");
+    tell_path(&r, "worker 0:touch=", "caught");
+    tell(&r, "worker 0:hang=");
+    tell(&r, "ps 0:stop=0");
+    r.signal = SIGINT;
+    r.signal_when = "begun";
+    r.signal_again_when = "caught";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 130);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    assert_holds(r.shown, "SIGINT again");
+    end_run(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_success),       cmocka_unit_test(test_json),
+        cmocka_unit_test(test_tasks),         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_worker_killed), cmocka_unit_test(test_worker_fails),
+        cmocka_unit_test(test_master_fails),  cmocka_unit_test(test_failure_behind_success),
+        cmocka_unit_test(test_stragglers),    cmocka_unit_test(test_heir),
+        cmocka_unit_test(test_no_program),    cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_second_signal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
