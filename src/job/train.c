@@ -9,6 +9,7 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -367,6 +368,19 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
     return NULL;
 }
 
+// The supervisor removes the folder of the sockets; when it is gone, the last process does.
+static void leave_folder(const bel_task *task)
+{
+    static const char prefix[] = "unix:";
+    size_t skip = sizeof prefix - 1;
+    const char *address = task->listen_address, *slash = strrchr(address, '/');
+    bool orphan = task->supervisor > 0 && (int64_t)getppid() != task->supervisor;
+    if (!orphan || slash == NULL || strncmp(address, prefix, skip) != 0) return;
+    char *folder = bel_xstrndup(address + skip, (size_t)(slash - address) - skip);
+    (void)rmdir(folder); // while others' sockets are in it, it stays
+    bel_free(folder);
+}
+
 bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
                                    const bel_eval_spec *evals, int eval_count,
                                    bel_result *out_result)
@@ -384,6 +398,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     bel_status *status =
         task != NULL ? run_task(task, &program, out_result) : run_alone(&program, out_result);
     bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran
+    if (task != NULL) leave_folder(task);
     bel_task_destroy(task);
     return status;
 }

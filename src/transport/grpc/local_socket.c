@@ -119,11 +119,5 @@ int bel_local_accept(int descriptor)
 void bel_local_shut(const char *address, int descriptor)
 {
     (void)shutdown(descriptor, SHUT_RDWR);
-    const char *path = address + sizeof prefix - 1, *slash = strrchr(path, '/');
-    (void)unlink(path);
-    // A folder of sockets goes with the last of them, whoever made it; one with other files stays.
-    char folder[sizeof((struct sockaddr_un *)0)->sun_path] = "";
-    if (slash == NULL || strstr(path, "/belfry-sockets-") == NULL) return;
-    memcpy(folder, path, (size_t)(slash - path));
-    (void)rmdir(folder);
+    (void)unlink(address + sizeof prefix - 1);
 }

@@ -20,8 +20,7 @@ int bel_local_accept(int descriptor);
 // UNAVAILABLE: nobody listens there.
 bel_status *bel_local_connect(const char *address, int *out_descriptor) BEL_MUST_USE;
 
-// Ends a listening descriptor's accept, on whatever thread it is, and removes the socket file, with
-// its folder when that is a launcher's ("…/belfry-sockets-…") and empty now.
+// Ends a listening descriptor's accept, on whatever thread it is, and removes the socket file.
 void bel_local_shut(const char *address, int descriptor);
 
 #endif
