@@ -283,8 +283,8 @@ static void release(member *m)
     bel_member_shard_stop(m);
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_endpoint_destroy(m->endpoint);
+    bel_member_shard_free(m); // first: a worker's model is the shard's layout, too
     bel_member_worker_free(m);
-    bel_member_shard_free(m);
     bel_deal_destroy(m->deal);
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);

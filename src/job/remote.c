@@ -360,6 +360,7 @@ static int take_points(bel_crew *crew, bel_control_point *out_points, int capaci
 {
     remote *r = (remote *)crew;
     size_t count = r->point_count < (size_t)capacity ? r->point_count : (size_t)capacity;
+    if (count == 0) return 0;
     memcpy(out_points, r->points, count * sizeof *out_points);
     r->point_count -= count;
     memmove(r->points, r->points + count, r->point_count * sizeof *r->points);

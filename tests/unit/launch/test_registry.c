@@ -186,10 +186,10 @@ static void test_list(void **state)
         BEL_ASSERT_OK(add(names[i], false));
     BEL_ASSERT_OK(bel_registry_list(&records, &count));
     assert_int_equal(count, 3);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0) assert_true(records[i - 1]->submitted_at >= records[i]->submitted_at);
+    for (size_t i = 1; i < count; i++)
+        assert_true(records[i - 1]->submitted_at >= records[i]->submitted_at);
+    for (size_t i = 0; i < count; i++)
         bel_job_record_destroy(records[i]);
-    }
     bel_free(records);
 }
 
