@@ -69,15 +69,15 @@ static bel_status *find_engine(const char *name, const bel_engine **out_engine)
     return status;
 }
 
-// Reads the record again: by now the supervisor has written it, and may even be done.
+// Reads the record again: by now the supervisor has written it, and the job may even have ended.
 static bel_status *print_submitted(const char *name, bool json)
 {
     bel_job_record *record;
     BEL_TRY(bel_registry_read(name, &record));
     bel_status *status = NULL;
     bel_str text = {0};
-    if (record->state == BEL_JOB_FAILED) {
-        status = BEL_ERR(BEL_ABORTED, "job %s has failed: %s", name, record->message);
+    if (record->state == BEL_JOB_FAILED && record->started_at == 0) {
+        status = BEL_ERR(BEL_ABORTED, "job %s did not start: %s", name, record->message);
     } else if (json) {
         bel_job_write_json(record, &text);
     } else {

@@ -171,13 +171,13 @@ typedef struct bel_result {
 
 /// Trains, evaluating along the way and at the end; resumes from the newest checkpoint in
 /// model_dir. `out_result` holds the last evaluation (of the first spec) and the training figures.
-/// In a process of a cluster (BELFRY_TASK or TF_CONFIG in the environment, docs/cluster-yaml.md) this
-/// plays the process's role, and worker and shard counts come from there: the master's result is the
-/// job's; a worker returns when the job ends, a parameter server too, without calling any of the
-/// program's functions. CANCELLED there: the job failed, and the master says why.
-/// Errors: those of input and model function; FAILED_PRECONDITION: the checkpoint was made with
-/// other settings (listed); ABORTED: the loss is not finite (nothing is saved from then on);
-/// DEADLINE_EXCEEDED: no progress; RESOURCE_EXHAUSTED: memory, disk.
+/// In a process of a cluster (BELFRY_TASK or TF_CONFIG in the environment, docs/cluster-yaml.md)
+/// this plays the process's role, and worker and shard counts come from there: the master's result
+/// is the job's; a worker returns when the job ends, a parameter server too, without calling any of
+/// the program's functions. CANCELLED there: the job failed, and the master says why. Errors: those
+/// of input and model function; FAILED_PRECONDITION: the checkpoint was made with other settings
+/// (listed); ABORTED: the loss is not finite (nothing is saved from then on); DEADLINE_EXCEEDED: no
+/// progress; RESOURCE_EXHAUSTED: memory, disk.
 BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train,
                                            const bel_eval_spec *evals, int eval_count,
                                            bel_result *out_result) BEL_MUST_USE;

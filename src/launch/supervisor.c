@@ -226,6 +226,7 @@ static void watch(bel_supervisor *s)
         }
         if (!check_deadline(s)) break;
     }
+    tell(s, &told_ns); // what came with the last end
     bel_free(waiting);
 }
 

@@ -1,11 +1,8 @@
 // What children are given: addresses, a secret, an environment, files for what they say.
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -36,29 +33,12 @@ static bel_status *make_folder(bel_supervisor *s)
     return NULL;
 }
 
-// A port that was free a moment ago. If somebody takes it in between, the master says so.
-static bel_status *find_free_port(int *out_port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-    bool ok = descriptor >= 0 &&
-              bind(descriptor, (struct sockaddr *)&address, sizeof address) == 0 &&
-              getsockname(descriptor, (struct sockaddr *)&address, &size) == 0;
-    int error = errno;
-    if (descriptor >= 0) close(descriptor);
-    if (!ok) return BEL_ERR(BEL_UNAVAILABLE, "no free port on 127.0.0.1: %s", strerror(error));
-    *out_port = ntohs(address.sin_port);
-    return NULL;
-}
-
 static bel_status *set_addresses(bel_supervisor *s)
 {
     char *master;
     if (s->config->tcp) {
-        int port = 0;
-        BEL_TRY(find_free_port(&port));
+        int port = 0; // if somebody takes it in between, the master says so
+        BEL_TRY(bel_linux_free_port(&port));
         master = bel_strf("127.0.0.1:%d", port);
     } else {
         BEL_TRY(make_folder(s));

@@ -35,21 +35,22 @@ run_fails 2 'wrong.yaml:1:1|workers' belfry local train --config wrong.yaml --jo
 check "nothing was made" test ! -e d
 
 # --- The plan
+# Rows of a plan; digits are given as it may ask how large the model is.
 rows() { grep -cE "^$1 " out.txt || true; }
-run_ok plan --job_dir d
+run_ok plan --job_dir d -- "${digits[@]}"
 equal "masters" "$(rows 'master')" 1
 equal "workers" "$(rows 'worker [0-9]+')" 2
 equal "parameter servers" "$(rows 'ps [0-9]+')" 1
 run_ok plan --job_dir d --worker_count 3 --parameter_server_count 2 --evaluator_count 1 -- \
-    --num_gpus 2 --num_workers 3
+    "${digits[@]}" --num_gpus 2 --num_workers 3
 equal "workers" "$(rows 'worker [0-9]+')" 3
 equal "parameter servers" "$(rows 'ps [0-9]+')" 2
 equal "evaluators" "$(rows 'evaluator [0-9]+')" 1
 check "two towers each: six replicas" grep -q 'R = 6' out.txt
 printf 'workers: {count: 4}\nparameter_servers: {count: 3}\n' >cluster.yaml
-run_ok belfry local train --config cluster.yaml --dry_run -- --model_dir d
+run_ok belfry local train --config cluster.yaml --dry_run -- --model_dir d "${digits[@]}"
 equal "workers of the file" "$(rows 'worker [0-9]+')" 4
-run_ok belfry local train --config cluster.yaml --worker_count 2 --dry_run -- --model_dir d
+run_ok belfry local train --config cluster.yaml --worker_count 2 --dry_run -- --model_dir d "${digits[@]}"
 equal "a flag wins over the file" "$(rows 'worker [0-9]+')" 2
 equal "and leaves the rest" "$(rows 'ps [0-9]+')" 3
 check "nothing was made" test ! -e d

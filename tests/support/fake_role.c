@@ -11,7 +11,7 @@
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
 //   catch=           waits for SIGTERM or SIGINT, and goes on
-//   heir=FILE        leaves a process behind that holds stderr and waits for the file
+//   heir=FILE        leaves a process behind that holds stderr while there is the file
 //
 // Actions are done in order; behind the last the program exits with 0. Two other uses, for tests of
 // processes: `fake_role parent FILE` starts `fake_role orphan FILE`, and both wait to be killed;
@@ -193,7 +193,8 @@ int main(int count, char **arguments)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     bel_log_configure(BEL_LOG_DEBUG, BEL_LOG_JSON);
-    if (count == 3 && strcmp(arguments[1], "heir") == 0) wait_for_file(arguments[2]);
+    while (count == 3 && strcmp(arguments[1], "heir") == 0 && bel_file_exists(arguments[2]))
+        poll(NULL, 0, LOOK_MS);
     if (count == 3 && strcmp(arguments[1], "parent") == 0) start_orphan(arguments[2]);
     if (count == 4 && strcmp(arguments[1], "orphan") == 0) {
         bel_linux_signal_at_parents_end(strtol(arguments[3], NULL, 10), SIGKILL);

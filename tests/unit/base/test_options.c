@@ -19,6 +19,7 @@ static const bel_option table[] = {
     {"nesterov", BEL_OPTION_BOOL, RING, "false", NULL, NULL, "Model", "Looks ahead."},
     {"report", BEL_OPTION_BOOL, RING, "true", NULL, NULL, "Model", "Writes a report."},
     {"weight", BEL_OPTION_DOUBLE, CAST, "1", "[0, inf)", "kg", "Bell", "Of the bell."},
+    {"batch_size", BEL_OPTION_INT, CAST, "7", "[0, 9]", "bells", "Bell", "How many at once."},
     {"config_file", BEL_OPTION_STRING, RING | (unsigned)ONLY_HERE, "", NULL, NULL, "Bell", "YAML."},
 };
 
@@ -91,6 +92,21 @@ static void test_command_line(void **state)
     assert_int_equal(count, 2);
     assert_string_equal(arguments[0], "first");
     assert_string_equal(arguments[1], "--last");
+    assert_int_equal(bel_options_own_argument_count(options), 1);
+    bel_options_destroy(options);
+}
+
+// Two rows of one name: each command has its own, with its default and its range.
+static void test_same_name(void **state)
+{
+    (void)state;
+    bel_options *options = make();
+    BEL_ASSERT_OK(parse(options, "--batch_size 10"));
+    assert_int_equal(bel_options_int(options, "batch_size"), 10);
+    bel_options_destroy(options);
+    options = bel_options_create(table, sizeof table / sizeof table[0], CAST);
+    assert_int_equal(bel_options_int(options, "batch_size"), 7);
+    BEL_ASSERT_FAILS(parse(options, "--batch_size 10"), BEL_INVALID_ARGUMENT, "[0, 9]");
     bel_options_destroy(options);
 }
 
@@ -281,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_command_line),
+        cmocka_unit_test(test_same_name),
         cmocka_unit_test(test_command_line_refusals),
         cmocka_unit_test(test_yaml_values),
         cmocka_unit_test(test_command_line_wins_in_any_order),

@@ -1,5 +1,6 @@
 // The supervisor against a program that says, ends, hangs and crashes as told
 // (tests/support/fake_role.c): outputs, exit codes, who failed, signals, deadlines, what is left.
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -102,7 +103,7 @@ static void supervise(run *r)
                                     .context = r};
     setenv("XDG_RUNTIME_DIR", r->sockets, 1);
     fflush(stderr);
-    int before = dup(2);
+    int before = fcntl(2, F_DUPFD_CLOEXEC, 3);
     assert_non_null(freopen(shown, "w", stderr));
     pthread_t sender;
     bool sends = r->signal != 0 && pthread_create(&sender, NULL, send_signals, r) == 0;
@@ -357,6 +358,20 @@ static void test_master_fails(void **state)
     end_run(&r);
 }
 
+// A member that is pulled down by the job's error has none of its own: the master's is told.
+static void test_master_knows_why(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell(&r, "worker 0:exit=1");
+    tell(&r, "master:error=the disk is full");
+    tell(&r, "master:stop=1"); // a member that fails is noticed, or the supervisor asks
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 1);
+    assert_string_equal(r.result.message, "the disk is full");
+    end_run(&r);
+}
+
 static void test_failure_behind_success(void **state)
 {
     (void)state;
@@ -391,14 +406,14 @@ static void test_heir(void **state)
 {
     (void)state;
     run r = make_run(1, 1);
-    tell_path(&r, "worker 0:heir=", "enough");
+    char *held = bel_test_file(r.folder, "held", "", 0);
+    tell_path(&r, "worker 0:heir=", "held");
     tell(&r, "worker 0:say=warning last words");
     supervise(&r);
     assert_int_equal(r.result.exit_code, 0);
     assert_holds(r.shown, "[worker 0] warning: last words\n");
-    char *enough = bel_test_file(r.folder, "enough", "", 0);
-    bel_free(enough);
-    end_run(&r);
+    bel_free(held);
+    end_run(&r); // removes the file: then the process that was left ends
 }
 
 static void test_no_program(void **state)
@@ -477,12 +492,19 @@ static void test_second_signal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_success),       cmocka_unit_test(test_json),
-        cmocka_unit_test(test_tasks),         cmocka_unit_test(test_places),
-        cmocka_unit_test(test_worker_killed), cmocka_unit_test(test_worker_fails),
-        cmocka_unit_test(test_master_fails),  cmocka_unit_test(test_failure_behind_success),
-        cmocka_unit_test(test_stragglers),    cmocka_unit_test(test_heir),
-        cmocka_unit_test(test_no_program),    cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_success),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_worker_killed),
+        cmocka_unit_test(test_worker_fails),
+        cmocka_unit_test(test_master_fails),
+        cmocka_unit_test(test_master_knows_why),
+        cmocka_unit_test(test_failure_behind_success),
+        cmocka_unit_test(test_stragglers),
+        cmocka_unit_test(test_heir),
+        cmocka_unit_test(test_no_program),
+        cmocka_unit_test(test_signals),
         cmocka_unit_test(test_second_signal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
