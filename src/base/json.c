@@ -140,6 +140,16 @@ const char *bel_json_value_string(const bel_json_value *value)
     return json_string_value(unwrap(value));
 }
 
+bool bel_json_is_array(const bel_json_value *value)
+{
+    return json_is_array(unwrap(value));
+}
+
+bool bel_json_is_object(const bel_json_value *value)
+{
+    return json_is_object(unwrap(value));
+}
+
 bel_status *bel_json_each(const bel_json_value *object,
                           bel_status *(*visit)(void *context, const char *name,
                                                const bel_json_value *value),

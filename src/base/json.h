@@ -35,6 +35,8 @@ size_t bel_json_length(const bel_json_value *array); // 0 when it is no array
 const bel_json_value *bel_json_at(const bel_json_value *array, size_t index);
 bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number);
 const char *bel_json_value_string(const bel_json_value *value); // NULL when it is no string
+bool bel_json_is_array(const bel_json_value *value);            // false for NULL, as the next
+bool bel_json_is_object(const bel_json_value *value);
 
 // Calls `visit` for each member in the order of the text; stops at the first error.
 bel_status *bel_json_each(const bel_json_value *object,

@@ -7,9 +7,9 @@
 #include "base/str.h"
 #include "launch/cluster_reader.h"
 
-// --- Machine types -------------------------------------------------------------------------------
+// --- Values --------------------------------------------------------------------------------------
 
-// Devices that the well-known types bring; all others have none.
+// Devices that the well-known machine types bring; all others have none.
 static int devices_of(const char *type)
 {
     static const struct {
@@ -24,69 +24,26 @@ static int devices_of(const char *type)
     return 0;
 }
 
-static bel_status *read_type(const bel_yaml *yaml, const bel_yaml_node *node, bel_role role,
-                             bel_cluster *cluster)
+static bel_status *no_tpus(const bel_yaml *yaml, const bel_yaml_node *node)
 {
+    return bel_yaml_error(yaml, node, "\"%s\": there are no TPUs here; devices are GPUs or cores",
+                          node->text);
+}
+
+// `place` is the role's bel_cluster_machine.
+static bel_status *read_type(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster_machine *machine = place;
     const char *type = "";
     BEL_TRY(bel_cluster_text(yaml, node, &type));
-    if (strstr(type, "tpu") != NULL) {
-        return bel_yaml_error(yaml, node, "\"%s\": there are no TPUs here", type);
-    }
-    bel_cluster_machine *machine = &cluster->roles[role].machine;
+    if (strncmp(type, "cloud_tpu", 9) == 0) return no_tpus(yaml, node);
     bel_free(machine->name);
     machine->name = bel_xstrdup(type);
     machine->devices = devices_of(type);
     return NULL;
 }
 
-static bel_status *read_master_type(const bel_yaml *yaml, const bel_yaml_node *node,
-                                    bel_cluster *cluster)
-{
-    return read_type(yaml, node, BEL_ROLE_MASTER, cluster);
-}
-
-static bel_status *read_worker_type(const bel_yaml *yaml, const bel_yaml_node *node,
-                                    bel_cluster *cluster)
-{
-    return read_type(yaml, node, BEL_ROLE_WORKER, cluster);
-}
-
-static bel_status *read_server_type(const bel_yaml *yaml, const bel_yaml_node *node,
-                                    bel_cluster *cluster)
-{
-    return read_type(yaml, node, BEL_ROLE_PS, cluster);
-}
-
-static bel_status *read_evaluator_type(const bel_yaml *yaml, const bel_yaml_node *node,
-                                       bel_cluster *cluster)
-{
-    return read_type(yaml, node, BEL_ROLE_EVALUATOR, cluster);
-}
-
-// --- Counts --------------------------------------------------------------------------------------
-
-static bel_status *read_worker_count(const bel_yaml *yaml, const bel_yaml_node *node,
-                                     bel_cluster *cluster)
-{
-    return bel_cluster_whole(yaml, node, 0, BEL_CLUSTER_MOST - 1,
-                             &cluster->roles[BEL_ROLE_WORKER].count);
-}
-
-static bel_status *read_server_count(const bel_yaml *yaml, const bel_yaml_node *node,
-                                     bel_cluster *cluster)
-{
-    return bel_cluster_whole(yaml, node, 0, BEL_CLUSTER_MOST, &cluster->roles[BEL_ROLE_PS].count);
-}
-
-static bel_status *read_evaluator_count(const bel_yaml *yaml, const bel_yaml_node *node,
-                                        bel_cluster *cluster)
-{
-    return bel_cluster_whole(yaml, node, 0, 1, &cluster->roles[BEL_ROLE_EVALUATOR].count);
-}
-
-// --- Tiers ---------------------------------------------------------------------------------------
-
-static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, bel_cluster *cluster)
+static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     static const struct {
         const char *name;
@@ -96,11 +53,10 @@ static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, be
                  {"STANDARD_1", 4, 3, 0},
                  {"PREMIUM_1", 19, 11, 0},
                  {"CUSTOM", 0, 0, 0}};
+    bel_cluster *cluster = place;
     const char *name = "";
     BEL_TRY(bel_cluster_text(yaml, node, &name));
-    if (strcmp(name, "BASIC_TPU") == 0) {
-        return bel_yaml_error(yaml, node, "BASIC_TPU: there are no TPUs here");
-    }
+    if (strcmp(name, "BASIC_TPU") == 0) return no_tpus(yaml, node);
     for (size_t i = 0; i < sizeof tiers / sizeof tiers[0]; i++) {
         if (strcmp(name, tiers[i].name) != 0) continue;
         cluster->roles[BEL_ROLE_WORKER].count = tiers[i].workers;
@@ -108,126 +64,180 @@ static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, be
         cluster->roles[BEL_ROLE_MASTER].machine.devices = tiers[i].devices;
         return NULL;
     }
-    return bel_yaml_error(
-        yaml, node, "expected BASIC, BASIC_GPU, STANDARD_1, PREMIUM_1 or CUSTOM, got \"%s\"", name);
+    return bel_cluster_expected(yaml, node, "BASIC, BASIC_GPU, STANDARD_1, PREMIUM_1 or CUSTOM");
 }
 
+// --- Keys ----------------------------------------------------------------------------------------
+
 static const bel_cluster_key keys[] = {
-    {"scaleTier", read_tier}, // first: it sets what the others change
-    {"masterType", read_master_type},
-    {"workerType", read_worker_type},
-    {"parameterServerType", read_server_type},
-    {"evaluatorType", read_evaluator_type},
-    {"workerCount", read_worker_count},
-    {"parameterServerCount", read_server_count},
-    {"evaluatorCount", read_evaluator_count},
-    {"packageUris", NULL},
-    {"pythonModule", NULL},
-    {"pythonVersion", NULL},
-    {"runtimeVersion", NULL},
-    {"region", NULL},
-    {"jobDir", NULL},
-    {"args", NULL},
-    {"masterConfig", NULL},
-    {"workerConfig", NULL},
-    {"parameterServerConfig", NULL},
-    {"evaluatorConfig", NULL},
-    {"hyperparameters", NULL},
-    {"scheduling", NULL},
-    {"serviceAccount", NULL},
-    {"network", NULL},
-    {"encryptionConfig", NULL},
-    {"enableWebAccess", NULL},
-    {"useChiefInTfConfig", NULL},
+    {.name = "scaleTier",
+     .kind = BEL_CLUSTER_OTHER,
+     .read = read_tier}, // others change what it set
+    {.name = "masterType",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_MASTER].machine),
+     .read = read_type},
+    {.name = "workerType",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_WORKER].machine),
+     .read = read_type},
+    {.name = "parameterServerType",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_PS].machine),
+     .read = read_type},
+    {.name = "evaluatorType",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_EVALUATOR].machine),
+     .read = read_type},
+    {.name = "workerCount",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_WORKER].count),
+     .high = BEL_CLUSTER_MOST - 1}, // the master is one more
+    {.name = "parameterServerCount",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_PS].count),
+     .high = BEL_CLUSTER_MOST},
+    {.name = "evaluatorCount",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_EVALUATOR].count),
+     .high = 1},
+    {.name = "packageUris", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "pythonModule", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "pythonVersion", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "runtimeVersion", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "region", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "jobDir", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "args", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "masterConfig", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "workerConfig", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "parameterServerConfig", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "evaluatorConfig", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "hyperparameters", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "scheduling", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "serviceAccount", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "network", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "encryptionConfig", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "enableWebAccess", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "useChiefInTfConfig", .kind = BEL_CLUSTER_PASSED_OVER},
 };
 
 enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
 
+static bel_status *read_input(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    return bel_cluster_read_mapping(yaml, node, keys, KEY_COUNT, place);
+}
+
+// Of a whole job, around trainingInput.
+static const bel_cluster_key job_keys[] = {
+    {.name = "trainingInput", .kind = BEL_CLUSTER_OTHER, .read = read_input},
+    {.name = "jobId", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "labels", .kind = BEL_CLUSTER_PASSED_OVER},
+};
+
+enum { JOB_KEY_COUNT = sizeof job_keys / sizeof job_keys[0] };
+
+const bel_cluster_key *bel_ai_platform_keys(size_t *out_count)
+{
+    *out_count = KEY_COUNT;
+    return keys;
+}
+
+const bel_yaml_node *bel_ai_platform_first_key(const bel_yaml_node *root)
+{
+    const bel_yaml_node *key = bel_cluster_first_key(root, keys, KEY_COUNT);
+    return key != NULL ? key : bel_cluster_first_key(root, job_keys, 1); // trainingInput
+}
+
 // --- Rules between keys --------------------------------------------------------------------------
 
-static const struct {
-    bel_role role;
-    const char *type, *count;
-} pairs[] = {{BEL_ROLE_WORKER, "workerType", "workerCount"},
-             {BEL_ROLE_PS, "parameterServerType", "parameterServerCount"},
-             {BEL_ROLE_EVALUATOR, "evaluatorType", "evaluatorCount"}};
-
-static bel_status *check_pairs(const bel_yaml *yaml, const bel_yaml_node *root, bool custom,
+static bel_status *check_pairs(const bel_yaml *yaml, const bel_yaml_node *input, bool custom,
                                const bel_cluster *cluster)
 {
+    static const struct {
+        bel_role role;
+        const char *type, *count;
+    } pairs[] = {{BEL_ROLE_WORKER, "workerType", "workerCount"},
+                 {BEL_ROLE_PS, "parameterServerType", "parameterServerCount"},
+                 {BEL_ROLE_EVALUATOR, "evaluatorType", "evaluatorCount"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        const bel_yaml_node *type = bel_yaml_member(root, pairs[i].type);
-        const bel_yaml_node *count = bel_yaml_member(root, pairs[i].count);
-        const bel_yaml_node *either = count != NULL ? count : type;
-        if (either != NULL && !custom) {
-            return bel_yaml_error(yaml, either, "%s needs scaleTier: CUSTOM",
-                                  count != NULL ? pairs[i].count : pairs[i].type);
+        const bel_yaml_node *type = bel_yaml_member(input, pairs[i].type);
+        const bel_yaml_node *count = bel_yaml_member(input, pairs[i].count);
+        bool some = count != NULL && cluster->roles[pairs[i].role].count > 0;
+        if (count != NULL && !custom) {
+            return bel_yaml_error(yaml, count, "%s needs scaleTier: CUSTOM", pairs[i].count);
         }
-        if (count != NULL && cluster->roles[pairs[i].role].count > 0 && type == NULL) {
+        if (type != NULL && !custom) {
+            return bel_yaml_error(yaml, type, "%s needs scaleTier: CUSTOM", pairs[i].type);
+        }
+        if (some && type == NULL) {
             return bel_yaml_error(yaml, count, "%s above 0 needs %s", pairs[i].count,
                                   pairs[i].type);
         }
-        if (type != NULL && (count == NULL || cluster->roles[pairs[i].role].count == 0)) {
+        if (type != NULL && !some) {
             return bel_yaml_error(yaml, type, "%s needs %s above 0", pairs[i].type, pairs[i].count);
         }
     }
     return NULL;
 }
 
-static bel_status *check_rules(const bel_yaml *yaml, const bel_yaml_node *root,
+static bel_status *check_rules(const bel_yaml *yaml, const bel_yaml_node *input,
                                const bel_cluster *cluster)
 {
-    const bel_yaml_node *tier = bel_yaml_member(root, "scaleTier");
+    const bel_yaml_node *tier = bel_yaml_member(input, "scaleTier");
     if (tier == NULL) {
-        return bel_yaml_error(yaml, root,
+        return bel_yaml_error(yaml, input,
                               "scaleTier is missing; CUSTOM goes with counts and types");
     }
     bool custom = strcmp(tier->text, "CUSTOM") == 0;
-    const bel_yaml_node *master = bel_yaml_member(root, "masterType");
+    const bel_yaml_node *master = bel_yaml_member(input, "masterType");
     if (custom && master == NULL) {
         return bel_yaml_error(yaml, tier, "scaleTier: CUSTOM needs masterType");
     }
     if (!custom && master != NULL) {
         return bel_yaml_error(yaml, master, "masterType needs scaleTier: CUSTOM");
     }
-    return check_pairs(yaml, root, custom, cluster);
+    return check_pairs(yaml, input, custom, cluster);
 }
 
-static void say_what_is_passed_over(const bel_yaml *yaml, const bel_yaml_node *root)
-{
-    bel_str names = {0};
-    for (size_t k = 0; k < KEY_COUNT; k++) {
-        if (keys[k].read != NULL || bel_yaml_member(root, keys[k].name) == NULL) continue;
-        bel_str_printf(&names, "%s%s", names.length > 0 ? ", " : "", keys[k].name);
-    }
-    if (names.length > 0) {
-        bel_log_write(BEL_LOG_INFO, "%s: passed over, without meaning here: %s",
-                      bel_yaml_source(yaml), names.text);
-    }
-    bel_str_deinit(&names);
-}
+// --- Files ---------------------------------------------------------------------------------------
 
-bool bel_ai_platform_is(const bel_yaml_node *root)
+static void add_passed_over(const bel_yaml_node *mapping, const bel_cluster_key *table,
+                            size_t count, bel_str *names)
 {
-    if (bel_yaml_member(root, "trainingInput") != NULL) return true;
-    for (size_t k = 0; k < KEY_COUNT; k++)
-        if (bel_yaml_member(root, keys[k].name) != NULL) return true;
-    return false;
+    for (size_t k = 0; k < count; k++) {
+        bool passed_over = table[k].kind == BEL_CLUSTER_PASSED_OVER;
+        if (!passed_over || bel_yaml_member(mapping, table[k].name) == NULL) continue;
+        bel_str_printf(names, "%s%s", names->length > 0 ? ", " : "", table[k].name);
+    }
 }
 
 bel_status *bel_ai_platform_read(const bel_yaml *yaml, const bel_yaml_node *root,
                                  bel_cluster *cluster)
 {
-    const bel_yaml_node *inner = bel_yaml_member(root, "trainingInput");
-    if (inner != NULL) {
-        static const char *const outer[] = {"trainingInput", "jobId", "labels"};
-        BEL_TRY(bel_cluster_check_keys(yaml, root, outer, 3));
-        root = inner;
+    const bel_yaml_node *input = bel_yaml_member(root, "trainingInput");
+    const bel_yaml_node *stray = bel_cluster_first_key(root, keys, KEY_COUNT);
+    if (input != NULL && stray != NULL) {
+        return bel_yaml_error(yaml, stray,
+                              "\"%s\" belongs under trainingInput, which is in line %d",
+                              stray->text, input->line);
     }
-    BEL_TRY(bel_cluster_read_keys(yaml, root, keys, KEY_COUNT, cluster));
-    BEL_TRY(check_rules(yaml, root, cluster));
-    say_what_is_passed_over(yaml, root);
+    if (input != NULL) {
+        BEL_TRY(bel_cluster_read_mapping(yaml, root, job_keys, JOB_KEY_COUNT, cluster));
+    } else {
+        BEL_TRY(read_input(yaml, root, cluster));
+        input = root;
+    }
+    BEL_TRY(check_rules(yaml, input, cluster));
     cluster->master_trains = true;
     cluster->from_ai_platform = true;
+    bel_str names = {0};
+    if (input != root) add_passed_over(root, job_keys, JOB_KEY_COUNT, &names);
+    add_passed_over(input, keys, KEY_COUNT, &names);
+    if (names.length > 0) {
+        bel_log_write(BEL_LOG_INFO, "%s: passed over, without meaning here: %s",
+                      bel_yaml_source(yaml), names.text);
+    }
+    bel_str_deinit(&names);
     return NULL;
 }

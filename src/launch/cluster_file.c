@@ -1,4 +1,5 @@
-// Belfry's own keys of cluster.yaml, and what both families share.
+// Belfry's own keys of cluster.yaml, and what both families share. Each mapping has a table of its
+// keys; what no table can say (one key against another) is checked when all is read.
 #include "launch/cluster_file.h"
 
 #include <string.h>
@@ -7,154 +8,40 @@
 #include "base/str.h"
 #include "launch/cluster_reader.h"
 
-enum { MOST_CORES = 4096, MOST_DEVICES = 256 };
-
-// --- Values --------------------------------------------------------------------------------------
-
-static bel_status *expected(const bel_yaml *yaml, const bel_yaml_node *node, const char *what)
-{
-    static const char *const kinds[] = {"", "a list", "a mapping"};
-    if (node->kind != BEL_YAML_SCALAR) {
-        return bel_yaml_error(yaml, node, "expected %s, got %s", what, kinds[node->kind]);
-    }
-    return bel_yaml_error(yaml, node, "expected %s, got \"%s\"", what, node->text);
-}
-
-bel_status *bel_cluster_text(const bel_yaml *yaml, const bel_yaml_node *node, const char **out_text)
-{
-    bool good = node->kind == BEL_YAML_SCALAR && !bel_yaml_is_null(node) && node->text[0] != '\0';
-    if (!good) return expected(yaml, node, "a text");
-    *out_text = node->text;
-    return NULL;
-}
-
-bel_status *bel_cluster_whole(const bel_yaml *yaml, const bel_yaml_node *node, int low, int high,
-                              int *out_number)
-{
-    int64_t value = 0;
-    bool good = node->kind == BEL_YAML_SCALAR &&
-                bel_parse_i64(node->text, strlen(node->text), &value) && value >= low &&
-                value <= high;
-    if (!good) {
-        char what[96];
-        bel_str text = {0};
-        bel_str_printf(&text, "a whole number from %d to %d", low, high);
-        memcpy(what, text.text, text.length + 1);
-        bel_str_deinit(&text);
-        return expected(yaml, node, what);
-    }
-    *out_number = (int)value;
-    return NULL;
-}
-
-bel_status *bel_cluster_seconds(const bel_yaml *yaml, const bel_yaml_node *node,
-                                double *out_seconds)
-{
-    double value = 0;
-    bool good = node->kind == BEL_YAML_SCALAR &&
-                bel_parse_f64(node->text, strlen(node->text), &value) && value >= 0.001 &&
-                value <= 1e9;
-    if (!good) return expected(yaml, node, "seconds, from 0.001 to 1e9");
-    *out_seconds = value;
-    return NULL;
-}
-
-bel_status *bel_cluster_bool(const bel_yaml *yaml, const bel_yaml_node *node, bool *out_value)
-{
-    bool scalar = node->kind == BEL_YAML_SCALAR;
-    bool yes = scalar && strcmp(node->text, "true") == 0;
-    if (!yes && !(scalar && strcmp(node->text, "false") == 0)) {
-        return expected(yaml, node, "true or false");
-    }
-    *out_value = yes;
-    return NULL;
-}
-
-// "64 GiB", "500 MB", "1024".
-static bel_status *read_bytes(const bel_yaml *yaml, const bel_yaml_node *node, int64_t *out_bytes)
-{
-    static const struct {
-        const char *unit;
-        double factor;
-    } units[] = {{"", 1},         {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},    {"TB", 1e12},
-                 {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-    static const char what[] = "a size such as 64 GiB or 500 MB";
-    if (node->kind != BEL_YAML_SCALAR) return expected(yaml, node, what);
-    size_t digits = strspn(node->text, "0123456789.");
-    const char *unit = node->text + digits + strspn(node->text + digits, " ");
-    double value;
-    if (!bel_parse_f64(node->text, digits, &value)) return expected(yaml, node, what);
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(unit, units[i].unit) != 0 || value * units[i].factor > 0x1p60) continue;
-        *out_bytes = (int64_t)(value * units[i].factor);
-        return NULL;
-    }
-    return expected(yaml, node, what);
-}
-
-// --- Keys ----------------------------------------------------------------------------------------
-
-static bel_status *unknown_key(const bel_yaml *yaml, const bel_yaml_node *key,
-                               const char *const *names, size_t count)
-{
-    int nearest = bel_nearest_name(key->text, names, count);
-    if (nearest < 0) return bel_yaml_error(yaml, key, "unknown key \"%s\"", key->text);
-    return bel_yaml_error(yaml, key, "unknown key \"%s\"; did you mean \"%s\"?", key->text,
-                          names[nearest]);
-}
-
-bel_status *bel_cluster_check_keys(const bel_yaml *yaml, const bel_yaml_node *mapping,
-                                   const char *const *names, size_t count)
-{
-    if (mapping->kind != BEL_YAML_MAPPING) return expected(yaml, mapping, "a mapping");
-    for (size_t i = 0; i < mapping->count; i++) {
-        bool known = false;
-        for (size_t k = 0; k < count && !known; k++)
-            known = strcmp(mapping->keys[i]->text, names[k]) == 0;
-        if (!known) return unknown_key(yaml, mapping->keys[i], names, count);
-    }
-    return NULL;
-}
-
-bel_status *bel_cluster_read_keys(const bel_yaml *yaml, const bel_yaml_node *mapping,
-                                  const bel_cluster_key *keys, size_t key_count,
-                                  bel_cluster *cluster)
-{
-    const char **names = bel_xcalloc(key_count, sizeof *names);
-    for (size_t k = 0; k < key_count; k++)
-        names[k] = keys[k].name;
-    bel_status *status = bel_cluster_check_keys(yaml, mapping, names, key_count);
-    bel_free(names);
-    // In the order of the table, not of the file: later keys may refer to earlier ones.
-    for (size_t k = 0; k < key_count && status == NULL; k++) {
-        const bel_yaml_node *value = bel_yaml_member(mapping, keys[k].name);
-        if (value != NULL && keys[k].read != NULL) status = keys[k].read(yaml, value, cluster);
-    }
-    return status;
-}
+enum { MOST_CORES = 4096 };
 
 // --- Machines ------------------------------------------------------------------------------------
+
+static const bel_cluster_key machine_keys[] = {
+    {.name = "cores",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster_machine, cores),
+     .low = 1,
+     .high = MOST_CORES},
+    {.name = "memory",
+     .kind = BEL_CLUSTER_BYTES,
+     .offset = offsetof(bel_cluster_machine, memory_bytes)},
+    {.name = "devices",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster_machine, devices),
+     .low = 1,
+     .high = BEL_CLUSTER_MOST_DEVICES},
+};
 
 static bel_status *read_machine(const bel_yaml *yaml, const bel_yaml_node *node,
                                 bel_cluster_machine *machine)
 {
-    static const char *const names[] = {"cores", "memory", "devices"};
-    BEL_TRY(bel_cluster_check_keys(yaml, node, names, 3));
-    const bel_yaml_node *value;
-    if ((value = bel_yaml_member(node, "cores")) != NULL)
-        BEL_TRY(bel_cluster_whole(yaml, value, 1, MOST_CORES, &machine->cores));
-    if ((value = bel_yaml_member(node, "memory")) != NULL)
-        BEL_TRY(read_bytes(yaml, value, &machine->memory_bytes));
-    if ((value = bel_yaml_member(node, "devices")) != NULL)
-        BEL_TRY(bel_cluster_whole(yaml, value, 1, MOST_DEVICES, &machine->devices));
-    return NULL;
+    return bel_cluster_read_mapping(yaml, node, machine_keys,
+                                    sizeof machine_keys / sizeof machine_keys[0], machine);
 }
 
-static bel_status *read_machines(const bel_yaml *yaml, const bel_yaml_node *node,
-                                 bel_cluster *cluster)
+// All are checked here; the roles read those that they name.
+static bel_status *check_machines(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    (void)cluster; // each is read again by the roles that name it; here all are checked
-    if (node->kind != BEL_YAML_MAPPING) return expected(yaml, node, "a mapping of machines");
+    (void)place;
+    if (node->kind != BEL_YAML_MAPPING) {
+        return bel_cluster_expected(yaml, node, "a mapping of machines");
+    }
     for (size_t i = 0; i < node->count; i++) {
         bel_cluster_machine machine = {0};
         BEL_TRY(read_machine(yaml, node->values[i], &machine));
@@ -162,182 +49,327 @@ static bel_status *read_machines(const bel_yaml *yaml, const bel_yaml_node *node
     return NULL;
 }
 
-static bel_status *find_machine(const bel_yaml *yaml, const bel_yaml_node *name,
-                                bel_cluster_machine *machine)
+static bel_status *no_machine(const bel_yaml *yaml, const bel_yaml_node *node,
+                              const bel_yaml_node *machines)
 {
-    const char *text = "";
-    BEL_TRY(bel_cluster_text(yaml, name, &text));
+    size_t count = machines != NULL ? machines->count : 0;
+    const char **names = bel_xcalloc(count + 1, sizeof *names);
+    for (size_t i = 0; i < count; i++)
+        names[i] = machines->keys[i]->text;
+    int nearest = bel_nearest_name(node->text, names, count);
+    bel_status *status =
+        bel_yaml_error(yaml, node, "machine \"%s\" is not among the machines of this file%s%s%s",
+                       node->text, nearest >= 0 ? "; did you mean \"" : "",
+                       nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "\"?" : "");
+    bel_free(names);
+    return status;
+}
+
+// `place` is the role's bel_cluster_machine.
+static bel_status *find_machine(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster_machine *machine = place;
+    const char *name = "";
+    BEL_TRY(bel_cluster_text(yaml, node, &name));
     const bel_yaml_node *machines = bel_yaml_member(bel_yaml_root(yaml), "machines");
-    const bel_yaml_node *found = machines != NULL ? bel_yaml_member(machines, text) : NULL;
-    if (found == NULL) {
-        return bel_yaml_error(yaml, name, "machine \"%s\" is not among the machines of this file",
-                              text);
-    }
+    const bel_yaml_node *found = bel_yaml_member(machines, name);
+    if (found == NULL) return no_machine(yaml, node, machines);
     BEL_TRY(read_machine(yaml, found, machine));
     bel_free(machine->name);
-    machine->name = bel_xstrdup(text);
+    machine->name = bel_xstrdup(name);
     return NULL;
 }
 
 // --- Roles ---------------------------------------------------------------------------------------
 
-static bel_status *read_hosts(const bel_yaml *yaml, const bel_yaml_node *node,
-                              bel_cluster_role *role)
+// Letters, digits and what addresses and user@host need. No leading dash: a host may one day be an
+// argument of a command.
+static bel_status *add_host(const bel_yaml *yaml, const bel_yaml_node *node, bel_cluster_role *role)
 {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:@%[]";
+    const char *host = "";
+    BEL_TRY(bel_cluster_text(yaml, node, &host));
+    if (host[0] == '-' || host[strspn(host, letters)] != '\0') {
+        return bel_cluster_expected(yaml, node, "the name or address of a host");
+    }
+    for (size_t i = 0; i < role->host_count; i++) {
+        if (strcmp(role->hosts[i], host) != 0) continue;
+        return bel_yaml_error(yaml, node, "host \"%s\" is named twice", host);
+    }
+    role->hosts[role->host_count++] = bel_xstrdup(host);
+    return NULL;
+}
+
+// `place` is the role, here and below.
+static bel_status *read_hosts(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster_role *role = place;
     if (node->kind != BEL_YAML_SEQUENCE || node->count == 0) {
         return bel_yaml_error(yaml, node, "expected a list of at least one host");
     }
     role->hosts = bel_xcalloc(node->count, sizeof *role->hosts);
-    for (size_t i = 0; i < node->count; i++) {
-        const char *host = "";
-        BEL_TRY(bel_cluster_text(yaml, node->values[i], &host));
-        for (size_t k = 0; k < role->host_count; k++) {
-            if (strcmp(role->hosts[k], host) != 0) continue;
-            return bel_yaml_error(yaml, node->values[i], "host \"%s\" is named twice", host);
-        }
-        role->hosts[role->host_count++] = bel_xstrdup(host);
-    }
+    for (size_t i = 0; i < node->count; i++)
+        BEL_TRY(add_host(yaml, node->values[i], role));
     return NULL;
 }
 
-static bel_status *read_role(const bel_yaml *yaml, const bel_yaml_node *node, int low, int high,
-                             bel_cluster_role *role)
+static bel_status *read_host(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    static const char *const names[] = {"count", "machine", "devices", "hosts"};
-    BEL_TRY(bel_cluster_check_keys(yaml, node, names, 4));
-    const bel_yaml_node *value;
-    if ((value = bel_yaml_member(node, "count")) != NULL)
-        BEL_TRY(bel_cluster_whole(yaml, value, low, high, &role->count));
-    if ((value = bel_yaml_member(node, "machine")) != NULL)
-        BEL_TRY(find_machine(yaml, value, &role->machine));
-    if ((value = bel_yaml_member(node, "devices")) != NULL)
-        BEL_TRY(bel_cluster_whole(yaml, value, 1, MOST_DEVICES, &role->machine.devices));
-    if ((value = bel_yaml_member(node, "hosts")) != NULL) BEL_TRY(read_hosts(yaml, value, role));
-    return NULL;
+    bel_cluster_role *role = place;
+    role->hosts = bel_xcalloc(1, sizeof *role->hosts);
+    return add_host(yaml, node, role);
 }
 
-static bel_status *read_master(const bel_yaml *yaml, const bel_yaml_node *node,
-                               bel_cluster *cluster)
+enum { SHARED_ROWS = 3 }; // of parameter servers and evaluators, which have no towers
+
+static const bel_cluster_key role_keys[] = {
+    {.name = "count",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster_role, count),
+     .high = BEL_CLUSTER_MOST},
+    {.name = "machine",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster_role, machine),
+     .read = find_machine},
+    {.name = "hosts", .kind = BEL_CLUSTER_OTHER, .read = read_hosts},
+    {.name = "devices", // in place of the machine's
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster_role, machine.devices),
+     .low = 1,
+     .high = BEL_CLUSTER_MOST_DEVICES},
+};
+
+static bel_status *read_workers(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    static const char *const names[] = {"machine", "host", "trains"};
-    bel_cluster_role *role = &cluster->roles[BEL_ROLE_MASTER];
-    BEL_TRY(bel_cluster_check_keys(yaml, node, names, 3));
-    const bel_yaml_node *value;
-    if ((value = bel_yaml_member(node, "machine")) != NULL)
-        BEL_TRY(find_machine(yaml, value, &role->machine));
-    if ((value = bel_yaml_member(node, "trains")) != NULL)
-        BEL_TRY(bel_cluster_bool(yaml, value, &cluster->master_trains));
-    if ((value = bel_yaml_member(node, "host")) != NULL) {
-        const char *host = "";
-        BEL_TRY(bel_cluster_text(yaml, value, &host));
-        role->hosts = bel_xcalloc(1, sizeof *role->hosts);
-        role->hosts[role->host_count++] = bel_xstrdup(host);
-    }
-    return NULL;
+    return bel_cluster_read_mapping(yaml, node, role_keys, sizeof role_keys / sizeof role_keys[0],
+                                    place);
 }
 
-static bel_status *read_workers(const bel_yaml *yaml, const bel_yaml_node *node,
-                                bel_cluster *cluster)
+static bel_status *read_role(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    return read_role(yaml, node, 0, BEL_CLUSTER_MOST, &cluster->roles[BEL_ROLE_WORKER]);
+    return bel_cluster_read_mapping(yaml, node, role_keys, SHARED_ROWS, place);
 }
 
-static bel_status *read_servers(const bel_yaml *yaml, const bel_yaml_node *node,
-                                bel_cluster *cluster)
-{
-    return read_role(yaml, node, 0, BEL_CLUSTER_MOST, &cluster->roles[BEL_ROLE_PS]);
-}
+// Of the whole cluster, here and below.
+static const bel_cluster_key master_keys[] = {
+    {.name = "machine",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_MASTER].machine),
+     .read = find_machine},
+    {.name = "host",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_MASTER]),
+     .read = read_host},
+    {.name = "trains", .kind = BEL_CLUSTER_SWITCH, .offset = offsetof(bel_cluster, master_trains)},
+};
 
-static bel_status *read_evaluators(const bel_yaml *yaml, const bel_yaml_node *node,
-                                   bel_cluster *cluster)
+static bel_status *read_master(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    return read_role(yaml, node, 0, 1, &cluster->roles[BEL_ROLE_EVALUATOR]);
+    return bel_cluster_read_mapping(yaml, node, master_keys,
+                                    sizeof master_keys / sizeof master_keys[0], place);
 }
 
 // --- The rest ------------------------------------------------------------------------------------
 
-static bel_status *read_environment(const bel_yaml *yaml, const bel_yaml_node *node,
-                                    bel_cluster *cluster)
+static bool is_variable(const char *name)
 {
-    if (node->kind != BEL_YAML_MAPPING) return expected(yaml, node, "a mapping of names to values");
-    cluster->environment = bel_xcalloc(node->count, sizeof *cluster->environment);
+    static const char letters[] = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    bool digit_first = name[0] >= '0' && name[0] <= '9';
+    return name[0] != '\0' && !digit_first && name[strspn(name, letters)] == '\0';
+}
+
+static bel_status *read_environment(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster *cluster = place;
+    if (node->kind != BEL_YAML_MAPPING) {
+        return bel_cluster_expected(yaml, node, "a mapping of names to values");
+    }
+    cluster->environment = bel_xcalloc(node->count + 1, sizeof *cluster->environment);
     for (size_t i = 0; i < node->count; i++) {
-        const char *name = node->keys[i]->text;
-        bool own = strncmp(name, "BELFRY_", 7) == 0 || strcmp(name, "TF_CONFIG") == 0;
-        if (name[0] == '\0' || strchr(name, '=') != NULL || own) {
-            return bel_yaml_error(yaml, node->keys[i], "\"%s\" cannot be set here", name);
+        const bel_yaml_node *key = node->keys[i], *value = node->values[i];
+        if (!is_variable(key->text)) {
+            return bel_cluster_expected(yaml, key, "letters, digits and _, no digit first");
         }
-        if (node->values[i]->kind != BEL_YAML_SCALAR) {
-            return expected(yaml, node->values[i], "a text");
+        if (strncmp(key->text, "BELFRY_", 7) == 0 || strcmp(key->text, "TF_CONFIG") == 0) {
+            return bel_yaml_error(yaml, key, "\"%s\" cannot be set here: launchers set it",
+                                  key->text);
         }
-        cluster->environment[cluster->environment_count++] =
-            bel_strf("%s=%s", name, node->values[i]->text);
+        if (value->kind != BEL_YAML_SCALAR) return bel_cluster_expected(yaml, value, "a text");
+        const char *text = bel_yaml_is_null(value) ? "" : value->text;
+        cluster->environment[cluster->environment_count++] = bel_strf("%s=%s", key->text, text);
     }
     return NULL;
 }
 
-static bel_status *read_limits(const bel_yaml *yaml, const bel_yaml_node *node,
-                               bel_cluster *cluster)
+static const bel_cluster_key limit_keys[] = {
+    {.name = "join_timeout",
+     .kind = BEL_CLUSTER_SECONDS,
+     .offset = offsetof(bel_cluster, join_timeout_secs)},
+    {.name = "silence_timeout",
+     .kind = BEL_CLUSTER_SECONDS,
+     .offset = offsetof(bel_cluster, silence_timeout_secs)},
+    {.name = "stall_timeout",
+     .kind = BEL_CLUSTER_SECONDS,
+     .offset = offsetof(bel_cluster, stall_timeout_secs)},
+};
+
+static bel_status *read_limits(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    static const char *const names[] = {"join_timeout", "silence_timeout", "stall_timeout"};
-    double *const places[] = {&cluster->join_timeout_secs, &cluster->silence_timeout_secs,
-                              &cluster->stall_timeout_secs};
-    BEL_TRY(bel_cluster_check_keys(yaml, node, names, 3));
-    for (int i = 0; i < 3; i++) {
-        const bel_yaml_node *value = bel_yaml_member(node, names[i]);
-        if (value != NULL) BEL_TRY(bel_cluster_seconds(yaml, value, places[i]));
+    return bel_cluster_read_mapping(yaml, node, limit_keys,
+                                    sizeof limit_keys / sizeof limit_keys[0], place);
+}
+
+static const bel_cluster_key tls_keys[] = {
+    {.name = "ca", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster, tls_ca)},
+    {.name = "certificate",
+     .kind = BEL_CLUSTER_TEXT,
+     .offset = offsetof(bel_cluster, tls_certificate)},
+    {.name = "key", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster, tls_key)},
+};
+
+static bel_status *read_tls(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    size_t count = sizeof tls_keys / sizeof tls_keys[0];
+    BEL_TRY(bel_cluster_read_mapping(yaml, node, tls_keys, count, place));
+    for (size_t i = 0; i < count; i++) {
+        if (bel_yaml_member(node, tls_keys[i].name) != NULL) continue;
+        return bel_yaml_error(yaml, node,
+                              "expected all of ca, certificate and key, and %s is missing",
+                              tls_keys[i].name);
     }
     return NULL;
 }
 
-static bel_status *read_file_name(const bel_yaml *yaml, const bel_yaml_node *mapping,
-                                  const char *name, char **out_path)
+static bel_status *read_listen(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    const bel_yaml_node *value = bel_yaml_member(mapping, name);
+    bool *beyond = place;
     const char *text = "";
-    if (value == NULL) return NULL;
-    BEL_TRY(bel_cluster_text(yaml, value, &text));
-    *out_path = bel_xstrdup(text);
+    BEL_TRY(bel_cluster_text(yaml, node, &text));
+    bool any = strcmp(text, "any") == 0;
+    if (!any && strcmp(text, "loopback") != 0) {
+        return bel_cluster_expected(yaml, node, "loopback or any");
+    }
+    *beyond = any;
     return NULL;
 }
 
-static bel_status *read_tls(const bel_yaml *yaml, const bel_yaml_node *node, bel_cluster *cluster)
-{
-    static const char *const names[] = {"ca", "certificate", "key"};
-    BEL_TRY(bel_cluster_check_keys(yaml, node, names, 3));
-    BEL_TRY(read_file_name(yaml, node, "ca", &cluster->tls_ca));
-    BEL_TRY(read_file_name(yaml, node, "certificate", &cluster->tls_certificate));
-    BEL_TRY(read_file_name(yaml, node, "key", &cluster->tls_key));
-    bool all =
-        cluster->tls_ca != NULL && cluster->tls_certificate != NULL && cluster->tls_key != NULL;
-    return all ? NULL : bel_yaml_error(yaml, node, "expected all of ca, certificate and key");
-}
+static const bel_cluster_key security_keys[] = {
+    {.name = "secret_file", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster, secret_file)},
+    {.name = "listen",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, listen_beyond),
+     .read = read_listen},
+    {.name = "tls", .kind = BEL_CLUSTER_OTHER, .read = read_tls},
+};
 
-static bel_status *read_security(const bel_yaml *yaml, const bel_yaml_node *node,
-                                 bel_cluster *cluster)
+static bel_status *read_security(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
-    static const char *const names[] = {"secret_file", "listen", "tls"};
-    BEL_TRY(bel_cluster_check_keys(yaml, node, names, 3));
-    BEL_TRY(read_file_name(yaml, node, "secret_file", &cluster->secret_file));
-    const bel_yaml_node *value = bel_yaml_member(node, "listen");
-    if (value != NULL) {
-        const char *text = "";
-        BEL_TRY(bel_cluster_text(yaml, value, &text));
-        cluster->listen_beyond = strcmp(text, "any") == 0;
-        if (!cluster->listen_beyond && strcmp(text, "loopback") != 0) {
-            return expected(yaml, value, "loopback or any");
-        }
-    }
-    value = bel_yaml_member(node, "tls");
-    return value != NULL ? read_tls(yaml, value, cluster) : NULL;
+    return bel_cluster_read_mapping(yaml, node, security_keys,
+                                    sizeof security_keys / sizeof security_keys[0], place);
 }
 
 static const bel_cluster_key keys[] = {
-    {"machines", read_machines},     {"master", read_master},
-    {"workers", read_workers},       {"parameter_servers", read_servers},
-    {"evaluators", read_evaluators}, {"environment", read_environment},
-    {"limits", read_limits},         {"security", read_security},
+    {.name = "machines", .kind = BEL_CLUSTER_OTHER, .read = check_machines},
+    {.name = "master", .kind = BEL_CLUSTER_OTHER, .read = read_master},
+    {.name = "workers",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_WORKER]),
+     .read = read_workers},
+    {.name = "parameter_servers",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_PS]),
+     .read = read_role},
+    {.name = "evaluators",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_EVALUATOR]),
+     .read = read_role},
+    {.name = "environment", .kind = BEL_CLUSTER_OTHER, .read = read_environment},
+    {.name = "limits", .kind = BEL_CLUSTER_OTHER, .read = read_limits},
+    {.name = "security", .kind = BEL_CLUSTER_OTHER, .read = read_security},
 };
+
+enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
+
+// --- Rules between keys --------------------------------------------------------------------------
+
+static bel_status *check_hosts(const bel_yaml *yaml, const bel_yaml_node *root, const char *name,
+                               const bel_cluster_role *role)
+{
+    if (role->host_count <= (size_t)role->count) return NULL;
+    const bel_yaml_node *hosts = bel_yaml_member(bel_yaml_member(root, name), "hosts");
+    return bel_yaml_error(yaml, hosts, "%zu host%s, but the count of %s is %d", role->host_count,
+                          role->host_count == 1 ? "" : "s", name, role->count);
+}
+
+static bel_status *check_own(const bel_yaml *yaml, const bel_yaml_node *root,
+                             const bel_cluster *cluster)
+{
+    static const struct {
+        bel_role role;
+        const char *name;
+    } roles[] = {{BEL_ROLE_WORKER, "workers"},
+                 {BEL_ROLE_PS, "parameter_servers"},
+                 {BEL_ROLE_EVALUATOR, "evaluators"}};
+    int evaluators = cluster->roles[BEL_ROLE_EVALUATOR].count;
+    if (evaluators > 1) {
+        return bel_yaml_error(yaml, bel_yaml_member(bel_yaml_member(root, "evaluators"), "count"),
+                              "at most one evaluator is possible, got %d", evaluators);
+    }
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        BEL_TRY(check_hosts(yaml, root, roles[i].name, &cluster->roles[roles[i].role]));
+    int workers = cluster->roles[BEL_ROLE_WORKER].count;
+    const bel_yaml_node *of_workers = bel_cluster_place(root, "workers", root);
+    const bel_yaml_node *count = bel_cluster_place(of_workers, "count", of_workers);
+    if (workers == 0 && !cluster->master_trains) {
+        return bel_yaml_error(yaml, count,
+                              "there are no workers, and the master does not train: nobody would");
+    }
+    if (workers + (cluster->master_trains ? 1 : 0) <= BEL_CLUSTER_MOST) return NULL;
+    return bel_yaml_error(yaml, count, "with the master that trains these are more than %d workers",
+                          BEL_CLUSTER_MOST);
+}
+
+// --- Families ------------------------------------------------------------------------------------
+
+// A file of unknown keys only may be meant for either family.
+static bel_status *no_family(const bel_yaml *yaml, const bel_yaml_node *root)
+{
+    if (root->count == 0) return bel_yaml_error(yaml, root, "the file is empty");
+    size_t count;
+    const bel_cluster_key *theirs = bel_ai_platform_keys(&count);
+    const char **names = bel_xcalloc(count + KEY_COUNT, sizeof *names);
+    for (size_t k = 0; k < KEY_COUNT; k++)
+        names[k] = keys[k].name;
+    for (size_t k = 0; k < count; k++)
+        names[KEY_COUNT + k] = theirs[k].name;
+    bel_status *status = bel_cluster_unknown_key(yaml, root->keys[0], names, count + KEY_COUNT);
+    bel_free(names);
+    return status;
+}
+
+static bel_status *read_document(const bel_yaml *yaml, bel_cluster *cluster)
+{
+    const bel_yaml_node *root = bel_yaml_root(yaml);
+    if (root == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s:1:1: the file is empty", bel_yaml_source(yaml));
+    }
+    if (root->kind != BEL_YAML_MAPPING) return bel_cluster_expected(yaml, root, "a mapping");
+    const bel_yaml_node *own = bel_cluster_first_key(root, keys, KEY_COUNT);
+    const bel_yaml_node *theirs = bel_ai_platform_first_key(root);
+    if (own == NULL && theirs == NULL) return no_family(yaml, root);
+    if (own == NULL) return bel_ai_platform_read(yaml, root, cluster);
+    if (theirs != NULL) {
+        bool own_first =
+            own->line < theirs->line || (own->line == theirs->line && own->column < theirs->column);
+        return bel_yaml_error(yaml, own_first ? theirs : own,
+                              "\"%s\" is a key of AI Platform's and \"%s\" one of Belfry's own; a "
+                              "file has keys of one family",
+                              theirs->text, own->text);
+    }
+    BEL_TRY(bel_cluster_read_mapping(yaml, root, keys, KEY_COUNT, cluster));
+    return check_own(yaml, root, cluster);
+}
 
 // --- Files ---------------------------------------------------------------------------------------
 
@@ -354,22 +386,6 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
     cluster->silence_timeout_secs = 10;
     cluster->stall_timeout_secs = 600;
     return cluster;
-}
-
-static bel_status *read_document(const bel_yaml *yaml, bel_cluster *cluster)
-{
-    const bel_yaml_node *root = bel_yaml_root(yaml);
-    if (root == NULL) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the file is empty", bel_yaml_source(yaml));
-    }
-    if (bel_ai_platform_is(root)) {
-        BEL_TRY(bel_ai_platform_read(yaml, root, cluster));
-    } else {
-        BEL_TRY(bel_cluster_read_keys(yaml, root, keys, sizeof keys / sizeof keys[0], cluster));
-    }
-    if (cluster->roles[BEL_ROLE_WORKER].count > 0 || cluster->master_trains) return NULL;
-    return bel_yaml_error(yaml, root,
-                          "there are no workers, and the master does not train: nobody would");
 }
 
 static bel_status *finish(bel_yaml *yaml, bel_cluster **out_cluster)

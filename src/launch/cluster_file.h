@@ -7,10 +7,10 @@
 //
 //   machines:            # named kinds of machine
 //     box: {cores: 16, memory: 64 GiB, devices: 2}
-//   master: {machine: box, trains: false}
+//   master: {machine: box, host: a, trains: false}
 //   workers: {count: 4, machine: box, devices: 2, hosts: [a, b]}
 //   parameter_servers: {count: 2, machine: box, hosts: [c]}
-//   evaluators: {count: 1, machine: box}
+//   evaluators: {count: 1, machine: box, hosts: [c]}
 //   environment: {NAME: value}
 //   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600}   # seconds
 //   security: {secret_file: FILE, listen: loopback|any, tls: {ca: FILE, certificate: FILE, key:
@@ -53,14 +53,19 @@ typedef struct bel_cluster {
     char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
 } bel_cluster;
 
-enum { BEL_CLUSTER_MOST = 1024 }; // processes of a role
+enum {
+    BEL_CLUSTER_MOST = 1024,            // processes of a role; workers with the training master
+    BEL_CLUSTER_MOST_DEVICES = 256,     // of a machine, and towers of a worker
+    BEL_CLUSTER_MOST_SECONDS = 1000000, // of a limit: 11 days
+};
 
 // A cluster of one master with these counts and everything else at its default.
 bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_count);
 
 // Reads a file. INVALID_ARGUMENT with file:line:column: not YAML, an unknown key (names the
 // nearest), a value of the wrong kind or out of range, keys of both families, clashing values, an
-// undefined machine, impossible counts (a count of workers of 0 while the master does not train).
+// undefined machine, more hosts than processes, impossible counts (a count of workers of 0 while
+// the master does not train, more than BEL_CLUSTER_MOST workers when it does).
 bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster) BEL_MUST_USE;
 bel_status *bel_cluster_parse(const char *text, size_t length, const char *source,
                               bel_cluster **out_cluster) BEL_MUST_USE;

@@ -1,37 +1,59 @@
-// Reading mappings of cluster.yaml by table, for cluster_file.c and ai_platform.c.
+// Reading mappings of cluster.yaml by table, for cluster_file.c and ai_platform.c: a row says what
+// a key is called, what kind of value it has and where the value goes.
 #ifndef BELFRY_LAUNCH_CLUSTER_READER_H
 #define BELFRY_LAUNCH_CLUSTER_READER_H
 
 #include "base/yaml.h"
 #include "launch/cluster_file.h"
 
-// A known key and who reads its value; NULL: known, and passed over.
+typedef enum bel_cluster_kind {
+    BEL_CLUSTER_TEXT,        // char *, replaced; not empty
+    BEL_CLUSTER_WHOLE,       // int, from `low` to `high`; may stand in quotes
+    BEL_CLUSTER_BYTES,       // int64_t, above 0: "64 GiB", "500 MB"
+    BEL_CLUSTER_SECONDS,     // double, from 0.001 to BEL_CLUSTER_MOST_SECONDS
+    BEL_CLUSTER_SWITCH,      // bool: true or false
+    BEL_CLUSTER_OTHER,       // whatever `read` makes of it
+    BEL_CLUSTER_PASSED_OVER, // known, and without meaning here
+} bel_cluster_kind;
+
 typedef struct bel_cluster_key {
     const char *name;
-    bel_status *(*read)(const bel_yaml *yaml, const bel_yaml_node *value, bel_cluster *cluster);
+    bel_cluster_kind kind;
+    size_t offset; // of the value's place in the struct that the mapping fills
+    int low, high; // WHOLE
+    bel_status *(*read)(const bel_yaml *yaml, const bel_yaml_node *value, void *place); // OTHER
 } bel_cluster_key;
 
-// Reads a mapping by its keys; an unknown one is an error that names the nearest.
-bel_status *bel_cluster_read_keys(const bel_yaml *yaml, const bel_yaml_node *mapping,
-                                  const bel_cluster_key *keys, size_t key_count,
-                                  bel_cluster *cluster) BEL_MUST_USE;
+// Fills `out` from a mapping, in the order of the table rather than of the file, so that later rows
+// may change what earlier ones have set. An unknown key is an error that names the nearest.
+bel_status *bel_cluster_read_mapping(const bel_yaml *yaml, const bel_yaml_node *mapping,
+                                     const bel_cluster_key *keys, size_t key_count,
+                                     void *out) BEL_MUST_USE;
 
-// The same as names: errors only.
-bel_status *bel_cluster_check_keys(const bel_yaml *yaml, const bel_yaml_node *mapping,
-                                   const char *const *names, size_t count) BEL_MUST_USE;
+// "expected WHAT, got …" with the node's place.
+bel_status *bel_cluster_expected(const bel_yaml *yaml, const bel_yaml_node *node,
+                                 const char *what) BEL_MUST_USE;
 
-// Values; errors name the place, the kind that is expected and what came.
+// "unknown key …" with the key's place and the nearest of the names, if one is near.
+bel_status *bel_cluster_unknown_key(const bel_yaml *yaml, const bel_yaml_node *key,
+                                    const char *const *names, size_t count) BEL_MUST_USE;
+
+// A scalar that is not empty; the text belongs to the document.
 bel_status *bel_cluster_text(const bel_yaml *yaml, const bel_yaml_node *node,
-                             const char **out_text) BEL_MUST_USE; // not empty
-bel_status *bel_cluster_whole(const bel_yaml *yaml, const bel_yaml_node *node, int low, int high,
-                              int *out_number) BEL_MUST_USE;
-bel_status *bel_cluster_seconds(const bel_yaml *yaml, const bel_yaml_node *node,
-                                double *out_seconds) BEL_MUST_USE; // above 0
-bel_status *bel_cluster_bool(const bel_yaml *yaml, const bel_yaml_node *node,
-                             bool *out_value) BEL_MUST_USE;
+                             const char **out_text) BEL_MUST_USE;
 
-// ai_platform.c: true when the mapping has a key of AI Platform's; and reading such a file.
-bool bel_ai_platform_is(const bel_yaml_node *root);
+// The value of a key; `otherwise` when the mapping has no such key.
+const bel_yaml_node *bel_cluster_place(const bel_yaml_node *mapping, const char *name,
+                                       const bel_yaml_node *otherwise);
+
+// The first key of a mapping that is in a table; NULL: none is.
+const bel_yaml_node *bel_cluster_first_key(const bel_yaml_node *mapping,
+                                           const bel_cluster_key *keys, size_t key_count);
+
+// ai_platform.c: its keys; the first of them in a file (or trainingInput), NULL when there is none;
+// and reading such a file.
+const bel_cluster_key *bel_ai_platform_keys(size_t *out_count);
+const bel_yaml_node *bel_ai_platform_first_key(const bel_yaml_node *root);
 bel_status *bel_ai_platform_read(const bel_yaml *yaml, const bel_yaml_node *root,
                                  bel_cluster *cluster) BEL_MUST_USE;
 

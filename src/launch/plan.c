@@ -12,12 +12,19 @@ static bel_status *towers_of(const bel_cluster_role *role, const char *what, int
                              int *out_towers)
 {
     int devices = role->machine.devices;
-    *out_towers = wanted > 0 ? wanted : devices > 0 ? devices : 1;
-    if (devices == 0 || wanted <= devices) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "%d towers are asked for each %s, but its machine%s%s has %d %s", wanted, what,
-                   role->machine.name[0] != '\0' ? " " : "", role->machine.name, devices,
-                   devices == 1 ? "device" : "devices");
+    int towers = wanted > 0 ? wanted : devices > 0 ? devices : 1;
+    if (devices > 0 && towers > devices) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%d towers are asked for each %s, but its machine%s%s has %d %s", towers,
+                       what, role->machine.name[0] != '\0' ? " " : "", role->machine.name, devices,
+                       devices == 1 ? "device" : "devices");
+    }
+    if (towers > BEL_CLUSTER_MOST_DEVICES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%d towers are asked for each %s; expected at most %d",
+                       towers, what, BEL_CLUSTER_MOST_DEVICES);
+    }
+    *out_towers = towers;
+    return NULL;
 }
 
 static const char *host_of(const bel_cluster_role *role, int index)
@@ -44,22 +51,29 @@ static bool same_host(const bel_plan_process *a, const bel_plan_process *b)
     return strcmp(a->host, b->host) == 0;
 }
 
-// The cores of a process's machine, divided by the towers of all processes there.
+// The cores of a process's machine, divided by the towers of all processes there; where nobody
+// trains, by the processes.
 static int threads_of(const bel_plan *plan, const bel_plan_process *process)
 {
-    int cores = plan->cluster->roles[process->role].machine.cores, towers = 0;
+    int cores = plan->cluster->roles[process->role].machine.cores, towers = 0, processes = 0;
     if (cores == 0) cores = bel_available_cores();
-    for (int i = 0; i < plan->process_count; i++)
-        if (same_host(&plan->processes[i], process)) towers += plan->processes[i].towers;
-    return towers > 0 && cores > towers ? cores / towers : 1;
+    for (int i = 0; i < plan->process_count; i++) {
+        if (!same_host(&plan->processes[i], process)) continue;
+        towers += plan->processes[i].towers;
+        processes++;
+    }
+    int shares = towers > 0 ? towers : processes;
+    return cores > shares ? cores / shares : 1;
 }
 
 bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
                             bel_plan **out_plan)
 {
     const bel_cluster_role *roles = cluster->roles;
-    int master_towers = 0, worker_towers;
-    BEL_TRY(towers_of(&roles[BEL_ROLE_WORKER], "worker", towers, &worker_towers));
+    int master_towers = 0, worker_towers = 0;
+    if (roles[BEL_ROLE_WORKER].count > 0) {
+        BEL_TRY(towers_of(&roles[BEL_ROLE_WORKER], "worker", towers, &worker_towers));
+    }
     if (cluster->master_trains) {
         BEL_TRY(towers_of(&roles[BEL_ROLE_MASTER], "master", towers, &master_towers));
     }
@@ -80,7 +94,8 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     plan->shard_count = alone ? plan->worker_count : roles[BEL_ROLE_PS].count;
     for (int i = 0; i < plan->process_count; i++) {
         bel_plan_process *process = &plan->processes[i];
-        process->thread_count = threads > 0 ? threads : threads_of(plan, process);
+        bool server = process->role == BEL_ROLE_PS; // sums and updates on one thread
+        process->thread_count = server ? 1 : threads > 0 ? threads : threads_of(plan, process);
     }
     *out_plan = plan;
     return NULL;
@@ -125,41 +140,76 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
 {
     double parameters = (double)s->parameters * 4, slots = (double)s->slot_elements * 4, bytes = 0;
     if (p->has_shard) {
-        double share = 1.0 / plan->shard_count;
-        bytes += share * (2 * parameters + slots + parameters + slots); // the last two: to save
-        bytes += share * parameters * plan->worker_count;               // a report of each worker
+        double own = parameters / plan->shard_count;
+        if (s->shard_bytes != NULL) own = (double)s->shard_bytes[p->index];
+        double own_slots = parameters > 0 ? slots * (own / parameters) : 0;
+        bytes += 2 * own + own_slots;      // two buffers of parameters
+        bytes += own + own_slots;          // the version that is being saved
+        bytes += own * plan->worker_count; // a report of each worker
     }
     if (p->towers > 0) {
         bytes += 2 * parameters + p->towers * (parameters + (double)s->activation_bytes);
     }
-    if (p->role == BEL_ROLE_MASTER) bytes += parameters;
-    if (p->role == BEL_ROLE_EVALUATOR) bytes += parameters;
+    if (p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_EVALUATOR) bytes += parameters;
     return bytes;
 }
 
-static void write_process(const bel_plan *plan, const bel_plan_process *p,
-                          const bel_plan_sizes *sizes, bel_str *out)
+static const char *host_text(const bel_plan_process *process)
 {
-    char name[32], memory[32] = "", size[32];
-    if (sizes != NULL) {
-        bel_bytes_text((uint64_t)memory_of(plan, p, sizes), memory);
-        if (p->has_shard && sizes->shard_bytes != NULL) {
-            bel_bytes_text((uint64_t)sizes->shard_bytes[p->index], size);
-        }
+    return process->host != NULL ? process->host : "this host";
+}
+
+static void write_process(const bel_plan *plan, const bel_plan_process *p,
+                          const bel_plan_sizes *sizes, int host_width, bel_str *out)
+{
+    char name[32], bytes[32];
+    const char *shard = p->has_shard ? "yes" : "-";
+    if (p->has_shard && sizes != NULL && sizes->shard_bytes != NULL) {
+        shard = bel_bytes_text((uint64_t)sizes->shard_bytes[p->index], bytes);
     }
-    bool sized = sizes != NULL && sizes->shard_bytes != NULL;
-    const char *shard = !p->has_shard ? "-" : sized ? size : "yes";
-    bel_str_printf(out, "%-13s %-16s %7d %8d %10s %10s\n", bel_task_name(p->role, p->index, name),
-                   p->host != NULL ? p->host : "this host", p->towers,
-                   p->towers > 0 ? p->thread_count : 1, shard, memory);
+    bel_str_printf(out, "%-13s %-*s %7d %8d %10s", bel_task_name(p->role, p->index, name),
+                   host_width, host_text(p), p->towers, p->thread_count, shard);
+    if (sizes != NULL) {
+        bel_str_printf(out, " %10s", bel_bytes_text((uint64_t)memory_of(plan, p, sizes), bytes));
+    }
+    bel_str_puts(out, "\n");
+}
+
+// One line for each host whose machine has less memory than its processes need.
+static void write_shortage(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out)
+{
+    for (int i = 0; i < plan->process_count; i++) {
+        const bel_plan_process *p = &plan->processes[i];
+        const bel_cluster_machine *machine = &plan->cluster->roles[p->role].machine;
+        double needed = 0;
+        bool said = false; // with an earlier process of this host
+        for (int k = 0; k < plan->process_count; k++) {
+            const bel_plan_process *other = &plan->processes[k];
+            if (!same_host(other, p)) continue;
+            needed += memory_of(plan, other, sizes);
+            said |= k < i && plan->cluster->roles[other->role].machine.memory_bytes > 0;
+        }
+        if (said || machine->memory_bytes == 0 || needed <= (double)machine->memory_bytes) continue;
+        char bytes[32], limit[32];
+        bel_str_printf(out, "too little memory: %s needs %s, its machine %s has %s\n", host_text(p),
+                       bel_bytes_text((uint64_t)needed, bytes), machine->name,
+                       bel_bytes_text((uint64_t)machine->memory_bytes, limit));
+    }
 }
 
 void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out)
 {
-    bel_str_printf(out, "%-13s %-16s %7s %8s %10s %10s\n", "process", "host", "towers", "threads",
-                   "shard", sizes != NULL ? "memory" : "");
+    int host_width = 16;
+    for (int i = 0; i < plan->process_count; i++) {
+        int width = (int)strlen(host_text(&plan->processes[i]));
+        if (width > host_width) host_width = width;
+    }
+    bel_str_printf(out, "%-13s %-*s %7s %8s %10s", "process", host_width, "host", "towers",
+                   "threads", "shard");
+    if (sizes != NULL) bel_str_printf(out, " %10s", "memory");
+    bel_str_puts(out, "\n");
     for (int i = 0; i < plan->process_count; i++)
-        write_process(plan, &plan->processes[i], sizes, out);
+        write_process(plan, &plan->processes[i], sizes, host_width, out);
     bel_str_printf(
         out, "T = %d worker%s, all counted (N = %d); R = %d replica%s in a step; %d shard%s\n",
         plan->worker_count, plan->worker_count == 1 ? "" : "s", plan->worker_count,
@@ -169,4 +219,5 @@ void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *
     char bytes[32];
     bel_str_printf(out, "%lld parameters, %s\n", (long long)sizes->parameters,
                    bel_bytes_text((uint64_t)sizes->parameters * 4, bytes));
+    write_shortage(plan, sizes, out);
 }

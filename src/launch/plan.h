@@ -9,7 +9,7 @@ typedef struct bel_plan_process {
     int index;        // among the role's processes
     const char *host; // NULL: this one
     int towers;       // of its worker; 0 when it does not train
-    int thread_count; // of each tower
+    int thread_count; // of each tower, or of an evaluation; 1 for a parameter server
     bool has_shard;   // a parameter server, or a worker when there are none
 } bel_plan_process;
 
@@ -26,22 +26,24 @@ typedef struct bel_plan {
 typedef struct bel_plan_sizes {
     int64_t parameters;         // elements
     int64_t slot_elements;      // of the optimizer, for all parameters
-    const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: not known
+    const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: even shares
     int64_t activation_bytes;   // of one tower
 } bel_plan_sizes;
 
 // `towers` is what the flags say for every worker (0: the machine's devices, or one); `threads` the
 // same for each tower (0: the cores of the machine divided by the towers that share it, counting
-// every worker of that host). The cluster must outlive the plan. INVALID_ARGUMENT: flags ask for
-// more towers than a machine has devices.
+// every worker of that host; where nobody trains, divided by the processes). The cluster must
+// outlive the plan. INVALID_ARGUMENT: flags ask for more towers than a machine has devices, or for
+// more than BEL_CLUSTER_MOST_DEVICES.
 bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
                             bel_plan **out_plan) BEL_MUST_USE;
 void bel_plan_destroy(bel_plan *plan);
 
-// For --dry_run: a table of processes (role, host, devices, threads), R, N and T, bytes of each
-// shard, and the memory that each role needs: a shard 2 × parameters + slots, the same again while
-// saving, and one report per worker; a worker 2 × parameters, one gradient range per tower and the
-// activations.
+// For --dry_run: a table of processes (role, host, towers, threads), R, N and T, bytes of each
+// shard, and the memory that each process needs: a shard 2 × parameters + slots, parameters + slots
+// once more while saving, and one report per worker; a worker 2 × parameters, one gradient range
+// and the activations per tower; the master and the evaluator the parameters. Then a line for each
+// host whose machine is said to have less memory than that.
 void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out);
 
 // The task of a process, without addresses and secret (NULL): the launcher fills those in.

@@ -1,6 +1,7 @@
 // A task from the environment and back.
 #include "launch/task.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,14 @@
 #include "base/alloc.h"
 #include "base/json.h"
 
-enum { MOST_MEMBERS = 1024, JOIN_MS = 60000, SILENCE_MS = 10000, MOST_MS = 1000000000 };
+enum {
+    MOST_MEMBERS = 1024,  // of a role, as in cluster files
+    MOST_THREADS = 4096,  // of a tower
+    MOST_TOWERS = 256,    // of a worker
+    MOST_MS = 1000000000, // of a limit
+    JOIN_MS = 60000,
+    SILENCE_MS = 10000
+};
 
 const char *bel_role_name(bel_role role)
 {
@@ -52,6 +60,19 @@ static bool read_role(const char *name, bel_role *out_role)
     return false;
 }
 
+// "unix:/path", or "host:port" with a port from 0 to 65535; NULL is none.
+static bool is_address(const char *text)
+{
+    int64_t port;
+    if (text == NULL) return false;
+    if (strncmp(text, "unix:", 5) == 0) return text[5] != '\0';
+    const char *colon = strrchr(text, ':');
+    return colon != NULL && colon != text && bel_parse_i64(colon + 1, strlen(colon + 1), &port) &&
+           port >= 0 && port <= UINT16_MAX;
+}
+
+static const char address[] = "an address, host:port or unix:/path";
+
 // --- BELFRY_TASK ---------------------------------------------------------------------------------
 
 static const char own[] = "BELFRY_TASK";
@@ -78,20 +99,25 @@ static bel_status *read_numbers(const bel_json_value *root, number *numbers, siz
     return NULL;
 }
 
+// A text that may be missing, but not be anything else.
+static bel_status *read_text(const bel_json_value *root, const char *name, const char **out_text)
+{
+    bool good = bel_json_member(root, name) == NULL || bel_json_string(root, name, out_text);
+    return good ? NULL : bad(own, name, "a text");
+}
+
 static bel_status *read_texts(const bel_json_value *root, bel_task *task)
 {
-    const char *job = "job", *role, *master, *listen = "";
-    (void)bel_json_string(root, "job", &job);
-    if (!bel_json_string(root, "role", &role) || !read_role(role, &task->role)) {
+    const char *job = "job", *role = "", *master = "", *listen = "";
+    BEL_TRY(read_text(root, "job", &job));
+    BEL_TRY(read_text(root, "role", &role));
+    BEL_TRY(read_text(root, "master", &master));
+    BEL_TRY(read_text(root, "listen", &listen));
+    if (!read_role(role, &task->role)) {
         return bad(own, "role", "master, worker, ps or evaluator");
     }
-    if (!bel_json_string(root, "master", &master) || strchr(master, ':') == NULL) {
-        return bad(own, "master", "an address, host:port or unix:/path");
-    }
-    (void)bel_json_string(root, "listen", &listen);
-    if (listen[0] != '\0' && strchr(listen, ':') == NULL) {
-        return bad(own, "listen", "an address, host:port or unix:/path");
-    }
+    if (!is_address(master)) return bad(own, "master", address);
+    if (listen[0] != '\0' && !is_address(listen)) return bad(own, "listen", address);
     task->job = bel_xstrdup(job);
     task->master_address = bel_xstrdup(master);
     bool is_master = task->role == BEL_ROLE_MASTER;
@@ -105,8 +131,9 @@ static bel_status *read_tls(const bel_json_value *root, bel_task *task)
     static const char *const names[] = {"tls_ca", "tls_certificate", "tls_key"};
     int count = 0;
     for (int i = 0; i < 3; i++) {
-        const char *path;
-        if (!bel_json_string(root, names[i], &path)) continue;
+        const char *path = NULL;
+        BEL_TRY(read_text(root, names[i], &path));
+        if (path == NULL) continue;
         *places[i] = bel_xstrdup(path);
         count++;
     }
@@ -116,7 +143,6 @@ static bel_status *read_tls(const bel_json_value *root, bel_task *task)
 
 static bel_status *read_towers(const bel_json_value *root, bel_task *task)
 {
-    enum { MOST_TOWERS = 256 };
     const bel_json_value *list = bel_json_member(root, "towers");
     if (list == NULL) return NULL;
     size_t count = (size_t)task->worker_count;
@@ -133,13 +159,13 @@ static bel_status *read_towers(const bel_json_value *root, bel_task *task)
 
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
-    number n[] = {{"index", 0, MOST_MEMBERS, 0, 0},
+    number n[] = {{"index", 0, MOST_MEMBERS - 1, 0, 0},
                   {"incarnation", 0, INT32_MAX, 0, 0},
                   {"worker_count", 1, MOST_MEMBERS, 0, 0},
                   {"parameter_server_count", 0, MOST_MEMBERS, 0, 0},
                   {"evaluator_count", 0, 1, 0, 0},
                   {"master_trains", 0, 1, 0, 0},
-                  {"threads", 0, MOST_MEMBERS, 0, 0},
+                  {"threads", 0, MOST_THREADS, 0, 0},
                   {"join_timeout_ms", 1, MOST_MS, JOIN_MS, 0},
                   {"silence_timeout_ms", 1, MOST_MS, SILENCE_MS, 0},
                   {"supervisor", 0, INT32_MAX, 0, 0}};
@@ -176,8 +202,8 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    "\"supervisor\":%lld,\"master\":",
                    bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
                    task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
-                   task->thread_count, (long long)(task->join_timeout_secs * 1e3),
-                   (long long)(task->silence_timeout_secs * 1e3), (long long)task->supervisor);
+                   task->thread_count, llround(task->join_timeout_secs * 1e3),
+                   llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor);
     bel_json_write_string(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_string(out, task->listen_address);
@@ -197,102 +223,166 @@ void bel_task_write(const bel_task *task, bel_str *out)
 
 static const char foreign[] = "TF_CONFIG";
 
-// The chief or the master trains and is worker 0; workers follow it. An evaluator is no part of the
-// cluster, and joins all the same.
-typedef struct tf_cluster {
-    const bel_json_value *primary, *workers, *servers;
-    const char *type; // of this task
-    int64_t index;
-} tf_cluster;
+// The chief or the master trains and is worker 0; workers follow it. An evaluator has no entry.
+typedef struct tf_settings {
+    const bel_json_value *primary, *workers, *servers; // lists of addresses; NULL: none
+    bool is_master;                                    // the cluster says master, not chief
+    int job_count;                                     // of the cluster: none without one
+    const char *type;                                  // of this task; "" when it is not said
+    int64_t index;                                     // -1: not said
+} tf_settings;
 
-static bel_status *read_tf_cluster(const bel_json_value *root, tf_cluster *out)
+static const bel_json_value **list_of(tf_settings *tf, const char *type)
 {
-    const bel_json_value *cluster = bel_json_member(root, "cluster");
-    const bel_json_value *chief = bel_json_member(cluster, "chief");
-    const bel_json_value *master = bel_json_member(cluster, "master");
-    if (chief != NULL && master != NULL) return bad(foreign, "cluster", "with chief or master");
-    out->primary = chief != NULL ? chief : master;
-    if (bel_json_length(out->primary) != 1) {
-        return bad(foreign, "cluster", "an object with exactly one chief (or master)");
-    }
-    out->workers = bel_json_member(cluster, "worker");
-    out->servers = bel_json_member(cluster, "ps");
-    const bel_json_value *task = bel_json_member(root, "task");
-    bool good = task != NULL && bel_json_string(task, "type", &out->type) &&
-                bel_json_i64(task, "index", &out->index) && out->index >= 0;
-    return good ? NULL : bad(foreign, "task", "an object with a type and an index from 0");
+    if (strcmp(type, "chief") == 0 || strcmp(type, "master") == 0) return &tf->primary;
+    if (strcmp(type, "worker") == 0) return &tf->workers;
+    return strcmp(type, "ps") == 0 ? &tf->servers : NULL;
 }
 
-static bel_status *place_tf_task(const tf_cluster *tf, bel_task *task)
+static bel_status *read_tf_job(void *context, const char *name, const bel_json_value *list)
 {
-    const bel_json_value *own_list = NULL;
-    task->index = (int)(tf->index < MOST_MEMBERS ? tf->index : MOST_MEMBERS);
-    if (strcmp(tf->type, "chief") == 0 || strcmp(tf->type, "master") == 0) {
-        task->role = BEL_ROLE_MASTER;
-        own_list = tf->primary;
-    } else if (strcmp(tf->type, "worker") == 0) {
-        task->role = BEL_ROLE_WORKER;
-        own_list = tf->workers;
-    } else if (strcmp(tf->type, "ps") == 0) {
-        task->role = BEL_ROLE_PS;
-        own_list = tf->servers;
-    } else if (strcmp(tf->type, "evaluator") == 0) {
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "environment variable TF_CONFIG: an evaluator there is unknown to the "
-                       "cluster; hint: without one the chief evaluates");
-    } else {
-        return bad(foreign, "type", "chief, master, worker or ps");
+    tf_settings *tf = context;
+    const bel_json_value **place = list_of(tf, name);
+    if (strcmp(name, "evaluator") == 0) {
+        return bad(foreign, "cluster", "without an evaluator, which has no entry there");
     }
-    const char *address = NULL;
-    if ((size_t)task->index < bel_json_length(own_list)) {
-        address = bel_json_value_string(bel_json_at(own_list, (size_t)task->index));
-    }
-    if (address == NULL) return bad(foreign, "index", "that of an address in the cluster");
-    task->listen_address = bel_xstrdup(address);
-    if (task->role == BEL_ROLE_WORKER) task->index++; // behind the chief
+    if (place == NULL) return bad(foreign, "cluster", "of chief (or master), worker and ps only");
+    if (*place != NULL) return bad(foreign, "cluster", "with chief or master, not both");
+    size_t count = bel_json_length(list);
+    bool good = bel_json_is_array(list) && count <= MOST_MEMBERS;
+    for (size_t i = 0; i < count && good; i++)
+        good = is_address(bel_json_value_string(bel_json_at(list, i)));
+    if (!good) return bad(foreign, name, "a list of at most 1024 addresses, host:port");
+    *place = list;
+    tf->is_master |= strcmp(name, "master") == 0;
+    tf->job_count++;
     return NULL;
 }
 
-static bel_status *read_foreign(const bel_json_value *root, bel_task *task)
+// The index may be a number in quotes: TensorFlow takes that too.
+static bool read_tf_index(const bel_json_value *task, int64_t *out_index)
 {
-    tf_cluster tf = {0};
-    BEL_TRY(read_tf_cluster(root, &tf));
-    BEL_TRY(place_tf_task(&tf, task));
-    const char *master = bel_json_value_string(bel_json_at(tf.primary, 0));
-    if (master == NULL) return bad(foreign, "chief", "a list of one address");
-    task->master_address = bel_xstrdup(master);
+    const char *text;
+    if (bel_json_string(task, "index", &text)) {
+        return bel_parse_i64(text, strlen(text), out_index) && *out_index >= 0;
+    }
+    return bel_json_i64(task, "index", out_index) && *out_index >= 0;
+}
+
+static bel_status *read_tf(const bel_json_value *root, tf_settings *out_tf)
+{
+    const bel_json_value *cluster = bel_json_member(root, "cluster");
+    const bel_json_value *task = bel_json_member(root, "task");
+    tf_settings tf = {.type = "", .index = -1};
+    if (!bel_json_is_object(root)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s: expected an object",
+                       foreign);
+    }
+    if (cluster != NULL && !bel_json_is_object(cluster)) {
+        return bad(foreign, "cluster", "an object of lists of addresses");
+    }
+    if (task != NULL && !bel_json_is_object(task)) {
+        return bad(foreign, "task", "an object with a type and an index from 0");
+    }
+    if (cluster != NULL) BEL_TRY(bel_json_each(cluster, read_tf_job, &tf));
+    if (bel_json_member(task, "type") != NULL && !bel_json_string(task, "type", &tf.type)) {
+        return bad(foreign, "type", "a text");
+    }
+    if (bel_json_member(task, "index") != NULL && !read_tf_index(task, &tf.index)) {
+        return bad(foreign, "index", "a whole number from 0");
+    }
+    *out_tf = tf;
+    return NULL;
+}
+
+// Without a cluster everything runs in one process, which may call itself worker 0 but nothing
+// else.
+static bel_status *check_tf_alone(const tf_settings *tf)
+{
+    if (tf->type[0] != '\0' && strcmp(tf->type, "worker") != 0) {
+        return bad(foreign, "type", "worker when there is no cluster");
+    }
+    return tf->index <= 0 ? NULL : bad(foreign, "index", "0 when there is no cluster");
+}
+
+static bel_status *check_tf_cluster(tf_settings *tf)
+{
+    size_t workers = 1 + bel_json_length(tf->workers);
+    if (bel_json_length(tf->primary) != 1) {
+        return bad(foreign, "cluster", "an object with exactly one chief (or master)");
+    }
+    if (workers > MOST_MEMBERS) {
+        return bad(foreign, "cluster", "of at most 1024 workers, the chief included");
+    }
+    if (tf->type[0] == '\0' || tf->index < 0) {
+        return bad(foreign, "task", "an object with a type and an index from 0");
+    }
+    if (strcmp(tf->type, "evaluator") == 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "environment variable TF_CONFIG: an evaluator there is unknown to the "
+                       "cluster; hint: without one the chief evaluates");
+    }
+    const bel_json_value **list = list_of(tf, tf->type);
+    if (list == NULL) return bad(foreign, "type", "chief, master, worker or ps");
+    if (list == &tf->primary && tf->is_master != (strcmp(tf->type, "master") == 0)) {
+        return bad(foreign, "type",
+                   tf->is_master ? "master, as in the cluster" : "chief, as in the cluster");
+    }
+    if (tf->index < (int64_t)bel_json_length(*list)) return NULL;
+    return bad(foreign, "index", "that of an address in the cluster");
+}
+
+// Sets `out_alone` in place of filling the task when there is no cluster.
+static bel_status *read_foreign(const bel_json_value *root, bel_task *task, bool *out_alone)
+{
+    tf_settings tf;
+    BEL_TRY(read_tf(root, &tf));
+    *out_alone = tf.job_count == 0;
+    if (tf.job_count == 0) return check_tf_alone(&tf);
+    BEL_TRY(check_tf_cluster(&tf));
+    const bel_json_value *list = *list_of(&tf, tf.type);
+    task->role = list == tf.primary   ? BEL_ROLE_MASTER
+                 : list == tf.workers ? BEL_ROLE_WORKER
+                                      : BEL_ROLE_PS;
+    task->index = (int)tf.index + (task->role == BEL_ROLE_WORKER ? 1 : 0); // behind the chief
+    task->master_address = bel_xstrdup(bel_json_value_string(bel_json_at(tf.primary, 0)));
+    task->listen_address = bel_xstrdup(bel_json_value_string(bel_json_at(list, (size_t)tf.index)));
     task->job = bel_xstrdup("job");
     task->master_trains = true;
     task->worker_count = 1 + (int)bel_json_length(tf.workers);
     task->ps_count = (int)bel_json_length(tf.servers);
     task->join_timeout_secs = 1e-3 * JOIN_MS;
     task->silence_timeout_secs = 1e-3 * SILENCE_MS;
-    if (task->worker_count <= MOST_MEMBERS && task->ps_count <= MOST_MEMBERS) return NULL;
-    return bad(foreign, "cluster", "of at most 1024 workers and 1024 parameter servers");
+    return NULL;
 }
 
 // --- Either --------------------------------------------------------------------------------------
+
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
 
 bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const char *secret,
                            bel_task **out_task)
 {
     *out_task = NULL;
-    const char *text = belfry_task != NULL ? belfry_task : tf_config;
-    if (text == NULL) return NULL;
-    const char *variable = belfry_task != NULL ? own : foreign;
+    bool is_own = is_set(belfry_task);
+    if (!is_own && !is_set(tf_config)) return NULL;
+    const char *text = is_own ? belfry_task : tf_config;
     bel_json *json;
-    bel_status *status = bel_json_parse(text, strlen(text), variable, &json);
+    bel_status *status = bel_json_parse(text, strlen(text), is_own ? own : foreign, &json);
     if (status != NULL) {
         bel_status *error =
             BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s", bel_status_message(status));
         bel_status_destroy(status);
         return error;
     }
+    bool alone = false;
     const bel_json_value *root = bel_json_root(json);
-    bool alone = belfry_task == NULL && bel_json_member(root, "cluster") == NULL;
     bel_task *task = bel_xcalloc(1, sizeof *task);
     task->secret = bel_xstrdup(secret != NULL ? secret : "");
-    if (!alone) status = belfry_task != NULL ? read_own(root, task) : read_foreign(root, task);
+    status = is_own ? read_own(root, task) : read_foreign(root, task, &alone);
     bel_json_destroy(json);
     if (alone || status != NULL) {
         bel_task_destroy(task);

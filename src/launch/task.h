@@ -6,12 +6,14 @@
 //                  "incarnation": 0, "worker_count": 2, "parameter_server_count": 1,
 //                  "evaluator_count": 0, "master_trains": 0, "master": "unix:/run/x/master",
 //                  "listen": "unix:/run/x/worker-1", "towers": [2, 2], "threads": 1,
-//                  "join_timeout_ms": 60000,
-//                  "silence_timeout_ms": 10000, "supervisor": 4711, "tls_ca": "ca.pem",
-//                  "tls_certificate": "host.pem", "tls_key": "host.key"}
+//                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "supervisor": 4711,
+//                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
 //                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
+//
+// TF_CONFIG says less. There, chief or master trains and is worker 0, so that its worker 0 is
+// worker 1 here; what is not said has its default.
 #ifndef BELFRY_LAUNCH_TASK_H
 #define BELFRY_LAUNCH_TASK_H
 
@@ -50,8 +52,10 @@ typedef struct bel_task {
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
 } bel_task;
 
-// The task of this process; NULL when the environment has none: then everything runs in one
-// process. INVALID_ARGUMENT names the variable, the member and what was expected.
+// The task of this process; NULL when the environment has none (an empty variable is none, and so
+// is a TF_CONFIG without a cluster): then everything runs in one process. INVALID_ARGUMENT names
+// the variable, the member and what was expected. UNIMPLEMENTED: TF_CONFIG makes this process an
+// evaluator, which its cluster cannot know of.
 bel_status *bel_task_from_environment(bel_task **out_task) BEL_MUST_USE;
 
 // The same from texts; `tf_config` and `secret` may be NULL. For tests.

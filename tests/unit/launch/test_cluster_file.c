@@ -1,4 +1,11 @@
 // cluster.yaml: both families of keys, and every mistake with its place.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "launch/cluster_file.h"
 #include "support/bel_test.h"
 
@@ -6,6 +13,23 @@ static bel_status *parse(const char *text, bel_cluster **out_cluster)
 {
     return bel_cluster_parse(text, strlen(text), "c.yaml", out_cluster);
 }
+
+// A mistake and the beginning of its message, or a part of it.
+typedef struct mistake {
+    const char *text, *part;
+} mistake;
+
+static void check_mistakes(const mistake *mistakes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bel_cluster *cluster;
+        BEL_ASSERT_FAILS(parse(mistakes[i].text, &cluster), BEL_INVALID_ARGUMENT, mistakes[i].part);
+    }
+}
+
+#define CHECK_MISTAKES(mistakes) check_mistakes(mistakes, sizeof(mistakes) / sizeof(mistakes)[0])
+
+// --- Belfry's own keys ---------------------------------------------------------------------------
 
 static void test_own_keys(void **state)
 {
@@ -15,32 +39,43 @@ static void test_own_keys(void **state)
                         "  box: {cores: 16, memory: 64 GiB, devices: 2}\n"
                         "  small: {memory: 500 MB}\n"
                         "master: {machine: box, trains: true, host: m}\n"
-                        "workers: {count: 4, machine: box, devices: 4, hosts: [a, b]}\n"
-                        "parameter_servers: {count: 2, machine: small}\n"
-                        "evaluators: {count: 1}\n"
-                        "environment: {PATH: /bin, N: 3}\n"
+                        "workers: {devices: 4, count: 4, machine: box, hosts: [a, b]}\n"
+                        "parameter_servers: {count: 2, machine: small, hosts: [c]}\n"
+                        "evaluators: {count: 1, machine: small, hosts: [root@10.0.0.1]}\n"
+                        "environment: {PATH: /bin, N: 3, EMPTY: }\n"
                         "limits: {join_timeout: 5, silence_timeout: 0.5, stall_timeout: 60}\n"
                         "security: {secret_file: s, listen: any, tls: {ca: a, certificate: b, "
                         "key: c}}\n",
                         &c));
+    assert_string_equal(c->source, "c.yaml");
+    assert_false(c->from_ai_platform);
     const bel_cluster_role *workers = &c->roles[BEL_ROLE_WORKER];
     assert_int_equal(workers->count, 4);
     assert_string_equal(workers->machine.name, "box");
     assert_int_equal(workers->machine.cores, 16);
-    assert_int_equal(workers->machine.devices, 4);
+    assert_int_equal(workers->machine.devices, 4); // in place of the machine's, wherever it stands
     assert_int_equal(workers->machine.memory_bytes, (int64_t)64 << 30);
     assert_int_equal(workers->host_count, 2);
+    assert_string_equal(workers->hosts[0], "a");
     assert_string_equal(workers->hosts[1], "b");
     assert_int_equal(c->roles[BEL_ROLE_PS].count, 2);
     assert_int_equal(c->roles[BEL_ROLE_PS].machine.memory_bytes, 500000000);
+    assert_int_equal(c->roles[BEL_ROLE_PS].machine.cores, 0);
     assert_int_equal(c->roles[BEL_ROLE_EVALUATOR].count, 1);
+    assert_string_equal(c->roles[BEL_ROLE_EVALUATOR].hosts[0], "root@10.0.0.1");
+    assert_int_equal(c->roles[BEL_ROLE_MASTER].count, 1);
+    assert_int_equal(c->roles[BEL_ROLE_MASTER].machine.devices, 2);
     assert_string_equal(c->roles[BEL_ROLE_MASTER].hosts[0], "m");
     assert_true(c->master_trains && c->listen_beyond);
-    assert_int_equal(c->environment_count, 2);
+    assert_int_equal(c->environment_count, 3);
+    assert_string_equal(c->environment[0], "PATH=/bin");
     assert_string_equal(c->environment[1], "N=3");
+    assert_string_equal(c->environment[2], "EMPTY=");
     assert_true(c->join_timeout_secs == 5 && c->silence_timeout_secs == 0.5);
     assert_true(c->stall_timeout_secs == 60);
     assert_string_equal(c->secret_file, "s");
+    assert_string_equal(c->tls_ca, "a");
+    assert_string_equal(c->tls_certificate, "b");
     assert_string_equal(c->tls_key, "c");
     bel_cluster_destroy(c);
 }
@@ -48,109 +83,450 @@ static void test_own_keys(void **state)
 static void test_defaults(void **state)
 {
     (void)state;
-    bel_cluster *c;
-    BEL_ASSERT_OK(parse("workers: {count: 3}\n", &c));
-    assert_int_equal(c->roles[BEL_ROLE_MASTER].count, 1);
-    assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 3);
-    assert_int_equal(c->roles[BEL_ROLE_PS].count, 1);
-    assert_int_equal(c->roles[BEL_ROLE_EVALUATOR].count, 0);
-    assert_false(c->master_trains);
-    assert_true(c->join_timeout_secs == 60 && c->silence_timeout_secs == 10);
-    bel_cluster_destroy(c);
-    BEL_ASSERT_OK(bel_cluster_read("cluster.yaml", &c)); // the README's
-    assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.devices, 2);
-    bel_cluster_destroy(c);
+    bel_cluster *flags = bel_cluster_create(3, 1, 0), *file;
+    BEL_ASSERT_OK(parse("workers: {count: 3}\n", &file));
+    assert_string_equal(flags->source, "flags");
+    const bel_cluster *both[] = {flags, file};
+    for (int i = 0; i < 2; i++) {
+        const bel_cluster *c = both[i];
+        static const int counts[] = {1, 3, 1, 0};
+        for (int r = 0; r < BEL_ROLE_COUNT; r++) {
+            assert_int_equal(c->roles[r].count, counts[r]);
+            assert_string_equal(c->roles[r].machine.name, "");
+            assert_int_equal(c->roles[r].machine.cores, 0);
+            assert_int_equal(c->roles[r].machine.devices, 0);
+            assert_int_equal(c->roles[r].host_count, 0);
+        }
+        assert_false(c->master_trains || c->listen_beyond || c->from_ai_platform);
+        assert_true(c->join_timeout_secs == 60 && c->silence_timeout_secs == 10);
+        assert_true(c->stall_timeout_secs == 600);
+        assert_null(c->secret_file);
+        assert_null(c->tls_ca);
+    }
+    bel_cluster_destroy(flags);
+    bel_cluster_destroy(file);
+    bel_cluster_destroy(NULL);
 }
 
-static void test_ai_platform(void **state)
+static void test_example(void **state)
 {
     (void)state;
     bel_cluster *c;
-    // The file of the Quantiphi article.
+    BEL_ASSERT_OK(bel_cluster_read("cluster.yaml", &c)); // the README's
+    assert_string_equal(c->source, "cluster.yaml");
+    assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 2);
+    assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.devices, 2);
+    assert_int_equal(c->roles[BEL_ROLE_PS].count, 2);
+    bel_cluster_destroy(c);
+}
+
+// The manual's examples.
+static void test_manual(void **state)
+{
+    (void)state;
+    static const char begin[] = "```yaml\n";
+    char *manual;
+    size_t size;
+    int count = 0;
+    BEL_ASSERT_OK(bel_file_read("docs/cluster-yaml.md", &manual, &size));
+    for (const char *at = strstr(manual, begin); at != NULL; at = strstr(at, begin)) {
+        at += strlen(begin);
+        const char *end = strstr(at, "```");
+        assert_non_null(end);
+        bel_cluster *c;
+        BEL_ASSERT_OK(bel_cluster_parse(at, (size_t)(end - at), "cluster-yaml.md", &c));
+        bel_cluster_destroy(c);
+        count++;
+    }
+    assert_int_equal(count, 3);
+    bel_free(manual);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } cases[] = {{"1024", 1024},
+                 {"'7 B'", 7},
+                 {"3 kB", 3000},
+                 {"500 MB", 500000000},
+                 {"2GB", 2000000000},
+                 {"1 TB", 1000000000000},
+                 {"1.5 KiB", 1536},
+                 {"1 MiB", 1 << 20},
+                 {"64 GiB", (int64_t)64 << 30},
+                 {"2 TiB", (int64_t)2 << 40}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_cluster *c;
+        char *text =
+            bel_strf("machines: {m: {memory: %s}}\nworkers: {machine: m}\n", cases[i].text);
+        BEL_ASSERT_OK(parse(text, &c));
+        assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.memory_bytes, cases[i].bytes);
+        bel_cluster_destroy(c);
+        bel_free(text);
+    }
+    static const char *const wrong[] = {
+        "64 GB!",       "0",   "0 GiB", "-1 GiB", "64 gib", "GiB",  "1e3",           "~",
+        "'1 GiB more'", "[1]", "0.1",   "1.2.3",  "''",     "64 G", "9999999999 TiB"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        bel_cluster *c;
+        char *text = bel_strf("machines:\n  m: {memory: %s}\n", wrong[i]);
+        BEL_ASSERT_FAILS(parse(text, &c), BEL_INVALID_ARGUMENT,
+                         "c.yaml:2:15: expected a size such as 64 GiB or 500 MB, got ");
+        bel_free(text);
+    }
+}
+
+static void test_mistakes_in_values(void **state)
+{
+    (void)state;
+    static const mistake mistakes[] = {
+        {"", "c.yaml:1:1: the file is empty"},
+        {"# nothing\n", "c.yaml:1:1: the file is empty"},
+        {"{}\n", "c.yaml:1:1: the file is empty"},
+        {"- workers\n", "c.yaml:1:1: expected a mapping, got a list"},
+        {"workers\n", "c.yaml:1:1: expected a mapping, got \"workers\""},
+        {"workers: {count: 2", "c.yaml:2:1: not valid YAML"},
+        {"workers: {count: 1}\nworkers: {count: 2}\n", "c.yaml:2:1: key \"workers\" is already"},
+        {"workers: 2\n", "c.yaml:1:10: expected a mapping, got \"2\""},
+        {"workers:\n", "c.yaml:1:9: expected a mapping, got nothing"},
+        {"workers: {count: two}\n",
+         "c.yaml:1:18: expected a whole number from 0 to 1024, got \"two\""},
+        {"workers: {count: 2.5}\n", "c.yaml:1:18: expected a whole number from 0 to 1024"},
+        {"workers: {count: 1025}\n", "c.yaml:1:18: expected a whole number from 0 to 1024"},
+        {"workers: {count: 99999999999999999999}\n", "c.yaml:1:18: expected a whole number"},
+        {"workers: {count: -1}\n", "c.yaml:1:18: expected a whole number from 0 to 1024"},
+        {"workers: {count: [1]}\n", "c.yaml:1:18: expected a whole number from 0 to 1024, got a "
+                                    "list"},
+        {"workers: {count: }\n", "c.yaml:1:18: expected a whole number from 0 to 1024, got "
+                                 "nothing"},
+        {"workers: {devices: 0}\n", "c.yaml:1:20: expected a whole number from 1 to 256"},
+        {"workers: {devices: 257}\n", "c.yaml:1:20: expected a whole number from 1 to 256"},
+        {"workers: {machine: [a]}\n", "c.yaml:1:20: expected a text, got a list"},
+        {"parameter_servers: {count: 1025}\n", "c.yaml:1:28: expected a whole number from 0"},
+        {"machines: [box]\n", "c.yaml:1:11: expected a mapping of machines, got a list"},
+        {"machines: {box: 3}\n", "c.yaml:1:17: expected a mapping, got \"3\""},
+        {"machines: {box: {cores: 0}}\n", "c.yaml:1:25: expected a whole number from 1 to 4096"},
+        {"machines: {box: {devices: 0}}\n", "c.yaml:1:27: expected a whole number from 1 to 256"},
+        {"master: {trains: maybe}\n", "c.yaml:1:18: expected true or false, got \"maybe\""},
+        {"master: {trains: [true]}\n", "c.yaml:1:18: expected true or false, got a list"},
+        {"master: {host: ''}\n", "c.yaml:1:16: expected a text, got \"\""},
+        {"limits: {stall_timeout: -1}\n",
+         "c.yaml:1:25: expected seconds, from 0.001 to 1000000, got \"-1\""},
+        {"limits: {join_timeout: 0}\n", "c.yaml:1:24: expected seconds"},
+        {"limits: {silence_timeout: 1e7}\n", "c.yaml:1:27: expected seconds"},
+        {"limits: {silence_timeout: nan}\n", "c.yaml:1:27: expected seconds"},
+        {"limits: {join_timeout: 10 s}\n", "c.yaml:1:24: expected seconds"},
+        {"environment: [A]\n", "c.yaml:1:14: expected a mapping of names to values, got a list"},
+        {"environment: {A: [1]}\n", "c.yaml:1:18: expected a text, got a list"},
+        {"environment: {TF_CONFIG: x}\n", "c.yaml:1:15: \"TF_CONFIG\" cannot be set here"},
+        {"environment: {A: 1, BELFRY_SECRET: x}\n", "c.yaml:1:21: \"BELFRY_SECRET\" cannot"},
+        {"environment: {A-B: 1}\n", "c.yaml:1:15: expected letters, digits and _, no digit first"},
+        {"environment: {1A: 1}\n", "c.yaml:1:15: expected letters, digits and _"},
+        {"environment: {'': 1}\n", "c.yaml:1:15: expected letters, digits and _"},
+        {"security: {listen: all}\n", "c.yaml:1:20: expected loopback or any, got \"all\""},
+        {"security: {secret_file: [s]}\n", "c.yaml:1:25: expected a text, got a list"},
+        {"security: {tls: yes}\n", "c.yaml:1:17: expected a mapping, got \"yes\""},
+    };
+    CHECK_MISTAKES(mistakes);
+}
+
+static void test_unknown_keys(void **state)
+{
+    (void)state;
+    static const mistake mistakes[] = {
+        {"worker: {count: 2}\n", "c.yaml:1:1: unknown key \"worker\"; did you mean \"workers\"?"},
+        {"scaletier: CUSTOM\n",
+         "c.yaml:1:1: unknown key \"scaletier\"; did you mean \"scaleTier\"?"},
+        {"qqqqqqqqqqqqqqqqqqqq: 1\n", "c.yaml:1:1: unknown key \"qqqqqqqqqqqqqqqqqqqq\""},
+        {"workers: {}\nmastr: {}\n", "c.yaml:2:1: unknown key \"mastr\"; did you mean \"master\"?"},
+        {"workers:\n  cont: 2\n", "c.yaml:2:3: unknown key \"cont\"; did you mean \"count\"?"},
+        {"master: {train: true}\n", "c.yaml:1:10: unknown key \"train\"; did you mean \"trains\"?"},
+        {"master: {count: 2}\n", "c.yaml:1:10: unknown key \"count\""},
+        {"parameter_servers: {devices: 2}\n", "c.yaml:1:21: unknown key \"devices\""},
+        {"evaluators: {machin: box}\n", "c.yaml:1:14: unknown key \"machin\"; did you mean "
+                                        "\"machine\"?"},
+        {"machines: {box: {core: 1}}\n", "c.yaml:1:18: unknown key \"core\"; did you mean "
+                                         "\"cores\"?"},
+        {"limits: {stal_timeout: 1}\n", "c.yaml:1:10: unknown key \"stal_timeout\"; did you mean "
+                                        "\"stall_timeout\"?"},
+        {"security: {secretfile: a}\n", "c.yaml:1:12: unknown key \"secretfile\"; did you mean "
+                                        "\"secret_file\"?"},
+        {"security: {tls: {cert: a}}\n", "c.yaml:1:18: unknown key \"cert\""},
+    };
+    CHECK_MISTAKES(mistakes);
+}
+
+static void test_clashes(void **state)
+{
+    (void)state;
+    static const mistake mistakes[] = {
+        {"workers: {count: 0}\n", "c.yaml:1:18: there are no workers, and the master does not "
+                                  "train: nobody would"},
+        {"master: {trains: true}\nworkers: {count: 1024}\n",
+         "c.yaml:2:18: with the master that trains these are more than 1024 workers"},
+        {"evaluators:\n  count: 2\n", "c.yaml:2:10: at most one evaluator is possible, got 2"},
+        {"workers: {count: 1, machine: box}\n",
+         "c.yaml:1:30: machine \"box\" is not among the machines of this file"},
+        {"machines: {large: {}}\nmaster: {machine: larg}\n",
+         "c.yaml:2:19: machine \"larg\" is not among the machines of this file; did you mean "
+         "\"large\"?"},
+        {"workers: {hosts: a}\n", "c.yaml:1:18: expected a list of at least one host"},
+        {"workers: {count: 1, hosts: []}\n", "c.yaml:1:28: expected a list of at least one host"},
+        {"workers: {count: 2, hosts: [a, a]}\n", "c.yaml:1:32: host \"a\" is named twice"},
+        {"workers: {count: 2, hosts: [a, \"\"]}\n", "c.yaml:1:32: expected a text, got \"\""},
+        {"workers: {count: 2, hosts: [a, \"b c\"]}\n",
+         "c.yaml:1:32: expected the name or address of a host, got \"b c\""},
+        {"master: {host: -oProxy}\n", "c.yaml:1:16: expected the name or address"},
+        {"workers: {count: 2, hosts: [a, b, c]}\n",
+         "c.yaml:1:28: 3 hosts, but the count of workers is 2"},
+        {"workers: {hosts: [a, b]}\n", "c.yaml:1:18: 2 hosts, but the count of workers is 1"},
+        {"parameter_servers: {count: 0, hosts: [a]}\n",
+         "c.yaml:1:38: 1 host, but the count of parameter_servers is 0"},
+        {"evaluators: {hosts: [a]}\n", "c.yaml:1:21: 1 host, but the count of evaluators is 0"},
+        {"security: {tls: {ca: a}}\n", "c.yaml:1:17: expected all of ca, certificate and key, and "
+                                       "certificate is missing"},
+        {"security: {tls: {certificate: a, key: b}}\n", "and ca is missing"},
+        {"security: {tls: {}}\n", "c.yaml:1:17: expected all of ca, certificate and key"},
+        {"scaleTier: BASIC\nworkers: {count: 1}\n",
+         "c.yaml:2:1: \"scaleTier\" is a key of AI Platform's and \"workers\" one of Belfry's own"},
+        {"limits: {}\nworkerCount: 1\n", "c.yaml:2:1: \"workerCount\" is a key of AI Platform's "
+                                         "and \"limits\" one of Belfry's own; "
+                                         "a file has keys of one family"},
+        {"{trainingInput: {scaleTier: BASIC}, environment: {A: 1}}\n",
+         "c.yaml:1:37: \"trainingInput\" is a key of AI Platform's"},
+    };
+    CHECK_MISTAKES(mistakes);
+}
+
+// --- AI Platform's keys --------------------------------------------------------------------------
+
+static void test_article(void **state)
+{
+    (void)state;
+    bel_cluster *c;
     BEL_ASSERT_OK(parse("scaleTier: CUSTOM\nmasterType: standard_p100\nworkerType: standard_p100\n"
                         "parameterServerType: complex_model_m\nworkerCount: 3\n"
                         "parameterServerCount: 1\n",
                         &c));
-    assert_true(c->master_trains);
+    assert_true(c->master_trains && c->from_ai_platform);
+    assert_int_equal(c->roles[BEL_ROLE_MASTER].count, 1);
+    assert_int_equal(c->roles[BEL_ROLE_MASTER].machine.devices, 1);
     assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 3);
+    assert_string_equal(c->roles[BEL_ROLE_WORKER].machine.name, "standard_p100");
     assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.devices, 1);
     assert_int_equal(c->roles[BEL_ROLE_PS].count, 1);
     assert_int_equal(c->roles[BEL_ROLE_PS].machine.devices, 0);
-    bel_cluster_destroy(c);
-    BEL_ASSERT_OK(parse("trainingInput:\n  scaleTier: STANDARD_1\n  region: x\n", &c));
-    assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 4);
-    assert_int_equal(c->roles[BEL_ROLE_PS].count, 3);
-    bel_cluster_destroy(c);
-    BEL_ASSERT_OK(parse("scaleTier: BASIC_GPU\n", &c)); // the master alone
-    assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 0);
-    assert_int_equal(c->roles[BEL_ROLE_MASTER].machine.devices, 1);
-    bel_cluster_destroy(c);
-    BEL_ASSERT_OK(parse("scaleTier: CUSTOM\nmasterType: n1-highmem-8\nworkerType: n1-highmem-8\n"
-                        "workerCount: \"2\"\n", // counts are texts in the REST interface
-                        &c));
-    assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 2);
+    assert_int_equal(c->roles[BEL_ROLE_EVALUATOR].count, 0);
     bel_cluster_destroy(c);
 }
 
-static void test_mistakes(void **state)
+static void test_tiers(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *part;
-    } cases[] = {
-        {"", "c.yaml: the file is empty"},
-        {"workers: {count: 2", "c.yaml:2:1: not valid YAML"},
-        {"worker: {count: 2}\n", "c.yaml:1:1: unknown key \"worker\"; did you mean \"workers\"?"},
-        {"workers:\n  cont: 2\n", "c.yaml:2:3: unknown key \"cont\"; did you mean \"count\"?"},
-        {"workers: {count: two}\n", "c.yaml:1:18: expected a whole number from 0 to 1024"},
-        {"workers: {count: 1025}\n", "got \"1025\""},
-        {"workers: {count: -1}\n", "got \"-1\""},
-        {"workers: 2\n", "c.yaml:1:10: expected a mapping, got \"2\""},
-        {"workers: {count: 0}\n", "nobody would"},
-        {"workers: {count: 1, machine: box}\n", "c.yaml:1:30: machine \"box\" is not among"},
-        {"machines: {box: {cores: 0}}\n", "c.yaml:1:25: expected a whole number from 1"},
-        {"machines: {box: {memory: 64 GB!}}\n", "expected a size such as 64 GiB"},
-        {"machines: [box]\n", "expected a mapping of machines, got a list"},
-        {"machines: {box: {core: 1}}\n", "did you mean \"cores\"?"},
-        {"workers: {count: 1, hosts: []}\n", "c.yaml:1:28: expected a list of at least one host"},
-        {"workers: {count: 1, hosts: [a, a]}\n", "c.yaml:1:32: host \"a\" is named twice"},
-        {"workers: {count: 1, hosts: [a, \"\"]}\n", "expected a text"},
-        {"evaluators: {count: 2}\n", "expected a whole number from 0 to 1, got \"2\""},
-        {"master: {trains: maybe}\n", "c.yaml:1:18: expected true or false, got \"maybe\""},
-        {"limits: {stall_timeout: -1}\n", "c.yaml:1:25: expected seconds"},
-        {"limits: {stal_timeout: 1}\n", "did you mean \"stall_timeout\"?"},
-        {"environment: {TF_CONFIG: x}\n", "\"TF_CONFIG\" cannot be set here"},
-        {"environment: {A: [1]}\n", "expected a text, got a list"},
-        {"security: {listen: all}\n", "expected loopback or any, got \"all\""},
-        {"security: {tls: {ca: a}}\n", "expected all of ca, certificate and key"},
-        {"workers: {count: 1}\nworkers: {count: 2}\n", "c.yaml:2:1"},
-        {"scaleTier: CUSTOM\nworkers: {count: 1}\n", "c.yaml:2:1: unknown key \"workers\""},
-        {"masterType: standard\n", "scaleTier is missing"},
-        {"scaleTier: HUGE\n", "c.yaml:1:12: expected BASIC, BASIC_GPU"},
-        {"scaleTier: BASIC_TPU\n", "no TPUs"},
-        {"scaleTier: CUSTOM\n", "CUSTOM needs masterType"},
-        {"scaleTier: BASIC\nworkerCount: 2\n", "c.yaml:2:14: workerCount needs scaleTier: CUSTOM"},
-        {"scaleTier: BASIC\nmasterType: x\n", "masterType needs scaleTier: CUSTOM"},
-        {"scaleTier: CUSTOM\nmasterType: m\nworkerCount: 2\n",
-         "workerCount above 0 needs workerType"},
-        {"scaleTier: CUSTOM\nmasterType: m\nworkerType: w\n",
-         "workerType needs workerCount above 0"},
-        {"scaleTier: CUSTOM\nmasterType: cloud_tpu\n", "c.yaml:2:13: \"cloud_tpu\""},
-        {"trainingInput:\n  scaleTier: BASIC\nworkerCount: 1\n", "c.yaml:3:1: unknown key"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bel_cluster *c;
-        BEL_ASSERT_FAILS(parse(cases[i].text, &c), BEL_INVALID_ARGUMENT, cases[i].part);
+        const char *tier;
+        int workers, servers, devices;
+    } tiers[] = {{"BASIC", 0, 0, 0},
+                 {"BASIC_GPU", 0, 0, 1},
+                 {"STANDARD_1", 4, 3, 0},
+                 {"PREMIUM_1", 19, 11, 0}};
+    for (size_t i = 0; i < sizeof tiers / sizeof tiers[0]; i++) {
+        for (int nested = 0; nested < 2; nested++) {
+            bel_cluster *c;
+            char *text =
+                bel_strf("%sscaleTier: %s\n", nested ? "trainingInput:\n  " : "", tiers[i].tier);
+            BEL_ASSERT_OK(parse(text, &c));
+            assert_int_equal(c->roles[BEL_ROLE_WORKER].count, tiers[i].workers);
+            assert_int_equal(c->roles[BEL_ROLE_PS].count, tiers[i].servers);
+            assert_int_equal(c->roles[BEL_ROLE_MASTER].machine.devices, tiers[i].devices);
+            assert_true(c->master_trains);
+            bel_cluster_destroy(c);
+            bel_free(text);
+        }
     }
+}
+
+static void test_machine_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        int devices;
+    } types[] = {{"standard", 0},         {"complex_model_l", 0},      {"n1-highmem-8", 0},
+                 {"output_server", 0}, // "tpu" within a name is none
+                 {"standard_gpu", 1},     {"complex_model_m_gpu", 4},  {"complex_model_l_gpu", 8},
+                 {"standard_p100", 1},    {"complex_model_m_p100", 4}, {"standard_v100", 1},
+                 {"large_model_v100", 1}, {"complex_model_m_v100", 4}, {"complex_model_l_v100", 8}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        bel_cluster *c;
+        char *text = bel_strf("workerCount: \"2\"\nworkerType: %s\nmasterType: standard\n"
+                              "evaluatorCount: '1'\nevaluatorType: standard\nscaleTier: CUSTOM\n",
+                              types[i].type);
+        BEL_ASSERT_OK(parse(text, &c)); // counts are texts in the REST interface
+        assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 2);
+        assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.devices, types[i].devices);
+        assert_int_equal(c->roles[BEL_ROLE_PS].count, 0);
+        assert_int_equal(c->roles[BEL_ROLE_EVALUATOR].count, 1);
+        bel_cluster_destroy(c);
+        bel_free(text);
+    }
+}
+
+// What the log says while a text is read; free with bel_free.
+static char *log_of(const char *text)
+{
+    char *folder = bel_test_folder();
+    char *path = bel_path_join(folder, "log");
+    fflush(stderr);
+    int before = dup(2), log = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_true(before >= 0 && log >= 0);
+    dup2(log, 2);
+    bel_cluster *c = NULL;
+    bel_status *status = parse(text, &c);
+    fflush(stderr);
+    dup2(before, 2);
+    close(before);
+    close(log);
+    BEL_ASSERT_OK(status);
+    bel_cluster_destroy(c);
+    char *said;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &said, &size));
+    bel_free(path);
+    bel_test_remove_folder(folder);
+    return said;
+}
+
+static void test_passed_over(void **state)
+{
+    (void)state;
+    bel_log_configure(BEL_LOG_INFO, BEL_LOG_TEXT);
+    char *said = log_of("jobId: first\n"
+                        "labels: {a: b}\n"
+                        "trainingInput:\n"
+                        "  scaleTier: BASIC\n"
+                        "  region: us-central1\n"
+                        "  args: [--train_steps, '100']\n"
+                        "  packageUris: [gs://x/y.tar.gz]\n"
+                        "  pythonModule: trainer.main\n"
+                        "  pythonVersion: '3.7'\n"
+                        "  runtimeVersion: '1.4'\n"
+                        "  jobDir: gs://x\n"
+                        "  masterConfig: {imageUri: z}\n"
+                        "  workerConfig: {}\n"
+                        "  parameterServerConfig: {}\n"
+                        "  evaluatorConfig: {}\n"
+                        "  hyperparameters: {goal: MAXIMIZE}\n"
+                        "  scheduling: {maxRunningTime: 1h}\n"
+                        "  serviceAccount: s\n"
+                        "  network: n\n"
+                        "  encryptionConfig: {}\n"
+                        "  enableWebAccess: true\n"
+                        "  useChiefInTfConfig: true\n");
+    static const char line[] =
+        "c.yaml: passed over, without meaning here: jobId, labels, packageUris, pythonModule, "
+        "pythonVersion, runtimeVersion, region, jobDir, args, masterConfig, workerConfig, "
+        "parameterServerConfig, evaluatorConfig, hyperparameters, scheduling, serviceAccount, "
+        "network, encryptionConfig, enableWebAccess, useChiefInTfConfig\n";
+    const char *found = strstr(said, line);
+    assert_non_null(found);
+    assert_string_equal(found, line);                        // and nothing behind it
+    assert_null(memchr(said, '\n', (size_t)(found - said))); // nor a line in front
+    bel_free(said);
+    said = log_of("scaleTier: BASIC\n");
+    assert_string_equal(said, "");
+    bel_free(said);
+}
+
+#define CUSTOM "scaleTier: CUSTOM\nmasterType: m\n"
+
+static void test_mistakes_of_ai_platform(void **state)
+{
+    (void)state;
+    static const mistake mistakes[] = {
+        {"masterType: standard\n",
+         "c.yaml:1:1: scaleTier is missing; CUSTOM goes with counts and types"},
+        {"trainingInput:\n  region: x\n", "c.yaml:2:3: scaleTier is missing"},
+        {"trainingInput:\n", "c.yaml:1:15: expected a mapping, got nothing"},
+        {"trainingInput: BASIC\n", "c.yaml:1:16: expected a mapping, got \"BASIC\""},
+        {"scaleTier: HUGE\n", "c.yaml:1:12: expected BASIC, BASIC_GPU, STANDARD_1, PREMIUM_1 or "
+                              "CUSTOM, got \"HUGE\""},
+        {"scaleTier: [BASIC]\n", "c.yaml:1:12: expected a text, got a list"},
+        {"scaleTier: BASIC_TPU\n", "c.yaml:1:12: \"BASIC_TPU\": there are no TPUs here"},
+        {"scaleTier: CUSTOM\nmasterType: cloud_tpu\n",
+         "c.yaml:2:13: \"cloud_tpu\": there are no TPUs here"},
+        {CUSTOM "workerCount: 1\nworkerType: cloud_tpu\n", "c.yaml:4:13: \"cloud_tpu\""},
+        {"scaleTier: CUSTOM\n", "c.yaml:1:12: scaleTier: CUSTOM needs masterType"},
+        {"scaleTier: BASIC\nmasterType: x\n", "c.yaml:2:13: masterType needs scaleTier: CUSTOM"},
+        {"scaleTier: BASIC\nworkerCount: 2\n", "c.yaml:2:14: workerCount needs scaleTier: CUSTOM"},
+        {"scaleTier: STANDARD_1\nparameterServerCount: 0\n",
+         "c.yaml:2:23: parameterServerCount needs scaleTier: CUSTOM"},
+        {"scaleTier: BASIC\nevaluatorType: x\n", "c.yaml:2:16: evaluatorType needs scaleTier"},
+        {CUSTOM "workerCount: 2\n", "c.yaml:3:14: workerCount above 0 needs workerType"},
+        {CUSTOM "parameterServerCount: 2\n",
+         "c.yaml:3:23: parameterServerCount above 0 needs parameterServerType"},
+        {CUSTOM "evaluatorCount: 1\n", "c.yaml:3:17: evaluatorCount above 0 needs evaluatorType"},
+        {CUSTOM "workerType: w\n", "c.yaml:3:13: workerType needs workerCount above 0"},
+        {CUSTOM "workerType: w\nworkerCount: 0\n", "c.yaml:3:13: workerType needs workerCount"},
+        {CUSTOM "parameterServerType: p\n", "c.yaml:3:22: parameterServerType needs"},
+        {CUSTOM "evaluatorType: e\n", "c.yaml:3:16: evaluatorType needs evaluatorCount above 0"},
+        {CUSTOM "workerType: w\nworkerCount: 1024\n", // 1025 with the master
+         "c.yaml:4:14: expected a whole number from 0 to 1023, got \"1024\""},
+        {CUSTOM "workerType: w\nworkerCount: -1\n", "c.yaml:4:14: expected a whole number"},
+        {CUSTOM "workerType: w\nworkerCount: \"x\"\n", "c.yaml:4:14: expected a whole number"},
+        {CUSTOM "evaluatorType: w\nevaluatorCount: 2\n",
+         "c.yaml:4:17: expected a whole number from 0 to 1, got \"2\""},
+        {CUSTOM "workerTipe: w\n",
+         "c.yaml:3:1: unknown key \"workerTipe\"; did you mean \"workerType\"?"},
+        {"trainingInput:\n  scaleTier: BASIC\n  regio: x\n",
+         "c.yaml:3:3: unknown key \"regio\"; did you mean \"region\"?"},
+        {"trainingInput:\n  scaleTier: BASIC\njobid: x\n",
+         "c.yaml:3:1: unknown key \"jobid\"; did you mean \"jobId\"?"},
+        {"trainingInput:\n  scaleTier: BASIC\nworkerCount: 1\n",
+         "c.yaml:3:1: \"workerCount\" belongs under trainingInput, which is in line 2"},
+    };
+    CHECK_MISTAKES(mistakes);
+}
+
+// --- Files ---------------------------------------------------------------------------------------
+
+static void test_files(void **state)
+{
+    (void)state;
+    static const char text[] = "workers: {count: 2}\nmster: {}\n";
+    char *folder = bel_test_folder();
+    char *path = bel_test_file(folder, "bad.yaml", text, sizeof text - 1);
+    char *place = bel_strf("%s:2:1: unknown key", path);
     bel_cluster *c;
+    BEL_ASSERT_FAILS(bel_cluster_read(path, &c), BEL_INVALID_ARGUMENT, place);
+    BEL_ASSERT_FAILS(bel_cluster_read(folder, &c), BEL_INVALID_ARGUMENT, folder);
     BEL_ASSERT_FAILS(bel_cluster_read("/nowhere/c.yaml", &c), BEL_INVALID_ARGUMENT,
                      "/nowhere/c.yaml");
+    bel_free(place);
+    bel_free(path);
+    bel_test_remove_folder(folder);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_keys), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_ai_platform), cmocka_unit_test(test_mistakes)};
+        cmocka_unit_test(test_own_keys),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_example),
+        cmocka_unit_test(test_manual),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_mistakes_in_values),
+        cmocka_unit_test(test_unknown_keys),
+        cmocka_unit_test(test_clashes),
+        cmocka_unit_test(test_article),
+        cmocka_unit_test(test_tiers),
+        cmocka_unit_test(test_machine_types),
+        cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_mistakes_of_ai_platform),
+        cmocka_unit_test(test_files),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,118 +1,334 @@
 // Tasks from both descriptions, there and back, and mistakes.
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "launch/task.h"
 #include "support/bel_test.h"
 
-static void test_own(void **state)
+static bel_task *parse(const char *belfry_task, const char *tf_config, const char *secret)
 {
-    (void)state;
-    bel_task *task, *again;
-    BEL_ASSERT_OK(bel_task_parse(
-        "{\"job\":\"j\",\"role\":\"worker\",\"index\":1,\"worker_count\":2,"
-        "\"parameter_server_count\":3,\"master\":\"unix:/m\","
-        "\"listen\":\"unix:/w\",\"threads\":4,\"incarnation\":5,"
-        "\"silence_timeout_ms\":1500,\"supervisor\":77,\"tls_ca\":\"a\",\"towers\":[3,1],"
-        "\"tls_certificate\":\"b\",\"tls_key\":\"c\"}",
-        "{}", "hush", &task));
-    bel_str text = {0};
-    bel_task_write(task, &text);
-    BEL_ASSERT_OK(bel_task_parse(text.text, NULL, "hush", &again));
-    bel_str_deinit(&text);
-    const bel_task *both[] = {task, again};
-    for (int i = 0; i < 2; i++) {
-        assert_string_equal(both[i]->job, "j");
-        assert_int_equal(both[i]->role, BEL_ROLE_WORKER);
-        assert_int_equal(both[i]->index, 1);
-        assert_int_equal(both[i]->worker_count, 2);
-        assert_int_equal(both[i]->ps_count, 3);
-        assert_string_equal(both[i]->master_address, "unix:/m");
-        assert_string_equal(both[i]->listen_address, "unix:/w");
-        assert_string_equal(both[i]->secret, "hush");
-        assert_int_equal(both[i]->thread_count, 4);
-        assert_int_equal(both[i]->incarnation, 5);
-        assert_true(both[i]->silence_timeout_secs == 1.5 && both[i]->join_timeout_secs == 60);
-        assert_int_equal(both[i]->supervisor, 77);
-        assert_true(both[i]->towers[0] == 3 && both[i]->towers[1] == 1);
-        assert_string_equal(both[i]->tls_ca, "a");
-        assert_string_equal(both[i]->tls_key, "c");
-    }
-    bel_task_destroy(task);
-    bel_task_destroy(again);
-}
-
-#define TF_CLUSTER                                                                                 \
-    "{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[\"b:2\",\"c:3\"],\"ps\":[\"d:4\"]},"
-
-static void test_tf_config(void **state)
-{
-    (void)state;
     bel_task *task;
-    BEL_ASSERT_OK(bel_task_parse(NULL, TF_CLUSTER "\"task\":{\"type\":\"worker\",\"index\":1}}",
-                                 NULL, &task));
-    assert_int_equal(task->role, BEL_ROLE_WORKER);
-    assert_int_equal(task->index, 2); // the chief is worker 0
-    assert_int_equal(task->worker_count, 3);
-    assert_int_equal(task->ps_count, 1);
-    assert_true(task->master_trains);
-    assert_string_equal(task->master_address, "a:1");
-    assert_string_equal(task->listen_address, "c:3");
-    assert_string_equal(task->secret, "");
-    bel_task_destroy(task);
-    BEL_ASSERT_OK(
-        bel_task_parse(NULL, TF_CLUSTER "\"task\":{\"type\":\"chief\",\"index\":0}}", "", &task));
-    assert_int_equal(task->role, BEL_ROLE_MASTER);
-    bel_task_destroy(task);
-    BEL_ASSERT_OK(bel_task_parse(NULL, "{\"model_dir\":\"x\"}", NULL, &task)); // no cluster
-    assert_null(task);
-    BEL_ASSERT_OK(bel_task_parse(NULL, NULL, NULL, &task));
-    assert_null(task);
+    BEL_ASSERT_OK(bel_task_parse(belfry_task, tf_config, secret, &task));
+    return task;
 }
+
+// A text and the message that it gives.
+typedef struct mistake {
+    const char *text, *message;
+} mistake;
+
+// --- BELFRY_TASK ---------------------------------------------------------------------------------
+
+static void test_there_and_back(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"job\":\"j \\\"1\\\"\",\"role\":\"worker\",\"index\":1,\"incarnation\":5,"
+        "\"worker_count\":2,\"parameter_server_count\":3,\"evaluator_count\":1,"
+        "\"master_trains\":1,\"threads\":4,\"join_timeout_ms\":1001,\"silence_timeout_ms\":1500,"
+        "\"supervisor\":77,\"master\":\"unix:/m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
+        "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
+    bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // ours wins
+    assert_string_equal(task->job, "j \"1\"");
+    assert_int_equal(task->role, BEL_ROLE_WORKER);
+    assert_int_equal(task->index, 1);
+    assert_int_equal(task->incarnation, 5);
+    assert_int_equal(task->worker_count, 2);
+    assert_int_equal(task->ps_count, 3);
+    assert_int_equal(task->evaluator_count, 1);
+    assert_true(task->master_trains);
+    assert_string_equal(task->master_address, "unix:/m");
+    assert_string_equal(task->listen_address, "127.0.0.1:0");
+    assert_string_equal(task->secret, "hush");
+    assert_int_equal(task->thread_count, 4);
+    assert_true(task->towers[0] == 3 && task->towers[1] == 1);
+    assert_true(task->join_timeout_secs == 1e-3 * 1001 && task->silence_timeout_secs == 1.5);
+    assert_int_equal(task->supervisor, 77);
+    assert_string_equal(task->tls_ca, "a");
+    assert_string_equal(task->tls_certificate, "b");
+    assert_string_equal(task->tls_key, "c");
+    bel_str written = {0};
+    bel_task_write(task, &written); // no secret in it
+    assert_string_equal(written.text, text);
+    bel_str_deinit(&written);
+    bel_task_destroy(task);
+    bel_task_destroy(NULL);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    bel_task *task =
+        parse("{\"role\":\"master\",\"worker_count\":2,\"master\":\"a:1\"}", NULL, NULL);
+    assert_string_equal(task->job, "job");
+    assert_int_equal(task->index, 0);
+    assert_int_equal(task->incarnation, 0);
+    assert_int_equal(task->ps_count, 0);
+    assert_int_equal(task->evaluator_count, 0);
+    assert_false(task->master_trains);
+    assert_string_equal(task->listen_address, "a:1"); // the master serves where it is looked for
+    assert_string_equal(task->secret, "");
+    assert_int_equal(task->thread_count, 0);
+    assert_null(task->towers);
+    assert_null(task->tls_ca);
+    assert_true(task->join_timeout_secs == 60 && task->silence_timeout_secs == 10);
+    assert_int_equal(task->supervisor, 0);
+    bel_str written = {0};
+    bel_task_write(task, &written);
+    assert_string_equal(written.text,
+                        "{\"job\":\"job\",\"role\":\"master\",\"index\":0,\"incarnation\":0,"
+                        "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
+                        "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
+                        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"master\":\"a:1\","
+                        "\"listen\":\"a:1\"}");
+    bel_str_deinit(&written);
+    bel_task_destroy(task);
+}
+
+#define PS "{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":2,\"parameter_server_count\":2"
 
 static void test_mistakes(void **state)
 {
     (void)state;
-    static const struct {
-        const char *own, *foreign, *part;
-    } cases[] = {
-        {"{", NULL, "environment variable BELFRY_TASK:1:"},
-        {"{}", NULL, "BELFRY_TASK: \"role\" must be master, worker, ps or evaluator"},
-        {"{\"role\":\"boss\"}", NULL, "\"role\" must be"},
-        {"{\"role\":\"ps\"}", NULL, "\"master\" must be an address"},
-        {"{\"role\":\"ps\",\"master\":\"here\"}", NULL, "\"master\" must be an address"},
-        {"{\"role\":\"ps\",\"master\":\"a:1\"}", NULL,
+    static const char before[] = "environment variable BELFRY_TASK: ";
+    static const mistake mistakes[] = {
+        {"[]", "\"role\" must be master, worker, ps or evaluator"},
+        {"{}", "\"role\" must be master, worker, ps or evaluator"},
+        {"{\"role\":\"boss\"}", "\"role\" must be master, worker, ps or evaluator"},
+        {"{\"role\":1}", "\"role\" must be a text"},
+        {"{\"role\":\"ps\"}", "\"master\" must be an address, host:port or unix:/path"},
+        {"{\"role\":\"ps\",\"master\":\"here\"}", "\"master\" must be an address"},
+        {"{\"role\":\"ps\",\"master\":\"unix:\"}", "\"master\" must be an address"},
+        {"{\"role\":\"ps\",\"master\":\":80\"}", "\"master\" must be an address"},
+        {"{\"role\":\"ps\",\"master\":\"a:b\"}", "\"master\" must be an address"},
+        {"{\"role\":\"ps\",\"master\":\"a:65536\"}", "\"master\" must be an address"},
+        {PS ",\"listen\":\"a\"}", "\"listen\" must be an address"},
+        {PS ",\"listen\":5}", "\"listen\" must be a text"},
+        {PS ",\"job\":5}", "\"job\" must be a text"},
+        {"{\"role\":\"ps\",\"master\":\"a:1\"}",
          "\"worker_count\" must be a whole number from 1 to 1024"},
-        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":\"2\"}", NULL, "\"worker_count\""},
-        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":2}", NULL,
+        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":\"2\"}",
+         "\"worker_count\" must be a whole number from 1 to 1024"},
+        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":1025}", "\"worker_count\" must be"},
+        {PS ",\"evaluator_count\":2}", "\"evaluator_count\" must be a whole number from 0 to 1"},
+        {PS ",\"master_trains\":true}", "\"master_trains\" must be a whole number from 0 to 1"},
+        {PS ",\"threads\":-1}", "\"threads\" must be a whole number from 0 to 4096"},
+        {PS ",\"incarnation\":-1}", "\"incarnation\" must be a whole number from 0"},
+        {PS ",\"supervisor\":-1}", "\"supervisor\" must be a whole number from 0"},
+        {PS ",\"join_timeout_ms\":0}", "\"join_timeout_ms\" must be a whole number from 1 to"},
+        {PS ",\"silence_timeout_ms\":1.5}", "\"silence_timeout_ms\" must be a whole number"},
+        {PS ",\"index\":2}", "\"index\" must be below the count of its role"},
+        {PS ",\"index\":-1}", "\"index\" must be a whole number from 0 to 1023"},
+        {"{\"role\":\"evaluator\",\"master\":\"a:1\",\"worker_count\":1}",
          "\"index\" must be below the count of its role"},
-        {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"master_trains\":1}", NULL,
-         "worker 0 is the master"},
-        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":1,\"tls_ca\":\"a\"}", NULL,
-         "\"tls_ca\" must be there together with"},
-        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":2,\"towers\":[1]}", NULL,
+        {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"master_trains\":1}",
+         "\"index\" must be above 0: worker 0 is the master"},
+        {PS ",\"tls_ca\":\"a\"}", "\"tls_ca\" must be there together with tls_certificate and"},
+        {PS ",\"tls_ca\":1}", "\"tls_ca\" must be a text"},
+        {PS ",\"towers\":[1]}",
          "\"towers\" must be a list of a number from 1 to 256 for each worker"},
-        {NULL, "[", "environment variable TF_CONFIG:1:"},
-        {NULL, "{\"cluster\":{}}", "exactly one chief"},
-        {NULL, "{\"cluster\":{\"chief\":[\"a:1\"],\"master\":[\"a:1\"]}}", "chief or master"},
-        {NULL, "{\"cluster\":{\"chief\":[\"a:1\",\"b:1\"]}}", "exactly one chief"},
-        {NULL, TF_CLUSTER "\"task\":{\"type\":\"worker\"}}", "\"task\" must be an object"},
-        {NULL, TF_CLUSTER "\"task\":{\"type\":\"worker\",\"index\":2}}", "\"index\" must be that"},
-        {NULL, TF_CLUSTER "\"task\":{\"type\":\"boss\",\"index\":0}}", "\"type\" must be chief"},
+        {PS ",\"towers\":[1,0]}", "\"towers\" must be a list"},
+        {PS ",\"towers\":[1,257]}", "\"towers\" must be a list"},
+        {PS ",\"towers\":2}", "\"towers\" must be a list"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
         bel_task *task;
-        BEL_ASSERT_FAILS(bel_task_parse(cases[i].own, cases[i].foreign, NULL, &task),
-                         BEL_INVALID_ARGUMENT, cases[i].part);
+        char *message = bel_strf("%s%s", before, mistakes[i].message);
+        BEL_ASSERT_FAILS(bel_task_parse(mistakes[i].text, NULL, NULL, &task), BEL_INVALID_ARGUMENT,
+                         message);
+        assert_null(task);
+        bel_free(message);
     }
     bel_task *task;
-    BEL_ASSERT_FAILS(bel_task_parse(NULL,
-                                    TF_CLUSTER "\"task\":{\"type\":\"evaluator\",\"index\":0}}",
-                                    NULL, &task),
-                     BEL_UNIMPLEMENTED, "evaluator");
+    BEL_ASSERT_FAILS(bel_task_parse("{\n  \"role\" 1}", NULL, NULL, &task), BEL_INVALID_ARGUMENT,
+                     "environment variable BELFRY_TASK:2:10: not valid JSON");
+}
+
+// --- TF_CONFIG -----------------------------------------------------------------------------------
+
+#define CLUSTER(primary)                                                                           \
+    "{\"cluster\":{\"" primary                                                                     \
+    "\":[\"a:1\"],\"worker\":[\"b:2\",\"c:3\"],\"ps\":[\"d:4\"]},\"environment\":\"cloud\","
+#define TASK(type, index) "\"task\":{\"type\":\"" type "\",\"index\":" index "}}"
+
+static void test_tf_config(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bel_role role;
+        int index;
+        const char *listen;
+    } cases[] = {
+        {CLUSTER("chief") TASK("chief", "0"), BEL_ROLE_MASTER, 0, "a:1"},
+        {CLUSTER("master") TASK("master", "0"), BEL_ROLE_MASTER, 0, "a:1"},
+        {CLUSTER("chief") TASK("worker", "0"), BEL_ROLE_WORKER, 1, "b:2"}, // the chief is worker 0
+        {CLUSTER("master") TASK("worker", "1"), BEL_ROLE_WORKER, 2, "c:3"},
+        {CLUSTER("chief") TASK("worker", "\"1\""), BEL_ROLE_WORKER, 2, "c:3"},
+        {CLUSTER("chief") TASK("ps", "0"), BEL_ROLE_PS, 0, "d:4"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_task *task = parse(NULL, cases[i].text, "hush");
+        assert_int_equal(task->role, cases[i].role);
+        assert_int_equal(task->index, cases[i].index);
+        assert_string_equal(task->listen_address, cases[i].listen);
+        assert_string_equal(task->master_address, "a:1");
+        assert_int_equal(task->worker_count, 3);
+        assert_int_equal(task->ps_count, 1);
+        assert_int_equal(task->evaluator_count, 0);
+        assert_true(task->master_trains);
+        assert_string_equal(task->secret, "hush");
+        assert_true(task->join_timeout_secs == 60 && task->silence_timeout_secs == 10);
+        bel_str own = {0}; // what it became is a good task of our own
+        bel_task_write(task, &own);
+        bel_task_destroy(parse(own.text, NULL, NULL));
+        bel_str_deinit(&own);
+        bel_task_destroy(task);
+    }
+    // A chief alone, with lists that are there and empty.
+    bel_task *task = parse(
+        NULL, "{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[],\"ps\":[]}," TASK("chief", "0"),
+        NULL);
+    assert_int_equal(task->worker_count, 1);
+    assert_int_equal(task->ps_count, 0);
+    bel_task_destroy(task);
+}
+
+static void test_no_cluster(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {NULL,
+                                        "",
+                                        "{}",
+                                        "{\"model_dir\":\"x\"}",
+                                        "{\"cluster\":{},\"task\":{}}",
+                                        "{" TASK("worker", "0"),
+                                        "{\"cluster\":{}," TASK("worker", "0")};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        assert_null(parse(NULL, texts[i], "hush"));
+        assert_null(parse("", texts[i], NULL));
+    }
+}
+
+static void test_mistakes_of_tf_config(void **state)
+{
+    (void)state;
+    static const char before[] = "environment variable TF_CONFIG: ";
+    static const char exactly_one[] = "\"cluster\" must be an object with exactly one chief";
+    static const char type_and_index[] = "\"task\" must be an object with a type and an index";
+    static const mistake mistakes[] = {
+        {"[]", "expected an object"},
+        {"{\"cluster\":[]}", "\"cluster\" must be an object of lists of addresses"},
+        {"{\"cluster\":null}", "\"cluster\" must be an object of lists of addresses"},
+        {"{\"task\":1}", type_and_index},
+        {"{" TASK("chief", "0"), "\"type\" must be worker when there is no cluster"},
+        {"{" TASK("evaluator", "0"), "\"type\" must be worker when there is no cluster"},
+        {"{" TASK("worker", "1"), "\"index\" must be 0 when there is no cluster"},
+        {"{\"cluster\":{\"worker\":[\"a:1\"]}," TASK("worker", "0"), exactly_one},
+        {"{\"cluster\":{\"chief\":[]}," TASK("chief", "0"), exactly_one},
+        {"{\"cluster\":{\"chief\":[\"a:1\",\"b:1\"]}," TASK("chief", "0"), exactly_one},
+        {"{\"cluster\":{\"chief\":[\"a:1\"],\"master\":[\"a:1\"]}," TASK("chief", "0"),
+         "\"cluster\" must be with chief or master, not both"},
+        {"{\"cluster\":{\"chief\":[\"a:1\"],\"evaluator\":[\"b:1\"]}," TASK("chief", "0"),
+         "\"cluster\" must be without an evaluator, which has no entry there"},
+        {"{\"cluster\":{\"chief\":[\"a:1\"],\"boss\":[\"b:1\"]}," TASK("chief", "0"),
+         "\"cluster\" must be of chief (or master), worker and ps only"},
+        {"{\"cluster\":{\"chief\":\"a:1\"}," TASK("chief", "0"),
+         "\"chief\" must be a list of at most 1024 addresses, host:port"},
+        {"{\"cluster\":{\"chief\":[\"a:1\"],\"ps\":{\"0\":\"b:1\"}}," TASK("chief", "0"),
+         "\"ps\" must be a list of at most 1024 addresses, host:port"},
+        {"{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[\"b\"]}," TASK("chief", "0"),
+         "\"worker\" must be a list of at most 1024 addresses, host:port"},
+        {"{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[7]}," TASK("chief", "0"),
+         "\"worker\" must be a list of at most 1024 addresses, host:port"},
+        {"{\"cluster\":{\"chief\":[\"a:1\"]}}", type_and_index},
+        {CLUSTER("chief") "\"task\":{\"type\":\"worker\"}}", type_and_index},
+        {CLUSTER("chief") "\"task\":{\"index\":0}}", type_and_index},
+        {CLUSTER("chief") "\"task\":{\"type\":1,\"index\":0}}", "\"type\" must be a text"},
+        {CLUSTER("chief") TASK("worker", "-1"), "\"index\" must be a whole number from 0"},
+        {CLUSTER("chief") TASK("worker", "\"x\""), "\"index\" must be a whole number from 0"},
+        {CLUSTER("chief") TASK("worker", "2"), "\"index\" must be that of an address"},
+        {CLUSTER("chief") TASK("worker", "4294967296"), "\"index\" must be that of an address"},
+        {CLUSTER("chief") TASK("chief", "1"), "\"index\" must be that of an address"},
+        {CLUSTER("chief") TASK("boss", "0"), "\"type\" must be chief, master, worker or ps"},
+        {CLUSTER("chief") TASK("master", "0"), "\"type\" must be chief, as in the cluster"},
+        {CLUSTER("master") TASK("chief", "0"), "\"type\" must be master, as in the cluster"},
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        bel_task *task;
+        char *message = bel_strf("%s%s", before, mistakes[i].message);
+        BEL_ASSERT_FAILS(bel_task_parse(NULL, mistakes[i].text, NULL, &task), BEL_INVALID_ARGUMENT,
+                         message);
+        assert_null(task);
+        bel_free(message);
+    }
+    bel_task *task;
+    BEL_ASSERT_FAILS(bel_task_parse(NULL, "{\"cluster\":", NULL, &task), BEL_INVALID_ARGUMENT,
+                     "environment variable TF_CONFIG:1:11: not valid JSON");
+    BEL_ASSERT_FAILS(bel_task_parse(NULL, CLUSTER("chief") TASK("evaluator", "0"), NULL, &task),
+                     BEL_UNIMPLEMENTED, "environment variable TF_CONFIG: an evaluator there");
+}
+
+static void test_too_many_members(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, "{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[\"b:1\"");
+    for (int i = 1; i < 1023; i++)
+        bel_str_puts(&text, ",\"b:1\"");
+    size_t length = text.length;
+    bel_str_puts(&text, "]}," TASK("worker", "1022"));
+    bel_task *task = parse(NULL, text.text, NULL);
+    assert_int_equal(task->worker_count, 1024);
+    assert_int_equal(task->index, 1023);
+    bel_task_destroy(task);
+    text.length = length;
+    bel_str_puts(&text, ",\"b:1\"]}," TASK("worker", "1022"));
+    BEL_ASSERT_FAILS(bel_task_parse(NULL, text.text, NULL, &task), BEL_INVALID_ARGUMENT,
+                     "\"cluster\" must be of at most 1024 workers, the chief included");
+    bel_str_deinit(&text);
+}
+
+// --- Names and the environment -------------------------------------------------------------------
+
+static void test_names(void **state)
+{
+    (void)state;
+    char text[32];
+    assert_string_equal(bel_task_name(BEL_ROLE_MASTER, 0, text), "master");
+    assert_string_equal(bel_task_name(BEL_ROLE_WORKER, 1, text), "worker 1");
+    assert_string_equal(bel_task_name(BEL_ROLE_PS, 0, text), "ps 0");
+    assert_string_equal(bel_task_name(BEL_ROLE_EVALUATOR, 0, text), "evaluator 0");
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    bel_task *task;
+    unsetenv("BELFRY_TASK");
+    unsetenv("TF_CONFIG");
+    setenv("BELFRY_SECRET", "hush", 1);
+    BEL_ASSERT_OK(bel_task_from_environment(&task));
+    assert_null(task);
+    setenv("TF_CONFIG", CLUSTER("chief") TASK("ps", "0"), 1);
+    BEL_ASSERT_OK(bel_task_from_environment(&task));
+    assert_int_equal(task->role, BEL_ROLE_PS);
+    assert_string_equal(task->secret, "hush");
+    bel_task_destroy(task);
+    setenv("BELFRY_TASK", PS ",\"index\":1}", 1);
+    BEL_ASSERT_OK(bel_task_from_environment(&task));
+    assert_int_equal(task->index, 1);
+    bel_task_destroy(task);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own), cmocka_unit_test(test_tf_config),
-                                       cmocka_unit_test(test_mistakes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_there_and_back),   cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_mistakes),         cmocka_unit_test(test_tf_config),
+        cmocka_unit_test(test_no_cluster),       cmocka_unit_test(test_mistakes_of_tf_config),
+        cmocka_unit_test(test_too_many_members), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_environment),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
