@@ -56,10 +56,16 @@ static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
 
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
 {
-    // O_NONBLOCK: opening a pipe here must not wait for its writer; bel_file_read waits below.
+    bel_file_view view = {0};
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        // A pipe is opened once: its writer, too, learns of a second opening as an end.
+        BEL_TRY(read_into_memory(path, &view));
+        *out_view = view;
+        return NULL;
+    }
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
-    bel_file_view view = {0};
     bel_status *status = map_file(path, descriptor, &view);
     close(descriptor);
     BEL_TRY(status);
