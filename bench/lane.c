@@ -1,6 +1,6 @@
 // The grpc lane between two processes: payload GB/s one way and CPU seconds per GB of both ends,
 // over a unix socket and over TCP on the loopback; and the time of one exchange of small frames.
-// usage: bench_lane [ROUNDS]. bench/lane.sh runs it beside bare gRPC where the peers' programs are.
+// usage: bench_lane [ROUNDS]. bench/README.md has the figures of bare gRPC beside it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -40,7 +40,7 @@ static bool read_name(const char *file_name, char process[32])
         digits = strspn(file_name + length + 1, "0123456789");
         if (!bel_parse_i64(file_name + length + 1, digits, &index) || index > INT16_MAX) continue;
         if (file_name[length + 1 + digits] != '.') continue;
-        bel_task_name((bel_role)r, (int)index, process);
+        bel_role_text((bel_role)r, (int)index, process);
         return true;
     }
     return false;

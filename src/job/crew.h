@@ -46,7 +46,4 @@ struct bel_crew {
     bool interrupted; // training ended because somebody asked; set when the workers have ended
 };
 
-// ABORTED: a variable of the snapshot is not finite, so nothing may be saved.
-bel_status *bel_crew_nonfinite(const char *variable) BEL_MUST_USE;
-
 #endif

@@ -38,16 +38,9 @@ typedef struct bel_embedded {
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// Room for two reports in flight on every lane.
-static size_t lane_capacity(const bel_embedded *embedded)
-{
-    size_t frames = (size_t)embedded->config.layout->chunk_count + 2;
-    return 2 * frames * (size_t)embedded->deal->node_count + 16;
-}
-
 static void make_lanes(bel_embedded *embedded)
 {
-    size_t capacity = lane_capacity(embedded);
+    size_t capacity = bel_deal_lane_frames(embedded->deal, embedded->config.layout->chunk_count);
     for (int k = 0; k < embedded->server_count; k++) {
         server *s = &embedded->servers[k];
         s->bell = bel_doorbell_create();
@@ -252,25 +245,11 @@ static bel_status *read_values(bel_crew *crew)
     return NULL;
 }
 
-static bel_status *write_shard(const bel_embedded *embedded, int k, const char *folder,
-                               bel_ckpt_shard **out_shard)
-{
-    const bel_shard *shard = embedded->servers[k].shard;
-    const char *bad = bel_shard_nonfinite(shard);
-    if (bad != NULL) return bel_crew_nonfinite(bad);
-    int count;
-    bel_ckpt_piece *pieces = bel_shard_pieces(shard, &count);
-    bel_status *status =
-        bel_ckpt_write_shard(folder, k, embedded->server_count, pieces, count, out_shard);
-    bel_free(pieces);
-    return status;
-}
-
 static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards)
 {
     const bel_embedded *embedded = (const bel_embedded *)crew;
     for (int k = 0; k < embedded->server_count; k++)
-        BEL_TRY(write_shard(embedded, k, folder, &out_shards[k]));
+        BEL_TRY(bel_shard_write(embedded->servers[k].shard, folder, &out_shards[k]));
     return NULL;
 }
 

@@ -162,7 +162,7 @@ static void tell_failure(member *m, const bel_status *status)
     if (m->told_failure) return;
     m->told_failure = true;
     char name[32];
-    char *text = bel_strf("%s: %s", bel_task_name(m->task->role, m->task->index, name),
+    char *text = bel_strf("%s: %s", bel_role_text(m->task->role, m->task->index, name),
                           bel_status_message(status));
     bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_ENDED,
                                                 .code = (int32_t)bel_status_code(status),

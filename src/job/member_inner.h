@@ -70,9 +70,6 @@ typedef struct member {
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 
-// How many frames may be under way on a lane: two reports.
-size_t bel_member_lane_capacity(const bel_layout *layout, const bel_deal *deal);
-
 // Creates the shard as the setup says, loads the checkpoint and opens the lanes.
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes

@@ -1,16 +1,9 @@
 // The shard of a member: its memory, its lanes, its thread, and what the master asks of it.
-#include <math.h>
-
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "job/member_inner.h"
 #include "ps/layout/tally.h"
-
-size_t bel_member_lane_capacity(const bel_layout *layout, const bel_deal *deal)
-{
-    return 2 * ((size_t)layout->chunk_count + 2) * (size_t)deal->node_count + 16;
-}
 
 // --- Lanes ---------------------------------------------------------------------------------------
 
@@ -52,7 +45,8 @@ static void *refuse_frame(void *context, const bel_frame *frame)
 static bel_status *make_lanes(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
-    bel_grpc_lane_config config = {.capacity = bel_member_lane_capacity(s->layout, s->deal),
+    bel_grpc_lane_config config = {.capacity =
+                                       bel_deal_lane_frames(s->deal, s->layout->chunk_count),
                                    .bell = s->bell,
                                    .place = bel_shard_place};
     for (int w = 0; w < s->deal->worker_count; w++) {
@@ -209,22 +203,10 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup)
 
 // --- What the master asks ------------------------------------------------------------------------
 
-static bel_status *save(member_shard *s, const char *folder, bel_ckpt_shard **out_shard)
-{
-    const char *bad = bel_shard_nonfinite(s->shard);
-    if (bad != NULL) return bel_crew_nonfinite(bad);
-    int count;
-    bel_ckpt_piece *pieces = bel_shard_pieces(s->shard, &count);
-    bel_status *status =
-        bel_ckpt_write_shard(folder, s->index, s->layout->shard_count, pieces, count, out_shard);
-    bel_free(pieces);
-    return status;
-}
-
 static void save_and_answer(member *m, const bel_message *message)
 {
     bel_ckpt_shard *shard = NULL;
-    bel_status *status = save(&m->shard, message->folder, &shard);
+    bel_status *status = bel_shard_write(m->shard.shard, message->folder, &shard);
     bel_message answer = {.kind = BEL_MESSAGE_SAVED, .step = message->step};
     if (status != NULL) {
         answer.code = (int32_t)bel_status_code(status);

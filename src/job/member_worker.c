@@ -97,7 +97,7 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .stall_timeout_secs =
                                     2 * m->estimator->config.stall_timeout_secs + 60};
     w->client = bel_client_create(&config);
-    size_t capacity = bel_member_lane_capacity(layout, m->deal);
+    size_t capacity = bel_deal_lane_frames(m->deal, layout->chunk_count);
     for (int k = 0; k < layout->shard_count; k++)
         connect_lane(m, setup, k, capacity);
     return create_worker(m, setup);

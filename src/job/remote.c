@@ -57,11 +57,19 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config
     bel_status *status = bel_file_write_atomic(path, token, strlen(token));
     bel_free(path);
     if (status == NULL) {
-        const bel_members_config members = {.task = task,
-                                            .token = token,
-                                            .join_timeout_secs = task->join_timeout_secs,
-                                            .silence_timeout_secs = task->silence_timeout_secs,
-                                            .accept = refuse_lane};
+        const bel_members_config members = {
+            .endpoint = {.listen_address = task->listen_address,
+                         .secret = task->secret,
+                         .tls_ca = task->tls_ca,
+                         .tls_certificate = task->tls_certificate,
+                         .tls_key = task->tls_key,
+                         .accept = refuse_lane},
+            .counts = {[BEL_ROLE_WORKER] = task->worker_count,
+                       [BEL_ROLE_PS] = task->ps_count,
+                       [BEL_ROLE_EVALUATOR] = task->evaluator_count},
+            .token = token,
+            .join_timeout_secs = task->join_timeout_secs,
+            .silence_timeout_secs = task->silence_timeout_secs};
         status = bel_members_create(&members, out_members);
     }
     bel_free(token);
@@ -204,6 +212,24 @@ static void pump(remote *r, double secs)
     if (r->error == NULL) r->error = bel_members_check(r->config.members);
 }
 
+static void stalled(remote *r, double secs, const char *what)
+{
+    bel_str who = {0};
+    bel_members_describe(r->config.members, &who);
+    fail(r, BEL_ERR(BEL_DEADLINE_EXCEEDED, "no %s for %.1f s, at step %lld: %s", what, secs,
+                    (long long)r->state.step, who.text));
+    bel_str_deinit(&who);
+}
+
+// Goes on waiting for an answer of the shards that was asked for at begun_ns, under the stall
+// clock.
+static void await_answer(remote *r, double secs, int64_t begun_ns, const char *what)
+{
+    pump(r, secs);
+    double waited = (double)(bel_clock_ns() - begun_ns) * 1e-9;
+    if (waited >= r->config.estimator->config.stall_timeout_secs) stalled(r, waited, what);
+}
+
 // --- The start -----------------------------------------------------------------------------------
 
 static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
@@ -333,14 +359,9 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
 
 static void check_stall(remote *r)
 {
-    double limit = r->config.estimator->config.stall_timeout_secs;
     double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
-    if (secs < limit || r->state.has_snapshot || r->error != NULL) return;
-    bel_str who = {0};
-    bel_members_describe(r->config.members, &who);
-    fail(r, BEL_ERR(BEL_DEADLINE_EXCEEDED, "no step for %.1f s, at step %lld: %s", secs,
-                    (long long)r->state.step, who.text));
-    bel_str_deinit(&who);
+    bool waits = !r->state.has_snapshot && r->error == NULL; // else it is the master who works
+    if (waits && secs >= r->config.estimator->config.stall_timeout_secs) stalled(r, secs, "step");
 }
 
 static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)
@@ -396,7 +417,7 @@ static bel_status *join(bel_crew *crew)
 // --- The snapshot in hand ------------------------------------------------------------------------
 
 // Takes what has come on the values' lanes; true when all shards have sent all.
-static bool drain_values(remote *r, int *left, int *expected)
+static bool drain_values(remote *r, int *arrived, int *expected)
 {
     int complete = 0;
     for (int k = 0; k < r->crew.shard_count; k++) {
@@ -404,9 +425,9 @@ static bool drain_values(remote *r, int *left, int *expected)
         while (bel_lane_receive(r->lanes[k], &frame)) {
             if (frame.step != r->state.snapshot) continue;
             if (frame.kind == BEL_FRAME_VERSION) expected[k] = frame.chunk;
-            if (frame.kind == BEL_FRAME_PARAMS) left[k]++;
+            if (frame.kind == BEL_FRAME_PARAMS) arrived[k]++;
         }
-        complete += expected[k] >= 0 && left[k] >= expected[k];
+        complete += expected[k] >= 0 && arrived[k] >= expected[k];
     }
     return complete == r->crew.shard_count;
 }
@@ -422,9 +443,10 @@ static bel_status *read_values(bel_crew *crew)
     int *expected = bel_xcalloc(shards, sizeof *expected);
     for (size_t k = 0; k < shards; k++)
         expected[k] = -1;
+    int64_t begun = bel_clock_ns();
     while (!drain_values(r, arrived, expected) && r->error == NULL) {
         (void)bel_doorbell_wait(r->bell, bel_clock_ns() + NAP_NS);
-        pump(r, 0);
+        await_answer(r, 0, begun, "values of a snapshot");
     }
     bel_free(arrived);
     bel_free(expected);
@@ -442,8 +464,9 @@ static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_sha
     send_to_shards(
         r, &(bel_message){.kind = BEL_MESSAGE_SAVE, .step = r->state.snapshot, .folder = text});
     bel_free(text);
+    int64_t begun = bel_clock_ns();
     while (r->saved_shards < crew->shard_count && r->error == NULL)
-        pump(r, 1);
+        await_answer(r, 1, begun, "shard of a checkpoint");
     r->saved = NULL;
     return take_error(r);
 }
@@ -455,14 +478,16 @@ static bel_status *snapshot_now(bel_crew *crew)
     r->state.has_snapshot = false;
     r->snapshot_shards = 0;
     send_to_shards(r, &(bel_message){.kind = BEL_MESSAGE_FINISH, .step = r->state.step});
+    int64_t begun = bel_clock_ns();
     while (!r->state.has_snapshot && r->error == NULL)
-        pump(r, 1);
+        await_answer(r, 1, begun, "snapshot of the end");
     return take_error(r);
 }
 
 // --- The end -------------------------------------------------------------------------------------
 
-// The evaluator looks at the last checkpoint, when there is an evaluator.
+// The evaluator looks at the last checkpoint, when there is an evaluator. How long that takes is
+// the data's business: only the silence clock counts.
 static bel_status *wait_for_evaluator(remote *r)
 {
     int member = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);

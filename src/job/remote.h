@@ -5,6 +5,7 @@
 #include "estimator/estimator_inner.h"
 #include "job/crew.h"
 #include "job/settings.h"
+#include "launch/task.h"
 #include "master/members.h"
 
 // Writes model_dir/job.token and listens, so that members can join while the master builds its

@@ -167,7 +167,7 @@ static void write_process(const bel_plan *plan, const bel_plan_process *p,
     if (p->has_shard && sizes != NULL && sizes->shard_bytes != NULL) {
         shard = bel_bytes_text((uint64_t)sizes->shard_bytes[p->index], bytes);
     }
-    bel_str_printf(out, "%-13s %-*s %7d %8d %10s", bel_task_name(p->role, p->index, name),
+    bel_str_printf(out, "%-13s %-*s %7d %8d %10s", bel_role_text(p->role, p->index, name),
                    host_width, host_text(p), p->towers, p->thread_count, shard);
     if (sizes != NULL) {
         bel_str_printf(out, " %10s", bel_bytes_text((uint64_t)memory_of(plan, p, sizes), bytes));

@@ -207,7 +207,7 @@ static void make_children(bel_supervisor *s)
         child->process.descriptor = child->error_fd = child->log_fd = -1;
         child->task = bel_plan_task(plan, s->config->job, i);
         child->task->supervisor = (int64_t)getpid();
-        bel_task_name(child->task->role, child->task->index, child->name);
+        bel_role_text(child->task->role, child->task->index, child->name);
     }
 }
 

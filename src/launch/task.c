@@ -18,18 +18,6 @@ enum {
     SILENCE_MS = 10000
 };
 
-const char *bel_role_name(bel_role role)
-{
-    static const char *const names[] = {"master", "worker", "ps", "evaluator"};
-    return names[role];
-}
-
-const char *bel_task_name(bel_role role, int index, char text[32])
-{
-    snprintf(text, 32, role == BEL_ROLE_MASTER ? "%s" : "%s %d", bel_role_name(role), index);
-    return text;
-}
-
 void bel_task_destroy(bel_task *task)
 {
     if (task == NULL) return;

@@ -22,16 +22,7 @@
 
 #include "base/str.h"
 #include "belfry/status.h"
-
-typedef enum bel_role {
-    BEL_ROLE_MASTER,
-    BEL_ROLE_WORKER,
-    BEL_ROLE_PS,
-    BEL_ROLE_EVALUATOR,
-    BEL_ROLE_COUNT
-} bel_role;
-
-const char *bel_role_name(bel_role role); // "master", "worker", "ps", "evaluator"
+#include "wire/role.h"
 
 typedef struct bel_task {
     char *job; // the job's name, for messages
@@ -66,8 +57,5 @@ void bel_task_destroy(bel_task *task);
 
 // Appends the JSON of BELFRY_TASK (without the secret); bel_task_parse takes it back.
 void bel_task_write(const bel_task *task, bel_str *out);
-
-// "worker 1", "master". `text` needs 32 bytes and is returned.
-const char *bel_task_name(bel_role role, int index, char text[32]);
 
 #endif

@@ -45,7 +45,8 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
 {
     bel_members *members = context;
     if (strcmp(path, BEL_MAILBOX_PATH) != 0) {
-        return members->config.accept(members->config.accept_context, path, stream, out_events);
+        const bel_endpoint_config *lanes = &members->config.endpoint;
+        return lanes->accept(lanes->context, path, stream, out_events);
     }
     caller *c = bel_xcalloc(1, sizeof *c);
     c->mailbox = bel_mailbox_accept(stream, members->bell, out_events);
@@ -56,33 +57,30 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
     return NULL;
 }
 
-static void add_seats(bel_members *members, bel_role role, int first, int count)
+static void add_seats(bel_members *members, bel_role role)
 {
-    for (int i = first; i < count; i++) {
+    for (int i = 0; i < members->config.counts[role]; i++) {
         members->seats[members->seat_count++].member = (bel_member){.role = role, .index = i};
     }
 }
 
 bel_status *bel_members_create(const bel_members_config *config, bel_members **out_members)
 {
-    const bel_task *task = config->task;
     bel_members *members = bel_xcalloc(1, sizeof *members);
     members->config = *config;
     members->token = bel_xstrdup(config->token);
     members->bell = bel_doorbell_create();
     pthread_mutex_init(&members->mutex, NULL);
-    size_t most = (size_t)(task->ps_count + task->worker_count + task->evaluator_count);
+    const int *counts = config->counts;
+    size_t most =
+        (size_t)(counts[BEL_ROLE_PS] + counts[BEL_ROLE_WORKER] + counts[BEL_ROLE_EVALUATOR]);
     members->seats = bel_xcalloc(most, sizeof *members->seats);
-    add_seats(members, BEL_ROLE_PS, 0, task->ps_count);
-    add_seats(members, BEL_ROLE_WORKER, 0, task->worker_count);
-    add_seats(members, BEL_ROLE_EVALUATOR, 0, task->evaluator_count);
-    const bel_endpoint_config endpoint = {.listen_address = task->listen_address,
-                                          .secret = task->secret,
-                                          .tls_ca = task->tls_ca,
-                                          .tls_certificate = task->tls_certificate,
-                                          .tls_key = task->tls_key,
-                                          .accept = accept_stream,
-                                          .context = members};
+    add_seats(members, BEL_ROLE_PS);
+    add_seats(members, BEL_ROLE_WORKER);
+    add_seats(members, BEL_ROLE_EVALUATOR);
+    bel_endpoint_config endpoint = config->endpoint;
+    endpoint.accept = accept_stream;
+    endpoint.context = members;
     bel_status *status = bel_endpoint_create(&endpoint, &members->endpoint);
     if (status != NULL) {
         bel_members_destroy(members);
@@ -120,11 +118,6 @@ bel_endpoint *bel_members_endpoint(bel_members *members)
     return members->endpoint;
 }
 
-int bel_members_count(const bel_members *members)
-{
-    return members->seat_count;
-}
-
 const bel_member *bel_members_get(const bel_members *members, int member)
 {
     return &members->seats[member].member;
@@ -143,7 +136,7 @@ int bel_members_find(const bel_members *members, bel_role role, int index)
 
 static const char *name_of(const bel_member *member, char text[32])
 {
-    return bel_task_name(member->role, member->index, text);
+    return bel_role_text(member->role, member->index, text);
 }
 
 typedef struct expected {
@@ -175,7 +168,7 @@ static bel_status *check_join(const bel_members *members, const expected *e,
     char text[32];
     bool known_role = join->role >= 0 && join->role < BEL_ROLE_COUNT;
     const char *name =
-        known_role ? bel_task_name((bel_role)join->role, join->index, text) : "a stranger";
+        known_role ? bel_role_text((bel_role)join->role, join->index, text) : "a stranger";
     if (join->protocol != BEL_PROTOCOL_VERSION || strcmp(join->text, bel_version()) != 0) {
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s runs belfry %s with protocol %d, the master %s with protocol %d; "
@@ -187,8 +180,9 @@ static bel_status *check_join(const bel_members *members, const expected *e,
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s is no member of this job: it has %d workers, %d parameter servers "
                        "and %d evaluators",
-                       name, join->host, members->config.task->worker_count,
-                       members->config.task->ps_count, members->config.task->evaluator_count);
+                       name, join->host, members->config.counts[BEL_ROLE_WORKER],
+                       members->config.counts[BEL_ROLE_PS],
+                       members->config.counts[BEL_ROLE_EVALUATOR]);
     }
     const seat *s = &members->seats[member];
     if (s->mailbox != NULL) {

@@ -7,21 +7,21 @@
 #ifndef BELFRY_MASTER_MEMBERS_H
 #define BELFRY_MASTER_MEMBERS_H
 
-#include "launch/task.h"
+#include "base/str.h"
 #include "transport/grpc/endpoint.h"
 #include "transport/lane.h"
 #include "wire/message.h"
+#include "wire/role.h"
 
 typedef struct bel_members bel_members;
 
 typedef struct bel_members_config {
-    const bel_task *task; // of the master; says how many members there are
-    const char *token;    // what a member must have read in the model folder
+    // Where the master listens, with the job's secret; `accept` is asked for streams that are not
+    // control streams.
+    bel_endpoint_config endpoint;
+    int counts[BEL_ROLE_COUNT]; // members of each role; the master's is passed over
+    const char *token;          // what a member must have read in the model folder
     double join_timeout_secs, silence_timeout_secs;
-    // Streams that are not control streams: lanes. See bel_endpoint_config.accept.
-    bel_status *(*accept)(void *context, const char *path, bel_stream *stream,
-                          bel_stream_events *out_events);
-    void *accept_context;
 } bel_members_config;
 
 // Listens; members may call from now on. Errors: those of bel_endpoint_create.
@@ -48,7 +48,6 @@ typedef struct bel_member {
     bool ended;   // it has said that it is through
 } bel_member;
 
-int bel_members_count(const bel_members *members);
 const bel_member *bel_members_get(const bel_members *members, int member);
 int bel_members_find(const bel_members *members, bel_role role, int index);
 

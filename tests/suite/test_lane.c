@@ -365,7 +365,7 @@ static void test_breaks(void **state)
     }
     assert_int_equal(taken, EXCHANGES / 4);
     if (!p.ends[0]->ops->shares_memory) {
-        assert_true(bel_grpc_lane_traffic(p.ends[0]).streams > 10);
+        assert_true(bel_grpc_lane_streams(p.ends[0]) > 10);
     }
     destroy_pair(&p);
     bel_fault_set("");

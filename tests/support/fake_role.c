@@ -156,7 +156,7 @@ static int play_role(int count, char **arguments)
     }
     bel_linux_signal_at_parents_end(task->supervisor, SIGKILL);
     char name[32];
-    bel_task_name(task->role, task->index, name);
+    bel_role_text(task->role, task->index, name);
     bel_task_destroy(task);
     if (strcmp(arguments[count - 1], "--log_format=json") != 0) return 96;
     size_t length = strlen(name);

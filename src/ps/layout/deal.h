@@ -7,6 +7,7 @@
 #ifndef BELFRY_PS_LAYOUT_DEAL_H
 #define BELFRY_PS_LAYOUT_DEAL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 // A node that is sent as one report: ids [first, first + count), count = 2^level or cut at R.
@@ -29,6 +30,10 @@ typedef struct bel_deal {
 // replicas_of[w] replicas (at least one) go to worker w, in order.
 bel_deal *bel_deal_create(const int *replicas_of, int worker_count);
 void bel_deal_destroy(bel_deal *deal);
+
+// How many frames may be under way on a lane between a worker and a shard of a model with so many
+// chunks: two reports.
+size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count);
 
 // Sums `n` floats over the whole tree. inputs[k] holds node k's values. Returns a pointer to the
 // sum: an input when there is only one, else inside `scratch`, which holds (depth + 1) · n floats.

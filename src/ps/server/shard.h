@@ -106,11 +106,10 @@ void bel_shard_snapshot_now(bel_shard *shard);
 // then VERSION `version` with their number. The snapshot must stay until they are taken.
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version) BEL_MUST_USE;
 
-// The first variable of the snapshot that holds a number that is not finite; NULL: all are.
-const char *bel_shard_nonfinite(const bel_shard *shard);
-
-// This shard's part of a checkpoint, pointing into the snapshot: values and slots by segment. Valid
-// until the next snapshot. Free with bel_free.
-bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count);
+// Writes this shard's part of a checkpoint, the snapshot's values and slots, into `folder`.
+// ABORTED: a variable is not finite (named), so nothing may be saved. Else the errors of
+// bel_ckpt_write_shard.
+bel_status *bel_shard_write(const bel_shard *shard, const char *folder,
+                            bel_ckpt_shard **out_shard) BEL_MUST_USE;
 
 #endif

@@ -77,7 +77,8 @@ bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t ve
     return bel_lane_send(lane, &frame);
 }
 
-const char *bel_shard_nonfinite(const bel_shard *shard)
+// The first variable of the snapshot that holds a number that is not finite; NULL: all are.
+static const char *find_nonfinite(const bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     for (int i = 0; i < shard->chunk_count; i++) {
@@ -106,7 +107,7 @@ static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_se
 enum { SLOT_TEXT = 32 }; // room for "/adam/m" and the like
 
 // Names live behind the pieces in one allocation.
-bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count)
+static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
 {
     const bel_layout *layout = shard->config.layout;
     int slots = shard->rule->slot_count, count = 0;
@@ -140,4 +141,21 @@ bel_ckpt_piece *bel_shard_pieces(const bel_shard *shard, int *out_count)
     }
     *out_count = count;
     return pieces;
+}
+
+bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt_shard **out_shard)
+{
+    const char *bad = find_nonfinite(shard);
+    if (bad != NULL) {
+        return BEL_ERR(BEL_ABORTED,
+                       "variable \"%s\" is not finite, so nothing was saved; hint: a lower "
+                       "learning_rate often helps",
+                       bad);
+    }
+    int count;
+    bel_ckpt_piece *pieces = make_pieces(shard, &count);
+    bel_status *status = bel_ckpt_write_shard(
+        folder, shard->config.shard, shard->config.layout->shard_count, pieces, count, out_shard);
+    bel_free(pieces);
+    return status;
 }

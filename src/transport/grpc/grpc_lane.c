@@ -60,7 +60,7 @@ struct grpc_lane {
     uint64_t received, taken_said;
     bool closing, close_sent;
     char cut_reason[REASON_TEXT];
-    bel_lane_traffic traffic;
+    uint64_t streams; // opened so far
 };
 
 static void open_stream(grpc_lane *lane);
@@ -126,7 +126,6 @@ static void write_header_locked(grpc_lane *lane, bel_stream_message *message,
     uint8_t bytes[BEL_WIRE_FRAME_BYTES];
     bel_wire_frame_write(&header, bytes);
     bel_stream_message_copy(message, bytes, sizeof bytes);
-    lane->traffic.sent_bytes += sizeof bytes;
     lane->taken_said = taken;
 }
 
@@ -153,7 +152,6 @@ static void write_frame_locked(grpc_lane *lane, bel_stream_message *message)
     if (count > 0) {
         bel_stream_message_span(message, (const uint8_t *)frame->payload + lane->cursor_done,
                                 count);
-        lane->traffic.sent_bytes += count;
     }
     lane->cursor_done += count;
     if (lane->cursor_done < frame->payload_bytes) return;
@@ -223,7 +221,6 @@ static bel_status *finish_frame(attachment *a)
     pthread_mutex_lock(&lane->mutex);
     bool ours = lane->current == a;
     if (ours) lane->received++;
-    if (ours) lane->traffic.received_bytes += a->frame.payload_bytes + BEL_WIRE_FRAME_BYTES;
     pthread_mutex_unlock(&lane->mutex);
     a->header_bytes = 0;
     if (!ours) return BEL_ERR(BEL_CANCELLED, "another stream has taken over");
@@ -273,7 +270,7 @@ static bel_status *find_lane(attachment *a, const bel_wire_frame *header)
     a->lane = lane;
     lane->current = a;
     lane->greeted = lane->answered = false;
-    lane->traffic.streams++;
+    lane->streams++;
     pthread_mutex_unlock(&lane->mutex);
     if (old != NULL) bel_stream_end(old, BEL_CANCELLED, "another stream has taken over");
     bel_stream_release(old);
@@ -302,7 +299,7 @@ static bool breaks_now(attachment *a)
 {
     if (!bel_fault_is(BEL_FAULT_LANE_BREAK) || a->lane == NULL) return false;
     uint32_t words[4];
-    uint64_t streams = a->lane->traffic.streams;
+    uint64_t streams = a->lane->streams;
     bel_rng_block((bel_rng_key){{3, 4}}, streams, a->polls++, words);
     return words[0] % 16 == 0;
 }
@@ -391,7 +388,7 @@ static void open_stream(grpc_lane *lane)
     a->references = 2; // the events', and this function's
     pthread_mutex_lock(&lane->mutex);
     lane->references++;
-    lane->traffic.streams++;
+    lane->streams++;
     pthread_mutex_unlock(&lane->mutex);
     bel_stream_events events = events_of(a);
     bel_stream *stream =
@@ -516,9 +513,13 @@ bel_lane *bel_grpc_lane_connect(bel_endpoint *endpoint, const char *address,
     return base;
 }
 
-bel_lane_traffic bel_grpc_lane_traffic(const bel_lane *base)
+uint64_t bel_grpc_lane_streams(bel_lane *base)
 {
-    return ((const grpc_lane *)base)->traffic;
+    grpc_lane *lane = (grpc_lane *)base;
+    pthread_mutex_lock(&lane->mutex);
+    uint64_t streams = lane->streams;
+    pthread_mutex_unlock(&lane->mutex);
+    return streams;
 }
 
 const char *bel_grpc_lane_cut_reason(const bel_lane *base)

@@ -41,14 +41,10 @@ typedef bel_status *bel_lane_find(void *context, const bel_lane_hello *hello, be
 bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *context,
                                  bel_stream_events *out_events) BEL_MUST_USE;
 
-// Bytes sent and received, payload and headers.
-typedef struct bel_lane_traffic {
-    uint64_t sent_bytes, received_bytes;
-    uint64_t streams; // how many were opened; 1 when nothing ever broke
-} bel_lane_traffic;
-bel_lane_traffic bel_grpc_lane_traffic(const bel_lane *lane);
+// How many streams it has had; 1 when nothing ever broke.
+uint64_t bel_grpc_lane_streams(bel_lane *lane);
 
-// Why the lane was cut, for messages; "" while it is not.
+// Why the lane was cut; only once bel_lane_is_cut says so.
 const char *bel_grpc_lane_cut_reason(const bel_lane *lane);
 
 #endif

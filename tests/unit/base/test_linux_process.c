@@ -172,7 +172,7 @@ static void test_pipe_numbers(void **state)
 }
 
 // A process that ends with its parent: the orphan writes its pid, the parent is killed.
-static void test_die_with_parent(void **state)
+static void test_signal_at_parents_end(void **state)
 {
     (void)state;
     char *folder = bel_test_folder(), *file = bel_path_join(folder, "pid");
@@ -208,7 +208,7 @@ int main(void)
         cmocka_unit_test(test_signals_to_groups),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_pipe_numbers),
-        cmocka_unit_test(test_die_with_parent),
+        cmocka_unit_test(test_signal_at_parents_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,10 +295,10 @@ static void test_names(void **state)
 {
     (void)state;
     char text[32];
-    assert_string_equal(bel_task_name(BEL_ROLE_MASTER, 0, text), "master");
-    assert_string_equal(bel_task_name(BEL_ROLE_WORKER, 1, text), "worker 1");
-    assert_string_equal(bel_task_name(BEL_ROLE_PS, 0, text), "ps 0");
-    assert_string_equal(bel_task_name(BEL_ROLE_EVALUATOR, 0, text), "evaluator 0");
+    assert_string_equal(bel_role_text(BEL_ROLE_MASTER, 0, text), "master");
+    assert_string_equal(bel_role_text(BEL_ROLE_WORKER, 1, text), "worker 1");
+    assert_string_equal(bel_role_text(BEL_ROLE_PS, 0, text), "ps 0");
+    assert_string_equal(bel_role_text(BEL_ROLE_EVALUATOR, 0, text), "evaluator 0");
 }
 
 static void test_environment(void **state)

@@ -10,7 +10,6 @@
 
 enum { SOON_SECONDS = 20, PEERS = 3 };
 
-static char address[] = "127.0.0.1:0", secret[] = "s", job[] = "test";
 static char name_seed[] = "seed", value_one[] = "1", name_blas[] = "blas", value_blas[] = "x";
 static char *names[] = {name_seed, name_blas}, *values[] = {value_one, value_blas};
 
@@ -41,20 +40,15 @@ static bool stop_now(void)
 
 static fixture set_up(double join_secs)
 {
-    static const bel_task task = {.job = job,
-                                  .worker_count = 2,
-                                  .ps_count = 1,
-                                  .master_address = address,
-                                  .listen_address = address,
-                                  .secret = secret};
     fixture f = {0};
-    const bel_members_config config = {.task = &task,
-                                       .token = "token",
-                                       .join_timeout_secs = join_secs,
-                                       .silence_timeout_secs = SOON_SECONDS,
-                                       .accept = accept_nothing};
+    const bel_members_config config = {
+        .endpoint = {.listen_address = "127.0.0.1:0", .secret = "s", .accept = accept_nothing},
+        .counts = {[BEL_ROLE_WORKER] = 2, [BEL_ROLE_PS] = 1},
+        .token = "token",
+        .join_timeout_secs = join_secs,
+        .silence_timeout_secs = SOON_SECONDS};
     BEL_ASSERT_OK(bel_members_create(&config, &f.members));
-    const bel_endpoint_config client = {.secret = secret, .accept = accept_nothing};
+    const bel_endpoint_config client = {.secret = "s", .accept = accept_nothing};
     BEL_ASSERT_OK(bel_endpoint_create(&client, &f.client));
     f.bell = bel_doorbell_create();
     return f;

@@ -116,7 +116,7 @@ static void test_hello(void **state)
     waiting = NULL;
     bel_lane *early =
         bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
-    while (bel_grpc_lane_traffic(early).streams < 3) // it has asked again
+    while (bel_grpc_lane_streams(early) < 3) // it has asked again
         (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
     waiting = bel_grpc_lane_create(server, &config);
     BEL_ASSERT_OK(bel_lane_send(early, &(bel_frame){.kind = BEL_FRAME_VERSION, .step = 3}));

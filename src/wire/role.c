@@ -1,0 +1,16 @@
+// Names of roles.
+#include "wire/role.h"
+
+#include <stdio.h>
+
+const char *bel_role_name(bel_role role)
+{
+    static const char *const names[] = {"master", "worker", "ps", "evaluator"};
+    return names[role];
+}
+
+const char *bel_role_text(bel_role role, int index, char text[32])
+{
+    snprintf(text, 32, role == BEL_ROLE_MASTER ? "%s" : "%s %d", bel_role_name(role), index);
+    return text;
+}

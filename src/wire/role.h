@@ -1,0 +1,18 @@
+// The roles of a job's processes, by number as they travel in messages and by name.
+#ifndef BELFRY_WIRE_ROLE_H
+#define BELFRY_WIRE_ROLE_H
+
+typedef enum bel_role {
+    BEL_ROLE_MASTER,
+    BEL_ROLE_WORKER,
+    BEL_ROLE_PS,
+    BEL_ROLE_EVALUATOR,
+    BEL_ROLE_COUNT
+} bel_role;
+
+const char *bel_role_name(bel_role role); // "master", "worker", "ps", "evaluator"
+
+// "worker 1", "master". `text` needs 32 bytes and is returned.
+const char *bel_role_text(bel_role role, int index, char text[32]);
+
+#endif
