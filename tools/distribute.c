@@ -95,6 +95,9 @@ bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out
     set_count(options, "worker_count", BEL_ROLE_WORKER, cluster);
     set_count(options, "parameter_server_count", BEL_ROLE_PS, cluster);
     set_count(options, "evaluator_count", BEL_ROLE_EVALUATOR, cluster);
+    if (bel_options_is_given(options, "restarts")) {
+        cluster->restarts = (int)bel_options_int(options, "restarts");
+    }
     if (cluster->roles[BEL_ROLE_WORKER].count == 0 && !cluster->master_trains) {
         bel_cluster_destroy(cluster);
         return BEL_ERR(BEL_INVALID_ARGUMENT,

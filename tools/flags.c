@@ -116,6 +116,8 @@ static const bel_option table[] = {
      "cluster.yaml, which says what processes there are; counts that are given as flags win."},
     {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "Ports on the loopback address in place of unix sockets."},
+    {"restarts", INT, STARTING, "10", "[0, 1000000]", NULL, CLUSTER,
+     "How often each process is started anew when it was killed; 0: its death ends the job."},
     {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER, "Print the plan of processes, and end."},
 
     {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,

@@ -15,8 +15,8 @@
 
 static void warn_of_unused(const bel_options *options)
 {
-    static const char *const names[] = {"worker_count", "parameter_server_count", "evaluator_count",
-                                        "tcp", "log_dir"};
+    static const char *const names[] = {
+        "worker_count", "parameter_server_count", "evaluator_count", "restarts", "tcp", "log_dir"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!bel_options_is_given(options, names[i])) continue;
         bel_log_write(BEL_LOG_WARN, "--%s counts only with --distributed or --config", names[i]);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +12,15 @@
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 static bool enabled[BEL_FAULT_COUNT];
 static atomic_long writes_left; // 0: never fails
-static char crash_point[64], hang_point[64];
+
+// A point: its name, whose it is ("" for any), and how often it is passed before it counts.
+typedef struct point {
+    char name[64], process[32];
+    atomic_long left; // 0: never
+} point;
+static point crash_point, hang_point, slow_point;
+static char process_name[32];
+static bool spared;
 
 static const struct {
     const char *word;
@@ -27,11 +36,24 @@ static const struct {
     {"break", BEL_FAULT_LANE_BREAK},
 };
 
-static void set_point(char point[64], const char *name, size_t length)
+static void copy_part(char *to, size_t room, const char *from, size_t length)
 {
-    size_t size = length < 63 ? length : 63;
-    memcpy(point, name, size);
-    point[size] = '\0';
+    size_t size = length < room - 1 ? length : room - 1;
+    memcpy(to, from, size);
+    to[size] = '\0';
+}
+
+// NAME[#COUNT][@PROCESS]
+static void set_point(point *p, const char *text, size_t length)
+{
+    char word[128];
+    copy_part(word, sizeof word, text, length);
+    size_t name = strcspn(word, "#@"), process = strcspn(word, "@");
+    copy_part(p->name, sizeof p->name, word, name);
+    bool has_process = word[process] == '@';
+    const char *its_process = has_process ? word + process + 1 : "";
+    copy_part(p->process, sizeof p->process, its_process, strlen(its_process));
+    atomic_store(&p->left, word[name] == '#' ? strtol(word + name + 1, NULL, 10) : 1);
 }
 
 static void parse_word(const char *word, size_t length)
@@ -41,11 +63,15 @@ static void parse_word(const char *word, size_t length)
         return;
     }
     if (length > 6 && strncmp(word, "crash:", 6) == 0) {
-        set_point(crash_point, word + 6, length - 6);
+        set_point(&crash_point, word + 6, length - 6);
         return;
     }
     if (length > 5 && strncmp(word, "hang:", 5) == 0) {
-        set_point(hang_point, word + 5, length - 5);
+        set_point(&hang_point, word + 5, length - 5);
+        return;
+    }
+    if (length > 5 && strncmp(word, "slow:", 5) == 0) {
+        set_point(&slow_point, word + 5, length - 5);
         return;
     }
     if (length > 5 && strncmp(word, "lane:", 5) == 0) {
@@ -63,7 +89,9 @@ static void parse(const char *settings)
 {
     memset(enabled, 0, sizeof enabled);
     atomic_store(&writes_left, 0);
-    crash_point[0] = hang_point[0] = '\0';
+    atomic_store(&crash_point.left, 0);
+    atomic_store(&hang_point.left, 0);
+    atomic_store(&slow_point.left, 0);
     while (settings != NULL && *settings != '\0') {
         size_t length = strcspn(settings, ",+");
         parse_word(settings, length);
@@ -89,12 +117,44 @@ bool bel_fault_write_fails(void)
     return atomic_fetch_sub(&writes_left, 1) == 1;
 }
 
+static bool is_at(point *p, const char *name)
+{
+    if (atomic_load(&p->left) == 0) return false;
+    if (strcmp(p->name, "*") != 0 && strcmp(p->name, name) != 0) return false;
+    return p->process[0] == '\0' || strcmp(p->process, process_name) == 0;
+}
+
+// True when a thread that comes to `name` now is the one that is meant.
+static bool is_meant(point *p, const char *name)
+{
+    return !spared && is_at(p, name) && atomic_fetch_sub(&p->left, 1) == 1;
+}
+
+static void nap(long milliseconds)
+{
+    (void)nanosleep(
+        &(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000},
+        NULL);
+}
+
 void bel_fault_point(const char *name)
 {
     pthread_once(&parse_once, parse_environment);
-    if (crash_point[0] != '\0' && strcmp(crash_point, name) == 0) raise(SIGKILL);
-    while (hang_point[0] != '\0' && strcmp(hang_point, name) == 0)
-        (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    if (is_meant(&crash_point, name)) {
+        fprintf(stderr, "killed on purpose at %s\n", name);
+        fflush(stderr);
+        raise(SIGKILL);
+    }
+    bool stays = is_meant(&hang_point, name);
+    while (stays)
+        nap(1000);
+    if (is_at(&slow_point, name)) nap(atomic_load(&slow_point.left));
+}
+
+void bel_fault_name_process(const char *name, bool is_spared)
+{
+    copy_part(process_name, sizeof process_name, name, strlen(name));
+    spared = is_spared;
 }
 
 void bel_fault_set(const char *settings)

@@ -4,8 +4,11 @@
 //   threads2        matrix products are cut along the inner dimension by thread count
 //   chunk_order     norms are added chunk by chunk in the order of completion
 //   write:N         the N-th write to a file fails with "no space left on device" (N from 1)
-//   crash:NAME      SIGKILL to this process at the named point
+//   crash:NAME      SIGKILL to this process at the named point, after a line on stderr
 //   hang:NAME       the thread that comes to the named point stays there
+//                   Of a cluster, only first incarnations; "NAME@worker-1" only that one, and
+//                   "NAME#7" when it comes there for the seventh time; "*#7" counts all points
+//   slow:NAME#MS    whoever comes to the named point waits there for so many milliseconds
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then
 // Read once, at the first question; unset in normal use.
@@ -27,8 +30,10 @@ typedef enum bel_fault {
 } bel_fault;
 
 bool bel_fault_is(bel_fault fault);
-bool bel_fault_write_fails(void);         // counts one write
-void bel_fault_point(const char *name);   // ends the process, or stays, here when asked to
+bool bel_fault_write_fails(void);       // counts one write
+void bel_fault_point(const char *name); // ends the process, or stays, here when asked to
+// Which process of a cluster this is: "worker-1". With `spared` no point ends or stays it.
+void bel_fault_name_process(const char *name, bool spared);
 void bel_fault_set(const char *settings); // for tests: replaces what BEL_FAULT said
 
 #endif

@@ -42,32 +42,51 @@ static void clear_progress_locked(void)
     progress_shown = false;
 }
 
-void bel_log_write(bel_log_level level, const char *format, ...)
-{
-    static const char *const names[] = {"error", "warning", "info", "debug"};
-    if (level > max_level) return;
-    char message[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
+// With an `event` the JSON has that and `pid` as well.
+static void write_line(bel_log_level level, const char *event, long long pid, const char *message)
+{
     bel_str line = {0};
     if (line_format == BEL_LOG_JSON) {
-        bel_str_printf(&line, "{\"time\":%.3f,\"level\":\"%s\",\"message\":", bel_clock_wall(),
-                       names[level]);
+        bel_str_printf(&line, "{\"time\":%.3f,\"level\":\"%s\",", bel_clock_wall(),
+                       level_names[level]);
+        if (event != NULL) bel_str_printf(&line, "\"event\":\"%s\",\"pid\":%lld,", event, pid);
+        bel_str_puts(&line, "\"message\":");
         bel_json_write_string(&line, message);
         bel_str_puts(&line, "}\n");
     } else if (level == BEL_LOG_INFO) {
         bel_str_printf(&line, "%s\n", message);
     } else {
-        bel_str_printf(&line, "%s: %s\n", names[level], message);
+        bel_str_printf(&line, "%s: %s\n", level_names[level], message);
     }
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
     fwrite(line.text, 1, line.length, stderr);
     pthread_mutex_unlock(&log_mutex);
     bel_str_deinit(&line);
+}
+
+void bel_log_write(bel_log_level level, const char *format, ...)
+{
+    if (level > max_level) return;
+    char message[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    write_line(level, NULL, 0, message);
+}
+
+void bel_log_event(bel_log_level level, const char *event, long long pid, const char *format, ...)
+{
+    if (level > max_level && line_format != BEL_LOG_JSON) return; // programs want it at any level
+    char message[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    write_line(level, event, pid, message);
 }
 
 void bel_log_line(bel_log_level level, const char *line)

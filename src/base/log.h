@@ -19,6 +19,10 @@ bel_log_format bel_log_get_format(void);
 
 void bel_log_write(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3);
 
+// A line that a program may act on: as JSON it has "event" and "pid" beside its message.
+void bel_log_event(bel_log_level level, const char *event, long long pid, const char *format, ...)
+    BEL_PRINTF(4, 5);
+
 // A progress line: on a terminal it overwrites itself until the next log line; with final true it
 // stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.
 void bel_log_progress(const char *text, const char *json, bool final);

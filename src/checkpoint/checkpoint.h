@@ -55,7 +55,8 @@ typedef struct bel_ckpt_info {
 
 // The temporary folder for a checkpoint of `step`, made empty. Free the path with bel_free. A
 // master writes one checkpoint at a time: all that ended runs, and this one's failures, left behind
-// in model_dir (temporary folders of no higher generation and incarnation) is removed.
+// in model_dir (temporary folders of a lower generation, or of the same one and no higher
+// incarnation) is removed.
 bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generation,
                            int64_t incarnation, char **out_folder) BEL_MUST_USE;
 

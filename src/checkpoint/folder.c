@@ -119,7 +119,8 @@ static bool is_leftover(const char *model_dir, const char *name, int64_t generat
     }
     return take_word(&rest, ".tmp-g") && take_number(&rest, &its_generation) &&
            take_word(&rest, "-i") && take_number(&rest, &its_incarnation) && rest[0] == '\0' &&
-           its_generation <= generation && its_incarnation <= incarnation;
+           (its_generation < generation ||
+            (its_generation == generation && its_incarnation <= incarnation));
 }
 
 static void free_names(char **names, size_t count)

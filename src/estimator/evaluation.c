@@ -162,6 +162,7 @@ static bel_status *evaluate(group *g, bel_result *out_result)
         BEL_TRY(run_group(g, &more));
         for (int i = 0; more && i < g->config->tower_count; i++)
             add_batch(&t, &g->towers[i], spec->metric_count);
+        if (g->config->between != NULL) BEL_TRY(g->config->between(g->config->context));
     }
     if (t.examples == 0) return BEL_ERR(BEL_DATA_LOSS, "the evaluation input has no example");
     out_result->loss = t.loss_sum / (double)t.examples;

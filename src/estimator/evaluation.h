@@ -12,10 +12,13 @@ typedef struct bel_evaluation_config {
     int64_t steps;              // batches at most; 0: all
     int tower_count;
     int thread_count; // of each tower
+    // Asked between batches: an error ends the evaluation. May be NULL.
+    bel_status *(*between)(void *context);
+    void *context;
 } bel_evaluation_config;
 
 // Means over all examples. Fills loss, batch_mean_loss, examples and metrics of *out_result.
-// DATA_LOSS: the input has no example.
+// DATA_LOSS: the input has no example. Or the error of `between`.
 bel_status *bel_evaluation_run(const bel_evaluation_config *config,
                                bel_result *out_result) BEL_MUST_USE;
 

@@ -51,6 +51,18 @@ bel_status *bel_run_log_open(const char *model_dir, int64_t first_step, bel_run_
     return NULL;
 }
 
+void bel_run_log_go_back(bel_run_log *log, int64_t step)
+{
+    bel_event_file_session_start(log->events, step + 1);
+    for (int i = 0; i < log->folder_count; i++)
+        bel_event_file_session_start(log->folders[i].events, step + 1);
+    for (size_t i = 0; i < log->curve_count; i++) {
+        curve *c = &log->curves[i];
+        while (c->count > 0 && c->steps[c->count - 1] > step)
+            c->count--;
+    }
+}
+
 static curve *find_curve(bel_run_log *log, const char *chart, const char *name)
 {
     for (size_t i = 0; i < log->curve_count; i++) {

@@ -12,6 +12,9 @@ typedef struct bel_run_log bel_run_log;
 bel_status *bel_run_log_open(const char *model_dir, int64_t first_step,
                              bel_run_log **out_log) BEL_MUST_USE;
 
+// Training goes on from `step`: what was said of later ones is void.
+void bel_run_log_go_back(bel_run_log *log, int64_t step);
+
 // A training step's loss; `examples_per_second` is of the time since the last call.
 void bel_run_log_step(bel_run_log *log, int64_t step, double loss, double examples_per_second,
                       double learning_rate);

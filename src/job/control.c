@@ -251,3 +251,10 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
     pthread_mutex_unlock(&control->mutex);
     return count;
 }
+
+void bel_control_give_points_again(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    control->points_taken = 0;
+    pthread_mutex_unlock(&control->mutex);
+}

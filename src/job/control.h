@@ -62,6 +62,9 @@ void bel_control_release_snapshot(bel_control *control);
 // Takes up to `capacity` points in order.
 int bel_control_take_points(bel_control *control, bel_control_point *out_points, int capacity);
 
+// The points that are still there can be taken once more.
+void bel_control_give_points_again(bel_control *control);
+
 // The error that ended the job; ownership passes to the caller. NULL: none.
 bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;
 

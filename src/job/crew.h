@@ -14,7 +14,8 @@ typedef struct bel_crew_ops {
     // Loads all shards from a checkpoint.
     bel_status *(*load)(bel_crew *crew, const bel_ckpt_reader *reader);
     // Starts shards and workers, which read the blocks of `segment`; they run until the schedule's
-    // last step, a request to stop, or an error.
+    // last step, a request to stop, or an error. After a loss it is called again, behind load: then
+    // members that are gone are waited for.
     bel_status *(*start)(bel_crew *crew, const bel_control_config *schedule,
                          const bel_input_segment *segment);
     // Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
@@ -25,7 +26,10 @@ typedef struct bel_crew_ops {
     bel_status *(*read_values)(bel_crew *crew);
     bel_status *(*write_shards)(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards);
     void (*release_snapshot)(bel_crew *crew);
-    // Ends training at once; `status` is the master's own reason.
+    // Looks at what has happened meanwhile, for a master that is busy with something long; an error
+    // says that it need not go on.
+    bel_status *(*attend)(bel_crew *crew);
+    // Ends training at once.
     void (*cancel)(bel_crew *crew);
     // After the workers have ended: the error that ended them, or NULL.
     bel_status *(*join)(bel_crew *crew);
@@ -43,7 +47,9 @@ struct bel_crew {
     const bel_crew_ops *ops;
     float *values; // of the snapshot, laid out as the space
     int shard_count;
-    bool interrupted; // training ended because somebody asked; set when the workers have ended
+    bool interrupted;    // training ended because somebody asked; set when the workers have ended
+    bool lost;           // state is gone with a member: calls fail until load and start
+    uint32_t generation; // of the state; 0 before the first start
 };
 
 #endif

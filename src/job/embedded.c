@@ -14,6 +14,7 @@ typedef struct member { // a worker and its thread
     bel_worker *worker;
     bel_doorbell *bell;
     bel_lane **lanes; // by shard
+    float **ranges;
     pthread_t thread;
     bool started;
 } member;
@@ -74,7 +75,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .space = embedded->space,
                                    .snapshot = embedded->crew.values,
                                    .optimizer = embedded->config.built->spec.optimizer,
-                                   .generation = embedded->config.generation,
+                                   .generation = embedded->crew.generation,
                                    .tally_width = BEL_TALLY_FIXED,
                                    .worker_lanes = s->worker_lanes,
                                    .shard_lanes = s->shard_lanes};
@@ -103,6 +104,12 @@ static void join_members(bel_embedded *embedded)
     }
 }
 
+static int replicas_of(const bel_embedded *embedded, int worker)
+{
+    const int *first = embedded->deal->first_replica;
+    return first[worker + 1] - first[worker];
+}
+
 static void destroy(bel_crew *crew)
 {
     bel_embedded *embedded = (bel_embedded *)crew;
@@ -111,6 +118,7 @@ static void destroy(bel_crew *crew)
         member *m = &embedded->members[w];
         bel_worker_destroy(m->worker);
         bel_client_destroy(m->client);
+        bel_space_free_arrays(embedded->config.layout, m->ranges, replicas_of(embedded, w));
         for (int k = 0; k < embedded->server_count; k++)
             bel_lane_close(m->lanes[k]);
         bel_free(m->lanes);
@@ -177,7 +185,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
     const bel_embedded_config *config = &embedded->config;
     const bel_estimator *estimator = config->estimator;
     bel_client_config client = {.worker = w,
-                                .generation = config->generation,
+                                .generation = embedded->crew.generation,
                                 .layout = config->layout,
                                 .deal = embedded->deal,
                                 .lanes = m->lanes,
@@ -188,6 +196,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .cancelled_context = embedded->control,
                                 .stall_timeout_secs = estimator->config.stall_timeout_secs};
     m->client = bel_client_create(&client);
+    BEL_TRY(bel_space_arrays(config->layout, "gradients", replicas_of(embedded, w), &m->ranges));
     bel_worker_config worker = {.worker = w,
                                 .deal = embedded->deal,
                                 .layout = config->layout,
@@ -195,6 +204,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .model = config->model,
                                 .input = config->input,
                                 .client = m->client,
+                                .ranges = m->ranges,
                                 .tower_count = estimator->towers_of[w],
                                 .thread_count = estimator->thread_count,
                                 .seed = estimator->config.seed,
@@ -258,6 +268,12 @@ static void release_snapshot(bel_crew *crew)
     bel_control_release_snapshot(((bel_embedded *)crew)->control);
 }
 
+static bel_status *attend(bel_crew *crew)
+{
+    (void)crew; // nobody can be lost
+    return NULL;
+}
+
 static void cancel(bel_crew *crew)
 {
     bel_control_cancel(((bel_embedded *)crew)->control, NULL);
@@ -317,6 +333,7 @@ static const bel_crew_ops embedded_ops = {
     .read_values = read_values,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,
+    .attend = attend,
     .cancel = cancel,
     .join = join,
     .snapshot_now = snapshot_now,

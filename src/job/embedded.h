@@ -13,7 +13,6 @@ typedef struct bel_embedded_config {
     const bel_worker_model *model;
     const bel_layout *layout;
     const bel_input *input;
-    uint32_t generation;
 } bel_embedded_config;
 
 // Memory, shards and lanes; nothing runs yet. Everything in the config must outlive the crew.

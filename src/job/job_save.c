@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -16,7 +17,7 @@
 static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
 {
     bel_ckpt_info info = {.step = step,
-                          .generation = job->generation,
+                          .generation = job->crew->generation,
                           .seed = job->estimator->config.seed,
                           .segments = job->segments,
                           .segment_count = job->segment_count,
@@ -35,10 +36,14 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
-    BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->generation, 0, &folder));
+    int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
+    BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->crew->generation, incarnation, &folder));
     size_t count = (size_t)job->crew->shard_count;
     bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
+    bel_fault_point("master_saves");
     bel_status *status = job->crew->ops->write_shards(job->crew, folder, shards);
+    // What was lost meanwhile, this master's place perhaps, must not become visible.
+    if (status == NULL) status = job->crew->ops->attend(job->crew);
     if (status == NULL) status = commit(job, step, folder, shards);
     if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is the one
     for (size_t k = 0; k < count; k++)
@@ -122,6 +127,27 @@ bel_status *bel_job_resume(bel_job *job)
     return status;
 }
 
+bel_status *bel_job_go_back(bel_job *job)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(job->estimator->config.model_dir, &reader));
+    if (reader == NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: the checkpoint to go back to is gone",
+                       job->estimator->config.model_dir);
+    }
+    int64_t reached = job->state.step;
+    bel_status *status = load(job, reader);
+    if (status == NULL) {
+        bel_log_write(BEL_LOG_WARN, "going back from step %lld to %s", (long long)reached,
+                      bel_ckpt_folder(reader));
+        bel_run_log_go_back(job->log, job->first_step);
+    }
+    bel_ckpt_close(reader);
+    for (int i = 0; i < job->eval_count; i++)
+        if (job->evals[i].last_step > job->first_step) job->evals[i].last_step = -1;
+    return status;
+}
+
 // --- Evaluating ----------------------------------------------------------------------------------
 
 static void log_result(const char *folder, const bel_result *result)
@@ -135,6 +161,12 @@ static void log_result(const char *folder, const bel_result *result)
     bel_str_deinit(&line);
 }
 
+static bel_status *attend(void *context)
+{
+    bel_crew *crew = context;
+    return crew->ops->attend(crew);
+}
+
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     const bel_estimator *estimator = job->estimator;
@@ -143,7 +175,9 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
                                     .values = eval->values,
                                     .steps = eval->spec->steps,
                                     .tower_count = estimator->towers_of[0],
-                                    .thread_count = estimator->thread_count};
+                                    .thread_count = estimator->thread_count,
+                                    .between = attend,
+                                    .context = job->crew};
     bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
     BEL_TRY(job->crew->ops->read_values(job->crew));

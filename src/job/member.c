@@ -8,7 +8,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "job/member_inner.h"
 
@@ -28,6 +30,23 @@ static char *read_token(const char *model_dir)
     return bel_xstrdup("");
 }
 
+void bel_member_send(member *m, bel_message message)
+{
+    message.generation = m->generation;
+    bel_mailbox_send(m->mailbox, &message);
+}
+
+// Where the state that it holds stands.
+static int64_t step_of(const member *m)
+{
+    bel_str words = {0};
+    int64_t step = 0;
+    if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
+    if (m->shard.shard != NULL) step = bel_shard_doing(m->shard.shard, &words);
+    bel_str_deinit(&words);
+    return step;
+}
+
 static void send_join(member *m)
 {
     char host[HOST_TEXT] = "?";
@@ -40,18 +59,19 @@ static void send_join(member *m)
     char *token = read_token(m->estimator->config.model_dir);
     char *version = bel_xstrdup(bel_version());
     char *address = bel_xstrdup(bel_endpoint_address(m->endpoint));
-    bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_JOIN,
-                                                .protocol = BEL_PROTOCOL_VERSION,
-                                                .text = version,
-                                                .role = (int32_t)m->task->role,
-                                                .index = m->task->index,
-                                                .incarnation = m->task->incarnation,
-                                                .host = host,
-                                                .pid = (int64_t)getpid(),
-                                                .address = address,
-                                                .folder = token,
-                                                .settings = list,
-                                                .setting_count = count});
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_JOIN,
+                                     .protocol = BEL_PROTOCOL_VERSION,
+                                     .text = version,
+                                     .role = (int32_t)m->task->role,
+                                     .index = m->task->index,
+                                     .incarnation = m->task->incarnation,
+                                     .host = host,
+                                     .pid = (int64_t)getpid(),
+                                     .address = address,
+                                     .folder = token,
+                                     .step = step_of(m),
+                                     .settings = list,
+                                     .setting_count = count});
     bel_free(token);
     bel_free(version);
     bel_free(address);
@@ -65,26 +85,39 @@ static bel_status *lost_master(const member *m, bel_status *why)
                            m->task->master_address);
 }
 
-// Calls the master until it answers; it may not be there yet.
+// Calls the master once. False: *out_why says why it did not answer.
+static bool call_master(member *m, int64_t deadline, bel_status **out_why)
+{
+    int64_t patience = (int64_t)(m->task->silence_timeout_secs * 1e9);
+    int64_t until = bel_clock_ns() + patience < deadline ? bel_clock_ns() + patience : deadline;
+    m->mailbox = bel_mailbox_open(m->endpoint, m->task->master_address, m->bell);
+    while (!bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox) &&
+           bel_clock_ns() < until)
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
+    if (bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox)) return true;
+    *out_why = bel_mailbox_is_over(m->mailbox) ? bel_mailbox_why(m->mailbox)
+                                               : BEL_ERR(BEL_UNAVAILABLE, "it does not answer");
+    bel_mailbox_close(m->mailbox, 0);
+    m->mailbox = NULL;
+    return false;
+}
+
+// Calls the master until it answers; it may not be there yet, or be started again.
 static bel_status *join(member *m)
 {
-    enum { RETRY_NS = 50000000 };
+    enum { RETRY_NS = 20000000 };
     int64_t deadline = bel_clock_ns() + (int64_t)(m->task->join_timeout_secs * 1e9);
-    for (;;) {
-        m->mailbox = bel_mailbox_open(m->endpoint, m->task->master_address, m->bell);
-        while (!bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox))
-            (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
-        if (!bel_mailbox_is_over(m->mailbox)) break;
-        bel_status *why = bel_mailbox_why(m->mailbox);
-        bel_mailbox_close(m->mailbox, 0);
-        m->mailbox = NULL;
-        bool again = bel_status_code(why) == BEL_UNAVAILABLE && bel_clock_ns() < deadline &&
-                     !bel_control_stop_requested();
+    bel_status *why = NULL;
+    while (!call_master(m, deadline, &why)) {
+        bool gone = why == NULL || bel_status_code(why) == BEL_UNAVAILABLE;
+        bool again = gone && bel_clock_ns() < deadline && !bel_control_stop_requested();
         if (!again) {
+            if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it ended the call");
             return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s",
                                    m->task->master_address);
         }
         bel_status_ignore(why); // not there yet
+        why = NULL;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
     }
     send_join(m);
@@ -130,28 +163,55 @@ static bel_status *make_layout(member *m, const bel_message *setup)
     return status;
 }
 
-static bel_status *start_parts(member *m, const bel_message *setup)
+// What is made once in the life of a process.
+static bel_status *make_memory(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
-    m->status_ns = 0; // what it does now is news
-    m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
-    if (m->evaluates) return NULL;
-    BEL_TRY(make_deal(m, setup));
     if (!m->worker.here) BEL_TRY(make_layout(m, setup));
+    const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
+    BEL_TRY(bel_space_create(layout, s->here ? &s->space : &m->worker.space));
+    if (!s->here) return NULL;
+    m->worker.space = m->worker.here ? s->space : NULL;
+    s->layout = layout;
+    s->deal = m->deal;
+    return NULL;
+}
+
+static bel_status *check_setup(const member *m, const bel_message *setup)
+{
     const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
     if (setup->address_count != (size_t)layout->shard_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %zu addresses for %d shards",
                        setup->address_count, layout->shard_count);
     }
-    BEL_TRY(bel_space_create(layout, s->here ? &s->space : &m->worker.space));
-    if (s->here) {
-        m->worker.space = m->worker.here ? s->space : NULL;
-        s->layout = layout;
-        s->deal = m->deal;
-        s->worker_lanes = bel_xcalloc((size_t)m->deal->worker_count, sizeof(bel_lane *));
+    if (setup->incarnation_count != (size_t)m->deal->worker_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
     }
+    return NULL;
+}
+
+static void stop_parts(member *m, double patience_secs)
+{
+    bel_member_worker_stop(m, patience_secs);
+    bel_member_shard_stop(m);
+}
+
+// Begins, or begins anew with another generation.
+static bel_status *start_parts(member *m, const bel_message *setup)
+{
+    stop_parts(m, m->estimator->config.stall_timeout_secs);
+    m->generation = setup->generation;
+    m->status_ns = 0; // what it does now is news
+    bel_fault_point("member_begins");
+    m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
+    if (m->evaluates) return NULL;
+    if (m->deal == NULL) {
+        BEL_TRY(make_deal(m, setup));
+        BEL_TRY(make_memory(m, setup));
+    }
+    BEL_TRY(check_setup(m, setup));
     if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
-    if (s->here) BEL_TRY(bel_member_shard_start(m, setup));
+    if (m->shard.here) BEL_TRY(bel_member_shard_start(m, setup));
     return m->worker.here ? bel_member_worker_run(m) : NULL;
 }
 
@@ -164,15 +224,15 @@ static void tell_failure(member *m, const bel_status *status)
     char name[32];
     char *text = bel_strf("%s: %s", bel_role_text(m->task->role, m->task->index, name),
                           bel_status_message(status));
-    bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_ENDED,
-                                                .code = (int32_t)bel_status_code(status),
-                                                .text = text});
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                     .code = (int32_t)bel_status_code(status),
+                                     .text = text});
     bel_free(text);
 }
 
 static bel_status *take_message(member *m, const bel_message *message)
 {
-    if (message->kind == BEL_MESSAGE_SETUP && m->deal == NULL) return start_parts(m, message);
+    if (message->kind == BEL_MESSAGE_SETUP) return start_parts(m, message);
     if (message->kind == BEL_MESSAGE_END) {
         m->over = true;
         if (message->code != BEL_OK) {
@@ -181,8 +241,8 @@ static bel_status *take_message(member *m, const bel_message *message)
     } else if (m->evaluates && message->kind == BEL_MESSAGE_FINISH) {
         m->evaluates = false;
         return bel_member_evaluate(m, true);
-    } else if (m->shard.here && m->shard.shard != NULL) {
-        bel_member_shard_message(m, message);
+    } else if (m->shard.has_engine && message->generation == m->generation) {
+        return bel_member_shard_message(m, message);
     }
     return NULL;
 }
@@ -204,17 +264,40 @@ static void send_status(member *m)
         step = bel_shard_doing(m->shard.shard, &words);
     }
     if (words.length == 0) bel_str_puts(&words, "is ready");
-    bel_mailbox_send(m->mailbox,
-                     &(bel_message){.kind = BEL_MESSAGE_STATUS, .step = step, .text = words.text});
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STATUS, .step = step, .text = words.text});
     bel_str_deinit(&words);
 }
 
-static bel_status *check_master(const member *m)
+static bool is_final(const bel_status *why)
 {
-    if (bel_mailbox_is_over(m->mailbox)) return lost_master(m, bel_mailbox_why(m->mailbox));
+    bel_code code = bel_status_code(why);
+    return code == BEL_FAILED_PRECONDITION || code == BEL_UNAUTHENTICATED ||
+           code == BEL_PERMISSION_DENIED;
+}
+
+// The master may be replaced, or only the connection may have broken: training goes on meanwhile,
+// and whoever is master then is told everything again.
+static bel_status *find_master_again(member *m, bel_status *why)
+{
+    if (!m->task->recovers || is_final(why)) return lost_master(m, why);
+    bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again", m->task->master_address);
+    bel_status_ignore(why); // said
+    bel_mailbox_close(m->mailbox, 0);
+    m->mailbox = NULL;
+    BEL_TRY(join(m));
+    m->worker.told = m->told_stop = false;
+    m->status_ns = 0;
+    bel_member_shard_tell_again(m);
+    return NULL;
+}
+
+static bel_status *check_master(member *m)
+{
+    if (bel_mailbox_is_over(m->mailbox)) return find_master_again(m, bel_mailbox_why(m->mailbox));
     double silence = (double)bel_mailbox_silence_ns(m->mailbox) * 1e-9;
     if (silence < m->task->silence_timeout_secs) return NULL;
-    return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
+    return find_master_again(m,
+                             BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
 }
 
 static bel_status *obey(member *m)
@@ -227,7 +310,7 @@ static bel_status *obey(member *m)
             bel_message_deinit(&message);
         }
         if (m->over) break;
-        if (status == NULL && m->shard.shard != NULL) status = bel_member_shard_check(m);
+        if (status == NULL && m->shard.has_engine) status = bel_member_shard_check(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
@@ -236,7 +319,7 @@ static bel_status *obey(member *m)
         send_status(m);
         if (bel_control_stop_requested() && !m->told_stop) {
             m->told_stop = true;
-            bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_STOP});
+            bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STOP});
         }
         int64_t nap = m->task->role == BEL_ROLE_EVALUATOR ? SECOND_NS : NAP_NS;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);
@@ -270,7 +353,7 @@ static bel_status *run(member *m)
     if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
     BEL_TRY(join(m));
     bel_status *status = obey(m);
-    bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED &&
+    bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED && m->mailbox != NULL &&
                 !bel_mailbox_is_over(m->mailbox);
     if (mine) tell_failure(m, status);
     return status;
@@ -278,9 +361,8 @@ static bel_status *run(member *m)
 
 static void release(member *m)
 {
-    enum { LINGER_MS = 1000 };
-    bel_member_worker_stop(m);
-    bel_member_shard_stop(m);
+    enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
+    stop_parts(m, PATIENCE_SECS);
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_endpoint_destroy(m->endpoint);
     bel_member_shard_free(m); // first: a worker's model is the shard's layout, too

@@ -48,9 +48,9 @@ bel_status *bel_member_evaluate(member *m, bool last)
     // The initial values are not worth an evaluation; the end is, whatever came before.
     if ((step > 0 || last) && step != m->evaluated_step) status = evaluate_all(m, &words);
     if (status == NULL && last) {
-        bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_ENDED,
-                                                    .step = m->evaluated_step,
-                                                    .text = words.text});
+        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                         .step = m->evaluated_step,
+                                         .text = words.text});
     }
     bel_str_deinit(&words);
     return status;

@@ -13,7 +13,7 @@
 #include "transport/grpc/mailbox.h"
 
 // What a process that holds a shard has. In a process that is a worker as well the two share space
-// and layout.
+// and layout. Memory stays for as long as the process; lanes and threads are a generation's.
 typedef struct member_shard {
     bool here;
     int index;
@@ -22,27 +22,39 @@ typedef struct member_shard {
     bel_space *space;
     float *snapshot;
     bel_shard *shard;
-    bel_control *control; // shard 0
     bel_doorbell *bell;
+    bel_shard_peer *worker_peers, *shard_peers;
+    bel_lane *own_lane; // the end that leads to this process's own worker, until it is admitted
+
+    bel_control *control;    // shard 0
     bel_lane **worker_lanes; // by worker
     bel_lane **shard_lanes;  // shard 0: by shard; others: [0]
     bel_lane *master_lane;
-    bel_shard_peer *worker_peers, *shard_peers;
-    pthread_mutex_t mutex; // guards open
-    bool open;             // lanes can be found
     pthread_t engine;
     bool has_engine;
     atomic_bool stop;
+    atomic_llong snapshot_ready; // the version of the newest snapshot that is complete, -1: none
+    int64_t snapshot_told;       // the one that the master was told of
+    atomic_bool progress_due;    // the last step was made
+
+    pthread_mutex_t mutex;    // guards what follows: which lanes can be found
+    uint32_t open_generation; // 0: none
+    uint32_t *incarnations;   // by worker
+    bool *replacing;          // by worker
+    int32_t reading;          // number of the master's lane
 } member_shard;
 
 typedef struct member_worker {
     bool here;
     bel_job job; // its model: input, graph, layout, settings
     bel_space *space;
-    bel_lane **lanes; // by shard
+    float **ranges;
+    int range_count;
     bel_client_peer *peers;
-    bel_client *client;
     bel_doorbell *bell;
+
+    bel_lane **lanes; // by shard
+    bel_client *client;
     bel_worker *worker;
     pthread_t thread;
     bool has_thread;
@@ -59,7 +71,8 @@ typedef struct member {
     bel_doorbell *bell; // of the mailbox
     bel_mailbox *mailbox;
     bel_deal *deal;
-    bel_layout *layout; // a parameter server's own, from the master's description
+    bel_layout *layout;  // a parameter server's own, from the master's description
+    uint32_t generation; // of the state here; 0: none
     member_shard shard;
     member_worker worker;
     int64_t status_ns, progress_ns; // when they were last sent
@@ -70,13 +83,17 @@ typedef struct member {
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 
-// Creates the shard as the setup says, loads the checkpoint and opens the lanes.
+// Sends a message to the master, with the generation of the state here. Main thread.
+void bel_member_send(member *m, bel_message message);
+
+// Creates the shard the first time; loads the checkpoint, opens the lanes and starts the thread.
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
 void bel_member_shard_free(member *m); // once the endpoint is gone
 // Answers what the master asks of a shard.
-void bel_member_shard_message(member *m, const bel_message *message);
-void bel_member_shard_progress(member *m); // shard 0: tells the master about steps
+bel_status *bel_member_shard_message(member *m, const bel_message *message) BEL_MUST_USE;
+void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots
+void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
 bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
 // For the endpoint: a peer opens a lane.
@@ -87,12 +104,13 @@ bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream 
 bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;
 bel_status *bel_member_worker_start(member *m, const bel_message *setup) BEL_MUST_USE;
 bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
+void bel_member_worker_check(member *m); // tells the master when the worker has ended
+// Ends its thread, giving its step so long to end, and closes its lanes.
+void bel_member_worker_stop(member *m, double patience_secs);
+void bel_member_worker_free(member *m); // once the endpoint is gone
+
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
 // master that it is through.
 bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
-
-void bel_member_worker_check(member *m); // tells the master when the worker has ended
-void bel_member_worker_stop(member *m);  // ends its thread and closes its lanes
-void bel_member_worker_free(member *m);  // once the endpoint is gone
 
 #endif

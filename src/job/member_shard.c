@@ -1,24 +1,25 @@
 // The shard of a member: its memory, its lanes, its thread, and what the master asks of it.
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/thread.h"
 #include "job/member_inner.h"
 #include "ps/layout/tally.h"
 
 // --- Lanes ---------------------------------------------------------------------------------------
 
-static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+// A peer of another generation or incarnation is told to ask again: either it, or this process,
+// will soon hear of the change.
+static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello *hello,
+                                    bel_lane **out_lane)
 {
-    member_shard *s = context;
-    pthread_mutex_lock(&s->mutex);
-    bool open = s->open;
-    pthread_mutex_unlock(&s->mutex);
-    if (!open) return NULL; // the peer asks again
+    if (s->open_generation == 0 || hello->generation != s->open_generation) return NULL;
     if (hello->kind == BEL_HELLO_MASTER) {
-        *out_lane = s->master_lane;
+        if (hello->index == s->reading) *out_lane = s->master_lane;
     } else if (hello->kind == BEL_HELLO_WORKER && hello->index >= 0 &&
                hello->index < s->deal->worker_count) {
-        *out_lane = s->worker_lanes[hello->index];
+        bool current = hello->incarnation == s->incarnations[hello->index];
+        if (current && !s->replacing[hello->index]) *out_lane = s->worker_lanes[hello->index];
     } else if (hello->kind == BEL_HELLO_SHARD && s->index == 0 && hello->index > 0 &&
                hello->index < s->layout->shard_count) {
         *out_lane = s->shard_lanes[hello->index];
@@ -26,6 +27,15 @@ static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lan
         return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has no lane for such a peer", s->index);
     }
     return NULL;
+}
+
+static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+{
+    member_shard *s = context;
+    pthread_mutex_lock(&s->mutex);
+    bel_status *status = find_lane_locked(s, hello, out_lane);
+    pthread_mutex_unlock(&s->mutex);
+    return status;
 }
 
 bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
@@ -42,39 +52,50 @@ static void *refuse_frame(void *context, const bel_frame *frame)
     return NULL; // the master sends nothing
 }
 
-static bel_status *make_lanes(member *m, const bel_message *setup)
+static bel_lane *make_worker_lane(member *m, int worker)
+{
+    member_shard *s = &m->shard;
+    s->worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
+    const bel_grpc_lane_config config = {.capacity =
+                                             bel_deal_lane_frames(s->deal, s->layout->chunk_count),
+                                         .bell = s->bell,
+                                         .place = bel_shard_place,
+                                         .place_context = &s->worker_peers[worker]};
+    return bel_grpc_lane_create(m->endpoint, &config);
+}
+
+static void make_shard_lanes(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
     bel_grpc_lane_config config = {.capacity =
                                        bel_deal_lane_frames(s->deal, s->layout->chunk_count),
                                    .bell = s->bell,
                                    .place = bel_shard_place};
-    for (int w = 0; w < s->deal->worker_count; w++) {
-        if (s->worker_lanes[w] != NULL) continue; // of this process's own worker
-        s->worker_peers[w] = (bel_shard_peer){s->shard, w, 0};
-        config.place_context = &s->worker_peers[w];
-        s->worker_lanes[w] = bel_grpc_lane_create(m->endpoint, &config);
-        BEL_TRY(bel_shard_reserve(s->shard, w));
-    }
     for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
         s->shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
         config.place_context = &s->shard_peers[k];
         s->shard_lanes[k] = bel_grpc_lane_create(m->endpoint, &config);
     }
-    if (s->index > 0) {
-        const bel_lane_hello hello = {.kind = BEL_HELLO_SHARD,
-                                      .index = s->index,
-                                      .generation = setup->generation,
-                                      .incarnation = m->task->incarnation};
-        s->shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
-        config.place_context = &s->shard_peers[0];
-        s->shard_lanes[0] =
-            bel_grpc_lane_connect(m->endpoint, setup->addresses[0], &hello, &config);
+    if (s->index == 0) return;
+    const bel_lane_hello hello = {
+        .kind = BEL_HELLO_SHARD, .index = s->index, .generation = setup->generation};
+    s->shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
+    config.place_context = &s->shard_peers[0];
+    s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->addresses[0], &hello, &config);
+}
+
+static void make_lanes(member *m, const bel_message *setup)
+{
+    member_shard *s = &m->shard;
+    for (int w = 0; w < s->deal->worker_count; w++) {
+        bool own = m->worker.here && w == m->task->index;
+        int64_t step;
+        s->incarnations[w] = setup->incarnations[w];
+        (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
+                              own ? s->own_lane : make_worker_lane(m, w), &step);
     }
-    config.place = refuse_frame;
-    config.bell = NULL;
-    s->master_lane = bel_grpc_lane_create(m->endpoint, &config);
-    return NULL;
+    s->own_lane = NULL;
+    make_shard_lanes(m, setup);
 }
 
 // --- Events of the shard -------------------------------------------------------------------------
@@ -91,26 +112,26 @@ static void send_progress(member *m, const bel_control_state *state)
             out[i] =
                 (bel_message_point){points[i].step, points[i].loss, points[i].examples_per_second};
         }
-        bel_mailbox_send(
-            m->mailbox, &(bel_message){.kind = BEL_MESSAGE_PROGRESS,
-                                       .step = state->step,
-                                       .loss = state->loss,
-                                       .examples = state->examples,
-                                       .interrupted = bel_control_was_interrupted(m->shard.control),
-                                       .points = out,
-                                       .point_count = (size_t)count});
+        bool interrupted = bel_control_was_interrupted(m->shard.control);
+        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_PROGRESS,
+                                         .step = state->step,
+                                         .loss = state->loss,
+                                         .examples = state->examples,
+                                         .interrupted = interrupted,
+                                         .points = out,
+                                         .point_count = (size_t)count});
     } while (count == MOST);
 }
 
-// Shard 0. At the end the master hears of the last step before any worker says that it has ended.
+// Shard 0. The last step is told without delay.
 static uint32_t decide(void *context, int64_t version, const double *tally)
 {
     member *m = context;
+    bel_fault_point("shard_decides");
     uint32_t decision = bel_control_decide(m->shard.control, version, tally);
     if ((decision & BEL_DECIDE_STOP) != 0) {
-        bel_control_state state;
-        bel_control_wait(m->shard.control, 0, &state);
-        send_progress(m, &state);
+        atomic_store(&m->shard.progress_due, true);
+        bel_doorbell_ring(m->bell);
     }
     return decision;
 }
@@ -119,12 +140,10 @@ static void snapshot_ready(void *context, int shard, int64_t version)
 {
     (void)shard;
     member *m = context;
-    bel_control_state state = {0};
-    if (m->shard.control != NULL) bel_control_wait(m->shard.control, 0, &state);
-    bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
-                                                .step = version,
-                                                .save = state.save,
-                                                .eval = state.eval});
+    bel_fault_point("shard_snapshot");
+    if (m->shard.control != NULL) bel_control_snapshot_ready(m->shard.control, shard, version);
+    atomic_store(&m->shard.snapshot_ready, version);
+    bel_doorbell_ring(m->bell);
 }
 
 static void *engine_main(void *argument)
@@ -143,9 +162,17 @@ static void *engine_main(void *argument)
 
 // --- The start -----------------------------------------------------------------------------------
 
+// Once in the life of a process.
 static bel_status *make_shard(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
+    size_t workers = (size_t)s->deal->worker_count, shards = (size_t)s->layout->shard_count;
+    s->worker_peers = bel_xcalloc(workers, sizeof *s->worker_peers);
+    s->shard_peers = bel_xcalloc(shards, sizeof *s->shard_peers);
+    s->worker_lanes = bel_xcalloc(workers, sizeof(bel_lane *));
+    s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
+    s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
+    s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
     BEL_TRY(bel_space_array(s->layout, "snapshot", &s->snapshot));
     bel_optimizer optimizer = setup->optimizer;
     BEL_TRY(bel_optimizer_check(&optimizer));
@@ -155,47 +182,54 @@ static bel_status *make_shard(member *m, const bel_message *setup)
                                      .space = s->space,
                                      .snapshot = s->snapshot,
                                      .optimizer = optimizer,
-                                     .generation = setup->generation,
                                      .tally_width = BEL_TALLY_FIXED,
                                      .worker_lanes = s->worker_lanes,
                                      .shard_lanes = s->shard_lanes};
-    return bel_shard_create(&config, &s->shard);
+    BEL_TRY(bel_shard_create(&config, &s->shard));
+    for (int w = 0; w < s->deal->worker_count; w++) {
+        bool own = m->worker.here && w == m->task->index;
+        if (!own) BEL_TRY(bel_shard_reserve(s->shard, w));
+    }
+    return NULL;
 }
 
 static bel_status *load_checkpoint(member_shard *s, const char *folder)
 {
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open(folder, &reader));
+    bel_fault_point("shard_loads");
     bel_status *status = bel_shard_load(s->shard, reader);
     bel_ckpt_close(reader);
     return status;
 }
 
+static bel_control *make_control(const member_shard *s, const bel_message_schedule *schedule)
+{
+    const bel_control_config config = {.shard_count = 1,
+                                       .first_step = schedule->first_step,
+                                       .last_step = schedule->last_step,
+                                       .save_steps = schedule->save_steps,
+                                       .save_secs = schedule->save_secs,
+                                       .eval_steps = schedule->eval_steps,
+                                       .series_steps = schedule->series_steps,
+                                       .worker_count = s->deal->worker_count};
+    return bel_control_create(&config);
+}
+
 bel_status *bel_member_shard_start(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
-    size_t workers = (size_t)s->deal->worker_count, shards = (size_t)s->layout->shard_count;
-    s->worker_peers = bel_xcalloc(workers, sizeof *s->worker_peers);
-    s->shard_peers = bel_xcalloc(shards, sizeof *s->shard_peers);
-    s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
-    BEL_TRY(make_shard(m, setup));
+    if (s->shard == NULL) BEL_TRY(make_shard(m, setup));
+    bel_shard_restart(s->shard, setup->generation);
     BEL_TRY_CTX(load_checkpoint(s, setup->folder), "shard %d", s->index);
-    BEL_TRY(make_lanes(m, setup));
-    if (s->index == 0) {
-        const bel_message_schedule *schedule = &setup->schedule;
-        const bel_control_config control = {.shard_count = 1,
-                                            .first_step = schedule->first_step,
-                                            .last_step = schedule->last_step,
-                                            .save_steps = schedule->save_steps,
-                                            .save_secs = schedule->save_secs,
-                                            .eval_steps = schedule->eval_steps,
-                                            .series_steps = schedule->series_steps,
-                                            .worker_count = s->deal->worker_count};
-        s->control = bel_control_create(&control);
-    }
+    make_lanes(m, setup);
+    if (s->index == 0) s->control = make_control(s, &setup->schedule);
+    atomic_store(&s->snapshot_ready, -1);
+    s->snapshot_told = -1;
     pthread_mutex_lock(&s->mutex);
-    s->open = true;
+    s->open_generation = setup->generation;
     pthread_mutex_unlock(&s->mutex);
+    atomic_store(&s->stop, false);
     BEL_TRY(bel_thread_start(&s->engine, engine_main, m));
     s->has_engine = true;
     return NULL;
@@ -214,30 +248,77 @@ static void save_and_answer(member *m, const bel_message *message)
     } else {
         answer.data = bel_ckpt_shard_pack(shard, &answer.data_bytes);
     }
-    bel_mailbox_send(m->mailbox, &answer);
+    bel_member_send(m, answer);
     bel_free(answer.text);
     bel_free(answer.data);
     bel_ckpt_shard_destroy(shard);
     bel_status_destroy(status);
 }
 
+// The end of training is a snapshot that nobody has decided.
 static void finish_and_answer(member *m, const bel_message *message)
 {
-    member_shard *s = &m->shard;
-    bel_shard_snapshot_now(s->shard);
-    bel_mailbox_send(m->mailbox,
-                     &(bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = message->step});
+    bel_shard_snapshot_now(m->shard.shard);
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = message->step});
 }
 
-void bel_member_shard_message(member *m, const bel_message *message)
+// The master reads values on a lane of its own, which has a number: another master, or one that
+// began anew, brings another.
+static bel_status *send_values(member *m, const bel_message *message)
+{
+    member_shard *s = &m->shard;
+    if (s->reading != message->index) {
+        pthread_mutex_lock(&s->mutex);
+        bel_lane *before = s->master_lane;
+        s->master_lane = NULL;
+        pthread_mutex_unlock(&s->mutex);
+        bel_endpoint_settle(m->endpoint);
+        bel_lane_close(before);
+        const bel_grpc_lane_config config = {.capacity = (size_t)s->layout->chunk_count + 2,
+                                             .place = refuse_frame};
+        bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
+        pthread_mutex_lock(&s->mutex);
+        s->master_lane = lane;
+        s->reading = message->index;
+        pthread_mutex_unlock(&s->mutex);
+    }
+    // A lane that is cut means that the master is gone: its mailbox will say so.
+    bel_status_ignore(bel_shard_send_snapshot(s->shard, s->master_lane, message->step));
+    return NULL;
+}
+
+// A worker is replaced: its predecessor's lane must be closed before the new one can be found.
+static void admit_and_answer(member *m, const bel_message *message)
+{
+    member_shard *s = &m->shard;
+    int worker = message->index;
+    if (worker < 0 || worker >= s->deal->worker_count) return;
+    pthread_mutex_lock(&s->mutex);
+    s->replacing[worker] = true;
+    pthread_mutex_unlock(&s->mutex);
+    bel_endpoint_settle(m->endpoint);
+    int64_t step;
+    bel_lane *before =
+        bel_shard_admit(s->shard, worker, message->incarnation, make_worker_lane(m, worker), &step);
+    bel_lane_close(before);
+    pthread_mutex_lock(&s->mutex);
+    s->incarnations[worker] = message->incarnation;
+    s->replacing[worker] = false;
+    pthread_mutex_unlock(&s->mutex);
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ADMITTED,
+                                     .index = worker,
+                                     .incarnation = message->incarnation,
+                                     .step = step});
+}
+
+bel_status *bel_member_shard_message(member *m, const bel_message *message)
 {
     member_shard *s = &m->shard;
     switch (message->kind) {
     case BEL_MESSAGE_SAVE: save_and_answer(m, message); break;
     case BEL_MESSAGE_FINISH: finish_and_answer(m, message); break;
-    case BEL_MESSAGE_VALUES:
-        bel_status_ignore(bel_shard_send_snapshot(s->shard, s->master_lane, message->step));
-        break; // a lane that is cut means that the master is gone: its mailbox will say so
+    case BEL_MESSAGE_VALUES: return send_values(m, message);
+    case BEL_MESSAGE_ADMIT: admit_and_answer(m, message); break;
     case BEL_MESSAGE_RELEASE:
         if (s->control != NULL) bel_control_release_snapshot(s->control);
         bel_doorbell_ring(s->bell);
@@ -247,20 +328,54 @@ void bel_member_shard_message(member *m, const bel_message *message)
         break;
     default: break; // not for shards
     }
+    return NULL;
 }
 
-void bel_member_shard_progress(member *m)
+static void tell_progress(member *m)
 {
     enum { EVERY_NS = 100000000 };
-    if (m->shard.control == NULL || !m->shard.has_engine) return;
     int64_t now = bel_clock_ns();
-    if (now - m->progress_ns < EVERY_NS) return;
+    bool due = atomic_exchange(&m->shard.progress_due, false);
+    if (!due && now - m->progress_ns < EVERY_NS) return;
     m->progress_ns = now;
     bel_control_state state;
     bel_control_wait(m->shard.control, 0, &state);
     if (state.step == m->progress_step) return;
     m->progress_step = state.step;
     send_progress(m, &state);
+}
+
+// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile.
+static void tell_snapshot(member *m)
+{
+    member_shard *s = &m->shard;
+    int64_t version = atomic_load(&s->snapshot_ready);
+    if (version < 0 || version == s->snapshot_told) return;
+    s->snapshot_told = version;
+    bel_control_state state = {0};
+    if (s->control != NULL) {
+        bel_control_wait(s->control, 0, &state);
+        if (!state.has_snapshot) return;
+    }
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
+                                     .step = version,
+                                     .save = state.save,
+                                     .eval = state.eval});
+}
+
+void bel_member_shard_progress(member *m)
+{
+    if (!m->shard.has_engine) return;
+    if (m->shard.control != NULL) tell_progress(m);
+    tell_snapshot(m);
+}
+
+void bel_member_shard_tell_again(member *m)
+{
+    m->progress_step = -1;
+    m->progress_ns = 0;
+    m->shard.snapshot_told = -1;
+    if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
 }
 
 bel_status *bel_member_shard_check(member *m)
@@ -274,15 +389,29 @@ bel_status *bel_member_shard_check(member *m)
 void bel_member_shard_stop(member *m)
 {
     member_shard *s = &m->shard;
-    if (!s->here) return;
+    if (!s->here || s->shard == NULL) return;
+    pthread_mutex_lock(&s->mutex);
+    s->open_generation = 0;
+    pthread_mutex_unlock(&s->mutex);
+    bel_endpoint_settle(m->endpoint);
     atomic_store(&s->stop, true);
     bel_doorbell_ring(s->bell);
     if (s->has_engine) pthread_join(s->engine, NULL);
-    for (int w = 0; s->worker_lanes != NULL && w < s->deal->worker_count; w++)
+    s->has_engine = false;
+    for (int w = 0; w < s->deal->worker_count; w++) {
         bel_lane_close(s->worker_lanes[w]);
-    for (int k = 0; s->shard_lanes != NULL && k < s->layout->shard_count; k++)
+        s->worker_lanes[w] = NULL;
+    }
+    for (int k = 0; k < s->layout->shard_count; k++) {
         bel_lane_close(s->shard_lanes[k]);
+        s->shard_lanes[k] = NULL;
+    }
     bel_lane_close(s->master_lane);
+    bel_lane_close(s->own_lane);
+    bel_control_destroy(s->control);
+    s->master_lane = s->own_lane = NULL;
+    s->control = NULL;
+    s->reading = 0;
 }
 
 void bel_member_shard_free(member *m)
@@ -290,7 +419,6 @@ void bel_member_shard_free(member *m)
     member_shard *s = &m->shard;
     if (!s->here) return;
     bel_shard_destroy(s->shard);
-    bel_control_destroy(s->control);
     bel_doorbell_destroy(s->bell);
     if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
     if (!m->worker.here) bel_space_destroy(s->space);
@@ -298,5 +426,7 @@ void bel_member_shard_free(member *m)
     bel_free(s->shard_lanes);
     bel_free(s->worker_peers);
     bel_free(s->shard_peers);
+    bel_free(s->incarnations);
+    bel_free(s->replacing);
     pthread_mutex_destroy(&s->mutex);
 }

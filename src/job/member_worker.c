@@ -21,7 +21,7 @@ static void connect_lane(member *m, const bel_message *setup, int shard, size_t 
     member_worker *w = &m->worker;
     if (m->shard.here && m->shard.index == shard) {
         bel_inproc_lane_create(capacity, w->bell, m->shard.bell, &w->lanes[shard],
-                               &m->shard.worker_lanes[m->task->index]);
+                               &m->shard.own_lane);
         return;
     }
     w->peers[shard] = (bel_client_peer){w->client, shard};
@@ -57,6 +57,11 @@ static bel_status *create_worker(member *m, const bel_message *setup)
     member_worker *w = &m->worker;
     const bel_estimator *estimator = m->estimator;
     const bel_message_schedule *schedule = &setup->schedule;
+    if (w->ranges == NULL) {
+        const int *first = m->deal->first_replica;
+        w->range_count = first[m->task->index + 1] - first[m->task->index];
+        BEL_TRY(bel_space_arrays(w->job.layout, "gradients", w->range_count, &w->ranges));
+    }
     bel_worker_config config = {.worker = m->task->index,
                                 .deal = m->deal,
                                 .layout = w->job.layout,
@@ -64,10 +69,11 @@ static bel_status *create_worker(member *m, const bel_message *setup)
                                 .model = &w->job.model,
                                 .input = w->job.input,
                                 .client = w->client,
+                                .ranges = w->ranges,
                                 .tower_count = estimator->towers_of[m->task->index],
                                 .thread_count = estimator->thread_count,
                                 .seed = estimator->config.seed,
-                                .first_step = schedule->first_step,
+                                .first_step = setup->step,
                                 .segment = {.first_step = schedule->segment_first_step,
                                             .first_block = schedule->segment_first_block,
                                             .replica_count = schedule->segment_replica_count},
@@ -80,9 +86,12 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
     member_worker *w = &m->worker;
     const bel_layout *layout = w->job.layout;
     size_t shards = (size_t)layout->shard_count;
-    w->bell = bel_doorbell_create();
+    if (w->bell == NULL) w->bell = bel_doorbell_create();
+    if (w->peers == NULL) w->peers = bel_xcalloc(shards, sizeof *w->peers);
     w->lanes = bel_xcalloc(shards, sizeof(bel_lane *));
-    w->peers = bel_xcalloc(shards, sizeof *w->peers);
+    w->told = false;
+    atomic_store(&w->cancelled, false);
+    atomic_store(&w->ended, false);
     bel_client_config config = {.worker = m->task->index,
                                 .generation = setup->generation,
                                 .incarnation = m->task->incarnation,
@@ -119,58 +128,64 @@ void bel_member_worker_check(member *m)
     bel_str words = {0};
     bel_worker_times times = bel_worker_time(w->worker);
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
-    bel_mailbox_send(m->mailbox, &(bel_message){.kind = BEL_MESSAGE_ENDED,
-                                                .step = bel_worker_doing(w->worker, &words),
-                                                .code = (int32_t)bel_status_code(w->status),
-                                                .text = text,
-                                                .times = {.input_ns = times.input_ns,
-                                                          .compute_ns = times.compute_ns,
-                                                          .exchange_ns = times.exchange_ns,
-                                                          .total_ns = times.total_ns,
-                                                          .steps = times.steps}});
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                     .step = bel_worker_doing(w->worker, &words),
+                                     .code = (int32_t)bel_status_code(w->status),
+                                     .text = text,
+                                     .times = {.input_ns = times.input_ns,
+                                               .compute_ns = times.compute_ns,
+                                               .exchange_ns = times.exchange_ns,
+                                               .total_ns = times.total_ns,
+                                               .steps = times.steps}});
     bel_free(text);
     bel_str_deinit(&words);
 }
 
 // A step that does not end, in a user's code or a file system that is stuck, must not keep a
-// process whose job is over.
-static void wait_for_worker(member *m)
+// process whose job is over, or the others of a job that begins anew.
+static void wait_for_worker(member *m, double patience_secs)
 {
-    enum { PATIENCE_SECS = 5 };
     member_worker *w = &m->worker;
-    int64_t deadline = bel_clock_ns() + PATIENCE_SECS * (int64_t)1000000000;
+    int64_t deadline = bel_clock_ns() + (int64_t)(patience_secs * 1e9);
     while (!atomic_load(&w->ended) && bel_clock_ns() < deadline)
         (void)bel_doorbell_wait(m->bell, deadline);
     if (atomic_load(&w->ended)) {
         pthread_join(w->thread, NULL);
+        w->has_thread = false;
         return;
     }
-    bel_log_write(BEL_LOG_WARN, "the job is over, but a step does not end: leaving without it");
+    bel_log_write(BEL_LOG_WARN, "the job goes on or is over, but a step does not end: leaving "
+                                "without it");
     _exit(1);
 }
 
-void bel_member_worker_stop(member *m)
+void bel_member_worker_stop(member *m, double patience_secs)
 {
     member_worker *w = &m->worker;
     if (!w->here) return;
     atomic_store(&w->cancelled, true);
     if (w->bell != NULL) bel_doorbell_ring(w->bell);
-    if (w->has_thread) wait_for_worker(m);
+    if (w->has_thread) wait_for_worker(m, patience_secs);
     const bel_layout *layout = w->job.layout;
     for (int k = 0; w->lanes != NULL && k < layout->shard_count; k++)
         bel_lane_close(w->lanes[k]);
+    bel_worker_destroy(w->worker);
+    bel_client_destroy(w->client);
+    bel_status_ignore(w->status); // the master has been told, or it is of no account
+    bel_free(w->lanes);
+    w->worker = NULL;
+    w->client = NULL;
+    w->status = NULL;
+    w->lanes = NULL;
 }
 
 void bel_member_worker_free(member *m)
 {
     member_worker *w = &m->worker;
     if (!w->here) return;
-    bel_worker_destroy(w->worker);
-    bel_client_destroy(w->client);
     bel_doorbell_destroy(w->bell);
-    bel_status_ignore(w->status); // the master has been told
-    bel_free(w->lanes);
     bel_free(w->peers);
+    bel_space_free_arrays(w->job.layout, w->ranges, w->range_count);
     bel_space_destroy(w->space);
     bel_job_free_model(&w->job);
 }

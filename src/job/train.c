@@ -8,11 +8,13 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/linux_process.h"
@@ -131,6 +133,7 @@ static void write_points(bel_job *job)
     int count;
     while ((count = job->crew->ops->take_points(job->crew, points, 64)) > 0) {
         for (int i = 0; i < count; i++) {
+            if (points[i].step <= job->first_step) continue; // an earlier master wrote it
             bel_run_log_step(job->log, points[i].step, points[i].loss,
                              points[i].examples_per_second,
                              bel_optimizer_rate(&job->built->spec.optimizer, points[i].step - 1));
@@ -157,7 +160,7 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     double rate = (double)(state->examples - p->shown_examples) / seconds;
     p->rate = p->rate == 0 ? rate : 0.7 * p->rate + 0.3 * rate;
     if (final) p->rate = (double)state->examples / (bel_clock_wall() - job->started_at);
-    double per_step = (double)state->examples / (double)(step - job->first_step);
+    double per_step = (double)(bel_input_batch_size(job->input) * job->estimator->replica_count);
     double left = (double)(job->last_step - step) * per_step / p->rate;
     char eta[32];
     bel_str text = {0}, json = {0};
@@ -188,7 +191,9 @@ static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     write_points(job);
-    if (state->save) BEL_TRY(bel_job_save(job, state->snapshot));
+    if (state->save && state->snapshot != job->saved_step) {
+        BEL_TRY(bel_job_save(job, state->snapshot));
+    }
     for (int i = 0; i < job->eval_count; i++) {
         if (eval_is_due(&job->evals[i], state)) {
             BEL_TRY(bel_job_evaluate(job, &job->evals[i], state->snapshot));
@@ -208,15 +213,15 @@ static bel_status *watch(bel_job *job)
         crew->ops->wait(crew, 0.1, state);
         if (state->has_snapshot && status == NULL) {
             status = use_snapshot(job, state);
-            if (status != NULL) crew->ops->cancel(crew);
+            if (status != NULL && !crew->lost) crew->ops->cancel(crew);
         }
         if (state->has_snapshot) crew->ops->release_snapshot(crew);
         write_points(job);
-        show_progress(job, state, &p, !state->running);
+        show_progress(job, state, &p, !state->running && !crew->lost);
     }
     bel_status *error = crew->ops->join(crew);
     if (status == NULL) return error;
-    bel_status_ignore(error); // the master's own error ended the job
+    bel_status_ignore(error); // the master's own error ended the job, or both are the same loss
     return status;
 }
 
@@ -251,6 +256,7 @@ static bel_status *finish(bel_job *job)
     BEL_TRY(crew->ops->snapshot_now(crew));
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
+    bel_fault_point("master_finishes");
     bool interrupted = crew->interrupted;
     for (int i = 0; i < job->eval_count && !interrupted; i++) {
         if (job->evals[i].last_step != state.step) {
@@ -271,13 +277,19 @@ static bel_status *finish(bel_job *job)
 static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     BEL_TRY(prepare(job, evals, eval_count));
-    if (job->first_step >= job->last_step) {
-        bel_log_write(BEL_LOG_INFO, "nothing to train: step %lld of %lld is already saved",
-                      (long long)job->first_step, (long long)job->last_step);
-    } else {
-        BEL_TRY(run(job));
+    for (;;) {
+        bel_status *status = NULL;
+        if (job->first_step >= job->last_step) {
+            bel_log_write(BEL_LOG_INFO, "nothing to train: step %lld of %lld is already saved",
+                          (long long)job->first_step, (long long)job->last_step);
+        } else {
+            status = run(job);
+        }
+        if (status == NULL) status = finish(job);
+        if (status == NULL || !job->crew->lost) return status;
+        bel_status_ignore(status); // the loss was said, and is made good
+        BEL_TRY(bel_job_go_back(job));
     }
-    return finish(job);
 }
 
 static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval_count)
@@ -353,6 +365,9 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
                             bel_result *out_result)
 {
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
+    char name[48];
+    snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
+    bel_fault_name_process(name, task->incarnation > 0);
     BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
                                 task->thread_count));
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);

@@ -40,8 +40,7 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
-    int64_t saved_step; // of the newest checkpoint
-    int64_t generation;
+    int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training
     bel_result result;
 } bel_job;
@@ -54,6 +53,7 @@ void bel_job_free_model(bel_job *job);
 
 // job_save.c: checkpoints, evaluations of the snapshot, the report.
 bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
+bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_report(bel_job *job) BEL_MUST_USE;

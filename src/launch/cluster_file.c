@@ -212,6 +212,10 @@ static const bel_cluster_key limit_keys[] = {
     {.name = "stall_timeout",
      .kind = BEL_CLUSTER_SECONDS,
      .offset = offsetof(bel_cluster, stall_timeout_secs)},
+    {.name = "restarts",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster, restarts),
+     .high = BEL_CLUSTER_MOST_RESTARTS},
 };
 
 static bel_status *read_limits(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
@@ -385,6 +389,7 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
     cluster->join_timeout_secs = 60;
     cluster->silence_timeout_secs = 10;
     cluster->stall_timeout_secs = 600;
+    cluster->restarts = 10;
     return cluster;
 }
 

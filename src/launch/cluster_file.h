@@ -12,7 +12,7 @@
 //   parameter_servers: {count: 2, machine: box, hosts: [c]}
 //   evaluators: {count: 1, machine: box, hosts: [c]}
 //   environment: {NAME: value}
-//   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600}   # seconds
+//   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600, restarts: 10}
 //   security: {secret_file: FILE, listen: loopback|any, tls: {ca: FILE, certificate: FILE, key:
 //   FILE}}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
@@ -48,8 +48,9 @@ typedef struct bel_cluster {
     char **environment; // "NAME=value"
     size_t environment_count;
     double join_timeout_secs, silence_timeout_secs, stall_timeout_secs;
-    char *secret_file;                        // NULL: a secret is made up for the job
-    bool listen_beyond;                       // also on addresses other than loopback
+    int restarts;       // of each process; 0: a process that dies ends the job
+    char *secret_file;  // NULL: a secret is made up for the job
+    bool listen_beyond; // also on addresses other than loopback
     char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
 } bel_cluster;
 
@@ -57,6 +58,7 @@ enum {
     BEL_CLUSTER_MOST = 1024,            // processes of a role; workers with the training master
     BEL_CLUSTER_MOST_DEVICES = 256,     // of a machine, and towers of a worker
     BEL_CLUSTER_MOST_SECONDS = 1000000, // of a limit: 11 days
+    BEL_CLUSTER_MOST_RESTARTS = 1000000,
 };
 
 // A cluster of one master with these counts and everything else at its default.

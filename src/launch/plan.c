@@ -122,7 +122,8 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
                        .master_trains = cluster->master_trains,
                        .thread_count = p->thread_count,
                        .join_timeout_secs = cluster->join_timeout_secs,
-                       .silence_timeout_secs = cluster->silence_timeout_secs};
+                       .silence_timeout_secs = cluster->silence_timeout_secs,
+                       .recovers = cluster->restarts > 0};
     task->towers = bel_xcalloc((size_t)plan->worker_count, sizeof *task->towers);
     for (int i = 0, w = 0; i < plan->process_count; i++)
         if (plan->processes[i].towers > 0) task->towers[w++] = plan->processes[i].towers;

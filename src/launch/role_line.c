@@ -60,7 +60,7 @@ static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
 static bool read_object(const bel_json_value *object, bel_role_line *line)
 {
-    const char *level, *message, *code;
+    const char *level, *message, *code, *event;
     if (!bel_json_string(object, "level", &level)) return false;
     line->level = BEL_LOG_DEBUG;
     for (int i = 0; i < 4; i++)
@@ -74,6 +74,9 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     if (!bel_json_string(object, "message", &message)) return false;
     line->kind = BEL_ROLE_LINE_MESSAGE;
     if (bel_json_string(object, "code", &code)) line->kind = BEL_ROLE_LINE_ERROR;
+    if (bel_json_string(object, "event", &event) && strcmp(event, "lost") == 0) {
+        (void)bel_json_i64(object, "pid", &line->lost_pid); // without one there is nobody to end
+    }
     bel_str_puts(&line->text, message);
     return true;
 }

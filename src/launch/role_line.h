@@ -36,6 +36,7 @@ typedef struct bel_role_line {
     double time;         // seconds since 1970; 0: it does not say
     bel_str text;        // the message, or the progress as people read it
     bel_progress progress;
+    int64_t lost_pid; // the master has lost this process; 0: the line says nothing of the kind
 } bel_role_line;
 
 // Reads a line without its newline. Deinit in any case.

@@ -26,7 +26,7 @@ static bool is_running(const bel_child *child)
 static bool any_running(const bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++)
-        if (is_running(&s->children[i])) return true;
+        if (is_running(&s->children[i]) || s->children[i].restart_ns != 0) return true;
     return false;
 }
 
@@ -64,11 +64,26 @@ static void take_signals(bel_supervisor *s)
 
 // --- Ends ---------------------------------------------------------------------------------------
 
+// A death from outside, not by an error of its own.
+static bool was_killed(const bel_child *child)
+{
+    return child->end.signal != 0 || child->end.code >= 128;
+}
+
 static bool has_failed(const bel_supervisor *s, const bel_child *child)
 {
     if (child->end.code == 0 || s->killing) return false;
     if (s->stop_signal != 0 && child->end.code == 128 + s->stop_signal) return false;
-    return true;
+    // Whoever dies when the job has ended well, or was started again too late for its end.
+    bool late = was_killed(child) || child->restarts > 0;
+    return !(s->done && late && s->config->plan->cluster->restarts > 0);
+}
+
+// One that may be started anew; once the job ends, nothing is.
+static bool may_restart(const bel_supervisor *s, const bel_child *child)
+{
+    bool ending = s->killing || s->stop_signal != 0 || s->deadline_ns != 0;
+    return was_killed(child) && !ending && child->restarts < s->config->plan->cluster->restarts;
 }
 
 // "worker 1 (pid 4711 on box) was killed by signal 9 (Killed) after step 120: …"
@@ -100,14 +115,50 @@ static int suspicion(const bel_child *child)
     return (child->end.signal != 0 ? 2 : 0) + (child->task->role != BEL_ROLE_MASTER ? 1 : 0);
 }
 
+static void plan_restart(bel_supervisor *s, bel_child *child)
+{
+    enum { SHORT_NS = 1000000000, PAUSE_NS = 100000000, MOST_DOUBLINGS = 6 };
+    int64_t now = bel_clock_ns();
+    child->short_lives = now - child->started_ns < SHORT_NS ? child->short_lives + 1 : 0;
+    int doublings =
+        child->short_lives - 2 < MOST_DOUBLINGS ? child->short_lives - 2 : MOST_DOUBLINGS;
+    child->restart_ns = doublings < 0 ? now : now + ((int64_t)PAUSE_NS << doublings);
+    char *what = describe_end(s, child);
+    bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what,
+                  child->restarts + 1, s->config->plan->cluster->restarts);
+    bel_free(what);
+}
+
+static void ask_soon(bel_supervisor *s)
+{
+    enum { NOTICE_SECS = 2 };
+    if (s->ask_ns == 0) s->ask_ns = bel_clock_ns() + NOTICE_SECS * (int64_t)1000000000;
+}
+
 // The master notices by itself and ends, unless the member had not joined: then it is asked to.
 static void take_failure(bel_supervisor *s, const bel_child *child)
 {
-    enum { NOTICE_SECS = 2 };
     s->first_failed = child;
-    int64_t now = bel_clock_ns();
-    if (s->deadline_ns == 0) s->deadline_ns = now + s->grace_ns;
-    if (s->ask_ns == 0) s->ask_ns = now + NOTICE_SECS * (int64_t)1000000000;
+    if (s->deadline_ns == 0) s->deadline_ns = bel_clock_ns() + s->grace_ns;
+    ask_soon(s);
+}
+
+// Starts those whose time has come. A restart that does not work counts as the death it followed.
+static void restart_due(bel_supervisor *s)
+{
+    for (int i = 0; i < s->child_count; i++) {
+        bel_child *child = &s->children[i];
+        if (child->restart_ns == 0 || bel_clock_ns() < child->restart_ns) continue;
+        bel_linux_end end = child->end;
+        bool wanted = s->stop_signal == 0 && !s->killing && s->deadline_ns == 0;
+        bel_status *status = wanted ? bel_supervisor_restart(s, child) : NULL;
+        child->restart_ns = 0;
+        if (status == NULL && wanted) continue;
+        child->end = end;
+        if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
+        bel_status_ignore(status); // said
+        if (s->first_failed == NULL && has_failed(s, child)) take_failure(s, child);
+    }
 }
 
 // Whose end is the reason. Members end with an error once the job has one, and say nothing of it:
@@ -130,8 +181,10 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
 {
     bel_supervisor_read_output(s, true);
     if (s->killing) return;
+    s->done = master->end.code == 0;
     s->deadline_ns = bel_clock_ns() + s->grace_ns;
     if (has_failed(s, master)) signal_all(s, SIGTERM);
+    ask_soon(s); // for one that was just started again
 }
 
 // Reaps what has ended.
@@ -144,6 +197,11 @@ static void take_ends(bel_supervisor *s)
         if (!bel_linux_process_wait(&child->process, 0, &child->end)) continue;
         bel_child_read(s, child, true);
         s->changed = true;
+        if (may_restart(s, child)) {
+            if (child->task->role == BEL_ROLE_MASTER) bel_supervisor_read_output(s, true);
+            plan_restart(s, child);
+            continue;
+        }
         if (child->task->role == BEL_ROLE_MASTER) master = child;
         bool worse = culprit == NULL || suspicion(child) > suspicion(culprit);
         if (has_failed(s, child) && worse) culprit = child;
@@ -177,6 +235,8 @@ static bool check_deadline(bel_supervisor *s)
 static int time_left_ms(const bel_supervisor *s)
 {
     int64_t left = s->config->changed != NULL ? tick_ms : -1;
+    for (int i = 0; i < s->child_count; i++)
+        if (s->children[i].restart_ns != 0) left = 10;
     if (s->deadline_ns != 0) {
         int64_t until = (s->deadline_ns - bel_clock_ns()) / 1000000 + 1;
         if (until < 0) until = 0;
@@ -224,6 +284,7 @@ static void watch(bel_supervisor *s)
                 if (waiting[2 + 2 * i].revents != 0) bel_child_read(s, &s->children[i], false);
             take_ends(s);
         }
+        restart_due(s);
         if (!check_deadline(s)) break;
     }
     tell(s, &told_ns); // what came with the last end

@@ -6,6 +6,11 @@
 // arguments), and lives no longer than the supervisor. Sockets lie in a folder of mode 0700 under
 // $XDG_RUNTIME_DIR or /tmp, which is removed in the end.
 //
+// A process that is killed, or ends with 128 or more, is started anew under the next incarnation,
+// as often as the cluster's limits say: at once, and one that dies within a second again and again
+// after a growing pause. One that ends with another error would do so again, and ends the job. A
+// process that the master says it has lost is killed, and so replaced.
+//
 // Lines go to log_dir/ROLE-INDEX.INCARNATION.log as they are, behind what an earlier run left. On
 // stderr: the master's lines as they would look in one process, others from warnings upwards with
 // "[worker 1] " in front, and one progress line.

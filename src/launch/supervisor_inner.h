@@ -17,6 +17,10 @@ typedef struct bel_child {
     int error_fd;              // the reading end of its stderr; -1: closed
     int log_fd;                // -1: closed, or given up after a failed write
     char *log_path;
+    int restarts;    // so far
+    int short_lives; // of these, one after the other
+    int64_t started_ns;
+    int64_t restart_ns; // when it is started anew; 0: it is not
     bel_str line;       // read, but without its newline so far
     bel_str last_error; // the message with which it ended
 } bel_child;
@@ -31,6 +35,7 @@ typedef struct bel_supervisor {
     bel_str output; // what came from it
     int signal_fd;
     int64_t grace_ns;
+    char **arguments; // of every child
 
     char *progress; // the newest progress object of the master; NULL before the first
     int64_t step;   // in it; -1 before the first
@@ -39,6 +44,7 @@ typedef struct bel_supervisor {
 
     int stop_signal;     // the first that came; 0: none
     bool killing;        // SIGKILL was sent to all
+    bool done;           // the master has ended well: what becomes of others is of no account
     int64_t deadline_ns; // when it will be; 0: no reason so far
     int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far
     const bel_child *first_failed;
@@ -46,6 +52,9 @@ typedef struct bel_supervisor {
 
 // Makes the folder of the sockets, the secret, the children's tasks and log files; then starts all.
 bel_status *bel_supervisor_start(bel_supervisor *supervisor) BEL_MUST_USE;
+
+// Starts a child that has ended under its next incarnation.
+bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child) BEL_MUST_USE;
 
 // Removes what the above has made. Children must have ended.
 void bel_supervisor_clean_up(bel_supervisor *supervisor);

@@ -1,6 +1,7 @@
 // What children say. Bytes go to the log file as they come; complete lines are read, and shown on
 // this process's stderr: all of the master's, of others what matters.
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,11 +46,22 @@ static void take_progress(bel_supervisor *s, const bel_role_line *line, const ch
     s->shown = at_end;
 }
 
+// A process that its master has lost may still be there, stopped or stuck: another takes its place.
+static void end_lost(const bel_supervisor *s, int64_t pid)
+{
+    for (int i = 0; i < s->child_count; i++) {
+        const bel_child *child = &s->children[i];
+        bool it = child->process.descriptor >= 0 && (int64_t)child->process.pid == pid;
+        if (it) bel_linux_process_signal(&child->process, SIGKILL, true);
+    }
+}
+
 static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, size_t length)
 {
     bool is_master = child->task->role == BEL_ROLE_MASTER;
     bel_role_line line;
     bel_role_line_init(&line, bytes, length);
+    if (is_master && line.lost_pid > 0) end_lost(s, line.lost_pid);
     if (line.kind == BEL_ROLE_LINE_ERROR) { // becomes part of the job's error
         child->last_error.length = 0;
         bel_str_append(&child->last_error, line.text.text, line.text.length);

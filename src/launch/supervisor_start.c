@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "launch/supervisor_inner.h"
 
@@ -172,7 +173,7 @@ static char **make_arguments(const bel_supervisor *s)
     return arguments;
 }
 
-static bel_status *start_child(bel_supervisor *s, bel_child *child, char *const *arguments)
+static bel_status *start_child(bel_supervisor *s, bel_child *child)
 {
     int error_ends[2], output_ends[2] = {-1, -1};
     bool is_master = child->task->role == BEL_ROLE_MASTER;
@@ -185,7 +186,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child, char *const 
         environment e = make_environment(s, child->task);
         bel_linux_spawn spawn = {
             .program = s->config->program,
-            .arguments = arguments,
+            .arguments = s->arguments,
             .environment = e.items,
             .standard = {-1, is_master ? output_ends[1] : error_ends[1], error_ends[1]},
         };
@@ -194,7 +195,22 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child, char *const 
     }
     close(error_ends[1]);
     if (output_ends[1] >= 0) close(output_ends[1]);
+    child->started_ns = bel_clock_ns();
     return status;
+}
+
+bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
+{
+    if (child->log_fd >= 0) close(child->log_fd);
+    bel_free(child->log_path);
+    child->log_path = NULL;
+    child->task->incarnation++;
+    child->restarts++;
+    child->restart_ns = 0;
+    child->end = (bel_linux_end){0};
+    child->last_error.length = 0;
+    if (child->task->role == BEL_ROLE_MASTER) supervisor->output.length = 0; // it begins again
+    return start_child(supervisor, child);
 }
 
 static void make_children(bel_supervisor *s)
@@ -218,12 +234,10 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     BEL_TRY(choose_secret(s));
     BEL_TRY(set_addresses(s));
     BEL_TRY(bel_dir_create(s->config->log_dir));
-    char **arguments = make_arguments(s);
-    bel_status *status = NULL;
-    for (int i = 0; i < s->child_count && status == NULL; i++)
-        status = start_child(s, &s->children[i], arguments);
-    bel_free(arguments);
-    return status;
+    s->arguments = make_arguments(s);
+    for (int i = 0; i < s->child_count; i++)
+        BEL_TRY(start_child(s, &s->children[i]));
+    return NULL;
 }
 
 void bel_supervisor_clean_up(bel_supervisor *supervisor)
@@ -239,6 +253,7 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
         bel_str_deinit(&child->last_error);
     }
     bel_free(s->children);
+    bel_free(s->arguments);
     if (s->output_fd >= 0) close(s->output_fd);
     if (s->folder != NULL) bel_status_ignore(bel_dir_remove(s->folder)); // empty, and in /tmp
     bel_free(s->folder);

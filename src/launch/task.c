@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/json.h"
 
 enum {
@@ -156,7 +157,8 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"threads", 0, MOST_THREADS, 0, 0},
                   {"join_timeout_ms", 1, MOST_MS, JOIN_MS, 0},
                   {"silence_timeout_ms", 1, MOST_MS, SILENCE_MS, 0},
-                  {"supervisor", 0, INT32_MAX, 0, 0}};
+                  {"supervisor", 0, INT32_MAX, 0, 0},
+                  {"recovers", 0, 1, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -170,6 +172,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->join_timeout_secs = 1e-3 * (double)n[7].value;
     task->silence_timeout_secs = 1e-3 * (double)n[8].value;
     task->supervisor = n[9].value;
+    task->recovers = n[10].value != 0;
     BEL_TRY(read_towers(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
     if (task->index >= counts[task->role]) return bad(own, "index", "below the count of its role");
@@ -187,11 +190,12 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    ",\"role\":\"%s\",\"index\":%d,\"incarnation\":%u,\"worker_count\":%d,"
                    "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
                    "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
-                   "\"supervisor\":%lld,\"master\":",
+                   "\"supervisor\":%lld,\"recovers\":%d,\"master\":",
                    bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
                    task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
                    task->thread_count, llround(task->join_timeout_secs * 1e3),
-                   llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor);
+                   llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
+                   task->recovers ? 1 : 0);
     bel_json_write_string(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_string(out, task->listen_address);
@@ -341,6 +345,7 @@ static bel_status *read_foreign(const bel_json_value *root, bel_task *task, bool
     task->ps_count = (int)bel_json_length(tf.servers);
     task->join_timeout_secs = 1e-3 * JOIN_MS;
     task->silence_timeout_secs = 1e-3 * SILENCE_MS;
+    task->recovers = true;
     return NULL;
 }
 
@@ -382,5 +387,9 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
 
 bel_status *bel_task_from_environment(bel_task **out_task)
 {
-    return bel_task_parse(getenv(own), getenv(foreign), getenv("BELFRY_SECRET"), out_task);
+    BEL_TRY(bel_task_parse(getenv(own), getenv(foreign), getenv("BELFRY_SECRET"), out_task));
+    if (*out_task != NULL && !is_set(getenv(own))) {
+        (*out_task)->incarnation = (uint32_t)bel_clock_wall();
+    }
+    return NULL;
 }

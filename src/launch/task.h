@@ -6,14 +6,16 @@
 //                  "incarnation": 0, "worker_count": 2, "parameter_server_count": 1,
 //                  "evaluator_count": 0, "master_trains": 0, "master": "unix:/run/x/master",
 //                  "listen": "unix:/run/x/worker-1", "towers": [2, 2], "threads": 1,
-//                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "supervisor": 4711,
+//                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
+//                  "supervisor": 4711,
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
 //                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
 //
 // TF_CONFIG says less. There, chief or master trains and is worker 0, so that its worker 0 is
-// worker 1 here; what is not said has its default.
+// worker 1 here; what is not said has its default. Members come back there (a pod is restarted),
+// and the time of a process's start, in seconds, is its incarnation.
 #ifndef BELFRY_LAUNCH_TASK_H
 #define BELFRY_LAUNCH_TASK_H
 
@@ -40,6 +42,7 @@ typedef struct bel_task {
     int *towers;                              // of each worker; NULL: the program's flags say
     int thread_count; // threads of a tower; 0: the machine's cores divided by its towers
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
+    bool recovers; // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
 } bel_task;
 

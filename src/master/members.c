@@ -16,8 +16,16 @@ enum { LINGER_MS = 500 };
 
 typedef struct seat { // a member, joined or not
     bel_member member;
-    bel_mailbox *mailbox; // NULL until it has joined
+    bel_mailbox *mailbox; // NULL until it has joined, and while it is lost
+    char *loss;           // what is said when it does not come back
+    int64_t lost_ns;      // when it was lost, or when the job began to wait for it
+    bool came_back;       // and the caller has not been told
 } seat;
+
+typedef struct expected { // what a member's settings must be
+    char *const *names, *const *values;
+    int count;
+} expected;
 
 typedef struct caller { // a mailbox that has not said who it is
     struct caller *next;
@@ -31,11 +39,14 @@ struct bel_members {
     bel_doorbell *bell;
     seat *seats;
     int seat_count;
-    int next_seat;         // whose message is taken next: everybody in turn
+    int next_seat; // whose message is taken next: everybody in turn
+    expected expected;
     pthread_mutex_t mutex; // guards callers
     caller *callers;
     int64_t step; // of the job
     bool dismissed;
+    bel_code end_code; // what everybody is told then
+    char *end_text;
 };
 
 // --- Life ----------------------------------------------------------------------------------------
@@ -98,6 +109,7 @@ void bel_members_destroy(bel_members *members)
         bel_free(members->seats[i].member.host);
         bel_free(members->seats[i].member.address);
         bel_free(members->seats[i].member.doing);
+        bel_free(members->seats[i].loss);
     }
     bel_endpoint_destroy(members->endpoint);
     while (members->callers != NULL) {
@@ -110,6 +122,7 @@ void bel_members_destroy(bel_members *members)
     bel_doorbell_destroy(members->bell);
     bel_free(members->seats);
     bel_free(members->token);
+    bel_free(members->end_text);
     bel_free(members);
 }
 
@@ -121,6 +134,16 @@ bel_endpoint *bel_members_endpoint(bel_members *members)
 const bel_member *bel_members_get(const bel_members *members, int member)
 {
     return &members->seats[member].member;
+}
+
+int bel_members_count(const bel_members *members)
+{
+    return members->seat_count;
+}
+
+void bel_members_set_generation(bel_members *members, int member, uint32_t generation)
+{
+    members->seats[member].member.generation = generation;
 }
 
 int bel_members_find(const bel_members *members, bel_role role, int index)
@@ -138,11 +161,6 @@ static const char *name_of(const bel_member *member, char text[32])
 {
     return bel_role_text(member->role, member->index, text);
 }
-
-typedef struct expected {
-    char *const *names, *const *values;
-    int count;
-} expected;
 
 // The first setting in which a member differs; NULL: none.
 static bel_status *compare_settings(const expected *e, const bel_message *join, const char *name)
@@ -162,8 +180,22 @@ static bel_status *compare_settings(const expected *e, const bel_message *join, 
     return NULL;
 }
 
-static bel_status *check_join(const bel_members *members, const expected *e,
-                              const bel_message *join, int member)
+// A seat is for the highest incarnation; of the same one, for the process that has it.
+static bel_status *check_seat(const seat *s, const bel_message *join, const char *name)
+{
+    if (join->incarnation < s->member.incarnation) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "%s on %s (pid %lld, incarnation %u) was replaced by incarnation %u", name,
+                       join->host, (long long)join->pid, join->incarnation, s->member.incarnation);
+    }
+    bool another = join->pid != s->member.pid || join->incarnation != s->member.incarnation;
+    if (s->mailbox == NULL || !another || join->incarnation > s->member.incarnation) return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "%s on %s (pid %lld) joins, but it is there already, on %s (pid %lld)", name,
+                   join->host, (long long)join->pid, s->member.host, (long long)s->member.pid);
+}
+
+static bel_status *check_join(const bel_members *members, const bel_message *join, int member)
 {
     char text[32];
     bool known_role = join->role >= 0 && join->role < BEL_ROLE_COUNT;
@@ -185,11 +217,7 @@ static bel_status *check_join(const bel_members *members, const expected *e,
                        members->config.counts[BEL_ROLE_EVALUATOR]);
     }
     const seat *s = &members->seats[member];
-    if (s->mailbox != NULL) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s on %s (pid %lld) joins, but it is there already, on %s (pid %lld)", name,
-                       join->host, (long long)join->pid, s->member.host, (long long)s->member.pid);
-    }
+    BEL_TRY(check_seat(s, join, name));
     if (strcmp(join->folder, members->token) != 0) {
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s does not see the master's model_dir: %s; hint: all roles need one "
@@ -198,34 +226,54 @@ static bel_status *check_join(const bel_members *members, const expected *e,
                        join->folder[0] == '\0' ? "job.token is missing there"
                                                : "job.token there is another");
     }
-    return compare_settings(e, join, name);
+    return compare_settings(&members->expected, join, name);
+}
+
+static void tell_end(bel_members *members, bel_mailbox *mailbox)
+{
+    bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_END,
+                                             .code = (int32_t)members->end_code,
+                                             .text = members->end_text});
+}
+
+static void set_text(char **text, const char *value)
+{
+    bel_free(*text);
+    *text = bel_xstrdup(value);
 }
 
 // Sits a caller down, or refuses it. The mailbox is closed when it is refused.
-static bel_status *seat_caller(bel_members *members, const expected *e, bel_mailbox *mailbox,
-                               bel_message *join)
+static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const bel_message *join)
 {
     int member = -1;
     if (join->role >= 0 && join->role < BEL_ROLE_COUNT) {
         member = bel_members_find(members, (bel_role)join->role, join->index);
     }
-    bel_status *status = check_join(members, e, join, member);
+    bel_status *status = check_join(members, join, member);
     if (status != NULL) {
         bel_mailbox_refuse(mailbox, bel_status_code(status), bel_status_message(status));
         bel_mailbox_close(mailbox, LINGER_MS);
         return status;
     }
     seat *s = &members->seats[member];
+    bel_mailbox_close(s->mailbox, 0); // of its last connection, or of whom it replaces
     s->mailbox = mailbox;
+    s->came_back = true;
+    s->member.here = true;
+    s->member.ended = false;
+    s->member.incarnation = join->incarnation;
+    s->member.generation = join->generation;
+    s->member.step = join->step;
     s->member.pid = join->pid;
-    s->member.host = bel_xstrdup(join->host);
-    s->member.address = bel_xstrdup(join->address);
-    s->member.doing = bel_xstrdup("has joined");
+    set_text(&s->member.host, join->host);
+    set_text(&s->member.address, join->address);
+    set_text(&s->member.doing, "has joined");
+    if (members->dismissed) tell_end(members, mailbox);
     return NULL;
 }
 
 // Looks at those who have called; strangers and late-comers are refused without ending the job.
-static bel_status *hear_callers(bel_members *members, const expected *e, bool joining)
+static bel_status *hear_callers(bel_members *members, bool joining)
 {
     pthread_mutex_lock(&members->mutex);
     caller *list = members->callers;
@@ -246,7 +294,7 @@ static bel_status *hear_callers(bel_members *members, const expected *e, bool jo
         }
         bel_status *status = NULL;
         if (said && message.kind == BEL_MESSAGE_JOIN) {
-            status = seat_caller(members, e, c->mailbox, &message);
+            status = seat_caller(members, c->mailbox, &message);
         } else {
             if (said) bel_mailbox_refuse(c->mailbox, BEL_INVALID_ARGUMENT, "expected a join");
             bel_mailbox_close(c->mailbox, said ? LINGER_MS : 0);
@@ -263,43 +311,61 @@ static bel_status *hear_callers(bel_members *members, const expected *e, bool jo
     return first;
 }
 
-static bel_status *who_is_missing(const bel_members *members)
+// True while somebody has not joined or not come back.
+static bool is_missing(const bel_members *members, bel_str *out_names)
 {
-    bel_str names = {0};
     char text[32];
-    int missing = 0;
     for (int i = 0; i < members->seat_count; i++) {
         if (members->seats[i].mailbox != NULL) continue;
-        bel_str_printf(&names, "%s%s", missing++ > 0 ? ", " : "",
+        bel_str_printf(out_names, "%s%s", out_names->length > 0 ? ", " : "",
                        name_of(&members->seats[i].member, text));
     }
-    if (missing == 0) return NULL;
-    bel_status *status = BEL_ERR(BEL_DEADLINE_EXCEEDED,
-                                 "no word from %s within %g s of the start; hint: see their "
-                                 "logs, and whether they can reach %s",
-                                 names.text, members->config.join_timeout_secs,
-                                 bel_endpoint_address(members->endpoint));
-    bel_str_deinit(&names);
-    return status;
+    return out_names->length > 0;
+}
+
+static bel_status *late(const bel_members *members, const char *names)
+{
+    return BEL_ERR(
+        BEL_DEADLINE_EXCEEDED,
+        "no word from %s within %g s of the start; hint: see their logs, and whether they "
+        "can reach %s",
+        names, members->config.join_timeout_secs, bel_endpoint_address(members->endpoint));
 }
 
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
                                int count, bool (*stop)(void))
 {
     enum { NAP_NS = 100000000 };
-    const expected e = {names, values, count};
+    members->expected = (expected){names, values, count};
     int64_t deadline = bel_clock_ns() + (int64_t)(members->config.join_timeout_secs * 1e9);
+    bel_str missing = {0};
+    bel_status *status = NULL;
     for (;;) {
-        BEL_TRY(hear_callers(members, &e, true));
-        BEL_TRY(bel_members_check(members));
-        bel_status *missing = who_is_missing(members);
-        if (missing == NULL) return NULL;
+        missing.length = 0;
+        status = hear_callers(members, true);
+        if (status == NULL) status = bel_members_check(members);
+        if (status != NULL || !is_missing(members, &missing)) break;
         int64_t now = bel_clock_ns();
-        if (now >= deadline) return missing;
-        bel_status_ignore(missing); // not yet
-        if (stop()) return BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
+        if (stop()) status = BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
+        if (now >= deadline && status == NULL) status = late(members, missing.text);
+        if (status != NULL) break;
         bel_doorbell_wait(members->bell, now + NAP_NS < deadline ? now + NAP_NS : deadline);
     }
+    for (int i = 0; i < members->seat_count; i++)
+        members->seats[i].came_back = false; // the caller looks at all of them
+    bel_str_deinit(&missing);
+    return status;
+}
+
+void bel_members_hear(bel_members *members, double secs)
+{
+    int64_t deadline = bel_clock_ns() + (int64_t)(secs * 1e9);
+    bel_str missing = {0};
+    do {
+        missing.length = 0;
+        bel_status_ignore(hear_callers(members, false)); // refused already
+    } while (is_missing(members, &missing) && bel_doorbell_wait(members->bell, deadline));
+    bel_str_deinit(&missing);
 }
 
 // --- Messages ------------------------------------------------------------------------------------
@@ -311,15 +377,14 @@ void bel_members_send(bel_members *members, int member, const bel_message *messa
     }
 }
 
-void bel_members_send_all(bel_members *members, const bel_message *message)
-{
-    for (int i = 0; i < members->seat_count; i++)
-        bel_members_send(members, i, message);
-}
-
 static bool take_from(bel_members *members, int index, bel_message *out_message)
 {
     seat *s = &members->seats[index];
+    if (s->came_back) {
+        s->came_back = false;
+        *out_message = (bel_message){.kind = BEL_MESSAGE_JOIN};
+        return true;
+    }
     while (s->mailbox != NULL && bel_mailbox_take(s->mailbox, out_message)) {
         if (out_message->kind != BEL_MESSAGE_STATUS) return true;
         s->member.step = out_message->step;
@@ -334,7 +399,7 @@ bool bel_members_take(bel_members *members, double secs, int *out_member, bel_me
 {
     int64_t deadline = bel_clock_ns() + (int64_t)(secs * 1e9);
     do {
-        bel_status_ignore(hear_callers(members, &(expected){0}, false)); // refused already
+        bel_status_ignore(hear_callers(members, false)); // refused already
         for (int i = 0; i < members->seat_count; i++) {
             int index = (members->next_seat + i) % members->seat_count;
             if (!take_from(members, index, out_message)) continue;
@@ -357,28 +422,49 @@ void bel_members_note_step(bel_members *members, int64_t step)
     members->step = step;
 }
 
-static bel_status *lost(const bel_members *members, const bel_member *member, const char *why)
+// Its place is empty from now on.
+static void lose(bel_members *members, seat *s, const char *why)
 {
     char text[32];
+    bel_member *member = &s->member;
     int64_t step = member->step > members->step ? member->step : members->step;
-    return BEL_ERR(BEL_UNAVAILABLE, "lost %s on %s (pid %lld) after step %lld: %s",
-                   name_of(member, text), member->host, (long long)member->pid, (long long)step,
-                   why);
+    bel_mailbox_close(s->mailbox, 0);
+    s->mailbox = NULL;
+    member->here = false;
+    s->lost_ns = bel_clock_ns();
+    bel_free(s->loss);
+    s->loss = bel_strf("lost %s on %s (pid %lld) after step %lld: %s", name_of(member, text),
+                       member->host, (long long)member->pid, (long long)step, why);
+    if (members->config.recovers) {
+        bel_log_event(BEL_LOG_WARN, "lost", (long long)member->pid, "%s", s->loss);
+    }
+}
+
+static void look_after(bel_members *members, seat *s)
+{
+    if (s->mailbox == NULL) return;
+    if (bel_mailbox_is_over(s->mailbox)) {
+        lose(members, s, "its connection has ended");
+        return;
+    }
+    double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
+    if (silence < members->config.silence_timeout_secs) return;
+    char why[96];
+    snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
+    lose(members, s, why);
 }
 
 bel_status *bel_members_check(bel_members *members)
 {
-    double limit = members->config.silence_timeout_secs;
-    for (int i = 0; i < members->seat_count; i++) {
-        const seat *s = &members->seats[i];
-        if (s->mailbox == NULL || members->dismissed) continue;
-        if (bel_mailbox_is_over(s->mailbox))
-            return lost(members, &s->member, "its connection has ended");
-        double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
-        if (silence < limit) continue;
-        char why[96];
-        snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
-        return lost(members, &s->member, why);
+    double patience = members->config.recovers ? members->config.join_timeout_secs : 0;
+    for (int i = 0; i < members->seat_count && !members->dismissed; i++) {
+        seat *s = &members->seats[i];
+        look_after(members, s);
+        if (s->loss == NULL || s->mailbox != NULL) continue;
+        double away = (double)(bel_clock_ns() - s->lost_ns) * 1e-9;
+        if (away < patience) continue;
+        if (!members->config.recovers) return BEL_ERR(BEL_UNAVAILABLE, "%s", s->loss);
+        return BEL_ERR(BEL_UNAVAILABLE, "%s; it did not come back within %g s", s->loss, patience);
     }
     return NULL;
 }
@@ -397,11 +483,11 @@ void bel_members_describe(const bel_members *members, bel_str *out)
 
 void bel_members_dismiss(bel_members *members, bel_code code, const char *text, double wait_secs)
 {
-    char *words = bel_xstrdup(text);
-    bel_members_send_all(
-        members, &(bel_message){.kind = BEL_MESSAGE_END, .code = (int32_t)code, .text = words});
-    bel_free(words);
+    members->end_code = code;
+    members->end_text = bel_xstrdup(text);
     members->dismissed = true;
+    for (int i = 0; i < members->seat_count; i++)
+        if (members->seats[i].mailbox != NULL) tell_end(members, members->seats[i].mailbox);
     int64_t deadline = bel_clock_ns() + (int64_t)(wait_secs * 1e9);
     for (;;) {
         int member, here = 0;

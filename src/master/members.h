@@ -1,6 +1,10 @@
 // The master's members: who has joined, who is heard, who waits for whom. The roles behind the
 // mailboxes are the job room's business (job/cluster.c); what must hold for any of them is here.
 //
+// A member that is lost may come back, as another process under a higher incarnation, or as the
+// same one over another connection: when the job recovers, it is waited for. A process that was
+// replaced is refused for good.
+//
 // Two clocks. Silence: a member of whom nothing is heard, not even a ping, is lost; a connection
 // that ends is lost at once. Stall: all are heard, but no step comes about. Bound to one thread,
 // the master's.
@@ -22,6 +26,7 @@ typedef struct bel_members_config {
     int counts[BEL_ROLE_COUNT]; // members of each role; the master's is passed over
     const char *token;          // what a member must have read in the model folder
     double join_timeout_secs, silence_timeout_secs;
+    bool recovers; // who is lost may come back within the join timeout
 } bel_members_config;
 
 // Listens; members may call from now on. Errors: those of bel_endpoint_create.
@@ -38,9 +43,15 @@ bel_endpoint *bel_members_endpoint(bel_members *members);
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
                                int count, bool (*stop)(void)) BEL_MUST_USE;
 
+// Lets members join until all are there, but no longer than `secs`; nobody is missed.
+void bel_members_hear(bel_members *members, double secs);
+
 typedef struct bel_member {
     bel_role role;
     int index;
+    bool here;
+    uint32_t incarnation;
+    uint32_t generation; // of the state that it holds; 0: none
     char *host, *address;
     int64_t pid;
     int64_t step; // of its newest status
@@ -50,25 +61,29 @@ typedef struct bel_member {
 
 const bel_member *bel_members_get(const bel_members *members, int member);
 int bel_members_find(const bel_members *members, bel_role role, int index);
+int bel_members_count(const bel_members *members); // they are numbered from 0
+
+// The member is told to begin anew at this generation.
+void bel_members_set_generation(bel_members *members, int member, uint32_t generation);
 
 void bel_members_send(bel_members *members, int member, const bel_message *message);
-void bel_members_send_all(bel_members *members, const bel_message *message);
 
-// The next message of any member but pings and statuses, which are noted here. Waits up to `secs`;
-// false when there was none. The message is the caller's.
+// The next message of any member but pings and statuses, which are noted here. A JOIN tells that a
+// member has come back. Waits up to `secs`; false when there was none. The message is the caller's.
 bool bel_members_take(bel_members *members, double secs, int *out_member, bel_message *out_message);
 
 // The job has reached this step: what messages about lost members name.
 void bel_members_note_step(bel_members *members, int64_t step);
 
-// The first member that is lost: UNAVAILABLE names it, its host, pid, last step and why. NULL: all
-// are there.
+// Looks for members that are lost. UNAVAILABLE names the first, its host, pid, last step and why;
+// when the job recovers, only if it did not come back in time. NULL: all are there or may come
+// back.
 bel_status *bel_members_check(bel_members *members) BEL_MUST_USE;
 
 // "worker 0 computes step 7; shard 1 waits for …": what everybody said last.
 void bel_members_describe(const bel_members *members, bel_str *out);
 
-// Tells everybody that the job is over and gives them `wait_secs` to go.
+// Tells everybody that the job is over, also who joins now, and gives them `wait_secs` to go.
 void bel_members_dismiss(bel_members *members, bel_code code, const char *text, double wait_secs);
 
 #endif

@@ -23,6 +23,7 @@ typedef enum bel_frame_kind {
     BEL_FRAME_NORMS,      // shard → shard 0: sums of squares of its grains
     BEL_FRAME_FACTORS,    // shard 0 → shard: clipping factors, one per variable
     BEL_FRAME_PARAMS,     // shard → reader: a chunk's values, where memory is not shared
+    BEL_FRAME_PULL,       // worker → shard: send me version `step`; from then on I follow
     BEL_FRAME_KIND_COUNT  // kinds of a lane's own stand behind (grpc/)
 } bel_frame_kind;
 
@@ -80,7 +81,9 @@ bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame);
 // True when the other end is closed and nothing is left to take.
 bool bel_lane_is_cut(const bel_lane *lane);
 
-// Closes this end; the other end sees a cut after what was sent before. NULL is fine.
+// Closes this end; the other end sees a cut after what was sent before. When this returns nothing
+// of the lane's configuration is used any more, but spans that were sent may still be read. NULL is
+// fine.
 void bel_lane_close(bel_lane *lane);
 
 // Where a lane without shared memory puts the payload of a frame that is coming in. The receiver

@@ -55,6 +55,8 @@ static void fill_lists(const bel_message *m, Belfry__Control *control, lists *l)
     control->variables = l->variable_pointers;
     control->n_towers = m->tower_count;
     control->towers = m->towers;
+    control->n_incarnations = m->incarnation_count;
+    control->incarnations = m->incarnations;
     control->n_settings = m->setting_count;
     control->settings = l->setting_pointers;
     control->n_points = m->point_count;
@@ -215,6 +217,10 @@ static void read_lists(const Belfry__Control *control, bel_message *m)
     m->towers = bel_xcalloc(m->tower_count + 1, sizeof *m->towers);
     for (size_t i = 0; i < m->tower_count; i++)
         m->towers[i] = control->towers[i];
+    m->incarnation_count = control->n_incarnations;
+    m->incarnations = bel_xcalloc(m->incarnation_count + 1, sizeof *m->incarnations);
+    for (size_t i = 0; i < m->incarnation_count; i++)
+        m->incarnations[i] = control->incarnations[i];
     m->data_bytes = control->data.len;
     m->data = bel_xmalloc(m->data_bytes + 1);
     if (m->data_bytes > 0) memcpy(m->data, control->data.data, m->data_bytes);
@@ -318,6 +324,7 @@ void bel_message_deinit(bel_message *message)
         bel_free(message->variables[i].name);
     bel_free(message->variables);
     bel_free(message->towers);
+    bel_free(message->incarnations);
     bel_free(message->points);
     bel_free(message->data);
     *message = (bel_message){0};
@@ -326,7 +333,7 @@ void bel_message_deinit(bel_message *message)
 const char *bel_message_kind_name(bel_message_kind kind)
 {
     static const char *const names[BEL_MESSAGE_KIND_COUNT] = {
-        "?",     "ping",   "join",    "setup", "status", "progress", "snapshot", "save",
-        "saved", "values", "release", "stop",  "ended",  "finish",   "end"};
+        "?",      "ping",    "join", "setup", "status", "progress", "snapshot", "save",    "saved",
+        "values", "release", "stop", "ended", "finish", "end",      "admit",    "admitted"};
     return names[kind < BEL_MESSAGE_KIND_COUNT ? kind : 0];
 }

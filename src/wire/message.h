@@ -10,16 +10,19 @@
 #include "belfry/optimizer.h"
 #include "belfry/status.h"
 
-enum { BEL_PROTOCOL_VERSION = 1, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
+enum { BEL_PROTOCOL_VERSION = 2, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
 
-// Kinds, and the fields of bel_message that each uses.
+// Kinds, and the fields of bel_message that each uses. Members put the generation of their state
+// into all but pings: what belongs to another one is void.
 typedef enum bel_message_kind {
     BEL_MESSAGE_PING = 1, // either way, every second
     BEL_MESSAGE_JOIN,     // member → master: protocol, text (version of Belfry), role,
-                          // index, incarnation, host, pid, address, folder (token), settings
-    BEL_MESSAGE_SETUP, // master → member: generation, folder (checkpoint), addresses (of shards),
-                       // schedule, towers (by worker); for shards: variables, optimizer
-    BEL_MESSAGE_STATUS,   // member → master, every second: step, text (what it does or waits for)
+                          // index, incarnation, host, pid, address, folder (token), settings;
+                          // generation (of the state it holds, 0: none), step
+    BEL_MESSAGE_SETUP,  // master → member: begin anew with generation, folder (checkpoint), step
+                        // (worker's first), addresses (of shards), schedule, towers and
+                        // incarnations (by worker); for shards: variables, optimizer
+    BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for)
     BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted
     BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval
     BEL_MESSAGE_SAVE,     // master → shard: write the snapshot of step into folder
@@ -30,6 +33,8 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_ENDED,    // worker → master: step, code and text, times; shard: only on failure
     BEL_MESSAGE_FINISH,   // master → shard: training is over, take a snapshot of the end
     BEL_MESSAGE_END,      // master → member: the job is over; code, text
+    BEL_MESSAGE_ADMIT,    // master → shard: worker index is replaced by this incarnation
+    BEL_MESSAGE_ADMITTED, // shard → master: index, incarnation; step at which the shard stands
     BEL_MESSAGE_KIND_COUNT
 } bel_message_kind;
 
@@ -79,6 +84,8 @@ typedef struct bel_message {
     bel_optimizer optimizer;
     int32_t *towers;
     size_t tower_count;
+    uint32_t *incarnations;
+    size_t incarnation_count;
     double loss;
     int64_t examples;
     bel_message_point *points;

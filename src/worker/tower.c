@@ -78,7 +78,7 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
         bel_instance_bind_variable(instance, (int)v,
                                    bel_space_variable(config->space, model->variables[v]));
     }
-    float *range = worker->ranges[tower->replica];
+    float *range = worker->config.ranges[tower->replica];
     for (int r = 0; r < worker->report_count; r++) {
         const bel_layout_variable *variable =
             &config->layout->variables[worker->output_variables[r]];

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "ps/layout/tally.h"
 #include "worker/worker_inner.h"
 
@@ -41,15 +42,12 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->first_replica = deal->first_replica[config->worker];
     worker->replica_count = deal->first_replica[config->worker + 1] - worker->first_replica;
     size_t replicas = (size_t)worker->replica_count;
-    worker->ranges = bel_xcalloc(replicas, sizeof *worker->ranges);
     worker->tallies = bel_xcalloc(replicas * (size_t)config->tally_width, sizeof(double));
     worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);
     worker->chunk_reports = bel_xcalloc(chunks, sizeof *worker->chunk_reports);
     worker->towers = bel_xcalloc((size_t)config->tower_count, sizeof *worker->towers);
     list_outputs(worker);
     bel_status *status = bel_team_create(config->tower_count, &worker->dispatch);
-    for (size_t r = 0; r < replicas && status == NULL; r++)
-        status = bel_space_array(config->layout, "gradients", &worker->ranges[r]);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
     if (status != NULL) {
@@ -66,10 +64,7 @@ void bel_worker_destroy(bel_worker *worker)
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
-    for (int r = 0; r < worker->replica_count; r++)
-        bel_space_free_array(worker->config.layout, worker->ranges[r]);
     bel_free(worker->towers);
-    bel_free(worker->ranges);
     bel_free(worker->tallies);
     bel_free(worker->chunk_left);
     bel_free(worker->chunk_reports);
@@ -88,10 +83,11 @@ static bel_status *report_chunk(bel_worker *worker, int c)
     int w = worker->config.worker;
     for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
         const bel_deal_node *node = &deal->nodes[k];
-        float **ranges = worker->ranges + (node->first - worker->first_replica);
+        float *const *ranges = worker->config.ranges + (node->first - worker->first_replica);
         bel_deal_sum_node(node, ranges, chunk->offset, chunk->count);
         BEL_TRY(bel_client_report(worker->config.client, worker->step, worker->decision, c, k,
                                   ranges[0] + chunk->offset));
+        bel_fault_point("worker_reported");
     }
     return NULL;
 }
@@ -173,13 +169,17 @@ static bel_status *run_step(bel_worker *worker)
     BEL_TRY(begin_reports(worker));
     bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
     BEL_TRY(take_errors(worker));
-    return report_tallies(worker);
+    bel_fault_point("worker_tallies");
+    BEL_TRY(report_tallies(worker));
+    bel_fault_point("worker_waits");
+    return NULL;
 }
 
 bel_status *bel_worker_run(bel_worker *worker)
 {
     int64_t begun = bel_clock_ns();
     worker->step = worker->config.first_step;
+    BEL_TRY(bel_client_pull(worker->config.client, worker->step));
     for (;; worker->step++) {
         int64_t waiting = bel_clock_ns();
         atomic_store(&worker->shown_step, worker->step);

@@ -31,6 +31,7 @@ typedef struct bel_worker_config {
     const bel_worker_model *model;
     const bel_input *input;
     bel_client *client;
+    float *const *ranges; // by replica of the worker: its gradients, laid out as the space; zeroed
     int tower_count;
     int thread_count; // of each tower
     uint64_t seed;

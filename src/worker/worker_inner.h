@@ -29,7 +29,6 @@ struct bel_worker {
     bel_program_output *outputs; // reports, then the loss
     int *output_variables;       // by report: the layout variable
     int report_count;
-    float **ranges;         // by replica: its gradient range, laid out as the space
     double *tallies;        // by replica, tally_width each
     atomic_int *chunk_left; // by chunk: publications until all replicas have finished it
     int *chunk_reports;     // by chunk: variables in it that are reported

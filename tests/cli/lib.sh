@@ -81,6 +81,25 @@ train() {
 
 digest() { belfry inspect "$1" --digest; }
 
+# Processes of this test's jobs: they run in its folder.
+roles() { # [ROLE INDEX]
+    local pid task
+    for pid in $(pgrep -x belfry || true); do
+        [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] || continue
+        task=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep '^BELFRY_TASK=' || true)
+        [ -n "$task" ] || continue
+        if [ $# -eq 0 ] || [[ "$task" == *"\"role\":\"$1\",\"index\":$2,"* ]]; then echo "$pid"; fi
+    done
+}
+
+nothing_left() { # waits a moment for processes that are ending
+    for _ in $(seq 200); do
+        [ -z "$(roles)" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
 finish() {
     echo "$checks checks, $failures failed"
     [ "$failures" -eq 0 ]

@@ -8,14 +8,16 @@
 //   progress=STEP    a progress object, of 100 steps
 //   env=NAME         logs a variable            task=         logs BELFRY_TASK
 //   touch=FILE       makes a file               await=FILE    waits until there is one
+//   pid=FILE         writes its pid there       lost=FILE     says that the process there is lost
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
 //   catch=           waits for SIGTERM or SIGINT, and goes on
 //   heir=FILE        leaves a process behind that holds stderr while there is the file
 //
-// Actions are done in order; behind the last the program exits with 0. Two other uses, for tests of
-// processes: `fake_role parent FILE` starts `fake_role orphan FILE`, and both wait to be killed;
-// the orphan, which ends with its parent, writes its pid into the file.
+// "worker 1.0:" speaks only to the first incarnation. Actions are done in order; behind the last
+// the program exits with 0. Two other uses, for tests of processes: `fake_role parent FILE` starts
+// `fake_role orphan FILE`, and both wait to be killed; the orphan, which ends with its parent,
+// writes its pid into the file.
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -121,6 +123,24 @@ static void leave_heir(const char *program, const char *path)
     bel_free(file);
 }
 
+static void write_pid(const char *path)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)getpid());
+    write_file(path, text);
+}
+
+static void say_lost(const char *path)
+{
+    char *text;
+    size_t size;
+    wait_for_file(path);
+    bel_status *status = bel_file_read(path, &text, &size);
+    if (status != NULL) exit(99);
+    bel_log_event(BEL_LOG_WARN, "lost", strtoll(text, NULL, 10), "lost somebody");
+    bel_free(text);
+}
+
 static void act(const char *program, const char *action, const char *value)
 {
     if (strcmp(action, "say") == 0) say(value);
@@ -134,6 +154,8 @@ static void act(const char *program, const char *action, const char *value)
     }
     if (strcmp(action, "task") == 0) bel_log_write(BEL_LOG_INFO, "%s", getenv("BELFRY_TASK"));
     if (strcmp(action, "touch") == 0) write_file(value, "");
+    if (strcmp(action, "pid") == 0) write_pid(value);
+    if (strcmp(action, "lost") == 0) say_lost(value);
     if (strcmp(action, "await") == 0) wait_for_file(value);
     if (strcmp(action, "exit") == 0) exit((int)strtol(value, NULL, 10));
     if (strcmp(action, "kill") == 0) raise((int)strtol(value, NULL, 10));
@@ -155,14 +177,17 @@ static int play_role(int count, char **arguments)
         return 97;
     }
     bel_linux_signal_at_parents_end(task->supervisor, SIGKILL);
-    char name[32];
+    char name[32], life[16];
     bel_role_text(task->role, task->index, name);
+    snprintf(life, sizeof life, ".%u", task->incarnation);
     bel_task_destroy(task);
     if (strcmp(arguments[count - 1], "--log_format=json") != 0) return 96;
     size_t length = strlen(name);
     for (int i = 1; i < count; i++) {
+        if (strncmp(arguments[i], name, length) != 0) continue;
         const char *rest = arguments[i] + length;
-        if (strncmp(arguments[i], name, length) != 0 || *rest != ':') continue;
+        if (strncmp(rest, life, strlen(life)) == 0) rest += strlen(life);
+        if (*rest != ':') continue;
         char action[16] = "";
         size_t action_length = strcspn(++rest, "=");
         if (action_length >= sizeof action) return 95;
@@ -198,9 +223,7 @@ int main(int count, char **arguments)
     if (count == 3 && strcmp(arguments[1], "parent") == 0) start_orphan(arguments[2]);
     if (count == 4 && strcmp(arguments[1], "orphan") == 0) {
         bel_linux_signal_at_parents_end(strtol(arguments[3], NULL, 10), SIGKILL);
-        char text[32];
-        snprintf(text, sizeof text, "%lld", (long long)getpid());
-        write_file(arguments[2], text);
+        write_pid(arguments[2]);
         wait_forever();
     }
     if (count > 1 && strcmp(arguments[1], "train_and_evaluate") == 0) {

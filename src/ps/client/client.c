@@ -34,8 +34,11 @@ bel_client *bel_client_create(const bel_client_config *config)
         atomic_store(&client->shards[k].published, -1);
         client->shards[k].announced = client->shards[k].values_step = -1;
     }
-    for (int c = 0; c < config->layout->chunk_count; c++)
+    for (int c = 0; c < config->layout->chunk_count; c++) {
         client->value_steps[c] = -1;
+        // Values of lanes begin in the first buffer, as those that a shard of this process loads.
+        if (config->space != NULL) atomic_store(&config->space->current[c], 0);
+    }
     return client;
 }
 
@@ -91,9 +94,8 @@ static void complete_version(bel_client *client, int shard)
 static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
-    bool ours = frame->generation == client->config.generation &&
-                frame->incarnation == client->config.incarnation;
-    if (!ours || frame->step <= published(view)) return; // foreign, late or repeated
+    if (frame->generation != client->config.generation) return;
+    if (frame->step <= published(view)) return; // late or repeated
     if (frame->kind == BEL_FRAME_PARAMS && client->value_steps[frame->chunk] < frame->step) {
         client->value_steps[frame->chunk] = frame->step;
         if (view->values_step != frame->step) view->values = 0;
@@ -187,6 +189,17 @@ static bel_frame frame_of(const bel_client *client, int64_t step, uint32_t decis
                        .step = step,
                        .decision = decision,
                        .node = node};
+}
+
+bel_status *bel_client_pull(bel_client *client, int64_t version)
+{
+    bel_frame frame = frame_of(client, version, 0, 0);
+    frame.kind = BEL_FRAME_PULL;
+    for (int k = 0; k < client->config.layout->shard_count; k++) {
+        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, pull from shard %d",
+                    client->config.worker, k);
+    }
+    return NULL;
 }
 
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,

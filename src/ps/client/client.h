@@ -38,6 +38,10 @@ typedef struct bel_client_peer {
 } bel_client_peer;
 void *bel_client_place(void *peer, const bel_frame *frame);
 
+// Asks every shard for `version`, on which the worker begins; they send each later one by
+// themselves. UNAVAILABLE: a lane was cut.
+bel_status *bel_client_pull(bel_client *client, int64_t version) BEL_MUST_USE;
+
 // Shards whose version `version` is still missing, as "0, 2"; for messages. Any thread.
 void bel_client_missing(bel_client *client, int64_t version, bel_str *out);
 

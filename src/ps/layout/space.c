@@ -20,6 +20,27 @@ void bel_space_free_array(const bel_layout *layout, float *array)
     bel_pages_destroy(array, (size_t)layout->size * sizeof(float));
 }
 
+bel_status *bel_space_arrays(const bel_layout *layout, const char *what, int count,
+                             float ***out_arrays)
+{
+    float **arrays = bel_xcalloc((size_t)count, sizeof *arrays);
+    for (int i = 0; i < count; i++) {
+        bel_status *status = bel_space_array(layout, what, &arrays[i]);
+        if (status == NULL) continue;
+        bel_space_free_arrays(layout, arrays, count);
+        return status;
+    }
+    *out_arrays = arrays;
+    return NULL;
+}
+
+void bel_space_free_arrays(const bel_layout *layout, float **arrays, int count)
+{
+    for (int i = 0; arrays != NULL && i < count; i++)
+        bel_space_free_array(layout, arrays[i]);
+    bel_free(arrays);
+}
+
 bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space)
 {
     bel_space *space = bel_xcalloc(1, sizeof *space);

@@ -24,6 +24,11 @@ bel_status *bel_space_array(const bel_layout *layout, const char *what,
                             float **out_array) BEL_MUST_USE;
 void bel_space_free_array(const bel_layout *layout, float *array);
 
+// `count` such arrays (a worker's gradient ranges); NULL is fine when they are freed.
+bel_status *bel_space_arrays(const bel_layout *layout, const char *what, int count,
+                             float ***out_arrays) BEL_MUST_USE;
+void bel_space_free_arrays(const bel_layout *layout, float **arrays, int count);
+
 // Where variable `variable` of the current version lies: all chunks of a variable are updated in
 // the same steps, so its first chunk tells for all.
 const float *bel_space_variable(const bel_space *space, int variable);

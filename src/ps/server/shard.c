@@ -4,9 +4,11 @@
 #include "ps/server/shard_inner.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 
 // --- Life ----------------------------------------------------------------------------------------
 
@@ -45,6 +47,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
         shard->inbox_elements += layout->chunks[c].count;
     }
     shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
+    shard->workers = bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->workers);
     shard->ready = bel_xcalloc((size_t)shard->chunk_count, sizeof *shard->ready);
     shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
     shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
@@ -76,6 +79,7 @@ void bel_shard_destroy(bel_shard *shard)
         bel_free(shard->chunks[i].scratch);
     }
     bel_free(shard->chunks);
+    bel_free(shard->workers);
     bel_free(shard->ready);
     bel_free(shard->tallies);
     bel_free(shard->tally_sum);
@@ -91,9 +95,8 @@ void bel_shard_destroy(bel_shard *shard)
 static void send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 {
     frame.generation = shard->config.generation;
-    frame.incarnation = shard->config.incarnation;
     frame.sender = shard->config.shard;
-    bel_status_ignore(bel_lane_send(lane, &frame));
+    if (lane != NULL) bel_status_ignore(bel_lane_send(lane, &frame));
 }
 
 // --- A step --------------------------------------------------------------------------------------
@@ -127,57 +130,126 @@ static void begin_step_locked(bel_shard *shard)
     shard->decision = 0;
     shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
     shard->ready_count = 0;
-    shard->norms_sent = shard->factors_known = false;
+    shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
     shard->numbers = bel_rule_begin(&shard->config.optimizer, shard->step);
     size_t nodes = (size_t)shard->config.deal->node_count;
     for (int i = 0; i < shard->chunk_count; i++) {
         shard->chunks[i].arrived = 0;
+        shard->chunks[i].passed = false;
         memset(shard->chunks[i].nodes, 0, nodes * sizeof *shard->chunks[i].nodes);
     }
     memset(shard->tallies, 0, nodes * sizeof *shard->tallies);
     memset(shard->norms, 0, (size_t)shard->config.layout->shard_count * sizeof *shard->norms);
 }
 
-// True when all that this shard has to do for the step is done.
+// True when all that this shard has to do for the step is done. It waits for every worker even if
+// it has no chunks: a version is not passed by before all have read it.
 static bool step_done_locked(const bel_shard *shard)
 {
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
     if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
-    return shard->config.shard != 0 || shard->tally_count == shard->config.deal->node_count;
+    return shard->tally_count == shard->config.deal->node_count;
 }
 
-// Workers that do not see this shard's memory get a chunk's new values as soon as they are there.
-static void send_values_locked(bel_shard *shard, int local, int64_t version)
+// --- Values --------------------------------------------------------------------------------------
+
+// Where chunk `local` of a version lies: that of the step, the one that the step makes, or the one
+// before it, which is there while nothing of the step is passed.
+static const float *values_locked(const bel_shard *shard, int local, int64_t version)
+{
+    const bel_shard_chunk *chunk = &shard->chunks[local];
+    const bel_chunk *part = &shard->config.layout->chunks[chunk->chunk];
+    const bel_space *space = shard->config.space;
+    int current = atomic_load(&space->current[chunk->chunk]);
+    bool newest = version == shard->step + (chunk->passed ? 1 : 0);
+    bool other = !newest && part->kind != BEL_VARIABLE_FROZEN;
+    return space->buffers[other ? 1 - current : current] + part->offset;
+}
+
+// True for a worker that needs no copies; so is one that is not there.
+static bool reads_in_place(const bel_shard *shard, int worker)
+{
+    const bel_lane *lane = shard->config.worker_lanes[worker];
+    return lane == NULL || lane->ops->shares_memory;
+}
+
+static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t version)
 {
     int c = shard->chunks[local].chunk;
-    const bel_chunk *chunk = &shard->config.layout->chunks[c];
-    const bel_space *space = shard->config.space;
-    const float *values = space->buffers[atomic_load(&space->current[c])];
+    size_t bytes = (size_t)shard->config.layout->chunks[c].count * sizeof(float);
+    send_locked(shard, shard->config.worker_lanes[worker],
+                (bel_frame){.kind = BEL_FRAME_PARAMS,
+                            .step = version,
+                            .chunk = c,
+                            .payload = values_locked(shard, local, version),
+                            .payload_bytes = bytes});
+}
+
+// Those who follow get a chunk's new values as soon as they are there.
+static void send_passed_locked(bel_shard *shard, int local)
+{
     for (int w = 0; w < shard->config.deal->worker_count; w++) {
-        bel_lane *lane = shard->config.worker_lanes[w];
-        if (lane->ops->shares_memory) continue;
-        send_locked(shard, lane,
-                    (bel_frame){.kind = BEL_FRAME_PARAMS,
-                                .step = version,
-                                .chunk = c,
-                                .payload = values + chunk->offset,
-                                .payload_bytes = (size_t)chunk->count * sizeof(float)});
+        bool follows = shard->workers[w].reader == BEL_READER_FOLLOWS;
+        if (follows && !reads_in_place(shard, w))
+            send_chunk_locked(shard, w, local, shard->step + 1);
     }
     shard->values_sent++;
 }
 
+// Announces a version of which `chunks` chunks were sent.
+static void send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
+{
+    bool newest = version == shard->step;
+    send_locked(shard, shard->config.worker_lanes[worker],
+                (bel_frame){.kind = BEL_FRAME_VERSION,
+                            .step = version,
+                            .decision = newest ? shard->decision : shard->last_decision,
+                            .chunk = reads_in_place(shard, worker) ? 0 : chunks});
+    shard->workers[worker].version = version;
+}
+
+// The whole of this step's version, or of the one before.
+static void send_whole_locked(bel_shard *shard, int worker, int64_t version)
+{
+    bool reads = reads_in_place(shard, worker);
+    bool anew = shard->workers[worker].reader == BEL_READER_NONE; // frozen values go out once
+    int sent = 0;
+    for (int i = 0; i < shard->chunk_count && !reads; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        if (!anew && chunk->kind == BEL_VARIABLE_FROZEN) continue;
+        send_chunk_locked(shard, worker, i, version);
+        sent++;
+    }
+    send_version_locked(shard, worker, version, sent);
+    bool follows = version == shard->step && shard->values_sent == 0;
+    shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
+}
+
+static void take_pull_locked(bel_shard *shard, int worker, int64_t version)
+{
+    bool kept =
+        version == shard->step - 1 && shard->values_sent == 0 && shard->counters.versions > 1;
+    if (version == shard->step || kept) {
+        send_whole_locked(shard, worker, version);
+    } else {
+        shard->counters.late++;
+    }
+}
+
 static void publish_locked(bel_shard *shard, uint32_t decision)
 {
+    uint32_t last = shard->decision;
     begin_step_locked(shard);
+    shard->last_decision = last;
     shard->counters.versions++;
     if (shard->config.shard == 0) decision_known_locked(shard, decision);
     for (int w = 0; w < shard->config.deal->worker_count; w++) {
-        bel_lane *lane = shard->config.worker_lanes[w];
-        send_locked(shard, lane,
-                    (bel_frame){.kind = BEL_FRAME_VERSION,
-                                .step = shard->step,
-                                .decision = decision,
-                                .chunk = lane->ops->shares_memory ? 0 : shard->values_sent});
+        const bel_shard_worker *worker = &shard->workers[w];
+        if (worker->reader == BEL_READER_FOLLOWS) {
+            send_version_locked(shard, w, shard->step, shard->values_sent);
+        } else if (worker->reader == BEL_READER_BEHIND && worker->version == shard->step - 1) {
+            send_whole_locked(shard, w, shard->step);
+        }
     }
     shard->values_sent = 0;
 }
@@ -189,9 +261,9 @@ static bool try_publish_locked(bel_shard *shard)
     if (shard->publishing || !step_done_locked(shard)) return false;
     shard->publishing = true;
     int64_t version = shard->step + 1;
-    bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0;
+    bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0 && !shard->snapshot_told;
     bool first = shard->config.shard == 0;
-    shard->decision &= ~(uint32_t)BEL_DECIDE_SAVE; // its snapshot is announced once
+    shard->snapshot_told = true; // once, however often the decision comes later
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
@@ -329,15 +401,30 @@ static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
     }
 }
 
-static void take_frame_locked(bel_shard *shard, const bel_frame *frame)
+// A worker that repeats a step which is finished here is through with it.
+static bool catches_up(const bel_shard *shard, const bel_frame *frame, int worker)
 {
-    if (frame->generation != shard->config.generation ||
-        frame->incarnation != shard->config.incarnation) {
+    return worker >= 0 && frame->kind == BEL_FRAME_TALLY && frame->step == shard->step - 1 &&
+           shard->workers[worker].reader == BEL_READER_BEHIND &&
+           shard->workers[worker].version == frame->step;
+}
+
+// `worker` is the lane's, -1: another shard's.
+static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    bool ours = worker < 0 || (frame->sender == worker &&
+                               frame->incarnation == shard->workers[worker].incarnation);
+    if (frame->generation != shard->config.generation || !ours) {
         shard->counters.foreign++;
+        return;
+    }
+    if (frame->kind == BEL_FRAME_PULL && worker >= 0) {
+        take_pull_locked(shard, worker, frame->step);
         return;
     }
     if (frame->step != shard->step || (shard->decision & BEL_DECIDE_STOP) != 0) {
         shard->counters.late++;
+        if (catches_up(shard, frame, worker)) send_whole_locked(shard, worker, shard->step);
         return;
     }
     switch (frame->kind) {
@@ -347,25 +434,85 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame)
     case BEL_FRAME_FACTORS: take_norms_locked(shard, frame); break;
     case BEL_FRAME_VERSION:
     case BEL_FRAME_PARAMS:
-    case BEL_FRAME_KIND_COUNT: fail_locked(shard, frame, "a kind that shards only send"); break;
+    case BEL_FRAME_PULL:
+    case BEL_FRAME_KIND_COUNT: fail_locked(shard, frame, "a kind that shards do not take"); break;
     }
 }
 
-static void drain_lane_locked(bel_shard *shard, bel_lane *lane)
+static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 {
     bel_frame frame;
     while (lane != NULL && shard->error == NULL && bel_lane_receive(lane, &frame))
-        take_frame_locked(shard, &frame);
+        take_frame_locked(shard, &frame, worker);
 }
 
 static void drain_locked(bel_shard *shard)
 {
     if (!shard->started) return;
     for (int w = 0; w < shard->config.deal->worker_count; w++)
-        drain_lane_locked(shard, shard->config.worker_lanes[w]);
+        drain_lane_locked(shard, shard->config.worker_lanes[w], w);
     int shards = shard->config.shard == 0 ? shard->config.layout->shard_count : 1;
     for (int k = 0; shard->config.layout->shard_count > 1 && k < shards; k++)
-        drain_lane_locked(shard, shard->config.shard_lanes[k]);
+        drain_lane_locked(shard, shard->config.shard_lanes[k], -1);
+}
+
+// --- Members that are replaced -------------------------------------------------------------------
+
+// True while something that was reported may be read.
+static bool is_reading_locked(const bel_shard *shard)
+{
+    return shard->running > 0 || shard->publishing ||
+           (shard->ready_count > 0 && shard->error == NULL);
+}
+
+static void forget_worker_locked(bel_shard *shard, int worker)
+{
+    const bel_deal *deal = shard->config.deal;
+    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+        for (int i = 0; i < shard->chunk_count; i++) {
+            bel_shard_chunk *chunk = &shard->chunks[i];
+            if (chunk->nodes[k] == NULL || chunk->arrived == deal->node_count) continue;
+            chunk->nodes[k] = NULL;
+            chunk->arrived--;
+        }
+        if (shard->tallies[k] == NULL) continue;
+        shard->tallies[k] = NULL;
+        shard->tally_count--;
+    }
+}
+
+bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, bel_lane *lane,
+                          int64_t *out_step)
+{
+    enum { NAP_NS = 100000 };
+    pthread_mutex_lock(&shard->mutex);
+    while (is_reading_locked(shard)) { // chunks that are complete are passed first
+        pthread_mutex_unlock(&shard->mutex);
+        if (!bel_shard_work(shard)) (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        pthread_mutex_lock(&shard->mutex);
+    }
+    forget_worker_locked(shard, worker);
+    bel_lane *before = shard->config.worker_lanes[worker];
+    shard->config.worker_lanes[worker] = lane;
+    shard->workers[worker] = (bel_shard_worker){.incarnation = incarnation};
+    *out_step = shard->step;
+    pthread_mutex_unlock(&shard->mutex);
+    return before;
+}
+
+void bel_shard_restart(bel_shard *shard, uint32_t generation)
+{
+    pthread_mutex_lock(&shard->mutex);
+    shard->config.generation = generation;
+    shard->started = false;
+    shard->counters.versions = 0;
+    bel_status_ignore(shard->error); // of a state that is void
+    shard->error = NULL;
+    for (int w = 0; w < shard->config.deal->worker_count; w++)
+        shard->workers[w] = (bel_shard_worker){.incarnation = shard->workers[w].incarnation};
+    begin_step_locked(shard);
+    shard->values_sent = 0;
+    pthread_mutex_unlock(&shard->mutex);
 }
 
 // --- The engine ----------------------------------------------------------------------------------
@@ -377,8 +524,6 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     if (shard->config.shard == 0) decision = events->decide(events->context, shard->step, NULL);
     pthread_mutex_lock(&shard->mutex);
     shard->started = true;
-    for (int i = 0; i < shard->chunk_count; i++)
-        send_values_locked(shard, i, shard->step);
     publish_locked(shard, decision);
     pthread_mutex_unlock(&shard->mutex);
 }
@@ -392,8 +537,9 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
         return;
     }
     shard->passed++;
+    shard->chunks[job.local].passed = true;
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[job.local].chunk];
-    if (chunk->kind != BEL_VARIABLE_FROZEN) send_values_locked(shard, job.local, shard->step + 1);
+    if (chunk->kind != BEL_VARIABLE_FROZEN) send_passed_locked(shard, job.local);
 }
 
 bool bel_shard_work(bel_shard *shard)
@@ -404,11 +550,15 @@ bool bel_shard_work(bel_shard *shard)
     bool worked = try_publish_locked(shard);
     if (shard->ready_count > 0 && shard->error == NULL) {
         bel_shard_job job = shard->ready[--shard->ready_count];
+        shard->running++;
         pthread_mutex_unlock(&shard->mutex);
         int64_t begun = bel_clock_ns();
+        bel_fault_point("shard_passes");
         bel_shard_run_job(shard, job);
+        bel_fault_point("shard_passed");
         int64_t spent = bel_clock_ns() - begun;
         pthread_mutex_lock(&shard->mutex);
+        shard->running--;
         finish_job_locked(shard, job, spent);
         move_norms_locked(shard);
         try_publish_locked(shard);

@@ -6,6 +6,11 @@
 // chunks are passed, the version is published. Rules that need a norm over the whole model pass
 // twice: sums and squares of grains first; partials to shard 0 and factors back; then the update.
 //
+// A worker begins by pulling the version on which it computes, and from then on gets every new one.
+// One that replaces another is admitted under its own incarnation; as it may have to repeat a step
+// that some shards have finished, a shard can send the version before its own as well: nothing is
+// written over it before that worker has reported the next.
+//
 // The work is taken by whoever calls bel_shard_work: a server's own threads, or in one process the
 // workers' threads while they would wait. Results do not depend on who does what, nor when.
 #ifndef BELFRY_PS_SERVER_SHARD_H
@@ -42,17 +47,17 @@ typedef struct bel_shard_config {
     bel_space *space;
     float *snapshot; // values of the snapshot, laid out as the space; shards of a process share it
     bel_optimizer optimizer; // checked
-    uint32_t generation, incarnation;
+    uint32_t generation;
     int tally_width;
-    bel_lane *const *worker_lanes; // this shard's ends, by worker
-    bel_lane *const *shard_lanes;  // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
+    bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
+    bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
 } bel_shard_config;
 
 typedef struct bel_shard_counters {
     int64_t versions; // published
     int64_t late;     // frames of an older step, dropped
     int64_t repeated; // second copies, dropped
-    int64_t foreign;  // frames of another generation or incarnation, dropped
+    int64_t foreign;  // frames of another generation, incarnation or sender, dropped
     int64_t passes;   // chunk passes run
     int64_t pass_ns;  // time in them, over all threads
 } bel_shard_counters;
@@ -83,8 +88,20 @@ void *bel_shard_place(void *peer, const bel_frame *frame);
 // checkpoint's step. Errors: those of bel_ckpt_read, e.g. a wrong shape, with the variable's name.
 bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
 
-// Publishes the version at which the shard stands, and from then on calls `events`.
+// Begins the step at which the shard stands, answers what workers pull, and calls `events` from
+// then on.
 void bel_shard_start(bel_shard *shard, const bel_shard_events *events);
+
+// Puts another incarnation of a worker in the place of the one before, with a lane of its own:
+// what its predecessor has reported for the unfinished step is forgotten where it was not used.
+// Returns the predecessor's lane, which the caller closes, and the version at which the shard
+// stands. Any thread; before the start, too.
+bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, bel_lane *lane,
+                          int64_t *out_step);
+
+// Everything but memory becomes as it was when the shard was created, under another generation; the
+// caller loads a checkpoint next. No thread may be in the shard. Frames under way are void.
+void bel_shard_restart(bel_shard *shard, uint32_t generation);
 
 // Takes frames and does one piece of work; false when there is nothing to do now. Thread-safe.
 bool bel_shard_work(bel_shard *shard);

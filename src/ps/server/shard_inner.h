@@ -27,7 +27,22 @@ typedef struct bel_shard_chunk {
     const float **inputs; // by node: the same at the piece in work
     int64_t inbox_offset; // of this chunk in each inbox
     float *scratch;       // rows of the summation tree, and one piece of the gradient
+    bool passed;          // its new values are there
 } bel_shard_chunk;
+
+// What a worker has of the values. One that is behind gets the next version as a whole when it is
+// published; one that follows gets every chunk as soon as it is passed.
+typedef enum bel_shard_reader {
+    BEL_READER_NONE,
+    BEL_READER_BEHIND,
+    BEL_READER_FOLLOWS
+} bel_shard_reader;
+
+typedef struct bel_shard_worker {
+    uint32_t incarnation;
+    bel_shard_reader reader;
+    int64_t version; // that it was sent last
+} bel_shard_worker;
 
 struct bel_shard {
     bel_shard_config config;
@@ -49,17 +64,20 @@ struct bel_shard {
     double *norm_inbox;     // shard 0, by shard, grain_count each
     float *factor_inbox;    // other shards
 
-    pthread_mutex_t mutex; // guards all below
-    int64_t step;          // the version that workers compute on
-    uint32_t decision;     // of this step; other shards learn it from reports
+    pthread_mutex_t mutex;  // guards all below
+    int64_t step;           // the version that workers compute on
+    uint32_t decision;      // of this step; other shards learn it from reports
+    uint32_t last_decision; // shard 0: of the step before
     bool decision_known;
+    bool snapshot_told;
+    bel_shard_worker *workers;
     bel_rule_step numbers;
     bel_shard_chunk *chunks;
     int chunk_count;
     bel_shard_job *ready; // a stack
-    int ready_count;
+    int ready_count, running;
     int summed, passed;     // chunks through the first and the last pass
-    int values_sent;        // chunks whose new values went to workers without shared memory
+    int values_sent;        // chunks with new values: all passed ones but the frozen
     const double **tallies; // shard 0, by node
     int tally_count;
     double *tally_sum;

@@ -58,10 +58,8 @@ void bel_shard_snapshot_now(bel_shard *shard)
 
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version)
 {
-    bel_frame frame = {.generation = shard->config.generation,
-                       .incarnation = shard->config.incarnation,
-                       .sender = shard->config.shard,
-                       .step = version};
+    bel_frame frame = {
+        .generation = shard->config.generation, .sender = shard->config.shard, .step = version};
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         frame.kind = BEL_FRAME_PARAMS;

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -399,11 +400,21 @@ static void *thread_main(void *argument)
             grpc_completion_queue_next(endpoint->queue, next_deadline(endpoint), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) break;
         bel_grpc_op *op = event.tag;
+        atomic_fetch_add(&endpoint->dispatches, 1);
         if (event.type == GRPC_OP_COMPLETE) op->done(op, event.success != 0);
         if (endpoint->alarms != NULL) call_alarms(endpoint, false);
+        atomic_fetch_add(&endpoint->dispatches, 1);
     }
     call_alarms(endpoint, true);
     return NULL;
+}
+
+void bel_endpoint_settle(bel_endpoint *endpoint)
+{
+    enum { NAP_NS = 50000 };
+    unsigned long long begun = atomic_load(&endpoint->dispatches);
+    while (begun % 2 == 1 && atomic_load(&endpoint->dispatches) == begun)
+        (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 }
 
 static char *copy_or_null(const char *text)

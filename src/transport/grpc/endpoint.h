@@ -72,6 +72,10 @@ bel_stream *bel_stream_open(bel_endpoint *endpoint, const char *address, const c
 void bel_endpoint_after(bel_endpoint *endpoint, int64_t delay_ms,
                         void (*each)(void *context, bool due), void *context);
 
+// Returns when the events that ran as it was called are over: whoever has seen to it that later
+// ones find nothing may then free what earlier ones used. Not from the endpoint's own thread.
+void bel_endpoint_settle(bel_endpoint *endpoint);
+
 // References: one is needed to call what follows. The endpoint holds its own until the end.
 void bel_stream_retain(bel_stream *stream);
 void bel_stream_release(bel_stream *stream);

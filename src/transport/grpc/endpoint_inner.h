@@ -4,6 +4,7 @@
 
 #include <grpc/grpc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "transport/grpc/endpoint.h"
 
@@ -42,7 +43,8 @@ struct bel_endpoint {
     grpc_call_details accepted_details;
     grpc_metadata_array accepted_metadata;
     bel_grpc_op shutdown_op;
-    bel_alarm *alarms; // the thread's own
+    bel_alarm *alarms;        // the thread's own
+    atomic_ullong dispatches; // of its events: odd while one runs
 
     pthread_mutex_t mutex;
     pthread_cond_t cond;

@@ -20,7 +20,7 @@
 #include "wire/frame.h"
 
 enum { FRAME_HELLO = BEL_FRAME_KIND_COUNT, FRAME_TAKEN, FRAME_CLOSE }; // the lane's own kinds
-enum { RETRY_MS = 20, CLOSE_MS = 1000, REASON_TEXT = 256 };
+enum { RETRY_MS = 20, CLOSE_MS = 1000, REASON_TEXT = 256, SMALL_BYTES = 512 };
 
 typedef struct grpc_lane grpc_lane;
 
@@ -59,6 +59,7 @@ struct grpc_lane {
     size_t cursor_done; // payload bytes of the cursor's frame that are out
     uint64_t received, taken_said;
     bool closing, close_sent;
+    bool closed; // the owner is through: nothing that comes is placed any more
     char cut_reason[REASON_TEXT];
     uint64_t streams; // opened so far
 };
@@ -149,9 +150,11 @@ static void write_frame_locked(grpc_lane *lane, bel_stream_message *message)
     size_t room = BEL_STREAM_MESSAGE_BYTES, used = bel_stream_message_bytes(message);
     room = used < room ? room - used : 1;
     size_t left = frame->payload_bytes - lane->cursor_done, count = left < room ? left : room;
-    if (count > 0) {
-        bel_stream_message_span(message, (const uint8_t *)frame->payload + lane->cursor_done,
-                                count);
+    const uint8_t *bytes = (const uint8_t *)frame->payload + lane->cursor_done;
+    if (count > SMALL_BYTES) {
+        bel_stream_message_span(message, bytes, count);
+    } else if (count > 0) {
+        bel_stream_message_copy(message, bytes, count);
     }
     lane->cursor_done += count;
     if (lane->cursor_done < frame->payload_bytes) return;
@@ -304,11 +307,21 @@ static bool breaks_now(attachment *a)
     return words[0] % 16 == 0;
 }
 
+static bool is_closed(grpc_lane *lane)
+{
+    if (lane == NULL) return false;
+    pthread_mutex_lock(&lane->mutex);
+    bool closed = lane->closed;
+    pthread_mutex_unlock(&lane->mutex);
+    return closed;
+}
+
 static bel_status *on_received(void *context, const uint8_t *bytes, size_t count)
 {
     attachment *a = context;
     if (breaks_now(a)) return BEL_ERR(BEL_UNAVAILABLE, "broken on purpose");
     while (count > 0) {
+        if (is_closed(a->lane)) return BEL_ERR(BEL_CANCELLED, "closed");
         size_t part;
         if (a->header_bytes < sizeof a->header) {
             size_t left = sizeof a->header - a->header_bytes;
@@ -473,6 +486,10 @@ static void grpc_close(bel_lane *base)
     bel_stream *stream = lane->current != NULL ? lane->current->stream : NULL;
     if (stream != NULL) bel_stream_retain(stream);
     lane->current = NULL; // late events find nothing of ours
+    lane->closed = true;
+    pthread_mutex_unlock(&lane->mutex);
+    bel_endpoint_settle(lane->endpoint);
+    pthread_mutex_lock(&lane->mutex);
     unlock_and_release(lane);
     if (stream != NULL) bel_stream_end(stream, BEL_CANCELLED, "closed");
     bel_stream_release(stream);

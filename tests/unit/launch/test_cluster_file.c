@@ -35,18 +35,19 @@ static void test_own_keys(void **state)
 {
     (void)state;
     bel_cluster *c;
-    BEL_ASSERT_OK(parse("machines:\n"
-                        "  box: {cores: 16, memory: 64 GiB, devices: 2}\n"
-                        "  small: {memory: 500 MB}\n"
-                        "master: {machine: box, trains: true, host: m}\n"
-                        "workers: {devices: 4, count: 4, machine: box, hosts: [a, b]}\n"
-                        "parameter_servers: {count: 2, machine: small, hosts: [c]}\n"
-                        "evaluators: {count: 1, machine: small, hosts: [root@10.0.0.1]}\n"
-                        "environment: {PATH: /bin, N: 3, EMPTY: }\n"
-                        "limits: {join_timeout: 5, silence_timeout: 0.5, stall_timeout: 60}\n"
-                        "security: {secret_file: s, listen: any, tls: {ca: a, certificate: b, "
-                        "key: c}}\n",
-                        &c));
+    BEL_ASSERT_OK(
+        parse("machines:\n"
+              "  box: {cores: 16, memory: 64 GiB, devices: 2}\n"
+              "  small: {memory: 500 MB}\n"
+              "master: {machine: box, trains: true, host: m}\n"
+              "workers: {devices: 4, count: 4, machine: box, hosts: [a, b]}\n"
+              "parameter_servers: {count: 2, machine: small, hosts: [c]}\n"
+              "evaluators: {count: 1, machine: small, hosts: [root@10.0.0.1]}\n"
+              "environment: {PATH: /bin, N: 3, EMPTY: }\n"
+              "limits: {join_timeout: 5, silence_timeout: 0.5, stall_timeout: 60, restarts: 3}\n"
+              "security: {secret_file: s, listen: any, tls: {ca: a, certificate: b, "
+              "key: c}}\n",
+              &c));
     assert_string_equal(c->source, "c.yaml");
     assert_false(c->from_ai_platform);
     const bel_cluster_role *workers = &c->roles[BEL_ROLE_WORKER];
@@ -73,6 +74,7 @@ static void test_own_keys(void **state)
     assert_string_equal(c->environment[2], "EMPTY=");
     assert_true(c->join_timeout_secs == 5 && c->silence_timeout_secs == 0.5);
     assert_true(c->stall_timeout_secs == 60);
+    assert_int_equal(c->restarts, 3);
     assert_string_equal(c->secret_file, "s");
     assert_string_equal(c->tls_ca, "a");
     assert_string_equal(c->tls_certificate, "b");
@@ -100,6 +102,7 @@ static void test_defaults(void **state)
         assert_false(c->master_trains || c->listen_beyond || c->from_ai_platform);
         assert_true(c->join_timeout_secs == 60 && c->silence_timeout_secs == 10);
         assert_true(c->stall_timeout_secs == 600);
+        assert_int_equal(c->restarts, 10);
         assert_null(c->secret_file);
         assert_null(c->tls_ca);
     }
@@ -215,6 +218,7 @@ static void test_mistakes_in_values(void **state)
         {"master: {host: ''}\n", "c.yaml:1:16: expected a text, got \"\""},
         {"limits: {stall_timeout: -1}\n",
          "c.yaml:1:25: expected seconds, from 0.001 to 1000000, got \"-1\""},
+        {"limits: {restarts: -1}\n", "c.yaml:1:20: expected"},
         {"limits: {join_timeout: 0}\n", "c.yaml:1:24: expected seconds"},
         {"limits: {silence_timeout: 1e7}\n", "c.yaml:1:27: expected seconds"},
         {"limits: {silence_timeout: nan}\n", "c.yaml:1:27: expected seconds"},

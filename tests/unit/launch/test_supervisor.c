@@ -42,6 +42,7 @@ static run make_run(int worker_count, int ps_count)
     r.sockets = bel_path_join(r.folder, "sockets");
     BEL_ASSERT_OK(bel_dir_create(r.sockets));
     r.cluster = bel_cluster_create(worker_count, ps_count, 0);
+    r.cluster->restarts = 0;
     r.arguments[r.argument_count++] = bel_xstrdup("train_and_evaluate");
     return r;
 }
@@ -325,6 +326,67 @@ static void test_worker_killed(void **state)
     end_run(&r);
 }
 
+static void test_restarts(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    r.cluster->restarts = 2;
+    tell(&r, "worker 0.0:kill=9");
+    tell(&r, "worker 0.1:exit=137");
+    tell(&r, "worker 0.2:say=info here again");
+    tell_path(&r, "worker 0.2:touch=", "back");
+    tell_path(&r, "master.1:await=", "back");
+    tell(&r, "master.0:print=of a life before");
+    tell(&r, "master.0:kill=11");
+    tell(&r, "master.1:print=done");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    assert_string_equal(r.result.output, "done\n"); // of the incarnation that ended the job
+    assert_holds(r.shown, "worker 0 (pid ");
+    assert_holds(r.shown, "was killed by signal 9 (Killed)");
+    assert_holds(r.shown, "it is started again (1 of 2 times)");
+    assert_holds(r.shown, "ended with exit code 137");
+    assert_holds(r.shown, "it is started again (2 of 2 times)");
+    char *log;
+    read_log(&r, "worker-0.2.log", &log);
+    assert_holds(log, "here again");
+    bel_free(log);
+    end_run(&r);
+}
+
+static void test_too_many_restarts(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    r.cluster->restarts = 1;
+    tell(&r, "worker 0:kill=9");
+    tell(&r, "ps 0:stop=0");
+    tell(&r, "master:stop=1");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 1); // the master's
+    assert_holds(r.result.message, "was killed by signal 9 (Killed)");
+    assert_holds(r.shown, "it is started again (1 of 1 times)");
+    end_run(&r);
+}
+
+// A process that is only silent is killed when its master says that it is lost.
+static void test_lost(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    r.cluster->restarts = 1;
+    tell_path(&r, "worker 0.0:pid=", "pid");
+    tell(&r, "worker 0.0:hang=");
+    tell_path(&r, "worker 0.1:touch=", "back");
+    tell_path(&r, "master:lost=", "pid");
+    tell_path(&r, "master:await=", "back");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_holds(r.shown, "lost somebody");
+    end_run(&r);
+}
+
 static void test_worker_fails(void **state)
 {
     (void)state;
@@ -496,6 +558,9 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_too_many_restarts),
+        cmocka_unit_test(test_lost),
         cmocka_unit_test(test_worker_killed),
         cmocka_unit_test(test_worker_fails),
         cmocka_unit_test(test_master_fails),

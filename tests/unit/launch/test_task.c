@@ -26,7 +26,8 @@ static void test_there_and_back(void **state)
         "{\"job\":\"j \\\"1\\\"\",\"role\":\"worker\",\"index\":1,\"incarnation\":5,"
         "\"worker_count\":2,\"parameter_server_count\":3,\"evaluator_count\":1,"
         "\"master_trains\":1,\"threads\":4,\"join_timeout_ms\":1001,\"silence_timeout_ms\":1500,"
-        "\"supervisor\":77,\"master\":\"unix:/m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
+        "\"supervisor\":77,\"recovers\":1,\"master\":\"unix:/"
+        "m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
         "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
     bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // ours wins
     assert_string_equal(task->job, "j \"1\"");
@@ -44,6 +45,7 @@ static void test_there_and_back(void **state)
     assert_true(task->towers[0] == 3 && task->towers[1] == 1);
     assert_true(task->join_timeout_secs == 1e-3 * 1001 && task->silence_timeout_secs == 1.5);
     assert_int_equal(task->supervisor, 77);
+    assert_true(task->recovers);
     assert_string_equal(task->tls_ca, "a");
     assert_string_equal(task->tls_certificate, "b");
     assert_string_equal(task->tls_key, "c");
@@ -79,8 +81,8 @@ static void test_defaults(void **state)
                         "{\"job\":\"job\",\"role\":\"master\",\"index\":0,\"incarnation\":0,"
                         "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
                         "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
-                        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"master\":\"a:1\","
-                        "\"listen\":\"a:1\"}");
+                        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,\"master\":"
+                        "\"a:1\",\"listen\":\"a:1\"}");
     bel_str_deinit(&written);
     bel_task_destroy(task);
 }

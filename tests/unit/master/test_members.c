@@ -8,7 +8,7 @@
 #include "support/bel_test.h"
 #include "transport/grpc/mailbox.h"
 
-enum { SOON_SECONDS = 20, PEERS = 3 };
+enum { SOON_SECONDS = 20, PEERS = 3, MOST_PEERS = 8 };
 
 static char name_seed[] = "seed", value_one[] = "1", name_blas[] = "blas", value_blas[] = "x";
 static char *names[] = {name_seed, name_blas}, *values[] = {value_one, value_blas};
@@ -17,7 +17,7 @@ typedef struct fixture {
     bel_members *members;
     bel_endpoint *client;
     bel_doorbell *bell;
-    bel_mailbox *peers[PEERS];
+    bel_mailbox *peers[MOST_PEERS];
     int peer_count;
 } fixture;
 
@@ -38,7 +38,7 @@ static bool stop_now(void)
     return true;
 }
 
-static fixture set_up(double join_secs)
+static fixture set_up_with(double join_secs, bool recovers)
 {
     fixture f = {0};
     const bel_members_config config = {
@@ -46,12 +46,18 @@ static fixture set_up(double join_secs)
         .counts = {[BEL_ROLE_WORKER] = 2, [BEL_ROLE_PS] = 1},
         .token = "token",
         .join_timeout_secs = join_secs,
-        .silence_timeout_secs = SOON_SECONDS};
+        .silence_timeout_secs = SOON_SECONDS,
+        .recovers = recovers};
     BEL_ASSERT_OK(bel_members_create(&config, &f.members));
     const bel_endpoint_config client = {.secret = "s", .accept = accept_nothing};
     BEL_ASSERT_OK(bel_endpoint_create(&client, &f.client));
     f.bell = bel_doorbell_create();
     return f;
+}
+
+static fixture set_up(double join_secs)
+{
+    return set_up_with(join_secs, false);
 }
 
 static void tear_down(fixture *f)
@@ -162,6 +168,7 @@ static void test_twice(void **state)
     fixture f = set_up(SOON_SECONDS);
     bel_message join = good_join(BEL_ROLE_WORKER, 0);
     call(&f, &join);
+    join.pid++;
     call(&f, &join);
     BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on),
                      BEL_FAILED_PRECONDITION, "it is there already");
@@ -227,6 +234,81 @@ static void test_lost(void **state)
     tear_down(&f);
 }
 
+// Takes messages until a member has joined anew; returns it.
+static const bel_member *await_join(fixture *f)
+{
+    int member;
+    bel_message got;
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (bel_clock_ns() < deadline) {
+        bool arrived = bel_members_take(f->members, 0.01, &member, &got);
+        BEL_ASSERT_OK(bel_members_check(f->members));
+        if (!arrived) continue;
+        assert_int_equal(got.kind, BEL_MESSAGE_JOIN);
+        bel_message_deinit(&got);
+        return bel_members_get(f->members, member);
+    }
+    fail_msg("nobody came back");
+    return NULL;
+}
+
+static void test_coming_back(void **state)
+{
+    (void)state;
+    fixture f = set_up_with(SOON_SECONDS, true);
+    call_all(&f);
+    const bel_member *worker =
+        bel_members_get(f.members, bel_members_find(f.members, BEL_ROLE_WORKER, 1));
+    // The same process over another connection, with what it holds.
+    bel_message join = good_join(BEL_ROLE_WORKER, 1);
+    join.generation = 4;
+    join.step = 17;
+    call(&f, &join);
+    assert_ptr_equal(await_join(&f), worker);
+    assert_true(worker->here && worker->generation == 4 && worker->step == 17);
+    // Another process in its place, while it is still there.
+    join.incarnation = 2;
+    join.pid = 100;
+    join.generation = 0;
+    bel_mailbox *second = call(&f, &join);
+    assert_ptr_equal(await_join(&f), worker);
+    assert_true(worker->incarnation == 2 && worker->pid == 100 && worker->generation == 0);
+    // The first one wakes up: it is told, and nothing changes.
+    bel_message old = good_join(BEL_ROLE_WORKER, 1);
+    old.generation = 4;
+    bel_mailbox *first = call(&f, &old);
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (!bel_mailbox_is_over(first) && bel_clock_ns() < deadline) {
+        int member;
+        bel_message got;
+        assert_false(bel_members_take(f.members, 0.01, &member, &got));
+    }
+    BEL_ASSERT_FAILS(bel_mailbox_why(first), BEL_FAILED_PRECONDITION,
+                     "was replaced by incarnation 2");
+    assert_false(bel_mailbox_is_over(second));
+    assert_int_equal(worker->pid, 100);
+    tear_down(&f);
+}
+
+static void test_staying_away(void **state)
+{
+    (void)state;
+    fixture f = set_up_with(0.3, true);
+    call_all(&f);
+    bel_mailbox_close(f.peers[2], 0);
+    f.peer_count = 2;
+    bel_status *status = NULL;
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (status == NULL && bel_clock_ns() < deadline) {
+        int member;
+        bel_message got;
+        (void)bel_members_take(f.members, 0.01, &member, &got);
+        status = bel_members_check(f.members);
+    }
+    BEL_ASSERT_FAILS(status, BEL_UNAVAILABLE, "it did not come back within 0.3 s");
+    tear_down(&f);
+}
+
 static void test_dismissal(void **state)
 {
     (void)state;
@@ -253,9 +335,10 @@ static void test_dismissal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gather),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_twice),    cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_gather),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_twice),       cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_messages),    cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_coming_back), cmocka_unit_test(test_staying_away),
         cmocka_unit_test(test_dismissal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

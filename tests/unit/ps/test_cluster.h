@@ -2,6 +2,8 @@
 #ifndef BELFRY_TESTS_UNIT_PS_TEST_CLUSTER_H
 #define BELFRY_TESTS_UNIT_PS_TEST_CLUSTER_H
 
+#include <limits.h>
+
 #include "base/alloc.h"
 #include "ps/client/client.h"
 #include "ps/server/shard.h"
@@ -91,7 +93,6 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .snapshot = c->snapshot,
                                    .optimizer = optimizer,
                                    .generation = 1,
-                                   .incarnation = 1,
                                    .tally_width = BEL_TALLY_FIXED,
                                    .worker_lanes = c->shard_ends[k],
                                    .shard_lanes = c->inner_ends[k]};
@@ -122,7 +123,6 @@ static cluster *cluster_create(int shards, const int *replicas_of, int workers,
     for (int w = 0; w < workers; w++) {
         c->client_configs[w] = (bel_client_config){.worker = w,
                                                    .generation = 1,
-                                                   .incarnation = 1,
                                                    .layout = c->layout,
                                                    .deal = c->deal,
                                                    .lanes = c->worker_ends[w],
@@ -131,6 +131,7 @@ static cluster *cluster_create(int shards, const int *replicas_of, int workers,
                                                    .help_context = c,
                                                    .stall_timeout_secs = 0.2};
         c->clients[w] = bel_client_create(&c->client_configs[w]);
+        BEL_ASSERT_OK(bel_client_pull(c->clients[w], 0));
     }
     return c;
 }
@@ -172,9 +173,10 @@ static uint32_t wait_for(cluster *c, int worker, int64_t version)
     return decision;
 }
 
-// Computes and reports what worker `worker` has to say about a step.
-static void report_step(cluster *c, int worker, int64_t step)
+// Computes what worker `worker` has to say about a step, and sends the first `most` frames of it.
+static void report_part(cluster *c, int worker, int64_t step, int most)
 {
+    int sent = 0;
     const bel_deal *deal = c->deal;
     for (int r = deal->first_replica[worker]; r < deal->first_replica[worker + 1]; r++)
         for (int64_t i = 0; i < c->layout->size; i++)
@@ -184,15 +186,21 @@ static void report_step(cluster *c, int worker, int64_t step)
         bel_deal_sum_node(node, c->gradients + node->first, 0, c->layout->size);
         for (int chunk = 0; chunk < c->layout->chunk_count; chunk++) {
             const bel_chunk *part = &c->layout->chunks[chunk];
-            if (part->kind == BEL_VARIABLE_FROZEN) continue;
+            if (part->kind == BEL_VARIABLE_FROZEN || sent++ >= most) continue;
             BEL_ASSERT_OK(bel_client_report(c->clients[worker], step, 0, chunk, k,
                                             c->gradients[node->first] + part->offset));
         }
         memset(c->tallies[k], 0, sizeof c->tallies[k]);
         c->tallies[k][BEL_TALLY_EXAMPLES] = 10 * node->count;
+        if (sent++ >= most) continue;
         BEL_ASSERT_OK(
             bel_client_tally(c->clients[worker], step, 0, k, c->tallies[k], BEL_TALLY_FIXED));
     }
+}
+
+static void report_step(cluster *c, int worker, int64_t step)
+{
+    report_part(c, worker, step, INT_MAX);
 }
 
 #endif

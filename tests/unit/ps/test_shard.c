@@ -214,6 +214,67 @@ static void test_dropped_frames(void **state)
     cluster_destroy(c);
 }
 
+// --- Workers that are replaced -------------------------------------------------------------------
+
+// Another incarnation of a worker takes over; returns the version on which it begins.
+static int64_t replace_worker(cluster *c, int worker, uint32_t incarnation)
+{
+    int64_t begin = INT64_MAX;
+    for (int k = 0; k < c->layout->shard_count; k++) {
+        int64_t step;
+        bel_lane *own, *theirs;
+        bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &own, &theirs);
+        bel_lane_close(bel_shard_admit(c->shards[k], worker, incarnation, theirs, &step));
+        bel_lane_close(c->worker_ends[worker][k]);
+        c->worker_ends[worker][k] = own;
+        begin = step < begin ? step : begin;
+    }
+    bel_client_destroy(c->clients[worker]);
+    c->client_configs[worker].incarnation = incarnation;
+    c->clients[worker] = bel_client_create(&c->client_configs[worker]);
+    BEL_ASSERT_OK(bel_client_pull(c->clients[worker], begin));
+    return begin;
+}
+
+// Worker 1 ends after each number of frames of step 1 in turn, before or after worker 0 reports.
+static void check_replaced(int frames, bool last, const bel_optimizer *optimizer)
+{
+    static const int replicas_of[] = {3, 2};
+    cluster *c = cluster_create(2, replicas_of, 2, *optimizer, STEPS);
+    uint32_t incarnation = 0;
+    for (int64_t step = 0; step < STEPS; step++) {
+        wait_for(c, 0, step);
+        wait_for(c, 1, step);
+        if (last) report_step(c, 0, step);
+        if (step == 1) {
+            report_part(c, 1, step, frames);
+            while (work_for_shards(c)) {
+            }
+            int64_t again = replace_worker(c, 1, ++incarnation);
+            assert_true(again == step || again == step + 1);
+            wait_for(c, 1, again);
+            if (again > step) continue;
+        }
+        report_step(c, 1, step);
+        if (!last) report_step(c, 0, step);
+    }
+    wait_for(c, 0, STEPS);
+    wait_for(c, 1, STEPS);
+    check_values(c, optimizer);
+    cluster_destroy(c);
+}
+
+static void test_replaced_workers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
+        for (int frames = 0; frames < 24; frames++) {
+            check_replaced(frames, false, &optimizers[i]);
+            check_replaced(frames, true, &optimizers[i]);
+        }
+    }
+}
+
 // --- Frames that are refused ---------------------------------------------------------------------
 
 static void check_refused(bel_frame frame, const char *part)
@@ -221,7 +282,7 @@ static void check_refused(bel_frame frame, const char *part)
     static const int replicas_of[] = {5};
     cluster *c = cluster_create(1, replicas_of, 1, optimizers[0], STEPS);
     uint32_t decision;
-    frame.generation = frame.incarnation = 1;
+    frame.generation = 1;
     wait_for(c, 0, 0);
     BEL_ASSERT_OK(bel_lane_send(c->worker_ends[0][0], &frame));
     work_for_shards(c);
@@ -250,7 +311,7 @@ static void test_refused_frames(void **state)
     frame.kind = BEL_FRAME_TALLY;
     check_refused(frame, "a tally of the wrong size");
     frame.kind = BEL_FRAME_VERSION;
-    check_refused(frame, "a kind that shards only send");
+    check_refused(frame, "a kind that shards do not take");
     frame.kind = BEL_FRAME_NORMS;
     check_refused(frame, "norms of the wrong size");
 }
@@ -287,9 +348,9 @@ static void test_waiting(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),         cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_dropped_frames), cmocka_unit_test(test_refused_frames),
-        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_values),           cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_dropped_frames),   cmocka_unit_test(test_refused_frames),
+        cmocka_unit_test(test_replaced_workers), cmocka_unit_test(test_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

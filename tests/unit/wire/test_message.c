@@ -14,6 +14,7 @@ static bel_message sample(void)
     static bel_message_variable variables[] = {{variable_name, 2, {.rank = 2, .dims = {4, 5}}}};
     static char *addresses[] = {address, host};
     static int32_t towers[] = {2, 1};
+    static uint32_t incarnations[] = {0, 7};
     static uint8_t data[] = {0, 255, 7};
     return (bel_message){
         .kind = BEL_MESSAGE_SETUP,
@@ -42,6 +43,8 @@ static bel_message sample(void)
                       .epsilon = 1e-8,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 9}},
         .towers = towers,
+        .incarnations = incarnations,
+        .incarnation_count = 2,
         .tower_count = 2,
         .loss = 0.75,
         .examples = 64,
@@ -107,6 +110,8 @@ static void test_parts(void **state)
     assert_true(bel_shape_equal(&got.variables[0].shape, &m.variables[0].shape));
     assert_int_equal(got.tower_count, 2);
     assert_int_equal(got.towers[0], 2);
+    assert_int_equal(got.incarnation_count, 2);
+    assert_int_equal(got.incarnations[1], 7);
     assert_int_equal(got.optimizer.kind, BEL_OPTIMIZER_ADAM);
     assert_true(got.optimizer.learning_rate == 0.1 && got.optimizer.nesterov);
     assert_int_equal(got.optimizer.schedule.decay_steps, 9);

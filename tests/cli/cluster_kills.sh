@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Kill anything: processes of a cluster die at every named point, two at once, at random moments, or
+# stop and come back; the job goes on by itself and ends with the digest of an undisturbed run.
+# usage: cluster_kills.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+settings=(--train_steps 40 --save_checkpoints_steps 10 --eval_steps 20 --train_batch_size 8)
+export XDG_RUNTIME_DIR=$work # sockets lie below it
+declare -A hit
+
+survives() { # FAULT [flags]: a cluster that loses processes ends as if it had not
+    local point
+    rm -rf killed
+    run_ok env BEL_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
+        --parameter_server_count 2 --job_dir killed "${@:2}" -- "${digits[@]}" "${settings[@]}"
+    equal "digest with $*" "$(digest killed)" "$whole"
+    while read -r point; do
+        hit[$point]=$((${hit[$point]:-0} + 1))
+    done < <(sed -n 's/^killed on purpose at //p' killed/logs/*.log)
+}
+
+run_ok train whole "${settings[@]}" --num_workers 2
+whole=$(digest whole)
+
+# --- Every named point, in one process and in all that come there
+for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 worker_reported#40@worker-0 \
+    worker_tallies#12@worker-1 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
+    shard_passed#31@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
+    master_gather master_new_generation master_saves#2 checkpoint_before_rename#2 \
+    checkpoint_after_rename#3 master_finishes \
+    member_begins tower_step#15 worker_waits#21 shard_passes#22 shard_snapshot shard_loads; do
+    survives "crash:$point"
+done
+while read -r point; do
+    printf '  %-26s killed %d\n' "$point" "${hit[$point]:-0}"
+    check "nothing was killed at $point" test "${hit[$point]:-0}" -gt 0
+done < <(grep -rhoE 'bel_fault_point\("[a-z_]+"' "$SOURCE/src" | cut -d'"' -f2 | sort -u)
+
+# --- Other shapes of a cluster
+survives crash:shard_passes#25@worker-0 --parameter_server_count 0 # its shard goes with it
+survives crash:worker_tallies#11@worker-1 --tcp
+survives crash:shard_passed#23@ps-0 --tcp
+survives crash:master_saves#2 --tcp
+survives crash:shard_passed#23@ps-1 --evaluator_count 1
+cat >trains.yaml <<'YAML'
+master: {trains: true}
+workers: {count: 1}
+parameter_servers: {count: 2}
+YAML
+rm -rf killed
+run_ok env BEL_FAULT=crash:tower_step#12@master-0 timeout -k 5 120 "$BUILD/tools/belfry" local train --config trains.yaml \
+    --job_dir killed -- "${digits[@]}" "${settings[@]}"
+equal "digest when a master that trains was killed" "$(digest killed)" "$whole"
+
+# --- At random
+run_ok "$SOURCE/bench/soak" --build "$BUILD" --kills 10 --seed 11 --steps "${BELFRY_SOAK_STEPS:-300}"
+cat out.txt
+
+# --- A process that is stopped is replaced, and it does no harm when it wakes up
+cat >silent.yaml <<'YAML'
+workers: {count: 2}
+parameter_servers: {count: 2}
+limits: {silence_timeout: 1}
+YAML
+settings=(--train_steps 300 --save_checkpoints_steps 50 --train_batch_size 8)
+run_ok train long "${settings[@]}" --num_workers 2
+export BEL_FAULT=slow:tower_step#8 # long enough to be in the middle when something happens
+belfry local train --config silent.yaml --job_dir silent -- "${digits[@]}" "${settings[@]}" \
+    >silent.txt 2>&1 &
+supervisor=$!
+until [ -f silent/ckpt-00000050/manifest.json ]; do
+    kill -0 "$supervisor" || break
+    sleep 0.02
+done
+kill -STOP "$(roles worker 1)"
+code=0
+{ wait "$supervisor" || code=$?; } 2>/dev/null
+cp silent.txt err.txt
+equal "exit code with a silent member" "$code" 0
+check "a silent member is named" grep -q "lost worker 1 .* nothing heard of it for" silent.txt
+check "it is replaced" grep -q "worker 1 is back" silent.txt
+equal "digest with a silent member" "$(digest silent)" "$(digest long)"
+
+# Roles on their own, as another launcher would start them: nobody kills the one that is stopped.
+role() { # ROLE INDEX INCARNATION
+    local task
+    task=$(printf '{"role":"%s","index":%d,"incarnation":%d,"master":"unix:%s/m","listen":"unix:%s/%s",
+        "worker_count":2,"parameter_server_count":2,"recovers":1,"silence_timeout_ms":60000}' \
+        "$1" "$2" "$3" "$work" "$work" "$1-$2")
+    [ "$1" != master ] || task=${task/\/master-0/\/m}
+    BELFRY_TASK=$task exec timeout -k 5 120 "$BUILD/tools/belfry" train_and_evaluate --model_dir own \
+        "${digits[@]}" "${settings[@]}"
+}
+for member in "ps 0 0" "ps 1 0" "worker 0 0"; do
+    read -r -a words <<<"$member"
+    role "${words[@]}" >>members.txt 2>&1 &
+done
+role worker 1 0 >old.txt 2>&1 &
+old=$!
+role master 0 0 >out.txt 2>err.txt &
+master=$!
+until [ -f own/ckpt-00000050/manifest.json ]; do
+    kill -0 "$master" || break
+    sleep 0.02
+done
+stopped=$(roles worker 1)
+kill -STOP "$stopped"
+role worker 1 1 >>members.txt 2>&1 &
+until grep -q "worker 1 is back" err.txt; do
+    kill -0 "$master" || break
+    sleep 0.02
+done
+kill -CONT "$stopped"
+old_code=0
+{ wait "$old" || old_code=$?; } 2>/dev/null
+code=0
+wait "$master" || code=$?
+wait
+equal "exit code of the master" "$code" 0
+check "the process that was replaced ends with an error" test "$old_code" -ne 0
+check "it is told why" grep -q "was replaced by incarnation 1" old.txt
+equal "digest when a process that was replaced wakes up" "$(digest own)" "$(digest long)"
+
+unset BEL_FAULT
+
+# --- Enough is enough
+run_fails 1 "worker 0 (pid|was killed by signal 9" env BEL_FAULT=crash:tower_step@worker-0 \
+    "$BUILD/tools/belfry" local train --distributed --restarts 0 --job_dir limit -- "${digits[@]}" \
+    "${settings[@]}"
+check "something is left" nothing_left
+
+finish
