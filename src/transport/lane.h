@@ -5,8 +5,8 @@
 // thread, in the order in which they were sent (unless a fault is asked for), and must treat every
 // frame as one that may come twice or late: frames are keyed, the first complete copy wins.
 //
-// Implementations: inproc/ (both ends in one process), grpc/ (between processes and hosts); shm
-// follows the same interface. tests/suite/test_lane.c runs one battery over all of them.
+// Implementations: inproc/ (both ends in one process), shm/ (between processes of one host), grpc/
+// (between processes and hosts). tests/suite/test_lane.c runs one battery over all of them.
 #ifndef BELFRY_TRANSPORT_LANE_H
 #define BELFRY_TRANSPORT_LANE_H
 
@@ -47,6 +47,7 @@ typedef struct bel_frame {
 } bel_frame;
 
 // Rung when a frame arrives for any lane end that belongs to it; a member waits on one doorbell.
+// Nobody makes a system call for it while nobody sleeps. doorbell.h: ringing from other processes.
 // Thread-safe.
 typedef struct bel_doorbell bel_doorbell;
 bel_doorbell *bel_doorbell_create(void);
@@ -54,7 +55,7 @@ void bel_doorbell_destroy(bel_doorbell *doorbell);
 void bel_doorbell_ring(bel_doorbell *doorbell);
 // Waits until it was rung since the last wait, or until deadline_ns (bel_clock_ns); false then.
 bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns);
-// How often it was rung: a test counts wake-ups.
+// How often it was rung: a test counts rings.
 uint64_t bel_doorbell_count(bel_doorbell *doorbell);
 
 // One end of a lane. Any thread may send; one thread at a time receives.
@@ -91,6 +92,17 @@ void bel_lane_close(bel_lane *lane);
 // malformed, and the lane is cut. Called on the lane's own thread. A frame that comes again goes to
 // the same place with the same bytes.
 typedef void *bel_frame_place(void *context, const bel_frame *frame);
+
+// What a lane between processes is, as the end that opens it says: the first thing it tells.
+typedef struct bel_lane_hello {
+    int32_t kind;  // the caller's own: what the opening end is (worker, shard, master)
+    int32_t index; // which of them
+    uint32_t generation, incarnation;
+} bel_lane_hello;
+
+// Finds the lane that was created for a hello (NULL: not yet, the other end will ask again; an
+// error: never). Called on a thread of the transport.
+typedef bel_status *bel_lane_find(void *context, const bel_lane_hello *hello, bel_lane **out_lane);
 
 // For implementations: the errors of bel_lane_send.
 bel_status *bel_lane_full_error(void) BEL_MUST_USE;

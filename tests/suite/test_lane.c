@@ -8,6 +8,7 @@
 #include "support/bel_test.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/inproc/inproc.h"
+#include "transport/shm/shm_lane.h"
 
 enum { CAPACITY = 8, EXCHANGES = 2000 };
 
@@ -25,8 +26,8 @@ static void create_inproc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane *
 
 // Two endpoints of one process, which talk over a unix socket or a port of the system's choice.
 static bel_endpoint *server, *client;
-static bel_lane *waiting;          // the server's end of the lane that is being made
-static float landed[2][EXCHANGES]; // payloads, by end and step
+static _Atomic(bel_lane *) waiting; // the server's end of the lane that is being made
+static float landed[2][EXCHANGES];  // payloads, by end and step
 
 static void *place(void *context, const bel_frame *frame)
 {
@@ -55,7 +56,7 @@ static void create_grpc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane **o
 {
     bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0]};
     bel_grpc_lane_config b = {CAPACITY, b_bell, 0, place, landed[1]};
-    *out_b = waiting = bel_grpc_lane_create(server, &b);
+    waiting = *out_b = bel_grpc_lane_create(server, &b);
     *out_a = bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &a);
 }
 
@@ -74,7 +75,36 @@ static void close_endpoints(void)
     bel_endpoint_destroy(server);
 }
 
-static lane_kind kinds[] = {{"inproc", create_inproc}, {"grpc", create_grpc}};
+// Two hubs of one process: what they share is mapped twice.
+static bel_shm_hub *server_hub, *client_hub;
+static char *hub_path;
+
+static void create_shm(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane **out_a,
+                       bel_lane **out_b)
+{
+    bel_shm_lane_config a = {.capacity = CAPACITY, .bell = a_bell};
+    bel_shm_lane_config b = {.capacity = CAPACITY, .bell = b_bell};
+    waiting = *out_b = bel_shm_lane_create(server_hub, &b);
+    *out_a = bel_shm_lane_connect(client_hub, hub_path, &(bel_lane_hello){0}, &a);
+}
+
+static void open_hubs(const char *folder)
+{
+    hub_path = bel_strf("%s/hub", folder);
+    bel_shm_hub_config config = {.listen_path = hub_path, .secret = "s3cret", .find = find};
+    BEL_ASSERT_OK(bel_shm_hub_create(&config, &server_hub));
+    config.listen_path = NULL;
+    BEL_ASSERT_OK(bel_shm_hub_create(&config, &client_hub));
+}
+
+static void close_hubs(void)
+{
+    bel_shm_hub_destroy(client_hub);
+    bel_shm_hub_destroy(server_hub);
+    bel_free(hub_path);
+}
+
+static lane_kind kinds[] = {{"inproc", create_inproc}, {"shm", create_shm}, {"grpc", create_grpc}};
 
 typedef struct pair {
     bel_doorbell *bells[2];
@@ -388,14 +418,18 @@ static int run_battery(lane_kind *kind, const char *title)
 int main(void)
 {
     int failed = run_battery(&kinds[0], "inproc");
+    char *folder = bel_test_folder();
+    open_hubs(folder);
+    failed += run_battery(&kinds[1], "shm");
+    close_hubs();
 #if defined(__SANITIZE_THREAD__)
+    bel_test_remove_folder(folder);
     return failed != 0; // the sanitizer does not see how gRPC, built without it, synchronises
 #endif
-    char *folder = bel_test_folder();
     char *addresses[] = {bel_strf("unix:%s/socket", folder), bel_xstrdup("127.0.0.1:0")};
     for (int i = 0; i < 2; i++) {
         open_endpoints(addresses[i]);
-        failed += run_battery(&kinds[1], addresses[i]);
+        failed += run_battery(&kinds[2], addresses[i]);
         close_endpoints();
         bel_free(addresses[i]);
     }

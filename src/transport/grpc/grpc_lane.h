@@ -12,13 +12,6 @@
 
 #define BEL_GRPC_LANE_PATH "/belfry/lane"
 
-// Which lane a stream belongs to: the first frame on it says so.
-typedef struct bel_lane_hello {
-    int32_t kind;  // the caller's own: what the client end is (worker, shard, master)
-    int32_t index; // which of them
-    uint32_t generation, incarnation;
-} bel_lane_hello;
-
 typedef struct bel_grpc_lane_config {
     size_t capacity;    // frames that may be under way in each direction
     bel_doorbell *bell; // rung when a frame arrives or the lane is cut; NULL: nobody waits
@@ -35,9 +28,8 @@ bel_lane *bel_grpc_lane_connect(bel_endpoint *endpoint, const char *address,
 // The end that waits for streams, which bel_grpc_lane_accept finds for it.
 bel_lane *bel_grpc_lane_create(bel_endpoint *endpoint, const bel_grpc_lane_config *config);
 
-// For bel_endpoint_config.accept at BEL_GRPC_LANE_PATH: reads the hello and asks `find` for the
-// lane that was created for it (NULL: not yet, the client will ask again; an error: never).
-typedef bel_status *bel_lane_find(void *context, const bel_lane_hello *hello, bel_lane **out_lane);
+// For bel_endpoint_config.accept at BEL_GRPC_LANE_PATH: reads the hello, which is the first frame
+// of a stream, and asks `find` for the lane that was created for it.
 bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *context,
                                  bel_stream_events *out_events) BEL_MUST_USE;
 

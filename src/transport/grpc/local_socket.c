@@ -49,38 +49,38 @@ static bel_status *open_socket(int *out_descriptor)
     return NULL;
 }
 
-static bel_status *connect_to(const struct sockaddr_un *name, const char *address,
-                              int *out_descriptor)
+// Never blocks: a listener that has too many callers is as good as none. 0, or an errno.
+static int connect_to(int descriptor, const struct sockaddr_un *name)
 {
-    int descriptor = -1;
-    BEL_TRY(open_socket(&descriptor));
-    if (connect(descriptor, (const struct sockaddr *)name, sizeof *name) == 0) {
-        *out_descriptor = descriptor;
-        return NULL;
-    }
-    int error = errno;
-    close(descriptor);
-    return BEL_ERR(BEL_UNAVAILABLE, "cannot connect to %s: %s", address, strerror(error));
+    (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+    return connect(descriptor, (const struct sockaddr *)name, sizeof *name) == 0 ? 0 : errno;
 }
 
 bel_status *bel_local_connect(const char *address, int *out_descriptor)
 {
     struct sockaddr_un name;
+    int descriptor = -1;
     BEL_TRY(make_name(address, &name));
-    BEL_TRY(connect_to(&name, address, out_descriptor));
-    prepare(*out_descriptor);
+    BEL_TRY(open_socket(&descriptor));
+    int error = connect_to(descriptor, &name);
+    if (error != 0) {
+        close(descriptor);
+        return BEL_ERR(BEL_UNAVAILABLE, "cannot connect to %s: %s", address, strerror(error));
+    }
+    prepare(descriptor);
+    *out_descriptor = descriptor;
     return NULL;
 }
 
-// True when a process listens there.
-static bool is_taken(const struct sockaddr_un *name, const char *address)
+// A process listens there, though it may be too busy to answer. Otherwise the file is a left-over.
+static bel_status *find_taken(const struct sockaddr_un *name, bool *out_taken)
 {
     int descriptor = -1;
-    bel_status *status = connect_to(name, address, &descriptor);
-    if (status == NULL) close(descriptor);
-    bool taken = status == NULL;
-    bel_status_ignore(status); // nobody there: the file is a left-over
-    return taken;
+    BEL_TRY(open_socket(&descriptor));
+    int error = connect_to(descriptor, name);
+    close(descriptor);
+    *out_taken = error == 0 || error == EAGAIN;
+    return NULL;
 }
 
 bel_status *bel_local_listen(const char *address, int *out_descriptor)
@@ -88,7 +88,9 @@ bel_status *bel_local_listen(const char *address, int *out_descriptor)
     enum { BACKLOG = 128 };
     struct sockaddr_un name;
     BEL_TRY(make_name(address, &name));
-    if (is_taken(&name, address)) {
+    bool taken = false;
+    BEL_TRY(find_taken(&name, &taken));
+    if (taken) {
         return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: another process does", address);
     }
     int descriptor = -1;

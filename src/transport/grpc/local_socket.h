@@ -17,7 +17,7 @@ bel_status *bel_local_listen(const char *address, int *out_descriptor) BEL_MUST_
 // The next connection; -1 when the descriptor is shut down. Blocks.
 int bel_local_accept(int descriptor);
 
-// UNAVAILABLE: nobody listens there.
+// UNAVAILABLE: nobody listens there, or who does is too busy. Does not block.
 bel_status *bel_local_connect(const char *address, int *out_descriptor) BEL_MUST_USE;
 
 // Ends a listening descriptor's accept, on whatever thread it is, and removes the socket file.

@@ -1,0 +1,45 @@
+// Regions: memory that one process writes and others read in place.
+//
+// A region belongs to one incarnation of one writer. It is a memfd, sized and mapped by its owner,
+// then sealed (F_SEAL_SHRINK, GROW, FUTURE_WRITE, SEAL), so that whoever gets its descriptor can
+// map it for reading only and never sees it change its size. A mapping cannot be revoked: readers
+// drop theirs before they deal with a successor. Untouched pages cost no memory.
+#ifndef BELFRY_TRANSPORT_SHM_REGION_H
+#define BELFRY_TRANSPORT_SHM_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "belfry/status.h"
+
+typedef struct bel_shm_region bel_shm_region;
+
+// A region of `bytes` (rounded up to pages), zeroed. Huge pages where they can be had. `name` shows
+// in /proc/PID/maps. RESOURCE_EXHAUSTED, or UNIMPLEMENTED where the kernel has no such seals;
+// INVALID_ARGUMENT: no bytes.
+bel_status *bel_shm_region_create(const char *name, size_t bytes,
+                                  bel_shm_region **out_region) BEL_MUST_USE;
+
+// The reader's view of a region whose descriptor came from its writer; takes the descriptor over,
+// also on failure. INVALID_ARGUMENT: it is no memfd, not sealed as above, or smaller than
+// `least_bytes`.
+bel_status *bel_shm_region_open(int descriptor, size_t least_bytes,
+                                bel_shm_region **out_region) BEL_MUST_USE;
+
+void bel_shm_region_destroy(bel_shm_region *region); // NULL is fine
+
+void *bel_shm_region_memory(const bel_shm_region *region); // a reader's must not be written
+size_t bel_shm_region_bytes(const bel_shm_region *region);
+int bel_shm_region_descriptor(const bel_shm_region *region); // stays the region's
+
+// Takes memory for every page of a part, so that no page fault comes later; the content stays.
+// Owner only, and before others write to the part.
+void bel_shm_region_touch(bel_shm_region *region, size_t offset, size_t bytes);
+
+// Maps a part for reading over `at`, which the caller has reserved (bel_linux_map_pages or alike).
+// RESOURCE_EXHAUSTED; INVALID_ARGUMENT: outside the region, or offset, bytes and address are not
+// multiples of the page size.
+bel_status *bel_shm_region_map(const bel_shm_region *region, size_t offset, size_t bytes,
+                               void *at) BEL_MUST_USE;
+
+#endif
