@@ -148,6 +148,8 @@ static const bel_option table[] = {
      "Threads of each tower; 0: the cores divided by the towers."},
     {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
      "Training without progress for so long is an error."},
+    {"lane", STRING, TRAINING, "auto", "auto|shm|grpc", NULL, RUN,
+     "How the processes of a cluster exchange; auto: through shared memory on one host."},
 
     {"save_checkpoints_steps", INT, TRAINING, "0", "[0, inf)", "steps", CHECKPOINTS,
      "Save every so many steps; 0: by time."},

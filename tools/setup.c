@@ -99,6 +99,9 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->report = bel_options_bool(options, "report");
     config->allow_changes = bel_options_bool(options, "allow_changes");
     config->stall_timeout_secs = bel_options_double(options, "stall_timeout");
+    const char *lane = bel_options_string(options, "lane");
+    if (strcmp(lane, "shm") == 0) config->lane = BEL_LANE_SHM;
+    if (strcmp(lane, "grpc") == 0) config->lane = BEL_LANE_GRPC;
 }
 
 static bel_status *create_estimator(const bel_options *options, bel_params *params,

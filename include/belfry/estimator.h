@@ -93,6 +93,9 @@ BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec 
 /// --- Settings
 /// -------------------------------------------------------------------------------------
 
+/// AUTO: through shared memory on one host, over gRPC between hosts.
+typedef enum bel_lane_choice { BEL_LANE_AUTO, BEL_LANE_SHM, BEL_LANE_GRPC } bel_lane_choice;
+
 /// How to run. Zero-initialise with bel_run_config_init, which sets the defaults in brackets.
 typedef struct bel_run_config {
     const char *model_dir; ///< checkpoints, events, report; created if missing
@@ -111,6 +114,7 @@ typedef struct bel_run_config {
     bool report;                  ///< write report.html [true]
     bool allow_changes;           ///< resume although settings that determine the bits changed
     double stall_timeout_secs;    ///< no progress for so long is an error [600]
+    bel_lane_choice lane;         ///< how workers and shards of a cluster exchange [AUTO]
 } bel_run_config;
 
 BEL_API void bel_run_config_init(bel_run_config *config);

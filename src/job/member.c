@@ -169,7 +169,7 @@ static bel_status *make_memory(member *m, const bel_message *setup)
     member_shard *s = &m->shard;
     if (!m->worker.here) BEL_TRY(make_layout(m, setup));
     const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
-    BEL_TRY(bel_space_create(layout, s->here ? &s->space : &m->worker.space));
+    BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->space : &m->worker.space));
     if (!s->here) return NULL;
     m->worker.space = m->worker.here ? s->space : NULL;
     s->layout = layout;
@@ -350,6 +350,8 @@ static bel_status *run(member *m)
                                           .accept = bel_member_shard_accept,
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
+    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m));
+    m->shard.shares_memory = m->hub != NULL;
     if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
     BEL_TRY(join(m));
     bel_status *status = obey(m);
@@ -364,8 +366,10 @@ static void release(member *m)
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
     bel_mailbox_close(m->mailbox, LINGER_MS);
+    bel_shm_hub_destroy(m->hub);
     bel_endpoint_destroy(m->endpoint);
     bel_member_shard_free(m); // first: a worker's model is the shard's layout, too
+    bel_member_free_memory(m);
     bel_member_worker_free(m);
     bel_deal_destroy(m->deal);
     bel_layout_destroy(m->layout);

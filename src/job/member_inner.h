@@ -11,11 +11,13 @@
 #include "job/train.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/grpc/mailbox.h"
+#include "transport/shm/shm_lane.h"
 
 // What a process that holds a shard has. In a process that is a worker as well the two share space
 // and layout. Memory stays for as long as the process; lanes and threads are a generation's.
 typedef struct member_shard {
     bool here;
+    bool shares_memory; // with workers
     int index;
     const bel_layout *layout;
     const bel_deal *deal;
@@ -70,6 +72,8 @@ typedef struct member {
     bel_endpoint *endpoint;
     bel_doorbell *bell; // of the mailbox
     bel_mailbox *mailbox;
+    bel_shm_hub *hub; // NULL: workers and shards talk over gRPC
+    bel_shm_region *parameters, *gradients; // with a hub
     bel_deal *deal;
     bel_layout *layout;  // a parameter server's own, from the master's description
     uint32_t generation; // of the state here; 0: none
@@ -86,6 +90,16 @@ typedef struct member {
 // Sends a message to the master, with the generation of the state here. Main thread.
 void bel_member_send(member *m, bel_message message);
 
+// member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there is
+// a hub.
+bel_status *bel_member_open_hub(member *m) BEL_MUST_USE;
+char *bel_member_shm_path(const char *address);
+bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
+                                       bel_space **out_space) BEL_MUST_USE;
+bel_status *bel_member_make_ranges(member *m) BEL_MUST_USE;
+bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
+void bel_member_free_memory(member *m);
+
 // Creates the shard the first time; loads the checkpoint, opens the lanes and starts the thread.
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
@@ -99,6 +113,10 @@ bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
 // For the endpoint: a peer opens a lane.
 bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
                                     bel_stream_events *out_events) BEL_MUST_USE;
+
+// For the hub: a worker of this host opens its lane.
+bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
+                                      bel_lane **out_lane) BEL_MUST_USE;
 
 // Builds the model; before joining, since its settings are shown then.
 bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;

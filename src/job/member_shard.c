@@ -29,13 +29,29 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
     return NULL;
 }
 
-static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool shm,
+                             bel_lane **out_lane)
 {
     member_shard *s = context;
+    if (shm != (s->shares_memory && hello->kind == BEL_HELLO_WORKER)) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has another kind of lane for this peer",
+                       s->index);
+    }
     pthread_mutex_lock(&s->mutex);
     bel_status *status = find_lane_locked(s, hello, out_lane);
     pthread_mutex_unlock(&s->mutex);
     return status;
+}
+
+static bel_status *find_grpc_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+{
+    return find_lane(context, hello, false, out_lane);
+}
+
+bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
+                                      bel_lane **out_lane)
+{
+    return find_lane(context, hello, true, out_lane);
 }
 
 bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
@@ -43,7 +59,7 @@ bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream 
 {
     member *m = context;
     (void)path;
-    return bel_grpc_lane_accept(stream, find_lane, &m->shard, out_events);
+    return bel_grpc_lane_accept(stream, find_grpc_lane, &m->shard, out_events);
 }
 
 static void *refuse_frame(void *context, const bel_frame *frame)
@@ -55,9 +71,18 @@ static void *refuse_frame(void *context, const bel_frame *frame)
 static bel_lane *make_worker_lane(member *m, int worker)
 {
     member_shard *s = &m->shard;
+    size_t capacity = bel_deal_lane_frames(s->deal, s->layout->chunk_count);
+    if (s->shares_memory) {
+        const int *first = s->deal->first_replica;
+        size_t replicas = (size_t)(first[worker + 1] - first[worker]);
+        const bel_shm_lane_config config = {.capacity = capacity,
+                                            .bell = s->bell,
+                                            .region = m->parameters,
+                                            .peer_bytes = replicas * bel_space_bytes(s->layout)};
+        return bel_shm_lane_create(m->hub, &config);
+    }
     s->worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
-    const bel_grpc_lane_config config = {.capacity =
-                                             bel_deal_lane_frames(s->deal, s->layout->chunk_count),
+    const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = s->bell,
                                          .place = bel_shard_place,
                                          .place_context = &s->worker_peers[worker]};
@@ -188,7 +213,7 @@ static bel_status *make_shard(member *m, const bel_message *setup)
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->deal->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
-        if (!own) BEL_TRY(bel_shard_reserve(s->shard, w));
+        if (!own && !s->shares_memory) BEL_TRY(bel_shard_reserve(s->shard, w));
     }
     return NULL;
 }

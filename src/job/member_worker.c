@@ -15,6 +15,20 @@ bel_status *bel_member_worker_build(member *m)
     return bel_job_build(&m->worker.job);
 }
 
+static void connect_shm_lane(member *m, const char *address, int shard, const bel_lane_hello *hello,
+                             size_t capacity)
+{
+    member_worker *w = &m->worker;
+    const bel_shm_lane_config config = {.capacity = capacity,
+                                        .bell = w->bell,
+                                        .quiet = 1u << BEL_FRAME_REPORT, // a tally follows
+                                        .region = m->gradients,
+                                        .peer_bytes = 2 * bel_space_bytes(w->job.layout)};
+    char *path = bel_member_shm_path(address);
+    w->lanes[shard] = bel_shm_lane_connect(m->hub, path, hello, &config);
+    bel_free(path);
+}
+
 // A shard in this process is reached without copies; its end of the lane is kept for it.
 static void connect_lane(member *m, const bel_message *setup, int shard, size_t capacity)
 {
@@ -29,6 +43,10 @@ static void connect_lane(member *m, const bel_message *setup, int shard, size_t 
                                   .index = m->task->index,
                                   .generation = setup->generation,
                                   .incarnation = m->task->incarnation};
+    if (m->hub != NULL) {
+        connect_shm_lane(m, setup->addresses[shard], shard, &hello, capacity);
+        return;
+    }
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = w->bell,
                                          .quiet = 1u << BEL_FRAME_PARAMS, // a version follows
@@ -57,11 +75,6 @@ static bel_status *create_worker(member *m, const bel_message *setup)
     member_worker *w = &m->worker;
     const bel_estimator *estimator = m->estimator;
     const bel_message_schedule *schedule = &setup->schedule;
-    if (w->ranges == NULL) {
-        const int *first = m->deal->first_replica;
-        w->range_count = first[m->task->index + 1] - first[m->task->index];
-        BEL_TRY(bel_space_arrays(w->job.layout, "gradients", w->range_count, &w->ranges));
-    }
     bel_worker_config config = {.worker = m->task->index,
                                 .deal = m->deal,
                                 .layout = w->job.layout,
@@ -88,6 +101,7 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
     size_t shards = (size_t)layout->shard_count;
     if (w->bell == NULL) w->bell = bel_doorbell_create();
     if (w->peers == NULL) w->peers = bel_xcalloc(shards, sizeof *w->peers);
+    if (w->ranges == NULL) BEL_TRY(bel_member_make_ranges(m));
     w->lanes = bel_xcalloc(shards, sizeof(bel_lane *));
     w->told = false;
     atomic_store(&w->cancelled, false);
@@ -99,6 +113,9 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .deal = m->deal,
                                 .lanes = w->lanes,
                                 .space = w->space,
+                                .attach = m->hub != NULL ? bel_member_attach : NULL,
+                                .attach_context = m,
+                                .loaded = setup->schedule.first_step,
                                 .bell = w->bell,
                                 .cancelled = is_cancelled,
                                 .cancelled_context = w,
@@ -120,11 +137,24 @@ bel_status *bel_member_worker_run(member *m)
     return NULL;
 }
 
+// True when the worker has ended because a shard has: then the job begins anew, or the master ends
+// it.
+static bool was_left(const member *m)
+{
+    const member_worker *w = &m->worker;
+    if (!m->task->recovers || bel_status_code(w->status) != BEL_UNAVAILABLE) return false;
+    bool cut = false;
+    for (int k = 0; k < w->job.layout->shard_count; k++)
+        cut = cut || bel_lane_is_cut(w->lanes[k]);
+    return cut;
+}
+
 void bel_member_worker_check(member *m)
 {
     member_worker *w = &m->worker;
-    if (!w->here || w->told || !atomic_load(&w->ended)) return;
+    if (!w->here || w->told || w->worker == NULL || !atomic_load(&w->ended)) return;
     w->told = true;
+    if (was_left(m)) return;
     bel_str words = {0};
     bel_worker_times times = bel_worker_time(w->worker);
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
@@ -185,7 +215,6 @@ void bel_member_worker_free(member *m)
     if (!w->here) return;
     bel_doorbell_destroy(w->bell);
     bel_free(w->peers);
-    bel_space_free_arrays(w->job.layout, w->ranges, w->range_count);
     bel_space_destroy(w->space);
     bel_job_free_model(&w->job);
 }

@@ -20,7 +20,7 @@ enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 // A folder only for this user, with a name so short that sockets in it have valid addresses.
 static bel_status *make_folder(bel_supervisor *s)
 {
-    static const char name[] = "belfry-sockets-XXXXXX", socket_name[] = "/evaluator-1023";
+    static const char name[] = "belfry-sockets-XXXXXX", socket_name[] = "/evaluator-1023.shm";
     const char *base = getenv("XDG_RUNTIME_DIR");
     bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
                 strlen(base) + 1 + strlen(name) + strlen(socket_name) <= LONGEST_ADDRESS;

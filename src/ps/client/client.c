@@ -2,6 +2,7 @@
 #include "ps/client/client.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -21,6 +22,7 @@ struct bel_client {
     bel_client_config config;
     shard_view *shards;
     int64_t *value_steps; // by chunk: the version of its newest values
+    bool attached;
     uint32_t decision;    // shard 0's, of its newest version
 };
 
@@ -72,6 +74,24 @@ void *bel_client_place(void *context, const bel_frame *frame)
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
 
+// True when parameters are read where a shard of another process has written them.
+static bool reads_in_place(const bel_client *client, int shard)
+{
+    const char *name = client->config.lanes[shard]->ops->name;
+    return client->config.attach != NULL && strcmp(name, "shm") == 0;
+}
+
+static void point_at_version(bel_client *client, int shard, int64_t version)
+{
+    const bel_layout *layout = client->config.layout;
+    unsigned char buffer = (unsigned char)((version - client->config.loaded) % 2);
+    for (int c = 0; c < layout->chunk_count; c++) {
+        const bel_chunk *chunk = &layout->chunks[c];
+        if (chunk->shard != shard || chunk->kind == BEL_VARIABLE_FROZEN) continue;
+        atomic_store(&client->config.space->current[c], buffer);
+    }
+}
+
 // The announced version is here when all its values are: then they become current.
 static void complete_version(bel_client *client, int shard)
 {
@@ -81,6 +101,7 @@ static void complete_version(bel_client *client, int shard)
     if (view->expected > 0 && (view->values_step != version || view->values < view->expected)) {
         return;
     }
+    if (reads_in_place(client, shard)) point_at_version(client, shard, version);
     const bel_layout *layout = client->config.layout;
     bool flip = view->expected > 0 && published(view) >= 0;
     for (int c = 0; flip && c < layout->chunk_count; c++) {
@@ -177,6 +198,8 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
         }
         bel_doorbell_wait(config->bell, now + NAP_NS);
     }
+    if (!client->attached && config->attach != NULL) BEL_TRY(config->attach(config->attach_context));
+    client->attached = true;
     *out_decision = client->decision;
     return NULL;
 }

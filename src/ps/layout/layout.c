@@ -6,22 +6,26 @@
 
 #include "base/alloc.h"
 
-static void place_variables(bel_layout *layout, const bel_layout_variable *variables)
+static int64_t align(int64_t offset, int64_t unit)
 {
-    int64_t offset = 0, grain = 0;
+    return (offset + unit - 1) / unit * unit;
+}
+
+// Copies the variables and numbers their grains; returns about how large the space will be.
+static int64_t take_variables(bel_layout *layout, const bel_layout_variable *variables)
+{
+    int64_t size = 0;
     for (int v = 0; v < layout->variable_count; v++) {
         bel_layout_variable *variable = &layout->variables[v];
         *variable = variables[v];
         variable->name = bel_xstrdup(variables[v].name);
         variable->elements = bel_shape_elements(&variable->shape);
-        variable->offset = offset;
-        variable->first_grain = grain;
-        offset += (variable->elements + BEL_LAYOUT_ALIGN - 1) / BEL_LAYOUT_ALIGN * BEL_LAYOUT_ALIGN;
-        grain += bel_grains_of(variable->elements);
+        variable->first_grain = layout->grain_count;
+        size += align(variable->elements, BEL_LAYOUT_ALIGN);
+        layout->grain_count += bel_grains_of(variable->elements);
         layout->parameters += variable->elements;
     }
-    layout->size = offset;
-    layout->grain_count = grain;
+    return size;
 }
 
 static int64_t chunk_limit(int64_t size, int shard_count)
@@ -38,14 +42,13 @@ typedef struct cutter {
     int64_t limit;
 } cutter;
 
-static bel_chunk *open_chunk(cutter *c, int64_t offset, bel_variable_kind kind)
+static void open_chunk(cutter *c, int64_t offset, bel_variable_kind kind)
 {
     bel_layout *layout = c->layout;
     layout->chunks = bel_xgrow(layout->chunks, &c->chunk_capacity, (size_t)layout->chunk_count + 1,
                                sizeof *layout->chunks);
-    bel_chunk *chunk = &layout->chunks[layout->chunk_count++];
-    *chunk = (bel_chunk){.offset = offset, .first_segment = layout->segment_count, .kind = kind};
-    return chunk;
+    layout->chunks[layout->chunk_count++] =
+        (bel_chunk){.offset = offset, .first_segment = layout->segment_count, .kind = kind};
 }
 
 static void add_segment(cutter *c, bel_chunk *chunk, int variable, int64_t first, int64_t count)
@@ -59,24 +62,38 @@ static void add_segment(cutter *c, bel_chunk *chunk, int variable, int64_t first
     chunk->count = offset + count - chunk->offset;
 }
 
-static void cut_variable(cutter *c, int v)
+// Room in the open chunk behind `offset`, for `left` elements of a variable of that kind; 0: the
+// next chunk begins.
+static int64_t room_for(const cutter *c, bel_variable_kind kind, int64_t offset, int64_t left)
 {
-    bel_layout_variable *variable = &c->layout->variables[v];
-    bel_chunk *chunk = NULL;
-    if (c->layout->chunk_count > 0) chunk = &c->layout->chunks[c->layout->chunk_count - 1];
-    for (int64_t first = 0; first < variable->elements;) {
-        int64_t used = chunk == NULL ? c->limit : variable->offset + first - chunk->offset;
-        int64_t room = (c->limit - used) / BEL_GRAIN * BEL_GRAIN;
-        int64_t left = variable->elements - first;
-        bool fits = left <= c->limit - used;
-        if (chunk == NULL || chunk->kind != variable->kind || (room <= 0 && !fits)) {
-            chunk = open_chunk(c, variable->offset + first, variable->kind);
-            continue;
+    if (c->layout->chunk_count == 0) return 0;
+    const bel_chunk *chunk = &c->layout->chunks[c->layout->chunk_count - 1];
+    if (chunk->kind != kind) return 0;
+    int64_t free = c->limit - (offset - chunk->offset);
+    if (left <= free) return left;
+    return free > 0 ? free / BEL_GRAIN * BEL_GRAIN : 0;
+}
+
+// Places a variable behind what is there, and cuts it.
+static void place_variable(cutter *c, int v)
+{
+    bel_layout *layout = c->layout;
+    bel_layout_variable *variable = &layout->variables[v];
+    int64_t elements = variable->elements, unit = BEL_LAYOUT_ALIGN;
+    bool opens =
+        room_for(c, variable->kind, align(layout->size, BEL_LAYOUT_PAGE), elements) == 0;
+    if (opens || elements >= BEL_GRAIN) unit = BEL_LAYOUT_PAGE;
+    variable->offset = align(layout->size, unit);
+    layout->size = variable->offset + align(elements, BEL_LAYOUT_ALIGN);
+    for (int64_t first = 0, count; first < elements; first += count) {
+        int64_t offset = variable->offset + first;
+        count = room_for(c, variable->kind, offset, elements - first);
+        if (count == 0) {
+            open_chunk(c, offset, variable->kind);
+            count = room_for(c, variable->kind, offset, elements - first);
         }
-        if (first == 0) variable->first_chunk = c->layout->chunk_count - 1;
-        int64_t count = fits ? left : room;
-        add_segment(c, chunk, v, first, count);
-        first += count;
+        if (first == 0) variable->first_chunk = layout->chunk_count - 1;
+        add_segment(c, &layout->chunks[layout->chunk_count - 1], v, first, count);
     }
 }
 
@@ -114,10 +131,10 @@ bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable
     layout->variable_count = variable_count;
     layout->shard_count = shard_count;
     layout->variables = bel_xcalloc((size_t)variable_count, sizeof *layout->variables);
-    place_variables(layout, variables);
-    cutter c = {.layout = layout, .limit = chunk_limit(layout->size, shard_count)};
+    int64_t size = take_variables(layout, variables);
+    cutter c = {.layout = layout, .limit = chunk_limit(size, shard_count)};
     for (int v = 0; v < variable_count; v++)
-        cut_variable(&c, v);
+        place_variable(&c, v);
     deal_chunks(layout);
     return layout;
 }
@@ -145,7 +162,7 @@ uint64_t bel_layout_fingerprint(const bel_layout *layout)
     bel_hasher *hasher = bel_hasher_create();
     for (int v = 0; v < layout->variable_count; v++) {
         const bel_layout_variable *variable = &layout->variables[v];
-        int64_t numbers[3] = {variable->kind, variable->offset, variable->shape.rank};
+        int64_t numbers[2] = {variable->kind, variable->shape.rank};
         bel_hasher_update(hasher, variable->name, strlen(variable->name) + 1);
         bel_hasher_update(hasher, numbers, sizeof numbers);
         bel_hasher_update(hasher, variable->shape.dims,

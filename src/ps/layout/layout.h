@@ -1,7 +1,9 @@
 // The parameter space: all dense variables end to end in one flat f32 array, and how it is cut.
 //
-//   variable  a run of elements, in forward order; starts are aligned to 64 bytes, padding is zero
-//   chunk     the unit of exchange and update; cut only at grain borders or variable starts
+//   variable  a run of elements, in forward order; starts are aligned to 64 bytes, those of a grain
+//             or more to pages; padding is zero
+//   chunk     the unit of exchange and update; cut only at grain borders or variable starts; begins
+//             with a page, so that chunks of several processes can be mapped side by side
 //   segment   variable ∩ chunk
 //   grain     BEL_GRAIN elements from a variable's start: the unit of norms and hashes
 //
@@ -13,7 +15,7 @@
 #include "belfry/graph.h"
 #include "tensor/grain.h"
 
-enum { BEL_LAYOUT_ALIGN = 16 /* elements */ };
+enum { BEL_LAYOUT_ALIGN = 16 /* elements */, BEL_LAYOUT_PAGE = 1024 /* elements */ };
 
 typedef struct bel_layout_variable {
     char *name;
@@ -62,7 +64,8 @@ void bel_layout_destroy(bel_layout *layout);
 
 int bel_layout_find(const bel_layout *layout, const char *name); // -1: not there
 
-// Hash of names, shapes, kinds and offsets: what two processes must agree on. Shards do not enter.
+// Hash of names, shapes and kinds in their order: what two processes must agree on. Shards do not
+// enter.
 uint64_t bel_layout_fingerprint(const bel_layout *layout);
 
 // Grains of a run of elements of a variable that starts at a grain border.

@@ -41,11 +41,26 @@ void bel_space_free_arrays(const bel_layout *layout, float **arrays, int count)
     bel_free(arrays);
 }
 
-bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space)
+size_t bel_space_bytes(const bel_layout *layout)
+{
+    size_t page = BEL_LAYOUT_PAGE * sizeof(float);
+    return ((size_t)layout->size * sizeof(float) + page - 1) / page * page;
+}
+
+bel_space *bel_space_over(const bel_layout *layout, float *const buffers[2])
 {
     bel_space *space = bel_xcalloc(1, sizeof *space);
     space->layout = layout;
     space->current = bel_xcalloc((size_t)layout->chunk_count, sizeof *space->current);
+    space->buffers[0] = buffers[0];
+    space->buffers[1] = buffers[1];
+    return space;
+}
+
+bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space)
+{
+    bel_space *space = bel_space_over(layout, (float *const[2]){NULL, NULL});
+    space->owns_buffers = true;
     for (int i = 0; i < 2; i++) {
         bel_status *status = bel_space_array(layout, "parameters", &space->buffers[i]);
         if (status != NULL) {
@@ -60,7 +75,7 @@ bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space)
 void bel_space_destroy(bel_space *space)
 {
     if (space == NULL) return;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && space->owns_buffers; i++)
         bel_space_free_array(space->layout, space->buffers[i]);
     bel_free(space->current);
     bel_free(space);

@@ -12,12 +12,19 @@
 typedef struct bel_space {
     const bel_layout *layout;
     float *buffers[2];
+    bool owns_buffers;
     atomic_uchar *current; // by chunk
 } bel_space;
 
 // RESOURCE_EXHAUSTED without memory. All elements are zero, buffer 0 is current.
 bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space) BEL_MUST_USE;
+
+// The same over two arrays of the caller's, which outlive it; zeroed.
+bel_space *bel_space_over(const bel_layout *layout, float *const buffers[2]);
 void bel_space_destroy(bel_space *space);
+
+// Bytes of an array as large as the space, in whole pages.
+size_t bel_space_bytes(const bel_layout *layout);
 
 // A flat array as large as the space (gradients, slots, snapshots); free with bel_space_free_array.
 bel_status *bel_space_array(const bel_layout *layout, const char *what,

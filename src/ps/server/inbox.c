@@ -6,7 +6,6 @@
 bel_status *bel_shard_reserve(bel_shard *shard, int worker)
 {
     const bel_deal *deal = shard->config.deal;
-    const bel_layout *layout = shard->config.layout;
     for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
         void *memory;
         size_t bytes = (size_t)shard->inbox_elements * sizeof(float);
@@ -15,11 +14,8 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
         shard->inboxes[k] = memory;
     }
     if (shard->tally_inbox != NULL) return NULL;
-    size_t width = (size_t)shard->config.tally_width, grains = (size_t)layout->grain_count;
+    size_t width = (size_t)shard->config.tally_width;
     shard->tally_inbox = bel_xcalloc((size_t)deal->node_count * width, sizeof(double));
-    if (!shard->needs_norm) return NULL;
-    shard->norm_inbox = bel_xcalloc((size_t)layout->shard_count * grains, sizeof(double));
-    shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     return NULL;
 }
 

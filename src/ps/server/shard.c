@@ -22,6 +22,9 @@ static bel_status *allocate(bel_shard *shard)
     if (!shard->needs_norm) return NULL;
     shard->grain_squares = bel_xcalloc((size_t)layout->grain_count, sizeof(double));
     shard->factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    size_t shards = (size_t)layout->shard_count;
+    shard->norm_inbox = bel_xcalloc(shards * (size_t)layout->grain_count, sizeof(double));
+    shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     return bel_space_array(layout, "summed gradients", &shard->sums);
 }
 

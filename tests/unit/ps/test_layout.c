@@ -39,8 +39,9 @@ static void check_variables(const bel_layout *layout)
     int64_t end = 0, grains = 0;
     for (int v = 0; v < layout->variable_count; v++) {
         const bel_layout_variable *variable = &layout->variables[v];
-        assert_true(variable->offset >= end && variable->offset < end + BEL_LAYOUT_ALIGN);
-        assert_int_equal(variable->offset % BEL_LAYOUT_ALIGN, 0);
+        assert_true(variable->offset >= end && variable->offset < end + BEL_LAYOUT_PAGE);
+        bool large = variable->elements >= BEL_GRAIN;
+        assert_int_equal(variable->offset % (large ? BEL_LAYOUT_PAGE : BEL_LAYOUT_ALIGN), 0);
         assert_int_equal(variable->elements, bel_shape_elements(&variable->shape));
         assert_int_equal(variable->first_grain, grains);
         end = variable->offset + variable->elements;
@@ -82,6 +83,7 @@ static void check_chunks(const bel_layout *layout)
         const bel_chunk *chunk = &layout->chunks[c];
         assert_int_equal(chunk->first_segment, segment);
         assert_true(chunk->segment_count > 0 && chunk->offset >= end);
+        assert_int_equal(chunk->offset % BEL_LAYOUT_PAGE, 0);
         assert_in_range(chunk->shard, 0, layout->shard_count - 1);
         for (int s = 0; s < chunk->segment_count; s++, segment++) {
             const bel_segment *part = &layout->segments[segment];

@@ -1,0 +1,147 @@
+// Memory of a member that others of its host read in place: a shard's parameters, a worker's
+// gradients. Without shared memory it is the process's own.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "job/member_inner.h"
+
+static const char unix_prefix[] = "unix:";
+
+// --- The hub -------------------------------------------------------------------------------------
+
+// The socket at which a shard introduces its shared memory, beside its address; NULL: it has none.
+char *bel_member_shm_path(const char *address)
+{
+    size_t skip = sizeof unix_prefix - 1;
+    if (strncmp(address, unix_prefix, skip) != 0) return NULL;
+    return bel_strf("%s.shm", address + skip);
+}
+
+bel_status *bel_member_open_hub(member *m)
+{
+    const bel_task *task = m->task;
+    bel_lane_choice choice = m->estimator->config.lane;
+    bool local = strncmp(task->master_address, unix_prefix, sizeof unix_prefix - 1) == 0;
+    if (choice == BEL_LANE_SHM && !local) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "--lane shm needs members that reach each other through unix sockets, but "
+                       "the master is at %s",
+                       task->master_address);
+    }
+    if (choice == BEL_LANE_GRPC || !local) return NULL;
+    char *path = m->shard.here ? bel_member_shm_path(task->listen_address) : NULL;
+    const bel_shm_hub_config config = {.listen_path = path,
+                                       .secret = task->secret,
+                                       .find = bel_member_shard_find_shm,
+                                       .context = &m->shard};
+    bel_status *status = bel_shm_hub_create(&config, &m->hub);
+    bel_free(path);
+    return status;
+}
+
+// --- A shard's parameters ------------------------------------------------------------------------
+
+// Calls `each` for every run of neighbouring chunks of one shard: offset and bytes of whole pages.
+static bel_status *each_run(const bel_layout *layout, int shard,
+                            bel_status *(*each)(void *context, size_t offset, size_t bytes),
+                            void *context)
+{
+    const size_t page = BEL_LAYOUT_PAGE * sizeof(float);
+    for (int c = 0; c < layout->chunk_count;) {
+        const bel_chunk *first = &layout->chunks[c], *last = first;
+        if (first->shard != shard) {
+            c++;
+            continue;
+        }
+        while (++c < layout->chunk_count && layout->chunks[c].shard == shard)
+            last = &layout->chunks[c];
+        size_t offset = (size_t)first->offset * sizeof(float);
+        size_t end = (size_t)(last->offset + last->count) * sizeof(float);
+        BEL_TRY(each(context, offset, (end + page - 1) / page * page - offset));
+    }
+    return NULL;
+}
+
+static bel_status *touch_run(void *context, size_t offset, size_t bytes)
+{
+    const member *m = context;
+    bel_shm_region_touch(m->parameters, offset, bytes);
+    bel_shm_region_touch(m->parameters, bel_space_bytes(m->shard.layout) + offset, bytes);
+    return NULL;
+}
+
+bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
+{
+    if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, out_space);
+    size_t bytes = bel_space_bytes(layout);
+    BEL_TRY(bel_shm_region_create("belfry-parameters", 2 * bytes, &m->parameters));
+    char *memory = bel_shm_region_memory(m->parameters);
+    float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + bytes)};
+    *out_space = bel_space_over(layout, buffers);
+    m->shard.layout = layout;
+    return each_run(layout, m->shard.index, touch_run, m); // what is not its own costs nothing
+}
+
+typedef struct mapping {
+    const bel_shm_region *region;
+    bel_space *space;
+} mapping;
+
+static bel_status *map_run(void *context, size_t offset, size_t bytes)
+{
+    const mapping *map = context;
+    size_t space_bytes = bel_space_bytes(map->space->layout);
+    for (size_t i = 0; i < 2; i++) {
+        char *at = (char *)map->space->buffers[i] + offset;
+        BEL_TRY(bel_shm_region_map(map->region, i * space_bytes + offset, bytes, at));
+    }
+    return NULL;
+}
+
+// The first version is there, and with it every shard's memory: its parts take their places in the
+// space, where they replace those of a generation before.
+bel_status *bel_member_attach(void *context)
+{
+    const member *m = context;
+    const bel_layout *layout = m->worker.job.layout;
+    for (int k = 0; k < layout->shard_count; k++) {
+        if (m->shard.here && m->shard.index == k) continue;
+        mapping map = {bel_shm_lane_peer(m->worker.lanes[k]), m->worker.space};
+        if (map.region == NULL) return BEL_ERR(BEL_UNAVAILABLE, "shard %d has gone", k);
+        BEL_TRY_CTX(each_run(layout, k, map_run, &map), "memory of shard %d", k);
+    }
+    return NULL;
+}
+
+// --- A worker's gradients ------------------------------------------------------------------------
+
+bel_status *bel_member_make_ranges(member *m)
+{
+    member_worker *w = &m->worker;
+    const int *first = m->deal->first_replica;
+    const bel_layout *layout = w->job.layout;
+    w->range_count = first[m->task->index + 1] - first[m->task->index];
+    if (m->hub == NULL) {
+        return bel_space_arrays(layout, "gradients", w->range_count, &w->ranges);
+    }
+    size_t bytes = bel_space_bytes(layout), count = (size_t)w->range_count;
+    BEL_TRY(bel_shm_region_create("belfry-gradients", count * bytes, &m->gradients));
+    bel_shm_region_touch(m->gradients, 0, count * bytes);
+    char *memory = bel_shm_region_memory(m->gradients);
+    w->ranges = bel_xcalloc(count, sizeof *w->ranges);
+    for (size_t r = 0; r < count; r++)
+        w->ranges[r] = (float *)(void *)(memory + r * bytes);
+    return NULL;
+}
+
+void bel_member_free_memory(member *m)
+{
+    member_worker *w = &m->worker;
+    if (m->gradients != NULL) {
+        bel_free(w->ranges);
+    } else if (w->ranges != NULL) {
+        bel_space_free_arrays(w->job.layout, w->ranges, w->range_count);
+    }
+    bel_shm_region_destroy(m->gradients);
+    bel_shm_region_destroy(m->parameters);
+}
