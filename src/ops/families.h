@@ -2,7 +2,6 @@
 #ifndef BELFRY_OPS_FAMILIES_H
 #define BELFRY_OPS_FAMILIES_H
 
-#include "ops/kernels/cpu.h"
 #include "ops/op.h"
 
 // math.c
@@ -13,8 +12,6 @@ bel_gradient_fn bel_grad_neg, bel_grad_exp, bel_grad_log, bel_grad_sqrt, bel_gra
 bel_gradient_fn bel_grad_relu, bel_grad_sigmoid, bel_grad_tanh, bel_grad_identity, bel_grad_cast;
 bel_gradient_fn bel_grad_sigmoid_cross_entropy;
 bel_prepare_fn bel_prepare_binary, bel_prepare_unary, bel_prepare_unary_grad, bel_prepare_cast;
-bel_cpu_unary_fn *bel_unary_kernel(bel_op op);   // of one f32 input; NULL: not such an operation
-bel_cpu_binary_fn *bel_binary_kernel(bel_op op); // of two f32 inputs of one shape
 
 // matmul.c
 bel_infer_fn bel_infer_matmul, bel_infer_gemm;

@@ -321,12 +321,6 @@ static int cpu_binary_of(bel_op op)
     return -1;
 }
 
-bel_cpu_binary_fn *bel_binary_kernel(bel_op op)
-{
-    int index = cpu_binary_of(op);
-    return index < 0 ? NULL : bel_cpu_kernels_get()->binary[index];
-}
-
 // True when `small` is `large` without some of its leading dimensions: a row that repeats.
 static bool is_suffix(const bel_shape *small, const bel_shape *large)
 {
@@ -413,7 +407,7 @@ static void run_unary(const bel_kernel_call *call, int64_t tile)
                 end - begin);
 }
 
-bel_cpu_unary_fn *bel_unary_kernel(bel_op op)
+void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
 {
     static const bel_op order[BEL_CPU_UNARY_COUNT] = {
         [BEL_CPU_NEG] = BEL_OP_NEG,   [BEL_CPU_EXP] = BEL_OP_EXP,
@@ -421,19 +415,15 @@ bel_cpu_unary_fn *bel_unary_kernel(bel_op op)
         [BEL_CPU_ABS] = BEL_OP_ABS,   [BEL_CPU_SIGN] = BEL_OP_SIGN,
         [BEL_CPU_RELU] = BEL_OP_RELU, [BEL_CPU_SIGMOID] = BEL_OP_SIGMOID,
         [BEL_CPU_TANH] = BEL_OP_TANH};
-    for (int i = 0; i < BEL_CPU_UNARY_COUNT; i++)
-        if (order[i] == op) return bel_cpu_kernels_get()->unary[i];
-    return NULL;
-}
-
-void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
-{
-    unary_params params = {.run = bel_unary_kernel(call->op)};
     call->run = run_unary_reference;
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32 || params.run == NULL) return;
-    call->run = run_unary;
-    call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
+    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) return;
+    for (int i = 0; i < BEL_CPU_UNARY_COUNT; i++) {
+        if (order[i] != call->op) continue;
+        unary_params params = {.run = bel_cpu_kernels_get()->unary[i]};
+        call->run = run_unary;
+        call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
+    }
 }
 
 static void run_cast(const bel_kernel_call *call, int64_t tile)

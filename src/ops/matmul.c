@@ -107,9 +107,6 @@ typedef struct gemm_params {
     int64_t tile; // rows or columns of y in one tile
     bool tile_rows;
     int64_t k_parts; // 1, but for BEL_FAULT=threads2: the inner dimension cut by thread count
-    bool has_c;
-    bel_cpu_unary_fn *unary;   // the follower, when it has one input
-    bel_cpu_binary_fn *binary; // the follower, when its second input is the call's last
 } gemm_params;
 
 static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
@@ -126,7 +123,7 @@ static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
                 sum += bel_element_get(a, ai) * bel_element_get(b, bi);
             }
             sum *= p->alpha;
-            if (p->has_c) {
+            if (call->input_count > 2) {
                 const bel_tensor *c = &call->inputs[2];
                 int64_t ci = bel_broadcast_index(&y->shape, &c->shape, i * p->n + j);
                 sum += p->beta * bel_element_get(c, ci);
@@ -160,23 +157,6 @@ static void fill_from_c(const bel_kernel_call *call, int64_t row, int64_t rows, 
     }
 }
 
-// The element-wise operation behind the product, on its tile while that is in the cache.
-static void run_follower(const bel_kernel_call *call, int64_t row, int64_t rows, int64_t column,
-                         int64_t columns)
-{
-    const gemm_params *p = call->params;
-    const float *second = call->inputs[call->input_count - 1].data;
-    float *y = call->outputs[0].data;
-    for (int64_t i = row; i < row + rows; i++) {
-        int64_t at = i * p->n + column;
-        if (p->unary != NULL) {
-            p->unary(y + at, y + at, columns);
-        } else {
-            p->binary(y + at, second + at, y + at, columns);
-        }
-    }
-}
-
 static void run_gemm(const bel_kernel_call *call, int64_t tile)
 {
     const gemm_params *p = call->params;
@@ -184,7 +164,7 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
     int64_t size = begin + p->tile < extent ? p->tile : extent - begin;
     int64_t row = p->tile_rows ? begin : 0, rows = p->tile_rows ? size : p->m;
     int64_t column = p->tile_rows ? 0 : begin, columns = p->tile_rows ? p->n : size;
-    bool add = p->has_c && p->beta != 0;
+    bool add = call->input_count > 2 && p->beta != 0;
     if (add) fill_from_c(call, row, rows, column, columns);
     int64_t a_stride = p->transpose_a ? p->m : p->k, b_stride = p->transpose_b ? p->k : p->n;
     const float *a = call->inputs[0].data, *b = call->inputs[1].data;
@@ -198,7 +178,6 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
                        a + (p->transpose_a ? first * a_stride : first), a_stride,
                        b + (p->transpose_b ? first : first * b_stride), b_stride, beta, y, p->n);
     }
-    if (p->unary != NULL || p->binary != NULL) run_follower(call, row, rows, column, columns);
 }
 
 // Tiles of about TILE_WORK multiplications along the longer side of y, in multiples of 16. The rule
@@ -224,12 +203,6 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
                      .beta = bel_attr_number(prepare->attrs, "beta", 1),
                      .m = call->outputs[0].shape.dims[0],
                      .n = call->outputs[0].shape.dims[1]};
-    p.has_c = call->input_count > 2;
-    if (prepare->follower != NULL) {
-        p.unary = bel_unary_kernel(*prepare->follower);
-        p.binary = bel_binary_kernel(*prepare->follower);
-        p.has_c = call->input_count - (p.binary != NULL) > 2;
-    }
     p.k = call->inputs[0].shape.dims[p.transpose_a ? 0 : 1];
     call->run = run_gemm_reference;
     call->tile_count = 1;

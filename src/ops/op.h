@@ -108,9 +108,6 @@ typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params
     bool reference;
-    // MATMUL, GEMM: a FOLLOWS operation to run on each f32 tile of the product, or NULL. Its inputs
-    // after the first come behind the product's.
-    const bel_op *follower;
     int threads; // of the team that will run it; only BEL_FAULT=threads2 may look at it
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
@@ -121,11 +118,10 @@ void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t l
 // --- The table ----------------------------------------------------------------------------------
 
 enum {
-    BEL_OP_LEAF = 1,     // no kernel: fed from outside
-    BEL_OP_INPLACE = 2,  // output 0 may lie over input 0 when both have the same size
-    BEL_OP_ALIAS = 4,    // output 0 is input 0 with another shape; no kernel
-    BEL_OP_RANDOM = 8,   // depends on the run context's step and replica
-    BEL_OP_FOLLOWS = 16, // element-wise in input 0: may run in the tiles of the product making it
+    BEL_OP_LEAF = 1,    // no kernel: fed from outside
+    BEL_OP_INPLACE = 2, // output 0 may lie over input 0 when both have the same size
+    BEL_OP_ALIAS = 4,   // output 0 is input 0 with another shape; no kernel
+    BEL_OP_RANDOM = 8,  // depends on the run context's step and replica
 };
 
 typedef struct bel_op_def {

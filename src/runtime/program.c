@@ -8,13 +8,11 @@
 // between two groups, so calls of one group never share memory by accident.
 #include "runtime/program.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
-#include "runtime/fuse.h"
 #include "runtime/plan.h"
 #include "runtime/program_inner.h"
 
@@ -24,12 +22,10 @@ typedef struct compiler {
     int output_count;
     const bel_program_options *options;
     bel_program *program;
-    bel_spec *specs;            // by value id
-    bool *needed;               // by node index
-    int *buffer_of;             // by value id; -1: none yet
-    bool *reserved;             // by value id: its buffer must keep its content (outputs)
-    const bel_node **followers; // by node index: the operation fused behind it, or NULL
-    bool *absorbed;             // by node index: it runs behind another one
+    bel_spec *specs; // by value id
+    bool *needed;    // by node index
+    int *buffer_of;  // by value id; -1: none yet
+    bool *reserved;  // by value id: its buffer must keep its content (outputs)
     bel_program_buffer *buffers;
     size_t buffer_count, buffer_capacity;
     size_t call_capacity, group_capacity;
@@ -94,7 +90,6 @@ static bool can_overwrite(const compiler *c, const bel_node *node)
     if ((bel_op_get(node->op)->flags & BEL_OP_INPLACE) == 0 || c->options->no_reuse) return false;
     const bel_value *input = node->inputs[0];
     int buffer = c->buffer_of[input->id];
-    if (buffer < 0) return false; // a product that is never stored
     if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return false;
     if (value_bytes(c, input) != value_bytes(c, node->outputs[0])) return false;
     for (int i = 1; i < node->input_count; i++)
@@ -158,15 +153,13 @@ static bool writes(const bel_program_call *call, int buffer)
     return false;
 }
 
-// True when the order of the two calls matters.
+// True when the order of the two calls matters. A call writes over a buffer only if it reads it.
 static bool depend(const bel_program_call *a, const bel_program_call *b)
 {
     for (int i = 0; i < b->call.input_count; i++)
         if (writes(a, b->input_buffers[i])) return true;
     for (int i = 0; i < a->call.input_count; i++)
         if (writes(b, a->input_buffers[i])) return true;
-    for (int i = 0; i < a->call.output_count; i++)
-        if (writes(b, a->output_buffers[i])) return true;
     return false;
 }
 
@@ -175,7 +168,7 @@ static void join_group(compiler *c)
 {
     bel_program *program = c->program;
     const bel_program_call *made = &program->calls[program->call_count - 1];
-    bool fits = program->group_count > 0 && !c->options->no_fuse;
+    bool fits = program->group_count > 0 && !c->options->no_groups;
     if (fits) {
         const bel_program_group *last = &program->groups[program->group_count - 1];
         for (int i = last->first; fits && i < last->first + last->count; i++)
@@ -210,28 +203,20 @@ static void add_output(compiler *c, bel_program_call *made, const bel_value *val
     made->call.outputs[i] = tensor_of(c, value);
 }
 
-// One call for `node` and, unless NULL, the operation that runs behind it.
-static void emit(compiler *c, const bel_node *node, const bel_node *follower)
+static void emit(compiler *c, const bel_node *node)
 {
-    const bel_node *last = follower != NULL ? follower : node;
-    char name[400];
-    snprintf(name, sizeof name, "%s%s%s", node->name, follower != NULL ? "+" : "",
-             follower != NULL ? bel_op_get(follower->op)->name : "");
-    bel_program_call *made = new_call(c, name);
+    bel_program_call *made = new_call(c, node->name);
     bel_kernel_call *call = &made->call;
     call->op = node->op;
     call->random_id = bel_node_random_id(node);
     for (int i = 0; i < node->input_count; i++)
         add_input(c, made, node->inputs[i]);
-    for (int i = 1; i < (follower != NULL ? follower->input_count : 0); i++)
-        add_input(c, made, follower->inputs[i]);
-    for (int i = 0; i < last->output_count; i++)
-        add_output(c, made, last->outputs[i]);
+    for (int i = 0; i < node->output_count; i++)
+        add_output(c, made, node->outputs[i]);
     join_group(c);
     bel_prepare prepare = {.attrs = &node->attrs,
                            .arena = c->program->arena,
                            .reference = c->options->reference,
-                           .follower = follower != NULL ? &follower->op : NULL,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};
     bel_op_get(node->op)->prepare(&prepare, call);
 }
@@ -256,28 +241,19 @@ static void emit_copy(compiler *c, int output)
     join_group(c);
 }
 
-static void find_followers(compiler *c)
-{
-    if (c->options->no_fuse || c->options->reference) return;
-    bel_fuse_products(c->graph, c->specs, c->needed, c->outputs, c->output_count, c->followers);
-    for (size_t n = 0; n < c->graph->node_count; n++)
-        if (c->followers[n] != NULL) c->absorbed[c->followers[n]->index] = true;
-}
-
 static void emit_nodes(compiler *c)
 {
     for (size_t n = 0; n < c->graph->node_count; n++) {
         const bel_node *node = c->graph->nodes[n];
-        if (!c->needed[n] || c->absorbed[n]) continue;
+        if (!c->needed[n]) continue;
         int flags = bel_op_get(node->op)->flags;
         if ((flags & BEL_OP_LEAF) != 0) {
             place_leaf(c, node);
         } else if ((flags & BEL_OP_ALIAS) != 0) {
             c->buffer_of[node->outputs[0]->id] = c->buffer_of[node->inputs[0]->id];
         } else {
-            const bel_node *follower = c->followers[n];
-            place_outputs(c, follower != NULL ? follower : node);
-            emit(c, node, follower);
+            place_outputs(c, node);
+            emit(c, node);
         }
     }
 }
@@ -362,7 +338,6 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     for (int i = 0; i < c->output_count; i++)
         if (!c->outputs[i].external) c->reserved[c->outputs[i].value->id] = true;
     mark_needed(c);
-    find_followers(c);
     emit_nodes(c);
     finish_outputs(c);
     finish_groups(c->program);
@@ -386,9 +361,7 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
                   .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
                   .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
                   .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
-                  .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
-                  .followers = bel_xcalloc(graph->node_count, sizeof(bel_node *)),
-                  .absorbed = bel_xcalloc(graph->node_count, sizeof(bool))};
+                  .reserved = bel_xcalloc(graph->value_count, sizeof(bool))};
     c.program->arena = bel_arena_create();
     memset(c.buffer_of, 0xff, graph->value_count * sizeof(int)); // -1
     bel_status *status = compile(&c, input_shapes);
@@ -396,8 +369,6 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     bel_free(c.needed);
     bel_free(c.buffer_of);
     bel_free(c.reserved);
-    bel_free(c.followers);
-    bel_free(c.absorbed);
     bel_free(c.buffers);
     if (status == NULL) {
         *out_program = c.program;
@@ -426,6 +397,11 @@ size_t bel_program_arena_bytes(const bel_program *program)
 int bel_program_instruction_count(const bel_program *program)
 {
     return program->call_count;
+}
+
+int bel_program_group_count(const bel_program *program)
+{
+    return program->group_count;
 }
 
 char *bel_program_text(const bel_program *program)

@@ -23,7 +23,7 @@ typedef struct bel_program_output {
 typedef struct bel_program_options {
     bool reference; // plain kernels only
     bool no_reuse;  // every value keeps memory of its own: for tests of the plan
-    bool no_fuse;   // every operation is a kernel of its own, and each waits for the one before it
+    bool no_groups; // every call waits for the one before it
     int threads;    // of the team; matters to BEL_FAULT=threads2 alone
 } bel_program_options;
 
@@ -37,6 +37,8 @@ void bel_program_destroy(bel_program *program);
 
 size_t bel_program_arena_bytes(const bel_program *program);
 int bel_program_instruction_count(const bel_program *program);
+int bel_program_group_count(
+    const bel_program *program); // instructions of one do not depend on each other
 
 // One line per instruction: its group, name, shapes, tiles, where the output lies. Free with
 // bel_free.
