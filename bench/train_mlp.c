@@ -47,7 +47,8 @@ static bel_status *compile_products(int64_t batch, bel_graph *graph, bel_program
         outputs[i].value = bel_gemm(graph, operands[p->a], operands[p->b], NULL, 1, 0,
                                     p->transpose_a, p->transpose_b);
     }
-    return bel_program_compile(graph, shapes, outputs, PRODUCTS, NULL, out_program);
+    const bel_program_options one_by_one = {.no_groups = true};
+    return bel_program_compile(graph, shapes, outputs, PRODUCTS, &one_by_one, out_program);
 }
 
 // Seconds of STEPS times the step's eight products, by the same kernels and tiles.

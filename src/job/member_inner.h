@@ -72,7 +72,7 @@ typedef struct member {
     bel_endpoint *endpoint;
     bel_doorbell *bell; // of the mailbox
     bel_mailbox *mailbox;
-    bel_shm_hub *hub; // NULL: workers and shards talk over gRPC
+    bel_shm_hub *hub;                       // NULL: workers and shards talk over gRPC
     bel_shm_region *parameters, *gradients; // with a hub
     bel_deal *deal;
     bel_layout *layout;  // a parameter server's own, from the master's description
@@ -90,8 +90,8 @@ typedef struct member {
 // Sends a message to the master, with the generation of the state here. Main thread.
 void bel_member_send(member *m, bel_message message);
 
-// member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there is
-// a hub.
+// member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there
+// is a hub.
 bel_status *bel_member_open_hub(member *m) BEL_MUST_USE;
 char *bel_member_shm_path(const char *address);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,

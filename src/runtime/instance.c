@@ -1,5 +1,5 @@
 // Binding and running. A patch says which operand of which call holds the address of a buffer from
-// outside; binding walks the patches of that buffer. The run is a loop over bound calls.
+// outside; binding walks the patches of that buffer. The run is a loop over groups of bound calls.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +12,8 @@ typedef struct patch {
 } patch;
 
 typedef struct publication {
-    int instruction, output;
+    int group, output;
 } publication;
-
-typedef struct tile_job {
-    const bel_kernel_call *call;
-} tile_job;
 
 struct bel_instance {
     const bel_program *program;
@@ -25,14 +21,14 @@ struct bel_instance {
     void **addresses; // by buffer
     patch *patches;
     int patch_count;
-    publication *publications; // by instruction
+    publication *publications; // by group
     int publication_count;
 };
 
-static int by_instruction(const void *a, const void *b)
+static int by_group(const void *a, const void *b)
 {
     const publication *p = a, *q = b;
-    if (p->instruction != q->instruction) return p->instruction < q->instruction ? -1 : 1;
+    if (p->group != q->group) return p->group < q->group ? -1 : 1;
     return (p->output > q->output) - (p->output < q->output);
 }
 
@@ -79,7 +75,7 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
     }
     if (instance->publication_count > 0) {
         qsort(instance->publications, (size_t)instance->publication_count,
-              sizeof *instance->publications, by_instruction);
+              sizeof *instance->publications, by_group);
     }
     return instance;
 }
@@ -139,29 +135,43 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output)
     return tensor;
 }
 
+// Tile `tile` of a group, counted through its calls.
 static void run_tile(void *argument, int64_t tile)
 {
-    const tile_job *job = argument;
-    job->call->run(job->call, tile);
+    const bel_kernel_call *call = argument;
+    for (; tile >= call->tile_count; call++)
+        tile -= call->tile_count;
+    call->run(call, tile);
+}
+
+static void run_group(bel_kernel_call *calls, const bel_program_group *group, bel_team *team)
+{
+    bel_kernel_call *first = &calls[group->first];
+    if (group->for_team) {
+        bel_team_run(team, run_tile, first, group->tile_count);
+        return;
+    }
+    for (int64_t tile = 0; tile < group->tile_count; tile++)
+        run_tile(first, tile);
 }
 
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
                              bel_publish_fn *publish, void *publish_context)
 {
     atomic_store_explicit(&context->error, 0, memory_order_relaxed);
-    int next = 0, count = instance->program->call_count;
-    for (int i = 0; i < count; i++) {
-        bel_kernel_call *call = &instance->calls[i];
-        call->context = context;
-        tile_job job = {call};
-        bel_team_run(team, run_tile, &job, call->tile_count);
-        for (; next < instance->publication_count && instance->publications[next].instruction == i;
+    const bel_program *program = instance->program;
+    for (int i = 0; i < program->call_count; i++)
+        instance->calls[i].context = context;
+    int next = 0;
+    for (int g = 0; g < program->group_count; g++) {
+        run_group(instance->calls, &program->groups[g], team);
+        for (; next < instance->publication_count && instance->publications[next].group == g;
              next++)
             if (publish != NULL) publish(publish_context, instance->publications[next].output);
     }
     int error = atomic_load(&context->error);
     if (error == 0) return NULL;
     return BEL_ERR(BEL_OUT_OF_RANGE, "%s: index or label %lld is out of range [0, %lld)",
-                   instance->program->calls[error - 1].name, (long long)context->bad_value,
+                   program->calls[error - 1].name, (long long)context->bad_value,
                    (long long)context->bad_limit);
 }

@@ -3,6 +3,9 @@
 // A *buffer* is memory that one or more values live in: aliases (Reshape) and in-place results join
 // the buffer of their input. A buffer lies in the arena, or outside: an input, a variable, a
 // constant, or an external output.
+//
+// Calls stand in *groups*: runs of neighbours that do not depend on each other. A buffer is alive
+// between two groups, so calls of one group never share memory by accident.
 #include "runtime/program.h"
 
 #include <string.h>
@@ -25,7 +28,7 @@ typedef struct compiler {
     bool *reserved;  // by value id: its buffer must keep its content (outputs)
     bel_program_buffer *buffers;
     size_t buffer_count, buffer_capacity;
-    size_t call_capacity;
+    size_t call_capacity, group_capacity;
 } compiler;
 
 static int new_buffer(compiler *c, bel_location_kind kind, int index, size_t size)
@@ -137,10 +140,67 @@ static bel_program_call *new_call(compiler *c, const char *name)
     return made;
 }
 
-static void touch(compiler *c, int buffer, int instruction)
+static void touch(compiler *c, int buffer, int group)
 {
-    if (c->buffers[buffer].first < 0) c->buffers[buffer].first = instruction;
-    c->buffers[buffer].last = instruction;
+    if (c->buffers[buffer].first < 0) c->buffers[buffer].first = group;
+    c->buffers[buffer].last = group;
+}
+
+static bool writes(const bel_program_call *call, int buffer)
+{
+    for (int i = 0; i < call->call.output_count; i++)
+        if (call->output_buffers[i] == buffer) return true;
+    return false;
+}
+
+// True when the order of the two calls matters. A call writes over a buffer only if it reads it.
+static bool depend(const bel_program_call *a, const bel_program_call *b)
+{
+    for (int i = 0; i < b->call.input_count; i++)
+        if (writes(a, b->input_buffers[i])) return true;
+    for (int i = 0; i < a->call.input_count; i++)
+        if (writes(b, a->input_buffers[i])) return true;
+    return false;
+}
+
+// Puts the newest call into the last group, or into a new one behind it.
+static void join_group(compiler *c)
+{
+    bel_program *program = c->program;
+    const bel_program_call *made = &program->calls[program->call_count - 1];
+    bool fits = program->group_count > 0 && !c->options->no_groups;
+    if (fits) {
+        const bel_program_group *last = &program->groups[program->group_count - 1];
+        for (int i = last->first; fits && i < last->first + last->count; i++)
+            fits = !depend(&program->calls[i], made);
+    }
+    if (!fits) {
+        size_t count = (size_t)program->group_count + 1;
+        program->groups =
+            bel_xgrow(program->groups, &c->group_capacity, count, sizeof *program->groups);
+        program->groups[program->group_count++] =
+            (bel_program_group){.first = program->call_count - 1};
+    }
+    int group = program->group_count - 1;
+    program->groups[group].count++;
+    for (int i = 0; i < made->call.input_count; i++)
+        touch(c, made->input_buffers[i], group);
+    for (int i = 0; i < made->call.output_count; i++)
+        touch(c, made->output_buffers[i], group);
+}
+
+static void add_input(compiler *c, bel_program_call *made, const bel_value *value)
+{
+    int i = made->call.input_count++;
+    made->input_buffers[i] = c->buffer_of[value->id];
+    made->call.inputs[i] = tensor_of(c, value);
+}
+
+static void add_output(compiler *c, bel_program_call *made, const bel_value *value)
+{
+    int i = made->call.output_count++;
+    made->output_buffers[i] = c->buffer_of[value->id];
+    made->call.outputs[i] = tensor_of(c, value);
 }
 
 static void emit(compiler *c, const bel_node *node)
@@ -148,19 +208,12 @@ static void emit(compiler *c, const bel_node *node)
     bel_program_call *made = new_call(c, node->name);
     bel_kernel_call *call = &made->call;
     call->op = node->op;
-    call->input_count = node->input_count;
-    call->output_count = node->output_count;
     call->random_id = bel_node_random_id(node);
-    for (int i = 0; i < node->input_count; i++) {
-        made->input_buffers[i] = c->buffer_of[node->inputs[i]->id];
-        call->inputs[i] = tensor_of(c, node->inputs[i]);
-        touch(c, made->input_buffers[i], call->index);
-    }
-    for (int i = 0; i < node->output_count; i++) {
-        made->output_buffers[i] = c->buffer_of[node->outputs[i]->id];
-        call->outputs[i] = tensor_of(c, node->outputs[i]);
-        touch(c, made->output_buffers[i], call->index);
-    }
+    for (int i = 0; i < node->input_count; i++)
+        add_input(c, made, node->inputs[i]);
+    for (int i = 0; i < node->output_count; i++)
+        add_output(c, made, node->outputs[i]);
+    join_group(c);
     bel_prepare prepare = {.attrs = &node->attrs,
                            .arena = c->program->arena,
                            .reference = c->options->reference,
@@ -180,15 +233,12 @@ static void emit_copy(compiler *c, int output)
 {
     const bel_value *value = c->outputs[output].value;
     bel_program_call *made = new_call(c, "copy to output");
-    bel_kernel_call *call = &made->call;
-    call->input_count = call->output_count = 1;
-    call->tile_count = 1;
-    call->run = run_copy;
-    call->inputs[0] = call->outputs[0] = tensor_of(c, value);
-    made->input_buffers[0] = c->buffer_of[value->id];
+    made->call.tile_count = 1;
+    made->call.run = run_copy;
+    add_input(c, made, value);
+    add_output(c, made, value);
     made->output_buffers[0] = new_buffer(c, BEL_LOCATION_OUTPUT, output, value_bytes(c, value));
-    touch(c, made->input_buffers[0], call->index);
-    touch(c, made->output_buffers[0], call->index);
+    join_group(c);
 }
 
 static void emit_nodes(compiler *c)
@@ -233,6 +283,35 @@ static void finish_outputs(compiler *c)
     }
 }
 
+// Roughly the vector operations of a call, in elements: eight multiplications of a product count as
+// one.
+static int64_t work_of(const bel_kernel_call *call)
+{
+    if (call->op == BEL_OP_GEMM || call->op == BEL_OP_MATMUL) {
+        return bel_shape_elements(&call->inputs[0].shape) * call->outputs[0].shape.dims[1] / 8;
+    }
+    int64_t work = 0;
+    for (int i = 0; i < call->input_count; i++)
+        work += bel_shape_elements(&call->inputs[i].shape);
+    for (int i = 0; i < call->output_count; i++)
+        work += bel_shape_elements(&call->outputs[i].shape);
+    return work;
+}
+
+static void finish_groups(bel_program *program)
+{
+    enum { HAND_OVER = 1 << 16 }; // some 10 us, what waking a sleeping helper costs
+    for (int g = 0; g < program->group_count; g++) {
+        bel_program_group *group = &program->groups[g];
+        int64_t work = 0;
+        for (int i = group->first; i < group->first + group->count; i++) {
+            group->tile_count += program->calls[i].call.tile_count;
+            work += work_of(&program->calls[i].call);
+        }
+        group->for_team = work >= HAND_OVER;
+    }
+}
+
 // Arena offsets for buffers that lie there.
 static void plan_memory(compiler *c)
 {
@@ -261,6 +340,7 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     mark_needed(c);
     emit_nodes(c);
     finish_outputs(c);
+    finish_groups(c->program);
     plan_memory(c);
     c->program->buffers = c->buffers;
     c->program->buffer_count = (int)c->buffer_count;
@@ -303,6 +383,7 @@ void bel_program_destroy(bel_program *program)
     if (program == NULL) return;
     bel_arena_destroy(program->arena);
     bel_free(program->calls);
+    bel_free(program->groups);
     bel_free(program->buffers);
     bel_free(program->outputs);
     bel_free(program);
@@ -318,17 +399,24 @@ int bel_program_instruction_count(const bel_program *program)
     return program->call_count;
 }
 
+int bel_program_group_count(const bel_program *program)
+{
+    return program->group_count;
+}
+
 char *bel_program_text(const bel_program *program)
 {
     static const char *const kinds[] = {"arena", "input", "variable", "constant", "output"};
     bel_str text = {0};
     bel_str_printf(&text, "%d instructions, arena %zu bytes\n", program->call_count,
                    program->arena_bytes);
+    int group = 0;
     for (int i = 0; i < program->call_count; i++) {
         const bel_program_call *call = &program->calls[i];
+        if (i == program->groups[group].first + program->groups[group].count) group++;
         const bel_program_buffer *buffer = &program->buffers[call->output_buffers[0]];
         char shape[BEL_SHAPE_TEXT];
-        bel_str_printf(&text, "%3d %-40s %-14s %2lld tiles  %s+%zu\n", i, call->name,
+        bel_str_printf(&text, "%3d %3d %-40s %-14s %2lld tiles  %s+%zu\n", i, group, call->name,
                        bel_shape_text(&call->call.outputs[0].shape, shape),
                        (long long)call->call.tile_count, kinds[buffer->kind],
                        buffer->kind == BEL_LOCATION_ARENA ? buffer->offset : (size_t)buffer->index);

@@ -23,6 +23,7 @@ typedef struct bel_program_output {
 typedef struct bel_program_options {
     bool reference; // plain kernels only
     bool no_reuse;  // every value keeps memory of its own: for tests of the plan
+    bool no_groups; // every call waits for the one before it
     int threads;    // of the team; matters to BEL_FAULT=threads2 alone
 } bel_program_options;
 
@@ -36,8 +37,11 @@ void bel_program_destroy(bel_program *program);
 
 size_t bel_program_arena_bytes(const bel_program *program);
 int bel_program_instruction_count(const bel_program *program);
+int bel_program_group_count(
+    const bel_program *program); // instructions of one do not depend on each other
 
-// One line per instruction: name, shapes, tiles, where the output lies. Free with bel_free.
+// One line per instruction: its group, name, shapes, tiles, where the output lies. Free with
+// bel_free.
 char *bel_program_text(const bel_program *program);
 
 // Copies the calls and points them into `arena` (bel_program_arena_bytes, 64-byte aligned), which
@@ -53,7 +57,7 @@ void bel_instance_bind_output(bel_instance *instance, int output, void *data);
 // Output `output`; valid until the next run.
 bel_tensor bel_instance_output(const bel_instance *instance, int output);
 
-// Called right after the last instruction that writes an external output.
+// Called right after the group of instructions in which an external output is written.
 typedef void bel_publish_fn(void *context, int output);
 
 // Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation.

@@ -18,7 +18,7 @@ typedef struct bel_program_buffer {
     size_t offset; // ARENA
     void *constant;
     size_t size_bytes;
-    int first, last; // instructions between which it is alive
+    int first, last; // groups between which it is alive
 } bel_program_buffer;
 
 typedef struct bel_program_call {
@@ -28,17 +28,27 @@ typedef struct bel_program_call {
     int output_buffers[BEL_OP_MAX_OUTPUTS];
 } bel_program_call;
 
+// Neighbouring calls of which none reads or overwrites what another one writes: their tiles run in
+// any order. What differs is only who waits for whom, so the rule may look at costs.
+typedef struct bel_program_group {
+    int first, count;   // calls
+    int64_t tile_count; // of all of them
+    bool for_team;      // worth more than handing it to other threads costs
+} bel_program_group;
+
 typedef struct bel_program_result {
     bel_tensor tensor;
     int buffer;
     bool external;
-    int last_writer; // instruction; external outputs only
+    int last_writer; // group; external outputs only
 } bel_program_result;
 
 struct bel_program {
     bel_arena *arena; // names and kernel parameters
     bel_program_call *calls;
     int call_count;
+    bel_program_group *groups;
+    int group_count;
     bel_program_buffer *buffers;
     int buffer_count;
     bel_program_result *outputs;

@@ -262,10 +262,16 @@ static void softmax(const float *x, float *y, int64_t n)
 
 static void log_softmax(const float *x, float *y, int64_t n)
 {
+    enum { BLOCK = 16 * LANES };
     float shift = max_of(x, n);
-    float lanes[LANES] = {0};
-    for (int64_t i = 0; i < n; i++)
-        lanes[i % LANES] += exp_one(x[i] - shift);
+    float lanes[LANES] = {0}, powers[BLOCK]; // y may be x, which is read again below
+    for (int64_t begin = 0; begin < n; begin += BLOCK) {
+        int64_t count = n - begin < BLOCK ? n - begin : BLOCK;
+        for (int64_t i = 0; i < count; i++)
+            powers[i] = exp_one(x[begin + i] - shift);
+        for (int64_t i = 0; i < count; i++)
+            lanes[i % LANES] += powers[i];
+    }
     float offset = shift + log_one(add_lanes(lanes));
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] - offset;

@@ -23,7 +23,7 @@ struct bel_client {
     shard_view *shards;
     int64_t *value_steps; // by chunk: the version of its newest values
     bool attached;
-    uint32_t decision;    // shard 0's, of its newest version
+    uint32_t decision; // shard 0's, of its newest version
 };
 
 bel_client *bel_client_create(const bel_client_config *config)
@@ -198,7 +198,8 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
         }
         bel_doorbell_wait(config->bell, now + NAP_NS);
     }
-    if (!client->attached && config->attach != NULL) BEL_TRY(config->attach(config->attach_context));
+    if (!client->attached && config->attach != NULL)
+        BEL_TRY(config->attach(config->attach_context));
     client->attached = true;
     *out_decision = client->decision;
     return NULL;

@@ -80,8 +80,7 @@ static void place_variable(cutter *c, int v)
     bel_layout *layout = c->layout;
     bel_layout_variable *variable = &layout->variables[v];
     int64_t elements = variable->elements, unit = BEL_LAYOUT_ALIGN;
-    bool opens =
-        room_for(c, variable->kind, align(layout->size, BEL_LAYOUT_PAGE), elements) == 0;
+    bool opens = room_for(c, variable->kind, align(layout->size, BEL_LAYOUT_PAGE), elements) == 0;
     if (opens || elements >= BEL_GRAIN) unit = BEL_LAYOUT_PAGE;
     variable->offset = align(layout->size, unit);
     layout->size = variable->offset + align(elements, BEL_LAYOUT_ALIGN);

@@ -49,11 +49,13 @@ static void check_equal_bits(mlp *a, running *p, mlp *b, running *q)
     assert_true(loss > 0.1f && loss < 10.0f);
 }
 
-static void test_reuse(void **state)
+// One program as it is made, one in which every value has memory of its own and every call waits.
+static void test_plain(void **state)
 {
     (void)state;
     mlp *a = mlp_create(), *b = mlp_create();
-    bel_program_options shared = {.threads = 1}, apart = {.no_reuse = true, .threads = 1};
+    bel_program_options shared = {.threads = 1};
+    bel_program_options apart = {.no_reuse = true, .no_groups = true, .threads = 1};
     running p = start(a, &shared, 1), q = start(b, &apart, 3);
     assert_true(p.arena_bytes < q.arena_bytes / 2);
     bel_run_context context = {.seed = 3, .step = 8, .replica = 1}, same = context;
@@ -173,7 +175,7 @@ static void test_compile_errors(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_plain),
         cmocka_unit_test(test_publication),
         cmocka_unit_test(test_odd_outputs),
         cmocka_unit_test(test_compile_errors),
