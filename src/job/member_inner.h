@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "job/control.h"
 #include "job/member.h"
 #include "job/remote.h"
@@ -26,6 +27,7 @@ typedef struct member_shard {
     bel_shard *shard;
     bel_doorbell *bell;
     bel_shard_peer *worker_peers, *shard_peers;
+    bel_team *team;     // works on chunks: a thread for each core
     bel_lane *own_lane; // the end that leads to this process's own worker, until it is admitted
 
     bel_control *control;    // shard 0

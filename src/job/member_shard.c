@@ -171,6 +171,23 @@ static void snapshot_ready(void *context, int shard, int64_t version)
     bel_doorbell_ring(m->bell);
 }
 
+static void work_on_all(void *context, int64_t tile)
+{
+    (void)tile;
+    while (bel_shard_work(context)) {
+    }
+}
+
+// When there is more than one chunk to work on, all cores that are idle do.
+static bool work(member_shard *s)
+{
+    if (bel_shard_ready(s->shard) > 1) {
+        bel_team_run(s->team, work_on_all, s->shard, bel_team_size(s->team));
+        return true;
+    }
+    return bel_shard_work(s->shard);
+}
+
 static void *engine_main(void *argument)
 {
     enum { NAP_NS = 50000000 };
@@ -179,13 +196,22 @@ static void *engine_main(void *argument)
         .context = m, .decide = decide, .snapshot_ready = snapshot_ready};
     bel_shard_start(m->shard.shard, &events);
     while (!atomic_load(&m->shard.stop)) {
-        if (bel_shard_work(m->shard.shard)) continue;
+        if (work(&m->shard)) continue;
         (void)bel_doorbell_wait(m->shard.bell, bel_clock_ns() + NAP_NS);
     }
     return NULL;
 }
 
 // --- The start -----------------------------------------------------------------------------------
+
+static bel_status *make_team(member_shard *s)
+{
+    int chunks = 0, cores = bel_available_cores();
+    for (int c = 0; c < s->layout->chunk_count; c++)
+        chunks += s->layout->chunks[c].shard == s->index;
+    int size = chunks < cores ? chunks : cores;
+    return bel_team_create(size > 0 ? size : 1, &s->team);
+}
 
 // Once in the life of a process.
 static bel_status *make_shard(member *m, const bel_message *setup)
@@ -198,6 +224,7 @@ static bel_status *make_shard(member *m, const bel_message *setup)
     s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
+    BEL_TRY(make_team(s));
     BEL_TRY(bel_space_array(s->layout, "snapshot", &s->snapshot));
     bel_optimizer optimizer = setup->optimizer;
     BEL_TRY(bel_optimizer_check(&optimizer));
@@ -444,6 +471,7 @@ void bel_member_shard_free(member *m)
     member_shard *s = &m->shard;
     if (!s->here) return;
     bel_shard_destroy(s->shard);
+    bel_team_destroy(s->team);
     bel_doorbell_destroy(s->bell);
     if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
     if (!m->worker.here) bel_space_destroy(s->space);

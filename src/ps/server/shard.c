@@ -571,6 +571,14 @@ bool bel_shard_work(bel_shard *shard)
     return worked;
 }
 
+int bel_shard_ready(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    int ready = shard->error == NULL ? shard->ready_count : 0;
+    pthread_mutex_unlock(&shard->mutex);
+    return ready;
+}
+
 bel_status *bel_shard_check(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
