@@ -40,6 +40,7 @@ typedef struct member_shard {
     atomic_llong snapshot_ready; // the version of the newest snapshot that is complete, -1: none
     int64_t snapshot_told;       // the one that the master was told of
     atomic_bool progress_due;    // the last step was made
+    atomic_bool resuming;        // somebody was replaced: the next version is worth a line
 
     pthread_mutex_t mutex;    // guards what follows: which lanes can be found
     uint32_t open_generation; // 0: none

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "job/member_inner.h"
 #include "ps/layout/tally.h"
@@ -154,6 +155,10 @@ static uint32_t decide(void *context, int64_t version, const double *tally)
     member *m = context;
     bel_fault_point("shard_decides");
     uint32_t decision = bel_control_decide(m->shard.control, version, tally);
+    if (tally != NULL && atomic_exchange(&m->shard.resuming, false)) {
+        bel_log_write(BEL_LOG_DEBUG, "published version %lld, the first after a start or a loss",
+                      (long long)version);
+    }
     if ((decision & BEL_DECIDE_STOP) != 0) {
         atomic_store(&m->shard.progress_due, true);
         bel_doorbell_ring(m->bell);
@@ -181,7 +186,7 @@ static void work_on_all(void *context, int64_t tile)
 // When there is more than one chunk to work on, all cores that are idle do.
 static bool work(member_shard *s)
 {
-    if (bel_shard_ready(s->shard) > 1) {
+    if (bel_shard_poll(s->shard) > 1) {
         bel_team_run(s->team, work_on_all, s->shard, bel_team_size(s->team));
         return true;
     }
@@ -277,6 +282,7 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup)
     make_lanes(m, setup);
     if (s->index == 0) s->control = make_control(s, &setup->schedule);
     atomic_store(&s->snapshot_ready, -1);
+    atomic_store(&s->resuming, true);
     s->snapshot_told = -1;
     pthread_mutex_lock(&s->mutex);
     s->open_generation = setup->generation;
@@ -350,6 +356,7 @@ static void admit_and_answer(member *m, const bel_message *message)
     pthread_mutex_unlock(&s->mutex);
     bel_endpoint_settle(m->endpoint);
     int64_t step;
+    atomic_store(&s->resuming, true);
     bel_lane *before =
         bel_shard_admit(s->shard, worker, message->incarnation, make_worker_lane(m, worker), &step);
     bel_lane_close(before);

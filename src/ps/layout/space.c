@@ -10,7 +10,7 @@
 bel_status *bel_space_array(const bel_layout *layout, const char *what, float **out_array)
 {
     void *memory;
-    BEL_TRY(bel_pages_create((size_t)layout->size * sizeof(float), true, what, &memory));
+    BEL_TRY(bel_pages_create((size_t)layout->size * sizeof(float), false, what, &memory));
     *out_array = memory;
     return NULL;
 }
@@ -26,7 +26,10 @@ bel_status *bel_space_arrays(const bel_layout *layout, const char *what, int cou
     float **arrays = bel_xcalloc((size_t)count, sizeof *arrays);
     for (int i = 0; i < count; i++) {
         bel_status *status = bel_space_array(layout, what, &arrays[i]);
-        if (status == NULL) continue;
+        if (status == NULL) {
+            memset(arrays[i], 0, (size_t)layout->size * sizeof(float));
+            continue;
+        }
         bel_space_free_arrays(layout, arrays, count);
         return status;
     }

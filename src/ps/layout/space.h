@@ -26,12 +26,13 @@ void bel_space_destroy(bel_space *space);
 // Bytes of an array as large as the space, in whole pages.
 size_t bel_space_bytes(const bel_layout *layout);
 
-// A flat array as large as the space (gradients, slots, snapshots); free with bel_space_free_array.
+// A flat array as large as the space (slots, snapshots); free with bel_space_free_array. Pages that
+// are never written to take no memory: a shard's arrays cost as much as its chunks.
 bel_status *bel_space_array(const bel_layout *layout, const char *what,
                             float **out_array) BEL_MUST_USE;
 void bel_space_free_array(const bel_layout *layout, float *array);
 
-// `count` such arrays (a worker's gradient ranges); NULL is fine when they are freed.
+// `count` such arrays (a worker's gradient ranges), with all their pages; NULL is fine when they are freed.
 bel_status *bel_space_arrays(const bel_layout *layout, const char *what, int count,
                              float ***out_arrays) BEL_MUST_USE;
 void bel_space_free_arrays(const bel_layout *layout, float **arrays, int count);

@@ -571,9 +571,12 @@ bool bel_shard_work(bel_shard *shard)
     return worked;
 }
 
-int bel_shard_ready(bel_shard *shard)
+int bel_shard_poll(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
+    drain_locked(shard);
+    move_norms_locked(shard);
+    try_publish_locked(shard);
     int ready = shard->error == NULL ? shard->ready_count : 0;
     pthread_mutex_unlock(&shard->mutex);
     return ready;

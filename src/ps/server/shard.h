@@ -106,8 +106,9 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation);
 // Takes frames and does one piece of work; false when there is nothing to do now. Thread-safe.
 bool bel_shard_work(bel_shard *shard);
 
-// Chunks that could be worked on now, by as many threads.
-int bel_shard_ready(bel_shard *shard);
+// Takes frames and publishes what is finished, without working on a chunk; how many chunks could be
+// worked on now, by as many threads.
+int bel_shard_poll(bel_shard *shard);
 
 // The error that stopped the shard (a malformed frame), as a new status, or NULL.
 bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;

@@ -32,6 +32,9 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
         atomic_store(&shard->config.space->current[shard->chunks[i].chunk], 0);
+        // The other buffer's pages are taken now, not in the first step.
+        memset(shard->config.space->buffers[1] + chunk->offset, 0,
+               (size_t)chunk->count * sizeof(float));
         for (int s = 0; s < chunk->segment_count; s++) {
             BEL_TRY_CTX(load_segment(shard, reader, &layout->segments[chunk->first_segment + s]),
                         "loading %s", bel_ckpt_folder(reader));

@@ -337,7 +337,7 @@ static void test_restarts(void **state)
     tell_path(&r, "worker 0.2:touch=", "back");
     tell_path(&r, "master.1:await=", "back");
     tell(&r, "master.0:print=of a life before");
-    tell(&r, "master.0:kill=11");
+    tell(&r, "master.0:kill=9");
     tell(&r, "master.1:print=done");
     supervise(&r);
     assert_int_equal(r.result.exit_code, 0);

@@ -1,0 +1,288 @@
+// A synchronous step of two workers and one shard without computing, three processes and shared
+// memory: both workers report all gradients, the shard updates, both see the new version. Beside
+// it the bare arithmetic on the same number of threads in one process.
+// usage: bench_ps_step [MILLIONS-OF-PARAMETERS] [sgd|momentum] [STEPS]
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/thread.h"
+#include "mlp.h"
+#include "ps/client/client.h"
+#include "ps/layout/tally.h"
+#include "ps/server/shard.h"
+#include "transport/shm/shm_lane.h"
+
+enum { WORKERS = 2, WARM = 3, PATIENCE_SECS = 60 };
+
+static int64_t steps = 30;
+static bel_layout *layout;
+static bel_deal *deal;
+static bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.01};
+static size_t capacity, space_bytes;
+
+static void check(bel_status *status)
+{
+    if (bench_end(status) != 0) _exit(1);
+}
+
+static void make_layout(int64_t elements)
+{
+    static char name[] = "parameters";
+    static const int replicas_of[WORKERS] = {1, 1};
+    const bel_layout_variable variable = {.name = name, .shape = BEL_SHAPE(elements)};
+    layout = bel_layout_create(&variable, 1, 1);
+    deal = bel_deal_create(replicas_of, WORKERS);
+    capacity = bel_deal_lane_frames(deal, layout->chunk_count);
+    space_bytes = bel_space_bytes(layout);
+}
+
+// --- The shard -----------------------------------------------------------------------------------
+
+typedef struct server {
+    bel_shard *shard;
+    bel_lane *lanes[WORKERS];
+    bool over;
+} server;
+
+static uint32_t decide(void *context, int64_t version, const double *tally)
+{
+    (void)tally;
+    server *s = context;
+    s->over = version >= steps;
+    return s->over ? BEL_DECIDE_STOP : 0;
+}
+
+static void snapshot_ready(void *context, int shard, int64_t version)
+{
+    (void)context, (void)shard, (void)version; // nothing is saved here
+}
+
+static bel_status *find(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+{
+    *out_lane = ((server *)context)->lanes[hello->index];
+    return NULL;
+}
+
+static void work_on_all(void *context, int64_t tile)
+{
+    (void)tile;
+    while (bel_shard_work(context)) {
+    }
+}
+
+static bel_status *serve(const char *path)
+{
+    server s = {0};
+    bel_shm_region *region;
+    BEL_TRY(bel_shm_region_create("parameters", 2 * space_bytes, &region));
+    bel_shm_region_touch(region, 0, 2 * space_bytes);
+    char *memory = bel_shm_region_memory(region);
+    float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + space_bytes)};
+    bel_space *space = bel_space_over(layout, buffers);
+    bel_doorbell *bell = bel_doorbell_create();
+    const bel_shard_config config = {.layout = layout,
+                                     .deal = deal,
+                                     .space = space,
+                                     .optimizer = optimizer,
+                                     .tally_width = BEL_TALLY_FIXED,
+                                     .worker_lanes = s.lanes};
+    BEL_TRY(bel_shard_create(&config, &s.shard));
+    bel_team *team;
+    BEL_TRY(bel_team_create(bel_available_cores(), &team));
+    bel_shm_hub *hub;
+    const bel_shm_hub_config hub_config = {
+        .listen_path = path, .secret = "", .find = find, .context = &s};
+    BEL_TRY(bel_shm_hub_create(&hub_config, &hub));
+    for (int w = 0; w < WORKERS; w++) {
+        const bel_shm_lane_config lane = {
+            .capacity = capacity, .bell = bell, .region = region, .peer_bytes = space_bytes};
+        s.lanes[w] = bel_shm_lane_create(hub, &lane);
+    }
+    const bel_shard_events events = {&s, decide, snapshot_ready};
+    bel_shard_start(s.shard, &events);
+    while (!s.over) {
+        if (bel_shard_poll(s.shard) > 1) {
+            bel_team_run(team, work_on_all, s.shard, bel_team_size(team));
+        } else if (!bel_shard_work(s.shard)) {
+            (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000000);
+        }
+    }
+    for (int w = 0; w < WORKERS; w++) // until the workers have gone
+        while (!bel_lane_is_cut(s.lanes[w]))
+            (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
+    return NULL; // the process ends with all it has
+}
+
+// --- A worker ------------------------------------------------------------------------------------
+
+typedef struct reader {
+    bel_lane *lane;
+    bel_space *space;
+} reader;
+
+static bel_status *attach(void *context)
+{
+    reader *r = context;
+    const bel_shm_region *region = bel_shm_lane_peer(r->lane);
+    for (size_t i = 0; i < 2; i++)
+        BEL_TRY(bel_shm_region_map(region, i * space_bytes, space_bytes, r->space->buffers[i]));
+    return NULL;
+}
+
+static bel_status *step(bel_client *client, int worker, const float *gradients, int64_t number)
+{
+    static double tally[BEL_TALLY_FIXED];
+    uint32_t decision;
+    BEL_TRY(bel_client_wait(client, number, &decision));
+    if ((decision & BEL_DECIDE_STOP) != 0) return NULL;
+    for (int c = 0; c < layout->chunk_count; c++) {
+        BEL_TRY(bel_client_report(client, number, decision, c, worker,
+                                  gradients + layout->chunks[c].offset));
+    }
+    tally[BEL_TALLY_EXAMPLES] = 1;
+    return bel_client_tally(client, number, decision, worker, tally, BEL_TALLY_FIXED);
+}
+
+static bel_status *run_worker(const char *path, int worker)
+{
+    bel_shm_region *region;
+    BEL_TRY(bel_shm_region_create("gradients", space_bytes, &region));
+    float *gradients = bel_shm_region_memory(region);
+    for (int64_t i = 0; i < layout->size; i++)
+        gradients[i] = (float)(i % 17) * 1e-3f;
+    bel_doorbell *bell = bel_doorbell_create();
+    bel_shm_hub *hub;
+    BEL_TRY(bel_shm_hub_create(&(bel_shm_hub_config){.secret = ""}, &hub));
+    reader r = {0};
+    BEL_TRY(bel_space_create(layout, &r.space));
+    const bel_shm_lane_config lane = {.capacity = capacity,
+                                      .bell = bell,
+                                      .quiet = 1u << BEL_FRAME_REPORT,
+                                      .region = region,
+                                      .peer_bytes = 2 * space_bytes};
+    r.lane = bel_shm_lane_connect(hub, path, &(bel_lane_hello){.index = worker}, &lane);
+    const bel_client_config config = {.worker = worker,
+                                      .layout = layout,
+                                      .deal = deal,
+                                      .lanes = &r.lane,
+                                      .space = r.space,
+                                      .attach = attach,
+                                      .attach_context = &r,
+                                      .bell = bell,
+                                      .stall_timeout_secs = PATIENCE_SECS};
+    bel_client *client = bel_client_create(&config);
+    BEL_TRY(bel_client_pull(client, 0));
+    int64_t begun = 0;
+    for (int64_t number = 0; number <= steps; number++) {
+        BEL_TRY(step(client, worker, gradients, number));
+        if (number == WARM) begun = bel_clock_ns();
+    }
+    double ms = (double)(bel_clock_ns() - begun) * 1e-6 / (double)(steps - WARM);
+    if (worker == 0) printf("%.3f\n", ms);
+    return NULL;
+}
+
+// --- Bare arithmetic -----------------------------------------------------------------------------
+
+typedef struct bare {
+    const float *gradients[WORKERS], *values;
+    float *new_values, *velocity; // no velocity: SGD
+} bare;
+
+static void run_tile(void *context, int64_t tile)
+{
+    const bare *b = context;
+    int64_t first = tile << 17, end = first + (1 << 17);
+    if (end > layout->size) end = layout->size;
+    for (int64_t i = first; i < end; i++) {
+        float gradient = (b->gradients[0][i] + b->gradients[1][i]) * 0.5f;
+        if (b->velocity != NULL) gradient = b->velocity[i] = 0.9f * b->velocity[i] + gradient;
+        b->new_values[i] = b->values[i] - 0.01f * gradient;
+    }
+}
+
+static double time_bare(void)
+{
+    float *arrays[5];
+    for (int i = 0; i < 5; i++) {
+        check(bel_space_array(layout, "bare", &arrays[i]));
+        for (int64_t k = 0; k < layout->size; k++)
+            arrays[i][k] = 1e-3f;
+    }
+    bel_team *team;
+    check(bel_team_create(bel_available_cores(), &team));
+    int64_t begun = 0;
+    for (int64_t number = 0; number < steps; number++) {
+        if (number == WARM) begun = bel_clock_ns();
+        bare b = {.gradients = {arrays[0], arrays[1]},
+                  .values = arrays[2 + number % 2],
+                  .new_values = arrays[3 - number % 2],
+                  .velocity = optimizer.kind == BEL_OPTIMIZER_MOMENTUM ? arrays[4] : NULL};
+        bel_team_run(team, run_tile, &b, (layout->size >> 17) + 1);
+    }
+    return (double)(bel_clock_ns() - begun) * 1e-6 / (double)(steps - WARM);
+}
+
+// --- The run -------------------------------------------------------------------------------------
+
+static pid_t start(bel_status *(*body)(const char *, int), const char *path, int argument, int out)
+{
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    dup2(out, STDOUT_FILENO);
+    alarm(PATIENCE_SECS);
+    check(body(path, argument));
+    fflush(stdout);
+    _exit(0);
+}
+
+static bel_status *run_shard(const char *path, int argument)
+{
+    (void)argument;
+    return serve(path);
+}
+
+static double time_processes(void)
+{
+    char folder[] = "/tmp/belfry-bench-XXXXXX";
+    int ends[2];
+    if (mkdtemp(folder) == NULL || pipe(ends) != 0) exit(1);
+    char *path = bel_path_join(folder, "shard");
+    pid_t children[1 + WORKERS] = {start(run_shard, path, 0, ends[1])};
+    for (int w = 0; w < WORKERS; w++)
+        children[1 + w] = start(run_worker, path, w, ends[1]);
+    for (int i = 0; i <= WORKERS; i++)
+        waitpid(children[i], NULL, 0);
+    close(ends[1]);
+    char text[64] = "";
+    ssize_t got = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    (void)remove(path);
+    (void)rmdir(folder);
+    bel_free(path);
+    return got > 0 ? strtod(text, NULL) : -1;
+}
+
+int main(int count, char **arguments)
+{
+    double millions = count > 1 ? strtod(arguments[1], NULL) : 10;
+    if (count > 2 && strcmp(arguments[2], "momentum") == 0) {
+        optimizer.kind = BEL_OPTIMIZER_MOMENTUM;
+        optimizer.momentum = 0.9;
+    }
+    if (count > 3) steps = strtoll(arguments[3], NULL, 10);
+    check(bel_optimizer_check(&optimizer));
+    make_layout((int64_t)(millions * 1e6));
+    double ours = time_processes(), theirs = time_bare();
+    printf(
+        "%.4g M parameters, %s, %d chunks: %.2f ms a step; bare arithmetic %.2f ms; ratio %.2f\n",
+        millions, optimizer.kind == BEL_OPTIMIZER_SGD ? "SGD" : "momentum", layout->chunk_count,
+        ours, theirs, ours / theirs);
+    return 0;
+}
