@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The peer of bench/cluster_mlp: the same MLP in two processes of PyTorch DDP over gloo, one thread
-each. usage: cluster_mlp_torch.py BATCH          (a rank: cluster_mlp_torch.py BATCH RANK STORE)"""
+each. BENCH_WIDTHS: its layers. usage: cluster_mlp_torch.py BATCH          (a rank: cluster_mlp_torch.py BATCH RANK STORE)"""
 import json
 import os
 import subprocess
@@ -9,6 +9,7 @@ import tempfile
 import time
 
 batch, steps = int(sys.argv[1]), 200
+widths = [int(w) for w in os.environ.get("BENCH_WIDTHS", "784,512,512,10").split(",")]
 
 
 def play(rank, store):
@@ -19,7 +20,10 @@ def play(rank, store):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     torch.manual_seed(1)
-    model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    layers = []
+    for inputs, outputs in zip(widths, widths[1:]):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    model = nn.Sequential(*layers[:-1])
     model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     data = [(torch.randn(batch, 784), torch.randint(10, (batch,))) for _ in range(8)]

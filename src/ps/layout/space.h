@@ -32,7 +32,8 @@ bel_status *bel_space_array(const bel_layout *layout, const char *what,
                             float **out_array) BEL_MUST_USE;
 void bel_space_free_array(const bel_layout *layout, float *array);
 
-// `count` such arrays (a worker's gradient ranges), with all their pages; NULL is fine when they are freed.
+// `count` such arrays (a worker's gradient ranges), with all their pages; NULL is fine when they
+// are freed.
 bel_status *bel_space_arrays(const bel_layout *layout, const char *what, int count,
                              float ***out_arrays) BEL_MUST_USE;
 void bel_space_free_arrays(const bel_layout *layout, float **arrays, int count);
