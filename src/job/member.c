@@ -271,8 +271,8 @@ static void send_status(member *m)
 static bool is_final(const bel_status *why)
 {
     bel_code code = bel_status_code(why);
-    return code == BEL_FAILED_PRECONDITION || code == BEL_UNAUTHENTICATED ||
-           code == BEL_PERMISSION_DENIED;
+    return code == BEL_FAILED_PRECONDITION || code == BEL_ALREADY_EXISTS ||
+           code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED;
 }
 
 // The master may be replaced, or only the connection may have broken: training goes on meanwhile,

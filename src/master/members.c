@@ -184,7 +184,7 @@ static bel_status *compare_settings(const expected *e, const bel_message *join, 
 static bel_status *check_seat(const seat *s, const bel_message *join, const char *name)
 {
     if (join->incarnation < s->member.incarnation) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
+        return BEL_ERR(BEL_ALREADY_EXISTS,
                        "%s on %s (pid %lld, incarnation %u) was replaced by incarnation %u", name,
                        join->host, (long long)join->pid, join->incarnation, s->member.incarnation);
     }
@@ -300,7 +300,8 @@ static bel_status *hear_callers(bel_members *members, bool joining)
             bel_mailbox_close(c->mailbox, said ? LINGER_MS : 0);
         }
         if (said) bel_message_deinit(&message);
-        if (status != NULL && joining && first == NULL) {
+        bool late = bel_status_code(status) == BEL_ALREADY_EXISTS; // its successor is here
+        if (status != NULL && joining && !late && first == NULL) {
             first = status;
         } else if (status != NULL) {
             bel_log_write(BEL_LOG_WARN, "refused: %s", bel_status_message(status));

@@ -283,10 +283,30 @@ static void test_coming_back(void **state)
         bel_message got;
         assert_false(bel_members_take(f.members, 0.01, &member, &got));
     }
-    BEL_ASSERT_FAILS(bel_mailbox_why(first), BEL_FAILED_PRECONDITION,
-                     "was replaced by incarnation 2");
+    BEL_ASSERT_FAILS(bel_mailbox_why(first), BEL_ALREADY_EXISTS, "was replaced by incarnation 2");
     assert_false(bel_mailbox_is_over(second));
     assert_int_equal(worker->pid, 100);
+    tear_down(&f);
+}
+
+// What a process that was killed has still said comes behind its successor's word.
+static void test_late_word(void **state)
+{
+    (void)state;
+    fixture f = set_up_with(SOON_SECONDS, true);
+    bel_message join = good_join(BEL_ROLE_WORKER, 0);
+    join.incarnation = 1;
+    call(&f, &join);
+    bel_members_hear(f.members, 0.05);
+    join.incarnation = 0;
+    join.pid = 98;
+    call(&f, &join);
+    const bel_message others[] = {good_join(BEL_ROLE_PS, 0), good_join(BEL_ROLE_WORKER, 1)};
+    for (int i = 0; i < 2; i++)
+        call(&f, &others[i]);
+    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on));
+    int worker = bel_members_find(f.members, BEL_ROLE_WORKER, 0);
+    assert_int_equal(bel_members_get(f.members, worker)->incarnation, 1);
     tear_down(&f);
 }
 
@@ -335,10 +355,10 @@ static void test_dismissal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gather),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_twice),       cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_messages),    cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_coming_back), cmocka_unit_test(test_staying_away),
-        cmocka_unit_test(test_dismissal)};
+        cmocka_unit_test(test_gather),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_twice),        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_messages),     cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_coming_back),  cmocka_unit_test(test_late_word),
+        cmocka_unit_test(test_staying_away), cmocka_unit_test(test_dismissal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
