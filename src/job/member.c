@@ -242,7 +242,7 @@ static bel_status *take_message(member *m, const bel_message *message)
         m->evaluates = false;
         return bel_member_evaluate(m, true);
     } else if (m->shard.has_engine && message->generation == m->generation) {
-        return bel_member_shard_message(m, message);
+        bel_member_shard_message(m, message);
     }
     return NULL;
 }

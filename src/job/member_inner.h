@@ -108,7 +108,7 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
 void bel_member_shard_free(member *m); // once the endpoint is gone
 // Answers what the master asks of a shard.
-bel_status *bel_member_shard_message(member *m, const bel_message *message) BEL_MUST_USE;
+void bel_member_shard_message(member *m, const bel_message *message);
 void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).

@@ -322,7 +322,7 @@ static void finish_and_answer(member *m, const bel_message *message)
 
 // The master reads values on a lane of its own, which has a number: another master, or one that
 // began anew, brings another.
-static bel_status *send_values(member *m, const bel_message *message)
+static void send_values(member *m, const bel_message *message)
 {
     member_shard *s = &m->shard;
     if (s->reading != message->index) {
@@ -342,7 +342,6 @@ static bel_status *send_values(member *m, const bel_message *message)
     }
     // A lane that is cut means that the master is gone: its mailbox will say so.
     bel_status_ignore(bel_shard_send_snapshot(s->shard, s->master_lane, message->step));
-    return NULL;
 }
 
 // A worker is replaced: its predecessor's lane must be closed before the new one can be found.
@@ -370,13 +369,13 @@ static void admit_and_answer(member *m, const bel_message *message)
                                      .step = step});
 }
 
-bel_status *bel_member_shard_message(member *m, const bel_message *message)
+void bel_member_shard_message(member *m, const bel_message *message)
 {
     member_shard *s = &m->shard;
     switch (message->kind) {
     case BEL_MESSAGE_SAVE: save_and_answer(m, message); break;
     case BEL_MESSAGE_FINISH: finish_and_answer(m, message); break;
-    case BEL_MESSAGE_VALUES: return send_values(m, message);
+    case BEL_MESSAGE_VALUES: send_values(m, message); break;
     case BEL_MESSAGE_ADMIT: admit_and_answer(m, message); break;
     case BEL_MESSAGE_RELEASE:
         if (s->control != NULL) bel_control_release_snapshot(s->control);
@@ -387,7 +386,6 @@ bel_status *bel_member_shard_message(member *m, const bel_message *message)
         break;
     default: break; // not for shards
     }
-    return NULL;
 }
 
 static void tell_progress(member *m)

@@ -214,6 +214,20 @@ static void test_messages(void **state)
     tear_down(&f);
 }
 
+// What is said once a member counts as lost.
+static bel_status *await_loss(fixture *f)
+{
+    bel_status *status = NULL;
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (status == NULL && bel_clock_ns() < deadline) {
+        int member;
+        bel_message got;
+        (void)bel_members_take(f->members, 0.01, &member, &got);
+        status = bel_members_check(f->members);
+    }
+    return status;
+}
+
 static void test_lost(void **state)
 {
     (void)state;
@@ -222,15 +236,8 @@ static void test_lost(void **state)
     bel_members_note_step(f.members, 41);
     bel_mailbox_close(f.peers[2], 0);
     f.peer_count = 2;
-    bel_status *status = NULL;
-    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
-    while (status == NULL && bel_clock_ns() < deadline) {
-        int member;
-        bel_message got;
-        (void)bel_members_take(f.members, 0.01, &member, &got);
-        status = bel_members_check(f.members);
-    }
-    BEL_ASSERT_FAILS(status, BEL_UNAVAILABLE, "lost worker 1 on host-a (pid 99) after step 41");
+    BEL_ASSERT_FAILS(await_loss(&f), BEL_UNAVAILABLE,
+                     "lost worker 1 on host-a (pid 99) after step 41");
     tear_down(&f);
 }
 
@@ -317,15 +324,7 @@ static void test_staying_away(void **state)
     call_all(&f);
     bel_mailbox_close(f.peers[2], 0);
     f.peer_count = 2;
-    bel_status *status = NULL;
-    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
-    while (status == NULL && bel_clock_ns() < deadline) {
-        int member;
-        bel_message got;
-        (void)bel_members_take(f.members, 0.01, &member, &got);
-        status = bel_members_check(f.members);
-    }
-    BEL_ASSERT_FAILS(status, BEL_UNAVAILABLE, "it did not come back within 0.3 s");
+    BEL_ASSERT_FAILS(await_loss(&f), BEL_UNAVAILABLE, "it did not come back within 0.3 s");
     tear_down(&f);
 }
 
