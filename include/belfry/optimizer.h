@@ -16,6 +16,10 @@ typedef enum bel_optimizer_kind {
     BEL_OPTIMIZER_SGD,      ///< p -= a g
     BEL_OPTIMIZER_MOMENTUM, ///< m = mu m + g; p -= a m, or with nesterov p -= a (g + mu m)
     BEL_OPTIMIZER_ADAM,     ///< Kingma & Ba 2015, algorithm 1, with bias correction
+    /// Duchi et al. 2011, section 1.3, diagonal: s += g g; p -= a g / (sqrt(s) + epsilon), where s
+    /// begins at initial_accumulator as in TensorFlow.
+    BEL_OPTIMIZER_ADAGRAD,
+    BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
 typedef enum bel_schedule_kind {
@@ -37,16 +41,17 @@ typedef struct bel_schedule {
 /// take the default in brackets or switch the feature off.
 typedef struct bel_optimizer {
     bel_optimizer_kind kind;
-    double learning_rate;    ///< > 0
-    double momentum;         ///< mu [0.9]
-    bool nesterov;           ///< MOMENTUM only
-    double beta1;            ///< ADAM [0.9]
-    double beta2;            ///< ADAM [0.999]
-    double epsilon;          ///< ADAM [1e-8]
-    double weight_decay;     ///< adds weight_decay · p to the clipped gradient [off]
-    double clip_value;       ///< each element into [-clip_value, clip_value] [off]
-    double clip_norm;        ///< each variable's gradient to at most this L2 norm [off]
-    double clip_global_norm; ///< all gradients together to at most this L2 norm [off]
+    double learning_rate;       ///< > 0
+    double momentum;            ///< mu [0.9]
+    bool nesterov;              ///< MOMENTUM only
+    double beta1;               ///< ADAM [0.9]
+    double beta2;               ///< ADAM [0.999]
+    double epsilon;             ///< ADAM, ADAGRAD [1e-8]
+    double initial_accumulator; ///< ADAGRAD [0.1]
+    double weight_decay;        ///< adds weight_decay · p to the clipped gradient [off]
+    double clip_value;          ///< each element into [-clip_value, clip_value] [off]
+    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]
+    double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
 } bel_optimizer;
 

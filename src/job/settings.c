@@ -36,6 +36,10 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
         add(settings, "adam", "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1, o->beta2,
             o->epsilon);
     }
+    if (o->kind == BEL_OPTIMIZER_ADAGRAD) {
+        add(settings, "adagrad", "epsilon %.9g, initial accumulator %.9g", o->epsilon,
+            o->initial_accumulator);
+    }
     if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
     if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
     if (o->clip_norm > 0) add(settings, "clip_norm", "%.9g", o->clip_norm);

@@ -99,15 +99,17 @@ static bel_schedule schedule_from_params(bel_model_context *context)
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
-    static const char *const names[] = {"adam", "momentum", "sgd", NULL};
-    static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM, BEL_OPTIMIZER_MOMENTUM,
-                                               BEL_OPTIMIZER_SGD};
+    static const char *const names[] = {"adam", "adagrad", "momentum", "sgd", NULL};
+    static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM, BEL_OPTIMIZER_ADAGRAD,
+                                               BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
     return (bel_optimizer){
         .kind = kinds[choice(context, "optimizer", names)],
         .learning_rate = bel_context_param_number(context, "learning_rate", 0.001),
         .momentum = bel_context_param_number(context, "momentum", 0.9),
         .nesterov = choice(context, "nesterov", switches) == 1,
+        .epsilon = bel_context_param_number(context, "epsilon", 1e-8),
+        .initial_accumulator = bel_context_param_number(context, "initial_accumulator", 0.1),
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
         .clip_value = bel_context_param_number(context, "clip_value", 0),
         .clip_norm = bel_context_param_number(context, "clip_norm", 0),

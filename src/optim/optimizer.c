@@ -18,6 +18,7 @@ static const range ranges[] = {
     {"beta1", offsetof(bel_optimizer, beta1), 0.9, 0, 0.999999, "above 0 and below 1"},
     {"beta2", offsetof(bel_optimizer, beta2), 0.999, 0, 0.9999999, "above 0 and below 1"},
     {"epsilon", offsetof(bel_optimizer, epsilon), 1e-8, 0, 1, "above 0 and at most 1"},
+    {"initial_accumulator", offsetof(bel_optimizer, initial_accumulator), 0.1, 0, 1e6, "above 0"},
 };
 
 static const range limits[] = {
@@ -59,7 +60,7 @@ static bel_status *check_schedule(bel_schedule *schedule)
 
 bel_status *bel_optimizer_check(bel_optimizer *optimizer)
 {
-    if ((unsigned)optimizer->kind > BEL_OPTIMIZER_ADAM) {
+    if ((unsigned)optimizer->kind >= BEL_OPTIMIZER_COUNT) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no kind %d",
                        (int)optimizer->kind);
     }

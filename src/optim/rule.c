@@ -10,12 +10,22 @@ static const bel_rule rules[] = {
     [BEL_OPTIMIZER_SGD] = {.name = "sgd"},
     [BEL_OPTIMIZER_MOMENTUM] = {.name = "momentum", .slot_count = 1, .slots = {"m"}},
     [BEL_OPTIMIZER_ADAM] = {.name = "adam", .slot_count = 2, .slots = {"m", "v"}},
+    [BEL_OPTIMIZER_ADAGRAD] = {.name = "adagrad",
+                               .slot_count = 1,
+                               .slots = {"accumulator"},
+                               .accumulates = true},
 };
 
 const bel_rule *bel_rule_get(bel_optimizer_kind kind)
 {
     BEL_CHECK((size_t)kind < sizeof rules / sizeof rules[0]);
     return &rules[kind];
+}
+
+float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)
+{
+    bool accumulator = slot == 0 && bel_rule_get(optimizer->kind)->accumulates;
+    return accumulator ? (float)optimizer->initial_accumulator : 0.0f;
 }
 
 const bel_rule_kernels *bel_rule_kernels_get(void)
@@ -63,6 +73,10 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
     case BEL_OPTIMIZER_ADAM:
         kernels->adam(step, gradient, factor, values, new_values, slots, n);
         break;
+    case BEL_OPTIMIZER_ADAGRAD:
+        kernels->adagrad(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_COUNT: break; // no kind
     }
 }
 

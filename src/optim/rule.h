@@ -8,12 +8,16 @@
 enum { BEL_RULE_MAX_SLOTS = 2 };
 
 typedef struct bel_rule {
-    const char *name; // "adam"
-    int slot_count;   // arrays as large as the parameters that the rule keeps, zero at the start
+    const char *name;                      // "adam"
+    int slot_count;                        // arrays as large as the parameters that the rule keeps
     const char *slots[BEL_RULE_MAX_SLOTS]; // "m", "v"
+    bool accumulates;                      // slot 0 begins at initial_accumulator
 } bel_rule;
 
 const bel_rule *bel_rule_get(bel_optimizer_kind kind);
+
+// What every element of a slot is before the first step.
+float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
 
 // The numbers of one step, in the type in which they are used.
 typedef struct bel_rule_step {
@@ -50,6 +54,8 @@ typedef struct bel_rule_kernels {
                      const float *values, float *new_values, float *const *slots, int64_t n);
     void (*adam)(const bel_rule_step *step, const float *gradient, float factor,
                  const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*adagrad)(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n);
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
 extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;

@@ -69,6 +69,18 @@ static void adam(const bel_rule_step *step, const float *gradient, float factor,
     }
 }
 
+static void adagrad(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, epsilon = step->epsilon;
+    float *restrict s = slots[0];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        s[i] = s[i] + g * g;
+        new_values[i] = values[i] - rate * (g / (sqrtf(s[i]) + epsilon));
+    }
+}
+
 static double sum_square(const float *values, int64_t n)
 {
     double lanes[LANES] = {0};
@@ -89,5 +101,6 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .sgd = sgd,
     .momentum = momentum,
     .adam = adam,
+    .adagrad = adagrad,
     .sum_square = sum_square,
 };

@@ -85,6 +85,7 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->beta1 = from->beta1;
     to->beta2 = from->beta2;
     to->epsilon = from->epsilon;
+    to->initial_accumulator = from->initial_accumulator;
     to->weight_decay = from->weight_decay;
     to->clip_value = from->clip_value;
     to->clip_norm = from->clip_norm;
@@ -253,6 +254,7 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                           .beta1 = from->beta1,
                           .beta2 = from->beta2,
                           .epsilon = from->epsilon,
+                          .initial_accumulator = from->initial_accumulator,
                           .weight_decay = from->weight_decay,
                           .clip_value = from->clip_value,
                           .clip_norm = from->clip_norm,

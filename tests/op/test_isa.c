@@ -107,7 +107,8 @@ static void run_scale(int level, int number, const vectors *v, int offset, int n
     rules[level]->scale(v->a + offset, 0.375f, number == 0 ? 0.0f : 0.5f, out, n);
 }
 
-// Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam. Slots come out as a checksum in the values.
+// Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad. Slots come out as a checksum in
+// the values.
 static void run_rule(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     bel_rule_step step = {.nesterov = number == 2,
@@ -124,8 +125,8 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
     memcpy(s, v->b, sizeof s);
     const bel_rule_kernels *table = rules[level];
     void (*const functions[])(const bel_rule_step *, const float *, float, const float *, float *,
-                              float *const *, int64_t) = {table->sgd, table->momentum,
-                                                          table->momentum, table->adam};
+                              float *const *, int64_t) = {
+        table->sgd, table->momentum, table->momentum, table->adam, table->adagrad};
     functions[number](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
     for (int i = 0; i < n; i++)
         out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f;
@@ -143,7 +144,7 @@ static const struct {
     {"masked_scale", run_masked_scale, 1},
     {"sum_rows", run_sum_rows, 1},
     {"rule scale", run_scale, 2},
-    {"rule", run_rule, 4},
+    {"rule", run_rule, 5},
 };
 
 static void test_elementwise(void **state)

@@ -10,7 +10,8 @@ static void test_defaults(void **state)
     bel_optimizer optimizer = {.learning_rate = 0.1};
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
     assert_true(optimizer.momentum == 0.9 && optimizer.beta1 == 0.9 && optimizer.beta2 == 0.999);
-    assert_true(optimizer.epsilon == 1e-8 && optimizer.weight_decay == 0);
+    assert_true(optimizer.epsilon == 1e-8 && optimizer.initial_accumulator == 0.1 &&
+                optimizer.weight_decay == 0);
     assert_true(optimizer.clip_value == 0 && optimizer.clip_norm == 0);
 }
 
@@ -21,7 +22,7 @@ static void test_errors(void **state)
         bel_optimizer optimizer;
         const char *part;
     } rows[] = {
-        {{.kind = (bel_optimizer_kind)3, .learning_rate = 1}, "no kind 3"},
+        {{.kind = BEL_OPTIMIZER_COUNT, .learning_rate = 1}, "there is no kind"},
         {{.learning_rate = 0}, "learning_rate must be above 0, got 0"},
         {{.learning_rate = -0.5}, "learning_rate must be above 0, got -0.5"},
         {{.learning_rate = NAN}, "learning_rate"},
@@ -31,6 +32,9 @@ static void test_errors(void **state)
         {{.learning_rate = 1, .beta1 = 1.5}, "beta1"},
         {{.learning_rate = 1, .beta2 = -0.1}, "beta2"},
         {{.learning_rate = 1, .epsilon = 2}, "epsilon must be above 0 and at most 1, got 2"},
+        {{.learning_rate = 1, .initial_accumulator = -1},
+         "initial_accumulator must be above 0, got -1"},
+        {{.learning_rate = 1, .initial_accumulator = NAN}, "initial_accumulator"},
         {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
         {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},
         {{.learning_rate = 1, .clip_value = -1}, "clip_value"},

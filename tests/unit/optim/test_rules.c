@@ -1,7 +1,11 @@
 // Update rules against scalar double arithmetic, written out here from the formulae of
-// belfry/optimizer.h, over five steps.
+// belfry/optimizer.h, and against numbers that PyTorch computed in double (oracle.txt), over five
+// steps.
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
+#include "base/file.h"
 #include "optim/rule.h"
 #include "support/bel_test.h"
 
@@ -35,6 +39,22 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
         e->p[i] -= a * (e->m[i] / (1 - pow(o->beta1, t))) /
                    (sqrt(e->v[i] / (1 - pow(o->beta2, t))) + o->epsilon);
         break;
+    case BEL_OPTIMIZER_ADAGRAD:
+        e->m[i] += g * g;
+        e->p[i] -= a * g / (sqrt(e->m[i]) + o->epsilon);
+        break;
+    case BEL_OPTIMIZER_COUNT: fail();
+    }
+}
+
+// Slots as they are before the first step, one behind the other.
+static void start_slots(const bel_optimizer *o, float slots[BEL_RULE_MAX_SLOTS][COUNT],
+                        float *pointers[BEL_RULE_MAX_SLOTS])
+{
+    for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
+        pointers[k] = slots[k];
+        for (int i = 0; i < COUNT; i++)
+            slots[k][i] = bel_rule_slot_start(o, k);
     }
 }
 
@@ -42,11 +62,14 @@ static void check_rule(bel_optimizer optimizer)
 {
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
     static model expected;
-    float p[COUNT], m[COUNT] = {0}, v[COUNT] = {0}, sum[COUNT], gradient[COUNT];
-    float *slots[] = {m, v};
+    float p[COUNT], kept[BEL_RULE_MAX_SLOTS][COUNT], sum[COUNT], gradient[COUNT];
+    float *slots[BEL_RULE_MAX_SLOTS];
+    start_slots(&optimizer, kept, slots);
     memset(&expected, 0, sizeof expected);
     for (int i = 0; i < COUNT; i++)
         expected.p[i] = p[i] = (float)i / 16.0f - 1.0f;
+    for (int i = 0; i < COUNT && optimizer.kind == BEL_OPTIMIZER_ADAGRAD; i++)
+        expected.m[i] = optimizer.initial_accumulator;
     for (int step = 0; step < STEPS; step++) {
         bel_rule_step numbers = bel_rule_begin(&optimizer, step);
         for (int i = 0; i < COUNT; i++) {
@@ -80,12 +103,87 @@ static void test_rules(void **state)
                                .beta2 = 0.9,
                                .epsilon = 0.01,
                                .weight_decay = 0.1});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD,
+                               .learning_rate = 0.5,
+                               .initial_accumulator = 2,
+                               .epsilon = 0.01,
+                               .weight_decay = 0.1});
+}
+
+// --- Against stored numbers ----------------------------------------------------------------------
+
+// Runs a rule over the gradients as they are and compares with the values of a line.
+static void check_stored(const char *name, bel_optimizer optimizer, char *values)
+{
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    float p[COUNT], kept[BEL_RULE_MAX_SLOTS][COUNT], gradient[COUNT];
+    float *slots[BEL_RULE_MAX_SLOTS];
+    start_slots(&optimizer, kept, slots);
+    for (int i = 0; i < COUNT; i++)
+        p[i] = (float)i / 16.0f - 1.0f;
+    for (int step = 0; step < STEPS; step++) {
+        bel_rule_step numbers = bel_rule_begin(&optimizer, step);
+        for (int i = 0; i < COUNT; i++)
+            gradient[i] = (float)gradient_sum(i, step);
+        bel_rule_apply(&numbers, gradient, 1.0f, p, p, slots, COUNT);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        char *end;
+        double want = strtod(values, &end);
+        assert_ptr_not_equal(end, values);
+        values = end;
+        if (fabs((double)p[i] - want) > 3e-6 * fmax(1, fabs(want)))
+            fail_msg("%s, element %d: got %.9g, expected %.9g", name, i, (double)p[i], want);
+    }
+    assert_int_equal(*values, '\n');
+}
+
+static void test_stored(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bel_optimizer optimizer;
+    } rows[] = {
+        {"sgd", {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1, .weight_decay = 0.01}},
+        {"nesterov",
+         {.kind = BEL_OPTIMIZER_MOMENTUM,
+          .learning_rate = 0.05,
+          .momentum = 0.5,
+          .nesterov = true}},
+        {"adam",
+         {.kind = BEL_OPTIMIZER_ADAM,
+          .learning_rate = 0.1,
+          .beta1 = 0.5,
+          .beta2 = 0.9,
+          .epsilon = 0.01,
+          .weight_decay = 0.1}},
+        {"adagrad",
+         {.kind = BEL_OPTIMIZER_ADAGRAD,
+          .learning_rate = 0.5,
+          .initial_accumulator = 2,
+          .epsilon = 0.01,
+          .weight_decay = 0.1}},
+    };
+    char *oracle;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read("tests/unit/optim/oracle.txt", &oracle, &size));
+    char *line = oracle;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) { // lines in the same order
+        size_t length = strlen(rows[i].name);
+        if (strncmp(line, rows[i].name, length) != 0 || line[length] != ' ')
+            fail_msg("oracle.txt lacks the line \"%s\": run oracle.py", rows[i].name);
+        check_stored(rows[i].name, rows[i].optimizer, line + length);
+        line = strchr(line, '\n') + 1;
+    }
+    bel_free(oracle);
 }
 
 static void test_clip_value(void **state)
 {
     (void)state;
-    for (int kind = BEL_OPTIMIZER_SGD; kind <= BEL_OPTIMIZER_ADAM; kind++) {
+    for (int kind = BEL_OPTIMIZER_SGD; kind < BEL_OPTIMIZER_COUNT; kind++) {
         check_rule((bel_optimizer){
             .kind = (bel_optimizer_kind)kind, .learning_rate = 0.1, .clip_value = 0.25});
     }
@@ -119,6 +217,12 @@ static void test_slots(void **state)
     assert_string_equal(adam->name, "adam");
     assert_string_equal(adam->slots[0], "m");
     assert_string_equal(adam->slots[1], "v");
+    bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_ADAGRAD, .initial_accumulator = 0.5};
+    assert_int_equal(bel_rule_get(optimizer.kind)->slot_count, 1);
+    assert_string_equal(bel_rule_get(optimizer.kind)->slots[0], "accumulator");
+    assert_true(bel_rule_slot_start(&optimizer, 0) == 0.5f);
+    optimizer.kind = BEL_OPTIMIZER_ADAM;
+    assert_true(bel_rule_slot_start(&optimizer, 0) == 0.0f);
 }
 
 static void test_sum_square(void **state)
@@ -137,9 +241,9 @@ static void test_sum_square(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),      cmocka_unit_test(test_clip_value),
-        cmocka_unit_test(test_factor),     cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_sum_square),
+        cmocka_unit_test(test_stored),     cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_clip_value), cmocka_unit_test(test_factor),
+        cmocka_unit_test(test_slots),      cmocka_unit_test(test_sum_square),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ static bel_message sample(void)
                       .learning_rate = 0.1,
                       .nesterov = true,
                       .epsilon = 1e-8,
+                      .initial_accumulator = 0.3,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 9}},
         .towers = towers,
         .incarnations = incarnations,
@@ -115,6 +116,7 @@ static void test_parts(void **state)
     assert_int_equal(got.optimizer.kind, BEL_OPTIMIZER_ADAM);
     assert_true(got.optimizer.learning_rate == 0.1 && got.optimizer.nesterov);
     assert_int_equal(got.optimizer.schedule.decay_steps, 9);
+    assert_true(got.optimizer.initial_accumulator == 0.3);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
