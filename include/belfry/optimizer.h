@@ -19,6 +19,11 @@ typedef enum bel_optimizer_kind {
     /// Duchi et al. 2011, section 1.3, diagonal: s += g g; p -= a g / (sqrt(s) + epsilon), where s
     /// begins at initial_accumulator as in TensorFlow.
     BEL_OPTIMIZER_ADAGRAD,
+    /// Tieleman & Hinton 2012, lecture 6e, in PyTorch's form: v = d v + (1 - d) g g; p -= a g /
+    /// (sqrt(v)
+    /// + epsilon). Centered (Graves 2013, section 4.2): c = d c + (1 - d) g, and the root is that
+    /// of v - c c. With momentum mu: m = mu m + g / (root + epsilon); p -= a m.
+    BEL_OPTIMIZER_RMSPROP,
     BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
@@ -46,12 +51,15 @@ typedef struct bel_optimizer {
     bool nesterov;              ///< MOMENTUM only
     double beta1;               ///< ADAM [0.9]
     double beta2;               ///< ADAM [0.999]
-    double epsilon;             ///< ADAM, ADAGRAD [1e-8]
+    double epsilon;             ///< ADAM, ADAGRAD, RMSPROP [1e-8]
     double initial_accumulator; ///< ADAGRAD [0.1]
-    double weight_decay;        ///< adds weight_decay · p to the clipped gradient [off]
-    double clip_value;          ///< each element into [-clip_value, clip_value] [off]
-    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]
-    double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
+    double rmsprop_decay;       ///< d [0.9]
+    double rmsprop_momentum;    ///< mu [off]
+    bool rmsprop_centered;
+    double weight_decay;     ///< adds weight_decay · p to the clipped gradient [off]
+    double clip_value;       ///< each element into [-clip_value, clip_value] [off]
+    double clip_norm;        ///< each variable's gradient to at most this L2 norm [off]
+    double clip_global_norm; ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
 } bel_optimizer;
 

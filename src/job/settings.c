@@ -29,7 +29,7 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
 
 static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
 {
-    add(settings, "optimizer", "%s%s", bel_rule_get(o->kind)->name, o->nesterov ? " nesterov" : "");
+    add(settings, "optimizer", "%s%s", bel_rule_get(o)->name, o->nesterov ? " nesterov" : "");
     add(settings, "learning_rate", "%.9g", o->learning_rate);
     if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
     if (o->kind == BEL_OPTIMIZER_ADAM) {
@@ -39,6 +39,10 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
     if (o->kind == BEL_OPTIMIZER_ADAGRAD) {
         add(settings, "adagrad", "epsilon %.9g, initial accumulator %.9g", o->epsilon,
             o->initial_accumulator);
+    }
+    if (o->kind == BEL_OPTIMIZER_RMSPROP) {
+        add(settings, "rmsprop", "decay %.9g, momentum %.9g, epsilon %.9g%s", o->rmsprop_decay,
+            o->rmsprop_momentum, o->epsilon, o->rmsprop_centered ? ", centered" : "");
     }
     if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
     if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);

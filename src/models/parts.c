@@ -99,9 +99,10 @@ static bel_schedule schedule_from_params(bel_model_context *context)
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
-    static const char *const names[] = {"adam", "adagrad", "momentum", "sgd", NULL};
+    static const char *const names[] = {"adam", "adagrad", "momentum", "rmsprop", "sgd", NULL};
     static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM, BEL_OPTIMIZER_ADAGRAD,
-                                               BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_SGD};
+                                               BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP,
+                                               BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
     return (bel_optimizer){
         .kind = kinds[choice(context, "optimizer", names)],
@@ -110,6 +111,9 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         .nesterov = choice(context, "nesterov", switches) == 1,
         .epsilon = bel_context_param_number(context, "epsilon", 1e-8),
         .initial_accumulator = bel_context_param_number(context, "initial_accumulator", 0.1),
+        .rmsprop_decay = bel_context_param_number(context, "rmsprop_decay", 0.9),
+        .rmsprop_momentum = bel_context_param_number(context, "rmsprop_momentum", 0),
+        .rmsprop_centered = choice(context, "rmsprop_centered", switches) == 1,
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
         .clip_value = bel_context_param_number(context, "clip_value", 0),
         .clip_norm = bel_context_param_number(context, "clip_norm", 0),

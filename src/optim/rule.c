@@ -16,15 +16,26 @@ static const bel_rule rules[] = {
                                .accumulates = true},
 };
 
-const bel_rule *bel_rule_get(bel_optimizer_kind kind)
+// By centered and by momentum: what is not used is not kept.
+static const bel_rule rmsprop_rules[2][2] = {
+    {{.name = "rmsprop", .slot_count = 1, .slots = {"v"}},
+     {.name = "rmsprop", .slot_count = 2, .slots = {"v", "m"}}},
+    {{.name = "rmsprop", .slot_count = 2, .slots = {"v", "c"}},
+     {.name = "rmsprop", .slot_count = 3, .slots = {"v", "c", "m"}}},
+};
+
+const bel_rule *bel_rule_get(const bel_optimizer *optimizer)
 {
-    BEL_CHECK((size_t)kind < sizeof rules / sizeof rules[0]);
-    return &rules[kind];
+    if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
+        return &rmsprop_rules[optimizer->rmsprop_centered][optimizer->rmsprop_momentum > 0];
+    }
+    BEL_CHECK((size_t)optimizer->kind < sizeof rules / sizeof rules[0]);
+    return &rules[optimizer->kind];
 }
 
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)
 {
-    bool accumulator = slot == 0 && bel_rule_get(optimizer->kind)->accumulates;
+    bool accumulator = slot == 0 && bel_rule_get(optimizer)->accumulates;
     return accumulator ? (float)optimizer->initial_accumulator : 0.0f;
 }
 
@@ -47,6 +58,11 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
                              .epsilon = (float)optimizer->epsilon,
                              .weight_decay = (float)optimizer->weight_decay,
                              .clip_value = (float)optimizer->clip_value};
+    if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
+        numbers.momentum = (float)optimizer->rmsprop_momentum;
+        numbers.decay = (float)optimizer->rmsprop_decay;
+        numbers.centered = optimizer->rmsprop_centered;
+    }
     if (optimizer->kind == BEL_OPTIMIZER_ADAM) {
         numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));
         numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
@@ -75,6 +91,9 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
         break;
     case BEL_OPTIMIZER_ADAGRAD:
         kernels->adagrad(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_RMSPROP:
+        kernels->rmsprop(step, gradient, factor, values, new_values, slots, n);
         break;
     case BEL_OPTIMIZER_COUNT: break; // no kind
     }

@@ -5,7 +5,7 @@
 
 #include "belfry/optimizer.h"
 
-enum { BEL_RULE_MAX_SLOTS = 2 };
+enum { BEL_RULE_MAX_SLOTS = 3 };
 
 typedef struct bel_rule {
     const char *name;                      // "adam"
@@ -14,7 +14,7 @@ typedef struct bel_rule {
     bool accumulates;                      // slot 0 begins at initial_accumulator
 } bel_rule;
 
-const bel_rule *bel_rule_get(bel_optimizer_kind kind);
+const bel_rule *bel_rule_get(const bel_optimizer *optimizer);
 
 // What every element of a slot is before the first step.
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
@@ -26,6 +26,8 @@ typedef struct bel_rule_step {
     float rate; // ADAM: learning rate / (1 - beta1^t)
     float momentum, beta1, beta2, epsilon;
     float root;         // ADAM: 1 / sqrt(1 - beta2^t)
+    bool centered;      // RMSPROP
+    float decay;        // RMSPROP: of the means
     float weight_decay; // 0: none
     float clip_value;   // 0: none
 } bel_rule_step;
@@ -55,6 +57,8 @@ typedef struct bel_rule_kernels {
     void (*adam)(const bel_rule_step *step, const float *gradient, float factor,
                  const float *values, float *new_values, float *const *slots, int64_t n);
     void (*adagrad)(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*rmsprop)(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;

@@ -81,6 +81,34 @@ static void adagrad(const bel_rule_step *step, const float *gradient, float fact
     }
 }
 
+// The root that divides, for n elements: sqrt(v), or sqrt(v - c c), with v and c brought up to
+// date. The difference is no less than 0 but for rounding.
+static inline float spread(const bel_rule_step *step, float g, float *v, float *c)
+{
+    float d = step->decay, rest = 1.0f - d;
+    *v = d * *v + rest * (g * g);
+    if (!step->centered) return sqrtf(*v);
+    *c = d * *c + rest * g;
+    float variance = *v - *c * *c;
+    return sqrtf(variance > 0.0f ? variance : 0.0f);
+}
+
+static void rmsprop(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, epsilon = step->epsilon;
+    float mu = step->momentum, none = 0.0f;
+    bool centered = step->centered;
+    float *v = slots[0], *c = centered ? slots[1] : NULL;
+    float *m = mu > 0.0f ? slots[centered ? 2 : 1] : NULL;
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        float u = g / (spread(step, g, &v[i], c != NULL ? &c[i] : &none) + epsilon);
+        if (m != NULL) u = m[i] = mu * m[i] + u;
+        new_values[i] = values[i] - rate * u;
+    }
+}
+
 static double sum_square(const float *values, int64_t n)
 {
     double lanes[LANES] = {0};
@@ -102,5 +130,6 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .momentum = momentum,
     .adam = adam,
     .adagrad = adagrad,
+    .rmsprop = rmsprop,
     .sum_square = sum_square,
 };

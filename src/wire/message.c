@@ -86,6 +86,9 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->beta2 = from->beta2;
     to->epsilon = from->epsilon;
     to->initial_accumulator = from->initial_accumulator;
+    to->rmsprop_decay = from->rmsprop_decay;
+    to->rmsprop_momentum = from->rmsprop_momentum;
+    to->rmsprop_centered = from->rmsprop_centered;
     to->weight_decay = from->weight_decay;
     to->clip_value = from->clip_value;
     to->clip_norm = from->clip_norm;
@@ -255,6 +258,9 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                           .beta2 = from->beta2,
                           .epsilon = from->epsilon,
                           .initial_accumulator = from->initial_accumulator,
+                          .rmsprop_decay = from->rmsprop_decay,
+                          .rmsprop_momentum = from->rmsprop_momentum,
+                          .rmsprop_centered = from->rmsprop_centered != 0,
                           .weight_decay = from->weight_decay,
                           .clip_value = from->clip_value,
                           .clip_norm = from->clip_norm,

@@ -47,7 +47,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     const bel_layout *layout = config->layout;
     size_t nodes = (size_t)config->deal->node_count;
     shard->config = *config;
-    shard->rule = bel_rule_get(config->optimizer.kind);
+    shard->rule = bel_rule_get(&config->optimizer);
     shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0;
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);

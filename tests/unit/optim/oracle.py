@@ -22,6 +22,9 @@ CASES = {
         p, lr=0.1, betas=(0.5, 0.9), eps=0.01, weight_decay=0.1),
     "adagrad": lambda p: torch.optim.Adagrad(
         p, lr=0.5, initial_accumulator_value=2.0, eps=0.01, weight_decay=0.1),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.05, alpha=0.7, eps=0.01),
+    "rmsprop_full": lambda p: torch.optim.RMSprop(
+        p, lr=0.05, alpha=0.7, eps=0.01, momentum=0.5, centered=True, weight_decay=0.1),
 }
 
 

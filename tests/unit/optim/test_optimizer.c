@@ -12,6 +12,7 @@ static void test_defaults(void **state)
     assert_true(optimizer.momentum == 0.9 && optimizer.beta1 == 0.9 && optimizer.beta2 == 0.999);
     assert_true(optimizer.epsilon == 1e-8 && optimizer.initial_accumulator == 0.1 &&
                 optimizer.weight_decay == 0);
+    assert_true(optimizer.rmsprop_decay == 0.9 && optimizer.rmsprop_momentum == 0);
     assert_true(optimizer.clip_value == 0 && optimizer.clip_norm == 0);
 }
 
@@ -34,6 +35,10 @@ static void test_errors(void **state)
         {{.learning_rate = 1, .epsilon = 2}, "epsilon must be above 0 and at most 1, got 2"},
         {{.learning_rate = 1, .initial_accumulator = -1},
          "initial_accumulator must be above 0, got -1"},
+        {{.learning_rate = 1, .rmsprop_decay = 1},
+         "rmsprop_decay must be above 0 and below 1, got 1"},
+        {{.learning_rate = 1, .rmsprop_momentum = -1}, "rmsprop_momentum must be from 0"},
+        {{.learning_rate = 1, .rmsprop_momentum = 1}, "rmsprop_momentum"},
         {{.learning_rate = 1, .initial_accumulator = NAN}, "initial_accumulator"},
         {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
         {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},

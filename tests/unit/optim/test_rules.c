@@ -12,7 +12,7 @@
 enum { COUNT = 37, STEPS = 5, REPLICAS = 3 };
 
 typedef struct model {
-    double p[COUNT], m[COUNT], v[COUNT];
+    double p[COUNT], m[COUNT], v[COUNT], c[COUNT];
 } model;
 
 // Sum over replicas of the gradient of element i at a step.
@@ -43,6 +43,15 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
         e->m[i] += g * g;
         e->p[i] -= a * g / (sqrt(e->m[i]) + o->epsilon);
         break;
+    case BEL_OPTIMIZER_RMSPROP: {
+        double d = o->rmsprop_decay;
+        e->v[i] = d * e->v[i] + (1 - d) * g * g;
+        e->c[i] = o->rmsprop_centered ? d * e->c[i] + (1 - d) * g : 0;
+        g /= sqrt(e->v[i] - e->c[i] * e->c[i]) + o->epsilon;
+        e->m[i] = o->rmsprop_momentum * e->m[i] + g;
+        e->p[i] -= a * e->m[i];
+        break;
+    }
     case BEL_OPTIMIZER_COUNT: fail();
     }
 }
@@ -109,6 +118,16 @@ static void test_rules(void **state)
                                .initial_accumulator = 2,
                                .epsilon = 0.01,
                                .weight_decay = 0.1});
+    for (int i = 0; i < 4; i++) { // with and without each part
+        check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP,
+                                   .learning_rate = 0.05,
+                                   .rmsprop_decay = 0.7,
+                                   .rmsprop_momentum = i % 2 == 1 ? 0.5 : 0,
+                                   .rmsprop_centered = i >= 2,
+                                   .epsilon = 0.01,
+                                   .weight_decay = 0.1});
+    }
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 0.01});
 }
 
 // --- Against stored numbers ----------------------------------------------------------------------
@@ -165,6 +184,19 @@ static void test_stored(void **state)
           .initial_accumulator = 2,
           .epsilon = 0.01,
           .weight_decay = 0.1}},
+        {"rmsprop",
+         {.kind = BEL_OPTIMIZER_RMSPROP,
+          .learning_rate = 0.05,
+          .rmsprop_decay = 0.7,
+          .epsilon = 0.01}},
+        {"rmsprop_full",
+         {.kind = BEL_OPTIMIZER_RMSPROP,
+          .learning_rate = 0.05,
+          .rmsprop_decay = 0.7,
+          .rmsprop_momentum = 0.5,
+          .rmsprop_centered = true,
+          .epsilon = 0.01,
+          .weight_decay = 0.1}},
     };
     char *oracle;
     size_t size;
@@ -210,19 +242,26 @@ static void test_factor(void **state)
 static void test_slots(void **state)
 {
     (void)state;
-    assert_int_equal(bel_rule_get(BEL_OPTIMIZER_SGD)->slot_count, 0);
-    assert_int_equal(bel_rule_get(BEL_OPTIMIZER_MOMENTUM)->slot_count, 1);
-    const bel_rule *adam = bel_rule_get(BEL_OPTIMIZER_ADAM);
+    assert_int_equal(bel_rule_get(&(bel_optimizer){.kind = BEL_OPTIMIZER_SGD})->slot_count, 0);
+    assert_int_equal(bel_rule_get(&(bel_optimizer){.kind = BEL_OPTIMIZER_MOMENTUM})->slot_count, 1);
+    const bel_rule *adam = bel_rule_get(&(bel_optimizer){.kind = BEL_OPTIMIZER_ADAM});
     assert_int_equal(adam->slot_count, 2);
     assert_string_equal(adam->name, "adam");
     assert_string_equal(adam->slots[0], "m");
     assert_string_equal(adam->slots[1], "v");
     bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_ADAGRAD, .initial_accumulator = 0.5};
-    assert_int_equal(bel_rule_get(optimizer.kind)->slot_count, 1);
-    assert_string_equal(bel_rule_get(optimizer.kind)->slots[0], "accumulator");
+    assert_int_equal(bel_rule_get(&optimizer)->slot_count, 1);
+    assert_string_equal(bel_rule_get(&optimizer)->slots[0], "accumulator");
     assert_true(bel_rule_slot_start(&optimizer, 0) == 0.5f);
     optimizer.kind = BEL_OPTIMIZER_ADAM;
     assert_true(bel_rule_slot_start(&optimizer, 0) == 0.0f);
+    optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP};
+    assert_int_equal(bel_rule_get(&optimizer)->slot_count, 1);
+    optimizer.rmsprop_momentum = 0.5;
+    assert_string_equal(bel_rule_get(&optimizer)->slots[1], "m");
+    optimizer.rmsprop_centered = true;
+    assert_int_equal(bel_rule_get(&optimizer)->slot_count, 3);
+    assert_string_equal(bel_rule_get(&optimizer)->slots[1], "c");
 }
 
 static void test_sum_square(void **state)

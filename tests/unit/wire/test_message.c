@@ -42,6 +42,9 @@ static bel_message sample(void)
                       .nesterov = true,
                       .epsilon = 1e-8,
                       .initial_accumulator = 0.3,
+                      .rmsprop_decay = 0.4,
+                      .rmsprop_momentum = 0.6,
+                      .rmsprop_centered = true,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 9}},
         .towers = towers,
         .incarnations = incarnations,
@@ -117,6 +120,8 @@ static void test_parts(void **state)
     assert_true(got.optimizer.learning_rate == 0.1 && got.optimizer.nesterov);
     assert_int_equal(got.optimizer.schedule.decay_steps, 9);
     assert_true(got.optimizer.initial_accumulator == 0.3);
+    assert_true(got.optimizer.rmsprop_decay == 0.4 && got.optimizer.rmsprop_momentum == 0.6);
+    assert_true(got.optimizer.rmsprop_centered);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
