@@ -24,6 +24,9 @@ typedef enum bel_optimizer_kind {
     /// + epsilon). Centered (Graves 2013, section 4.2): c = d c + (1 - d) g, and the root is that
     /// of v - c c. With momentum mu: m = mu m + g / (root + epsilon); p -= a m.
     BEL_OPTIMIZER_RMSPROP,
+    /// Loshchilov & Hutter 2019, algorithm 2, as PyTorch has it: ADAM, but weight_decay w does not
+    /// enter the gradient; p is multiplied by 1 - a w before the update.
+    BEL_OPTIMIZER_ADAMW,
     BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
@@ -49,14 +52,14 @@ typedef struct bel_optimizer {
     double learning_rate;       ///< > 0
     double momentum;            ///< mu [0.9]
     bool nesterov;              ///< MOMENTUM only
-    double beta1;               ///< ADAM [0.9]
-    double beta2;               ///< ADAM [0.999]
-    double epsilon;             ///< ADAM, ADAGRAD, RMSPROP [1e-8]
+    double beta1;               ///< ADAM, ADAMW [0.9]
+    double beta2;               ///< ADAM, ADAMW [0.999]
+    double epsilon;             ///< ADAM, ADAMW, ADAGRAD, RMSPROP [1e-8]
     double initial_accumulator; ///< ADAGRAD [0.1]
     double rmsprop_decay;       ///< d [0.9]
     double rmsprop_momentum;    ///< mu [off]
     bool rmsprop_centered;
-    double weight_decay;     ///< adds weight_decay · p to the clipped gradient [off]
+    double weight_decay;     ///< adds weight_decay · p to the clipped gradient, but ADAMW [off]
     double clip_value;       ///< each element into [-clip_value, clip_value] [off]
     double clip_norm;        ///< each variable's gradient to at most this L2 norm [off]
     double clip_global_norm; ///< all gradients together to at most this L2 norm [off]

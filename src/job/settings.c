@@ -32,9 +32,9 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
     add(settings, "optimizer", "%s%s", bel_rule_get(o)->name, o->nesterov ? " nesterov" : "");
     add(settings, "learning_rate", "%.9g", o->learning_rate);
     if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
-    if (o->kind == BEL_OPTIMIZER_ADAM) {
-        add(settings, "adam", "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1, o->beta2,
-            o->epsilon);
+    if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW) {
+        add(settings, bel_rule_get(o)->name, "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1,
+            o->beta2, o->epsilon);
     }
     if (o->kind == BEL_OPTIMIZER_ADAGRAD) {
         add(settings, "adagrad", "epsilon %.9g, initial accumulator %.9g", o->epsilon,

@@ -99,10 +99,11 @@ static bel_schedule schedule_from_params(bel_model_context *context)
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
-    static const char *const names[] = {"adam", "adagrad", "momentum", "rmsprop", "sgd", NULL};
-    static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM, BEL_OPTIMIZER_ADAGRAD,
-                                               BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP,
-                                               BEL_OPTIMIZER_SGD};
+    static const char *const names[] = {"adam",    "adagrad", "adamw", "momentum",
+                                        "rmsprop", "sgd",     NULL};
+    static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM,    BEL_OPTIMIZER_ADAGRAD,
+                                               BEL_OPTIMIZER_ADAMW,   BEL_OPTIMIZER_MOMENTUM,
+                                               BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
     return (bel_optimizer){
         .kind = kinds[choice(context, "optimizer", names)],

@@ -14,6 +14,7 @@ static const bel_rule rules[] = {
                                .slot_count = 1,
                                .slots = {"accumulator"},
                                .accumulates = true},
+    [BEL_OPTIMIZER_ADAMW] = {.name = "adamw", .slot_count = 2, .slots = {"m", "v"}},
 };
 
 // By centered and by momentum: what is not used is not kept.
@@ -63,7 +64,10 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
         numbers.decay = (float)optimizer->rmsprop_decay;
         numbers.centered = optimizer->rmsprop_centered;
     }
-    if (optimizer->kind == BEL_OPTIMIZER_ADAM) {
+    if (optimizer->kind == BEL_OPTIMIZER_ADAMW) {
+        numbers.shrink = (float)(1 - rate * optimizer->weight_decay);
+    }
+    if (optimizer->kind == BEL_OPTIMIZER_ADAM || optimizer->kind == BEL_OPTIMIZER_ADAMW) {
         numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));
         numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
     }
@@ -94,6 +98,9 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
         break;
     case BEL_OPTIMIZER_RMSPROP:
         kernels->rmsprop(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_ADAMW:
+        kernels->adamw(step, gradient, factor, values, new_values, slots, n);
         break;
     case BEL_OPTIMIZER_COUNT: break; // no kind
     }

@@ -23,11 +23,12 @@ float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
 typedef struct bel_rule_step {
     bel_optimizer_kind kind;
     bool nesterov;
-    float rate; // ADAM: learning rate / (1 - beta1^t)
+    float rate; // ADAM, ADAMW: learning rate / (1 - beta1^t)
     float momentum, beta1, beta2, epsilon;
-    float root;         // ADAM: 1 / sqrt(1 - beta2^t)
+    float root;         // ADAM, ADAMW: 1 / sqrt(1 - beta2^t)
     bool centered;      // RMSPROP
     float decay;        // RMSPROP: of the means
+    float shrink;       // ADAMW: 1 - learning rate · weight decay
     float weight_decay; // 0: none
     float clip_value;   // 0: none
 } bel_rule_step;
@@ -60,6 +61,8 @@ typedef struct bel_rule_kernels {
                     const float *values, float *new_values, float *const *slots, int64_t n);
     void (*rmsprop)(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*adamw)(const bel_rule_step *step, const float *gradient, float factor,
+                  const float *values, float *new_values, float *const *slots, int64_t n);
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
 extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;

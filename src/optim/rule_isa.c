@@ -69,6 +69,21 @@ static void adam(const bel_rule_step *step, const float *gradient, float factor,
     }
 }
 
+static void adamw(const bel_rule_step *step, const float *gradient, float factor,
+                  const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, shrink = step->shrink, root = step->root;
+    float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
+    float c1 = 1.0f - b1, c2 = 1.0f - b2;
+    float *restrict m = slots[0], *restrict v = slots[1];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor;
+        m[i] = b1 * m[i] + c1 * g;
+        v[i] = b2 * v[i] + c2 * (g * g);
+        new_values[i] = values[i] * shrink - rate * (m[i] / (sqrtf(v[i]) * root + epsilon));
+    }
+}
+
 static void adagrad(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n)
 {
@@ -129,6 +144,7 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .sgd = sgd,
     .momentum = momentum,
     .adam = adam,
+    .adamw = adamw,
     .adagrad = adagrad,
     .rmsprop = rmsprop,
     .sum_square = sum_square,

@@ -108,7 +108,7 @@ static void run_scale(int level, int number, const vectors *v, int offset, int n
 }
 
 // Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad, 5 to 8
-// rmsprop without and with momentum, then centered. Slots come out as a checksum in
+// rmsprop without and with momentum, then centered, 9 adamw. Slots come out as a checksum in
 // the values.
 static void run_rule(int level, int number, const vectors *v, int offset, int n, float *out)
 {
@@ -121,8 +121,9 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
                           .root = 3.0f,
                           .decay = 0.9f,
                           .centered = number >= 7,
+                          .shrink = 0.99f,
                           .weight_decay = 0.01f};
-    if (number >= 5) step.momentum = number % 2 == 1 ? 0.0f : 0.9f;
+    if (number >= 5 && number < 9) step.momentum = number % 2 == 1 ? 0.0f : 0.9f;
     float m[SIZE], s[SIZE], t[SIZE];
     float *slots[] = {m + offset, s + offset, t + offset};
     memcpy(t, v->b, sizeof t);
@@ -131,8 +132,11 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
     const bel_rule_kernels *table = rules[level];
     void (*const functions[])(const bel_rule_step *, const float *, float, const float *, float *,
                               float *const *, int64_t) = {
-        table->sgd, table->momentum, table->momentum, table->adam, table->adagrad, table->rmsprop};
-    functions[number < 5 ? number : 5](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
+        table->sgd,     table->momentum, table->momentum, table->adam,
+        table->adagrad, table->rmsprop,  table->adamw};
+    functions[number < 5   ? number
+              : number < 9 ? 5
+                           : 6](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
     for (int i = 0; i < n; i++)
         out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f + t[offset + i] * 0.125f;
 }
@@ -149,7 +153,7 @@ static const struct {
     {"masked_scale", run_masked_scale, 1},
     {"sum_rows", run_sum_rows, 1},
     {"rule scale", run_scale, 2},
-    {"rule", run_rule, 9},
+    {"rule", run_rule, 10},
 };
 
 static void test_elementwise(void **state)

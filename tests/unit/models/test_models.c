@@ -93,9 +93,10 @@ static void test_table(void **state)
 static void test_models_learn(void **state)
 {
     (void)state;
-    static const char *const optimizers[] = {"sgd", "momentum", "adam", "adagrad", "rmsprop"};
+    static const char *const optimizers[] = {"sgd",     "momentum", "adam",
+                                             "adagrad", "rmsprop",  "adamw"};
     for (int m = 0; m < 2; m++) {
-        for (int o = 0; o < 5; o++) {
+        for (int o = 0; o < 6; o++) {
             const bel_param params[] = {{"class_count", "3"},
                                         {"hidden_units", "8,6"},
                                         {"optimizer", optimizers[o]},
@@ -175,7 +176,7 @@ static void test_wrong_parameters_are_named(void **state)
         {{"dropout", "1"}, "dropout must be at least 0 and below 1, got 1"},
         {{"l2", "much"}, "l2 must be a number, got \"much\""},
         {{"optimizer", "adm"},
-         "optimizer must be one of adam, adagrad, momentum, rmsprop, sgd, got \"adm\""},
+         "optimizer must be one of adam, adagrad, adamw, momentum, rmsprop, sgd, got \"adm\""},
         {{"nesterov", "1"}, "nesterov must be one of false, true"},
         {{"schedule", "cosine"}, "schedule must be one of constant, exponential"},
         {{"decay_steps", "0"}, "decay_steps must be a whole number from 1"},

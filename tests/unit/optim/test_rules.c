@@ -26,13 +26,14 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
 {
     double t = step + 1, a = o->learning_rate, g = gradient_sum(i, step) / REPLICAS;
     if (o->clip_value > 0) g = fmax(-o->clip_value, fmin(o->clip_value, g));
-    g += o->weight_decay * e->p[i];
+    if (o->kind != BEL_OPTIMIZER_ADAMW) g += o->weight_decay * e->p[i];
     switch (o->kind) {
     case BEL_OPTIMIZER_SGD: e->p[i] -= a * g; break;
     case BEL_OPTIMIZER_MOMENTUM:
         e->m[i] = o->momentum * e->m[i] + g;
         e->p[i] -= a * (o->nesterov ? g + o->momentum * e->m[i] : e->m[i]);
         break;
+    case BEL_OPTIMIZER_ADAMW: e->p[i] -= a * o->weight_decay * e->p[i]; // fallthrough
     case BEL_OPTIMIZER_ADAM:
         e->m[i] = o->beta1 * e->m[i] + (1 - o->beta1) * g;
         e->v[i] = o->beta2 * e->v[i] + (1 - o->beta2) * g * g;
@@ -112,6 +113,9 @@ static void test_rules(void **state)
                                .beta2 = 0.9,
                                .epsilon = 0.01,
                                .weight_decay = 0.1});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.01});
+    check_rule((bel_optimizer){
+        .kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.05, .beta1 = 0.8, .weight_decay = 0.5});
     check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1});
     check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD,
                                .learning_rate = 0.5,
@@ -197,6 +201,13 @@ static void test_stored(void **state)
           .rmsprop_centered = true,
           .epsilon = 0.01,
           .weight_decay = 0.1}},
+        {"adamw",
+         {.kind = BEL_OPTIMIZER_ADAMW,
+          .learning_rate = 0.1,
+          .beta1 = 0.5,
+          .beta2 = 0.9,
+          .epsilon = 0.01,
+          .weight_decay = 0.3}},
     };
     char *oracle;
     size_t size;
