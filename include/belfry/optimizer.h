@@ -27,6 +27,11 @@ typedef enum bel_optimizer_kind {
     /// Loshchilov & Hutter 2019, algorithm 2, as PyTorch has it: ADAM, but weight_decay w does not
     /// enter the gradient; p is multiplied by 1 - a w before the update.
     BEL_OPTIMIZER_ADAMW,
+    /// McMahan et al. 2013, algorithm 1, as TensorFlow's ApplyFtrlV2 has it, with q =
+    /// -learning_rate_power: s' = s + g g; z += g + 2 l2_shrinkage p - (s'^q - s^q) / a p; p = 0
+    /// where |z| <= l1, else (sign(z) l1 - z) / (s'^q / a + 2 l2). s begins at initial_accumulator,
+    /// z at 0: the first step replaces initial values, also where the gradient is 0.
+    BEL_OPTIMIZER_FTRL,
     BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
@@ -55,14 +60,18 @@ typedef struct bel_optimizer {
     double beta1;               ///< ADAM, ADAMW [0.9]
     double beta2;               ///< ADAM, ADAMW [0.999]
     double epsilon;             ///< ADAM, ADAMW, ADAGRAD, RMSPROP [1e-8]
-    double initial_accumulator; ///< ADAGRAD [0.1]
+    double initial_accumulator; ///< ADAGRAD, FTRL [0.1]
     double rmsprop_decay;       ///< d [0.9]
     double rmsprop_momentum;    ///< mu [off]
     bool rmsprop_centered;
-    double weight_decay;     ///< adds weight_decay · p to the clipped gradient, but ADAMW [off]
-    double clip_value;       ///< each element into [-clip_value, clip_value] [off]
-    double clip_norm;        ///< each variable's gradient to at most this L2 norm [off]
-    double clip_global_norm; ///< all gradients together to at most this L2 norm [off]
+    double learning_rate_power; ///< FTRL: from -1 to below 0 [-0.5]
+    double ftrl_l1;             ///< FTRL [off]
+    double ftrl_l2;             ///< FTRL [off]
+    double ftrl_l2_shrinkage;   ///< FTRL [off]
+    double weight_decay;        ///< adds weight_decay · p to the clipped gradient, but ADAMW [off]
+    double clip_value;          ///< each element into [-clip_value, clip_value] [off]
+    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]
+    double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
 } bel_optimizer;
 

@@ -44,6 +44,12 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
         add(settings, "rmsprop", "decay %.9g, momentum %.9g, epsilon %.9g%s", o->rmsprop_decay,
             o->rmsprop_momentum, o->epsilon, o->rmsprop_centered ? ", centered" : "");
     }
+    if (o->kind == BEL_OPTIMIZER_FTRL) {
+        add(settings, "ftrl",
+            "power %.9g, l1 %.9g, l2 %.9g, shrinkage %.9g, initial accumulator %.9g",
+            o->learning_rate_power, o->ftrl_l1, o->ftrl_l2, o->ftrl_l2_shrinkage,
+            o->initial_accumulator);
+    }
     if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
     if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
     if (o->clip_norm > 0) add(settings, "clip_norm", "%.9g", o->clip_norm);

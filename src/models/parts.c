@@ -99,11 +99,11 @@ static bel_schedule schedule_from_params(bel_model_context *context)
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
-    static const char *const names[] = {"adam",    "adagrad", "adamw", "momentum",
-                                        "rmsprop", "sgd",     NULL};
-    static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM,    BEL_OPTIMIZER_ADAGRAD,
-                                               BEL_OPTIMIZER_ADAMW,   BEL_OPTIMIZER_MOMENTUM,
-                                               BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
+    static const char *const names[] = {"adam",     "adagrad", "adamw", "ftrl",
+                                        "momentum", "rmsprop", "sgd",   NULL};
+    static const bel_optimizer_kind kinds[] = {
+        BEL_OPTIMIZER_ADAM,     BEL_OPTIMIZER_ADAGRAD, BEL_OPTIMIZER_ADAMW, BEL_OPTIMIZER_FTRL,
+        BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
     return (bel_optimizer){
         .kind = kinds[choice(context, "optimizer", names)],
@@ -115,6 +115,10 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         .rmsprop_decay = bel_context_param_number(context, "rmsprop_decay", 0.9),
         .rmsprop_momentum = bel_context_param_number(context, "rmsprop_momentum", 0),
         .rmsprop_centered = choice(context, "rmsprop_centered", switches) == 1,
+        .learning_rate_power = bel_context_param_number(context, "learning_rate_power", -0.5),
+        .ftrl_l1 = bel_context_param_number(context, "ftrl_l1", 0),
+        .ftrl_l2 = bel_context_param_number(context, "ftrl_l2", 0),
+        .ftrl_l2_shrinkage = bel_context_param_number(context, "ftrl_l2_shrinkage", 0),
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
         .clip_value = bel_context_param_number(context, "clip_value", 0),
         .clip_norm = bel_context_param_number(context, "clip_norm", 0),

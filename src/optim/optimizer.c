@@ -24,6 +24,10 @@ static const range ranges[] = {
 };
 
 static const range limits[] = {
+    {"ftrl_l1", offsetof(bel_optimizer, ftrl_l1), 0, 0, 1e30, "0 (off) or above"},
+    {"ftrl_l2", offsetof(bel_optimizer, ftrl_l2), 0, 0, 1e30, "0 (off) or above"},
+    {"ftrl_l2_shrinkage", offsetof(bel_optimizer, ftrl_l2_shrinkage), 0, 0, 1e30,
+     "0 (off) or above"},
     {"rmsprop_momentum", offsetof(bel_optimizer, rmsprop_momentum), 0, 0, 0.999999,
      "from 0 (off) to below 1"},
     {"weight_decay", offsetof(bel_optimizer, weight_decay), 0, 0, 1, "from 0 to 1"},
@@ -80,6 +84,12 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
         if (!(value >= limits[i].low && value <= limits[i].high)) {
             return bad_field(&limits[i], value);
         }
+    }
+    double *power = &optimizer->learning_rate_power;
+    if (*power == 0) *power = -0.5;
+    if (!(*power >= -1 && *power < 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: learning_rate_power must be from -1 to below 0, got %g", *power);
     }
     if (optimizer->clip_norm > 0 && optimizer->clip_global_norm > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

@@ -15,6 +15,10 @@ static const bel_rule rules[] = {
                                .slots = {"accumulator"},
                                .accumulates = true},
     [BEL_OPTIMIZER_ADAMW] = {.name = "adamw", .slot_count = 2, .slots = {"m", "v"}},
+    [BEL_OPTIMIZER_FTRL] = {.name = "ftrl",
+                            .slot_count = 2,
+                            .slots = {"accumulator", "linear"},
+                            .accumulates = true},
 };
 
 // By centered and by momentum: what is not used is not kept.
@@ -64,6 +68,14 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
         numbers.decay = (float)optimizer->rmsprop_decay;
         numbers.centered = optimizer->rmsprop_centered;
     }
+    if (optimizer->kind == BEL_OPTIMIZER_FTRL) {
+        double whole = ldexp(1, BEL_RULE_POWER_BITS);
+        numbers.power = (uint32_t)lround(-optimizer->learning_rate_power * whole);
+        numbers.rate = (float)(1 / rate);
+        numbers.l1 = (float)optimizer->ftrl_l1;
+        numbers.twice_l2 = (float)(2 * optimizer->ftrl_l2);
+        numbers.twice_shrinkage = (float)(2 * optimizer->ftrl_l2_shrinkage);
+    }
     if (optimizer->kind == BEL_OPTIMIZER_ADAMW) {
         numbers.shrink = (float)(1 - rate * optimizer->weight_decay);
     }
@@ -101,6 +113,9 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
         break;
     case BEL_OPTIMIZER_ADAMW:
         kernels->adamw(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_FTRL:
+        kernels->ftrl(step, gradient, factor, values, new_values, slots, n);
         break;
     case BEL_OPTIMIZER_COUNT: break; // no kind
     }

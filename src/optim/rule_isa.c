@@ -124,6 +124,39 @@ static void rmsprop(const bel_rule_step *step, const float *gradient, float fact
     }
 }
 
+// x to the power bits / 2^BEL_RULE_POWER_BITS, in (0, 1]: the product of the roots whose bits are
+// set. Roots and products are rounded alike everywhere, which pow is not.
+static inline float root_power(float x, uint32_t bits)
+{
+    const uint32_t half = UINT32_C(1) << (BEL_RULE_POWER_BITS - 1);
+    if (bits == half) return sqrtf(x);
+    if (bits == 2 * half) return x;
+    double root = (double)x, product = 1;
+    for (uint32_t left = bits; left != 0; left = (left << 1) & (2 * half - 1)) {
+        root = sqrt(root);
+        if ((left & half) != 0) product *= root;
+    }
+    return (float)product;
+}
+
+static void ftrl(const bel_rule_step *step, const float *gradient, float factor,
+                 const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float inverse = step->rate, decay = step->weight_decay, l1 = step->l1;
+    float l2 = step->twice_l2, shrinkage = step->twice_shrinkage;
+    float *restrict s = slots[0], *restrict z = slots[1];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        float before = root_power(s[i], step->power);
+        s[i] = s[i] + g * g;
+        float after = root_power(s[i], step->power);
+        float pulled = g + shrinkage * values[i];
+        z[i] = z[i] + (pulled - (after - before) * inverse * values[i]);
+        float beyond = z[i] > 0.0f ? l1 - z[i] : -l1 - z[i];
+        new_values[i] = fabsf(z[i]) <= l1 ? 0.0f : beyond / (after * inverse + l2);
+    }
+}
+
 static double sum_square(const float *values, int64_t n)
 {
     double lanes[LANES] = {0};
@@ -146,6 +179,7 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .adam = adam,
     .adamw = adamw,
     .adagrad = adagrad,
+    .ftrl = ftrl,
     .rmsprop = rmsprop,
     .sum_square = sum_square,
 };

@@ -86,6 +86,10 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->beta2 = from->beta2;
     to->epsilon = from->epsilon;
     to->initial_accumulator = from->initial_accumulator;
+    to->learning_rate_power = from->learning_rate_power;
+    to->ftrl_l1 = from->ftrl_l1;
+    to->ftrl_l2 = from->ftrl_l2;
+    to->ftrl_l2_shrinkage = from->ftrl_l2_shrinkage;
     to->rmsprop_decay = from->rmsprop_decay;
     to->rmsprop_momentum = from->rmsprop_momentum;
     to->rmsprop_centered = from->rmsprop_centered;
@@ -258,6 +262,10 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                           .beta2 = from->beta2,
                           .epsilon = from->epsilon,
                           .initial_accumulator = from->initial_accumulator,
+                          .learning_rate_power = from->learning_rate_power,
+                          .ftrl_l1 = from->ftrl_l1,
+                          .ftrl_l2 = from->ftrl_l2,
+                          .ftrl_l2_shrinkage = from->ftrl_l2_shrinkage,
                           .rmsprop_decay = from->rmsprop_decay,
                           .rmsprop_momentum = from->rmsprop_momentum,
                           .rmsprop_centered = from->rmsprop_centered != 0,

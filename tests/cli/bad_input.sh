@@ -23,7 +23,7 @@ run_fails 2 '--train_batch_size: expected a whole number in [1, inf), got "0"' \
     belfry train --train_batch_size 0
 run_fails 2 '--dropout: expected a number in [0, 1), got "1"' belfry train --dropout 1
 run_fails 2 '--learning_rate: expected a number|got "fast"' belfry train --learning_rate fast
-run_fails 2 '--optimizer: expected one of sgd, momentum, adam, adagrad, rmsprop, adamw, got "adagard"' \
+run_fails 2 '--optimizer: expected one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, got "adagard"' \
     belfry train --optimizer adagard
 run_fails 2 '--train_steps: expected a whole number|got nothing' belfry train --train_steps
 run_fails 2 'unexpected argument "runs"' belfry train runs

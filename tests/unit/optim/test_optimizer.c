@@ -13,6 +13,7 @@ static void test_defaults(void **state)
     assert_true(optimizer.epsilon == 1e-8 && optimizer.initial_accumulator == 0.1 &&
                 optimizer.weight_decay == 0);
     assert_true(optimizer.rmsprop_decay == 0.9 && optimizer.rmsprop_momentum == 0);
+    assert_true(optimizer.learning_rate_power == -0.5);
     assert_true(optimizer.clip_value == 0 && optimizer.clip_norm == 0);
 }
 
@@ -39,6 +40,13 @@ static void test_errors(void **state)
          "rmsprop_decay must be above 0 and below 1, got 1"},
         {{.learning_rate = 1, .rmsprop_momentum = -1}, "rmsprop_momentum must be from 0"},
         {{.learning_rate = 1, .rmsprop_momentum = 1}, "rmsprop_momentum"},
+        {{.learning_rate = 1, .learning_rate_power = 0.5},
+         "learning_rate_power must be from -1 to below 0, got 0.5"},
+        {{.learning_rate = 1, .learning_rate_power = -1.5}, "learning_rate_power"},
+        {{.learning_rate = 1, .learning_rate_power = NAN}, "learning_rate_power"},
+        {{.learning_rate = 1, .ftrl_l1 = -1}, "ftrl_l1 must be 0 (off) or above, got -1"},
+        {{.learning_rate = 1, .ftrl_l2 = -1}, "ftrl_l2 must"},
+        {{.learning_rate = 1, .ftrl_l2_shrinkage = -1}, "ftrl_l2_shrinkage"},
         {{.learning_rate = 1, .initial_accumulator = NAN}, "initial_accumulator"},
         {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
         {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},

@@ -53,6 +53,15 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
         e->p[i] -= a * e->m[i];
         break;
     }
+    case BEL_OPTIMIZER_FTRL: {
+        double old = pow(e->m[i], -o->learning_rate_power);
+        e->m[i] += g * g;
+        double new = pow(e->m[i], -o->learning_rate_power);
+        e->v[i] += g + 2 * o->ftrl_l2_shrinkage * e->p[i] - (new - old) / a * e->p[i];
+        double over = fmax(fabs(e->v[i]) - o->ftrl_l1, 0);
+        e->p[i] = -copysign(over, e->v[i]) / (new / a + 2 * o->ftrl_l2);
+        break;
+    }
     case BEL_OPTIMIZER_COUNT: fail();
     }
 }
@@ -78,7 +87,7 @@ static void check_rule(bel_optimizer optimizer)
     memset(&expected, 0, sizeof expected);
     for (int i = 0; i < COUNT; i++)
         expected.p[i] = p[i] = (float)i / 16.0f - 1.0f;
-    for (int i = 0; i < COUNT && optimizer.kind == BEL_OPTIMIZER_ADAGRAD; i++)
+    for (int i = 0; i < COUNT && bel_rule_get(&optimizer)->accumulates; i++)
         expected.m[i] = optimizer.initial_accumulator;
     for (int step = 0; step < STEPS; step++) {
         bel_rule_step numbers = bel_rule_begin(&optimizer, step);
@@ -132,6 +141,19 @@ static void test_rules(void **state)
                                    .weight_decay = 0.1});
     }
     check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 0.01});
+    static const double powers[] = {0, -1, -0.25, -0.7, -0.001}; // 0: the default
+    for (int i = 0; i < 5; i++) {
+        check_rule((bel_optimizer){
+            .kind = BEL_OPTIMIZER_FTRL, .learning_rate = 0.1, .learning_rate_power = powers[i]});
+        check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_FTRL,
+                                   .learning_rate = 0.5,
+                                   .learning_rate_power = powers[i],
+                                   .initial_accumulator = 2,
+                                   .ftrl_l1 = 0.2,
+                                   .ftrl_l2 = 0.1,
+                                   .ftrl_l2_shrinkage = 0.05,
+                                   .weight_decay = 0.01});
+    }
 }
 
 // --- Against stored numbers ----------------------------------------------------------------------
@@ -250,6 +272,19 @@ static void test_factor(void **state)
     assert_true(value == 2.0f); // the old values stay
 }
 
+// A pull that no gradient outweighs leaves exact zeros.
+static void test_ftrl_zeros(void **state)
+{
+    (void)state;
+    bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_FTRL, .learning_rate = 0.1, .ftrl_l1 = 2};
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    bel_rule_step numbers = bel_rule_begin(&optimizer, 0);
+    float gradient[] = {1.0f, -2.0f, 0.0f, 3.0f}, p[4] = {0}, s[] = {1, 1, 1, 1}, z[4] = {0};
+    bel_rule_apply(&numbers, gradient, 1.0f, p, p, (float *[]){s, z}, 4);
+    assert_true(p[0] == 0 && p[1] == 0 && p[2] == 0);
+    assert_true(p[3] < 0);
+}
+
 static void test_slots(void **state)
 {
     (void)state;
@@ -266,6 +301,10 @@ static void test_slots(void **state)
     assert_true(bel_rule_slot_start(&optimizer, 0) == 0.5f);
     optimizer.kind = BEL_OPTIMIZER_ADAM;
     assert_true(bel_rule_slot_start(&optimizer, 0) == 0.0f);
+    optimizer.kind = BEL_OPTIMIZER_FTRL;
+    assert_string_equal(bel_rule_get(&optimizer)->slots[1], "linear");
+    assert_true(bel_rule_slot_start(&optimizer, 0) == 0.5f);
+    assert_true(bel_rule_slot_start(&optimizer, 1) == 0.0f);
     optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP};
     assert_int_equal(bel_rule_get(&optimizer)->slot_count, 1);
     optimizer.rmsprop_momentum = 0.5;
@@ -291,9 +330,10 @@ static void test_sum_square(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored),     cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_clip_value), cmocka_unit_test(test_factor),
-        cmocka_unit_test(test_slots),      cmocka_unit_test(test_sum_square),
+        cmocka_unit_test(test_stored),     cmocka_unit_test(test_ftrl_zeros),
+        cmocka_unit_test(test_rules),      cmocka_unit_test(test_clip_value),
+        cmocka_unit_test(test_factor),     cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_sum_square),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
