@@ -38,16 +38,20 @@ typedef enum bel_optimizer_kind {
 typedef enum bel_schedule_kind {
     BEL_SCHEDULE_CONSTANT,
     BEL_SCHEDULE_EXPONENTIAL, ///< rate · decay_rate ^ (step / decay_steps)
+    /// Loshchilov & Hutter 2017, section 3, once, as TensorFlow's CosineDecay: with x = min(1, step
+    /// / decay_steps) rate · (alpha + (1 - alpha) (1 + cos(pi x)) / 2)
+    BEL_SCHEDULE_COSINE,
 } bel_schedule_kind;
 
 /// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the
 /// first w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
 typedef struct bel_schedule {
     bel_schedule_kind kind;
-    double decay_rate;   ///< (0, 1]
+    double decay_rate;   ///< EXPONENTIAL: (0, 1]
     int64_t decay_steps; ///< ≥ 1
-    bool staircase;      ///< step / decay_steps is cut to a whole number
+    bool staircase;      ///< EXPONENTIAL: step / decay_steps is cut to a whole number
     int64_t warmup_steps;
+    double alpha; ///< COSINE: the share of the rate that stays at the end, [0, 1]
 } bel_schedule;
 
 /// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0

@@ -59,6 +59,10 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
         add(settings, "schedule", "exponential, rate %.9g, steps %lld%s", s->decay_rate,
             (long long)s->decay_steps, s->staircase ? ", staircase" : "");
     }
+    if (s->kind == BEL_SCHEDULE_COSINE) {
+        add(settings, "schedule", "cosine, steps %lld, alpha %.9g", (long long)s->decay_steps,
+            s->alpha);
+    }
     if (s->warmup_steps > 0) add(settings, "warmup_steps", "%lld", (long long)s->warmup_steps);
 }
 

@@ -88,12 +88,14 @@ static int choice(bel_model_context *context, const char *name, const char *cons
 
 static bel_schedule schedule_from_params(bel_model_context *context)
 {
-    static const char *const names[] = {"constant", "exponential", NULL};
-    static const bel_schedule_kind kinds[] = {BEL_SCHEDULE_CONSTANT, BEL_SCHEDULE_EXPONENTIAL};
+    static const char *const names[] = {"constant", "cosine", "exponential", NULL};
+    static const bel_schedule_kind kinds[] = {BEL_SCHEDULE_CONSTANT, BEL_SCHEDULE_COSINE,
+                                              BEL_SCHEDULE_EXPONENTIAL};
     const int64_t most = INT64_C(1) << 53; // whole numbers that a double holds
     return (bel_schedule){.kind = kinds[choice(context, "schedule", names)],
                           .decay_rate = bel_context_param_number(context, "decay_rate", 0.96),
                           .decay_steps = bel_part_whole(context, "decay_steps", 1000, 1, most),
+                          .alpha = bel_context_param_number(context, "alpha", 0),
                           .warmup_steps = bel_part_whole(context, "warmup_steps", 0, 0, most)};
 }
 

@@ -53,10 +53,19 @@ static bel_status *check_schedule(bel_schedule *schedule)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: warmup_steps must be at least 0, got %lld",
                        (long long)schedule->warmup_steps);
     }
+    if ((unsigned)schedule->kind > BEL_SCHEDULE_COSINE) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no schedule %d",
+                       (int)schedule->kind);
+    }
     if (schedule->kind == BEL_SCHEDULE_CONSTANT) return NULL;
     if (schedule->decay_steps < 1) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: decay_steps must be at least 1, got %lld",
                        (long long)schedule->decay_steps);
+    }
+    if (schedule->kind == BEL_SCHEDULE_COSINE) {
+        if (schedule->alpha >= 0 && schedule->alpha <= 1) return NULL;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: alpha must be from 0 to 1, got %g",
+                       schedule->alpha);
     }
     if (!(schedule->decay_rate > 0 && schedule->decay_rate <= 1)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -106,6 +115,10 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
         double power = (double)step / (double)schedule->decay_steps;
         if (schedule->staircase) power = floor(power);
         rate *= pow(schedule->decay_rate, power);
+    }
+    if (schedule->kind == BEL_SCHEDULE_COSINE) {
+        double x = fmin(1, (double)step / (double)schedule->decay_steps);
+        rate *= schedule->alpha + (1 - schedule->alpha) * (1 + cos(acos(-1) * x)) / 2;
     }
     if (step < schedule->warmup_steps) {
         rate *= (double)(step + 1) / (double)schedule->warmup_steps;

@@ -101,6 +101,7 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->decay_rate = from->schedule.decay_rate;
     to->decay_steps = from->schedule.decay_steps;
     to->staircase = from->schedule.staircase;
+    to->alpha = from->schedule.alpha;
     to->warmup_steps = from->schedule.warmup_steps;
 }
 
@@ -277,6 +278,7 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                                        .decay_rate = from->decay_rate,
                                        .decay_steps = from->decay_steps,
                                        .staircase = from->staircase != 0,
+                                       .alpha = from->alpha,
                                        .warmup_steps = from->warmup_steps}};
 }
 

@@ -211,7 +211,7 @@ static void test_wrong_parameters_are_named(void **state)
          "optimizer must be one of adam, adagrad, adamw, ftrl, momentum, rmsprop, sgd, got "
          "\"adm\""},
         {{"nesterov", "1"}, "nesterov must be one of false, true"},
-        {{"schedule", "cosine"}, "schedule must be one of constant, exponential"},
+        {{"schedule", "cosin"}, "schedule must be one of constant, cosine, exponential"},
         {{"decay_steps", "0"}, "decay_steps must be a whole number from 1"},
         {{"warmup_steps", "-1"}, "warmup_steps must be a whole number from 0"},
         {{"learning_rate", "-1"}, "learning_rate must be above 0"},

@@ -62,6 +62,14 @@ static void test_errors(void **state)
         {{.learning_rate = 1,
           .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1, .decay_rate = 1.5}},
          "decay_rate"},
+        {{.learning_rate = 1, .schedule = {.kind = (bel_schedule_kind)77}}, "no schedule 77"},
+        {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_COSINE}}, "decay_steps"},
+        {{.learning_rate = 1,
+          .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = 1.5}},
+         "alpha must be from 0 to 1, got 1.5"},
+        {{.learning_rate = 1,
+          .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = NAN}},
+         "alpha"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bel_optimizer optimizer = rows[i].optimizer;
@@ -92,12 +100,30 @@ static void test_schedules(void **state)
     assert_true(bel_optimizer_rate(&o, 2) == 2);
 }
 
+// By the angles of an equilateral and a right triangle.
+static void test_cosine(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.learning_rate = 8,
+                       .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 6, .alpha = 0.25}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    const double tilted = sqrt(0.75); // the cosine of pi / 6
+    const double expected[] = {8, 5 + 3 * tilted, 6.5, 5, 3.5, 5 - 3 * tilted, 2, 2, 2};
+    for (int step = 0; step < 9; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - expected[step]) < 1e-12);
+    o.schedule.warmup_steps = 4; // the decay counts from step 0
+    assert_true(fabs(bel_optimizer_rate(&o, 0) - 2) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 2) - 6.5 * 0.75) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 4) - 3.5) < 1e-12);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_cosine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

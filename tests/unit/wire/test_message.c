@@ -49,7 +49,9 @@ static bel_message sample(void)
                       .rmsprop_decay = 0.4,
                       .rmsprop_momentum = 0.6,
                       .rmsprop_centered = true,
-                      .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 9}},
+                      .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
+                                   .decay_steps = 9,
+                                   .alpha = 0.2}},
         .towers = towers,
         .incarnations = incarnations,
         .incarnation_count = 2,
@@ -127,7 +129,7 @@ static void test_parts(void **state)
     assert_true(got.optimizer.rmsprop_decay == 0.4 && got.optimizer.rmsprop_momentum == 0.6);
     assert_true(got.optimizer.rmsprop_centered && got.optimizer.learning_rate_power == -0.7);
     assert_true(got.optimizer.ftrl_l1 == 0.11 && got.optimizer.ftrl_l2 == 0.12);
-    assert_true(got.optimizer.ftrl_l2_shrinkage == 0.13);
+    assert_true(got.optimizer.ftrl_l2_shrinkage == 0.13 && got.optimizer.schedule.alpha == 0.2);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
