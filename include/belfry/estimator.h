@@ -220,7 +220,7 @@ typedef struct bel_package {
     bel_model_fn *model_fn;
 } bel_package;
 
-enum { BEL_PACKAGE_ABI = 1 };
+enum { BEL_PACKAGE_ABI = 2 };
 
 #define BEL_PACKAGE(package_name, package_description, function)                                   \
     BEL_API extern const bel_package bel_package_entry;                                            \

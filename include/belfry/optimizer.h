@@ -16,37 +16,66 @@ typedef enum bel_optimizer_kind {
     BEL_OPTIMIZER_SGD,      ///< p -= a g
     BEL_OPTIMIZER_MOMENTUM, ///< m = mu m + g; p -= a m, or with nesterov p -= a (g + mu m)
     BEL_OPTIMIZER_ADAM,     ///< Kingma & Ba 2015, algorithm 1, with bias correction
+    /// Duchi et al. 2011, section 1.3, diagonal: s += g g; p -= a g / (sqrt(s) + epsilon), where s
+    /// begins at initial_accumulator as in TensorFlow.
+    BEL_OPTIMIZER_ADAGRAD,
+    /// Tieleman & Hinton 2012, lecture 6e, in PyTorch's form: v = d v + (1 - d) g g;
+    /// p -= a g / (sqrt(v) + epsilon). Centered (Graves 2013, section 4.2): c = d c + (1 - d) g,
+    /// and the root is that of v - c c. With momentum mu: m = mu m + g / (root + epsilon); p -= a
+    /// m.
+    BEL_OPTIMIZER_RMSPROP,
+    /// Loshchilov & Hutter 2019, algorithm 2, as PyTorch has it: ADAM, but weight_decay w does not
+    /// enter the gradient; p is multiplied by 1 - a w before the update.
+    BEL_OPTIMIZER_ADAMW,
+    /// McMahan et al. 2013, algorithm 1, as TensorFlow's ApplyFtrlV2 has it, with q =
+    /// -learning_rate_power: s' = s + g g; z += g + 2 l2_shrinkage p - (s'^q - s^q) / a p; p = 0
+    /// where |z| <= l1, else (sign(z) l1 - z) / (s'^q / a + 2 l2). s begins at initial_accumulator,
+    /// z at 0: the first step replaces initial values, also where the gradient is 0.
+    BEL_OPTIMIZER_FTRL,
+    BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
 typedef enum bel_schedule_kind {
     BEL_SCHEDULE_CONSTANT,
     BEL_SCHEDULE_EXPONENTIAL, ///< rate · decay_rate ^ (step / decay_steps)
+    /// Loshchilov & Hutter 2017, section 3, once, as TensorFlow's CosineDecay: with x = min(1, step
+    /// / decay_steps) rate · (alpha + (1 - alpha) (1 + cos(pi x)) / 2)
+    BEL_SCHEDULE_COSINE,
 } bel_schedule_kind;
 
 /// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the
 /// first w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
 typedef struct bel_schedule {
     bel_schedule_kind kind;
-    double decay_rate;   ///< (0, 1]
+    double decay_rate;   ///< EXPONENTIAL: (0, 1]
     int64_t decay_steps; ///< ≥ 1
-    bool staircase;      ///< step / decay_steps is cut to a whole number
+    bool staircase;      ///< EXPONENTIAL: step / decay_steps is cut to a whole number
     int64_t warmup_steps;
+    double alpha; ///< COSINE: the share of the rate that stays at the end, [0, 1]
 } bel_schedule;
 
 /// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0
 /// take the default in brackets or switch the feature off.
 typedef struct bel_optimizer {
     bel_optimizer_kind kind;
-    double learning_rate;    ///< > 0
-    double momentum;         ///< mu [0.9]
-    bool nesterov;           ///< MOMENTUM only
-    double beta1;            ///< ADAM [0.9]
-    double beta2;            ///< ADAM [0.999]
-    double epsilon;          ///< ADAM [1e-8]
-    double weight_decay;     ///< adds weight_decay · p to the clipped gradient [off]
-    double clip_value;       ///< each element into [-clip_value, clip_value] [off]
-    double clip_norm;        ///< each variable's gradient to at most this L2 norm [off]
-    double clip_global_norm; ///< all gradients together to at most this L2 norm [off]
+    double learning_rate;       ///< > 0
+    double momentum;            ///< mu [0.9]
+    bool nesterov;              ///< MOMENTUM only
+    double beta1;               ///< ADAM, ADAMW [0.9]
+    double beta2;               ///< ADAM, ADAMW [0.999]
+    double epsilon;             ///< ADAM, ADAMW, ADAGRAD, RMSPROP [1e-8]
+    double initial_accumulator; ///< ADAGRAD, FTRL [0.1]
+    double rmsprop_decay;       ///< d [0.9]
+    double rmsprop_momentum;    ///< mu [off]
+    bool rmsprop_centered;
+    double learning_rate_power; ///< FTRL: from -1 to below 0 [-0.5]
+    double ftrl_l1;             ///< FTRL [off]
+    double ftrl_l2;             ///< FTRL [off]
+    double ftrl_l2_shrinkage;   ///< FTRL [off]
+    double weight_decay;        ///< adds weight_decay · p to the clipped gradient, but ADAMW [off]
+    double clip_value;          ///< each element into [-clip_value, clip_value] [off]
+    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]
+    double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
 } bel_optimizer;
 

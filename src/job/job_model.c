@@ -50,7 +50,7 @@ static bel_status *check_memory(const bel_job *job)
     double parameters = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int slots = bel_rule_get(job->built->spec.optimizer.kind)->slot_count;
+    int slots = bel_rule_get(&job->built->spec.optimizer)->slot_count;
     double copies = 3 + 2 * slots + job->estimator->replica_count;
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);

@@ -29,12 +29,26 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
 
 static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
 {
-    add(settings, "optimizer", "%s%s", bel_rule_get(o->kind)->name, o->nesterov ? " nesterov" : "");
+    add(settings, "optimizer", "%s%s", bel_rule_get(o)->name, o->nesterov ? " nesterov" : "");
     add(settings, "learning_rate", "%.9g", o->learning_rate);
     if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
-    if (o->kind == BEL_OPTIMIZER_ADAM) {
-        add(settings, "adam", "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1, o->beta2,
-            o->epsilon);
+    if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW) {
+        add(settings, bel_rule_get(o)->name, "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1,
+            o->beta2, o->epsilon);
+    }
+    if (o->kind == BEL_OPTIMIZER_ADAGRAD) {
+        add(settings, "adagrad", "epsilon %.9g, initial accumulator %.9g", o->epsilon,
+            o->initial_accumulator);
+    }
+    if (o->kind == BEL_OPTIMIZER_RMSPROP) {
+        add(settings, "rmsprop", "decay %.9g, momentum %.9g, epsilon %.9g%s", o->rmsprop_decay,
+            o->rmsprop_momentum, o->epsilon, o->rmsprop_centered ? ", centered" : "");
+    }
+    if (o->kind == BEL_OPTIMIZER_FTRL) {
+        add(settings, "ftrl",
+            "power %.9g, l1 %.9g, l2 %.9g, shrinkage %.9g, initial accumulator %.9g",
+            o->learning_rate_power, o->ftrl_l1, o->ftrl_l2, o->ftrl_l2_shrinkage,
+            o->initial_accumulator);
     }
     if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
     if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
@@ -44,6 +58,10 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
     if (s->kind == BEL_SCHEDULE_EXPONENTIAL) {
         add(settings, "schedule", "exponential, rate %.9g, steps %lld%s", s->decay_rate,
             (long long)s->decay_steps, s->staircase ? ", staircase" : "");
+    }
+    if (s->kind == BEL_SCHEDULE_COSINE) {
+        add(settings, "schedule", "cosine, steps %lld, alpha %.9g", (long long)s->decay_steps,
+            s->alpha);
     }
     if (s->warmup_steps > 0) add(settings, "warmup_steps", "%lld", (long long)s->warmup_steps);
 }

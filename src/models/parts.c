@@ -88,26 +88,39 @@ static int choice(bel_model_context *context, const char *name, const char *cons
 
 static bel_schedule schedule_from_params(bel_model_context *context)
 {
-    static const char *const names[] = {"constant", "exponential", NULL};
-    static const bel_schedule_kind kinds[] = {BEL_SCHEDULE_CONSTANT, BEL_SCHEDULE_EXPONENTIAL};
+    static const char *const names[] = {"constant", "cosine", "exponential", NULL};
+    static const bel_schedule_kind kinds[] = {BEL_SCHEDULE_CONSTANT, BEL_SCHEDULE_COSINE,
+                                              BEL_SCHEDULE_EXPONENTIAL};
     const int64_t most = INT64_C(1) << 53; // whole numbers that a double holds
     return (bel_schedule){.kind = kinds[choice(context, "schedule", names)],
                           .decay_rate = bel_context_param_number(context, "decay_rate", 0.96),
                           .decay_steps = bel_part_whole(context, "decay_steps", 1000, 1, most),
+                          .alpha = bel_context_param_number(context, "alpha", 0),
                           .warmup_steps = bel_part_whole(context, "warmup_steps", 0, 0, most)};
 }
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
-    static const char *const names[] = {"adam", "momentum", "sgd", NULL};
-    static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_ADAM, BEL_OPTIMIZER_MOMENTUM,
-                                               BEL_OPTIMIZER_SGD};
+    static const char *const names[] = {"adam",     "adagrad", "adamw", "ftrl",
+                                        "momentum", "rmsprop", "sgd",   NULL};
+    static const bel_optimizer_kind kinds[] = {
+        BEL_OPTIMIZER_ADAM,     BEL_OPTIMIZER_ADAGRAD, BEL_OPTIMIZER_ADAMW, BEL_OPTIMIZER_FTRL,
+        BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
     return (bel_optimizer){
         .kind = kinds[choice(context, "optimizer", names)],
         .learning_rate = bel_context_param_number(context, "learning_rate", 0.001),
         .momentum = bel_context_param_number(context, "momentum", 0.9),
         .nesterov = choice(context, "nesterov", switches) == 1,
+        .epsilon = bel_context_param_number(context, "epsilon", 1e-8),
+        .initial_accumulator = bel_context_param_number(context, "initial_accumulator", 0.1),
+        .rmsprop_decay = bel_context_param_number(context, "rmsprop_decay", 0.9),
+        .rmsprop_momentum = bel_context_param_number(context, "rmsprop_momentum", 0),
+        .rmsprop_centered = choice(context, "rmsprop_centered", switches) == 1,
+        .learning_rate_power = bel_context_param_number(context, "learning_rate_power", -0.5),
+        .ftrl_l1 = bel_context_param_number(context, "ftrl_l1", 0),
+        .ftrl_l2 = bel_context_param_number(context, "ftrl_l2", 0),
+        .ftrl_l2_shrinkage = bel_context_param_number(context, "ftrl_l2_shrinkage", 0),
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
         .clip_value = bel_context_param_number(context, "clip_value", 0),
         .clip_norm = bel_context_param_number(context, "clip_norm", 0),

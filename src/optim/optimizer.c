@@ -18,9 +18,18 @@ static const range ranges[] = {
     {"beta1", offsetof(bel_optimizer, beta1), 0.9, 0, 0.999999, "above 0 and below 1"},
     {"beta2", offsetof(bel_optimizer, beta2), 0.999, 0, 0.9999999, "above 0 and below 1"},
     {"epsilon", offsetof(bel_optimizer, epsilon), 1e-8, 0, 1, "above 0 and at most 1"},
+    {"initial_accumulator", offsetof(bel_optimizer, initial_accumulator), 0.1, 0, 1e6, "above 0"},
+    {"rmsprop_decay", offsetof(bel_optimizer, rmsprop_decay), 0.9, 0, 0.9999999,
+     "above 0 and below 1"},
 };
 
 static const range limits[] = {
+    {"ftrl_l1", offsetof(bel_optimizer, ftrl_l1), 0, 0, 1e30, "0 (off) or above"},
+    {"ftrl_l2", offsetof(bel_optimizer, ftrl_l2), 0, 0, 1e30, "0 (off) or above"},
+    {"ftrl_l2_shrinkage", offsetof(bel_optimizer, ftrl_l2_shrinkage), 0, 0, 1e30,
+     "0 (off) or above"},
+    {"rmsprop_momentum", offsetof(bel_optimizer, rmsprop_momentum), 0, 0, 0.999999,
+     "from 0 (off) to below 1"},
     {"weight_decay", offsetof(bel_optimizer, weight_decay), 0, 0, 1, "from 0 to 1"},
     {"clip_value", offsetof(bel_optimizer, clip_value), 0, 0, 1e30, "0 (off) or above"},
     {"clip_norm", offsetof(bel_optimizer, clip_norm), 0, 0, 1e30, "0 (off) or above"},
@@ -44,10 +53,19 @@ static bel_status *check_schedule(bel_schedule *schedule)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: warmup_steps must be at least 0, got %lld",
                        (long long)schedule->warmup_steps);
     }
+    if ((unsigned)schedule->kind > BEL_SCHEDULE_COSINE) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no schedule %d",
+                       (int)schedule->kind);
+    }
     if (schedule->kind == BEL_SCHEDULE_CONSTANT) return NULL;
     if (schedule->decay_steps < 1) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: decay_steps must be at least 1, got %lld",
                        (long long)schedule->decay_steps);
+    }
+    if (schedule->kind == BEL_SCHEDULE_COSINE) {
+        if (schedule->alpha >= 0 && schedule->alpha <= 1) return NULL;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: alpha must be from 0 to 1, got %g",
+                       schedule->alpha);
     }
     if (!(schedule->decay_rate > 0 && schedule->decay_rate <= 1)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -59,7 +77,7 @@ static bel_status *check_schedule(bel_schedule *schedule)
 
 bel_status *bel_optimizer_check(bel_optimizer *optimizer)
 {
-    if ((unsigned)optimizer->kind > BEL_OPTIMIZER_ADAM) {
+    if ((unsigned)optimizer->kind >= BEL_OPTIMIZER_COUNT) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no kind %d",
                        (int)optimizer->kind);
     }
@@ -76,6 +94,12 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
             return bad_field(&limits[i], value);
         }
     }
+    double *power = &optimizer->learning_rate_power;
+    if (*power == 0) *power = -0.5;
+    if (!(*power >= -1 && *power < 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: learning_rate_power must be from -1 to below 0, got %g", *power);
+    }
     if (optimizer->clip_norm > 0 && optimizer->clip_global_norm > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "optimizer: clip_norm and clip_global_norm exclude each other; set one");
@@ -91,6 +115,10 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
         double power = (double)step / (double)schedule->decay_steps;
         if (schedule->staircase) power = floor(power);
         rate *= pow(schedule->decay_rate, power);
+    }
+    if (schedule->kind == BEL_SCHEDULE_COSINE) {
+        double x = fmin(1, (double)step / (double)schedule->decay_steps);
+        rate *= schedule->alpha + (1 - schedule->alpha) * (1 + cos(acos(-1) * x)) / 2;
     }
     if (step < schedule->warmup_steps) {
         rate *= (double)(step + 1) / (double)schedule->warmup_steps;

@@ -10,12 +10,38 @@ static const bel_rule rules[] = {
     [BEL_OPTIMIZER_SGD] = {.name = "sgd"},
     [BEL_OPTIMIZER_MOMENTUM] = {.name = "momentum", .slot_count = 1, .slots = {"m"}},
     [BEL_OPTIMIZER_ADAM] = {.name = "adam", .slot_count = 2, .slots = {"m", "v"}},
+    [BEL_OPTIMIZER_ADAGRAD] = {.name = "adagrad",
+                               .slot_count = 1,
+                               .slots = {"accumulator"},
+                               .accumulates = true},
+    [BEL_OPTIMIZER_ADAMW] = {.name = "adamw", .slot_count = 2, .slots = {"m", "v"}},
+    [BEL_OPTIMIZER_FTRL] = {.name = "ftrl",
+                            .slot_count = 2,
+                            .slots = {"accumulator", "linear"},
+                            .accumulates = true},
 };
 
-const bel_rule *bel_rule_get(bel_optimizer_kind kind)
+// By centered and by momentum: what is not used is not kept.
+static const bel_rule rmsprop_rules[2][2] = {
+    {{.name = "rmsprop", .slot_count = 1, .slots = {"v"}},
+     {.name = "rmsprop", .slot_count = 2, .slots = {"v", "m"}}},
+    {{.name = "rmsprop", .slot_count = 2, .slots = {"v", "c"}},
+     {.name = "rmsprop", .slot_count = 3, .slots = {"v", "c", "m"}}},
+};
+
+const bel_rule *bel_rule_get(const bel_optimizer *optimizer)
 {
-    BEL_CHECK((size_t)kind < sizeof rules / sizeof rules[0]);
-    return &rules[kind];
+    if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
+        return &rmsprop_rules[optimizer->rmsprop_centered][optimizer->rmsprop_momentum > 0];
+    }
+    BEL_CHECK((size_t)optimizer->kind < sizeof rules / sizeof rules[0]);
+    return &rules[optimizer->kind];
+}
+
+float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)
+{
+    bool accumulator = slot == 0 && bel_rule_get(optimizer)->accumulates;
+    return accumulator ? (float)optimizer->initial_accumulator : 0.0f;
 }
 
 const bel_rule_kernels *bel_rule_kernels_get(void)
@@ -37,7 +63,23 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
                              .epsilon = (float)optimizer->epsilon,
                              .weight_decay = (float)optimizer->weight_decay,
                              .clip_value = (float)optimizer->clip_value};
-    if (optimizer->kind == BEL_OPTIMIZER_ADAM) {
+    if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
+        numbers.momentum = (float)optimizer->rmsprop_momentum;
+        numbers.decay = (float)optimizer->rmsprop_decay;
+        numbers.centered = optimizer->rmsprop_centered;
+    }
+    if (optimizer->kind == BEL_OPTIMIZER_FTRL) {
+        double whole = ldexp(1, BEL_RULE_POWER_BITS);
+        numbers.power = (uint32_t)lround(-optimizer->learning_rate_power * whole);
+        numbers.rate = (float)(1 / rate);
+        numbers.l1 = (float)optimizer->ftrl_l1;
+        numbers.twice_l2 = (float)(2 * optimizer->ftrl_l2);
+        numbers.twice_shrinkage = (float)(2 * optimizer->ftrl_l2_shrinkage);
+    }
+    if (optimizer->kind == BEL_OPTIMIZER_ADAMW) {
+        numbers.shrink = (float)(1 - rate * optimizer->weight_decay);
+    }
+    if (optimizer->kind == BEL_OPTIMIZER_ADAM || optimizer->kind == BEL_OPTIMIZER_ADAMW) {
         numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));
         numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
     }
@@ -63,6 +105,19 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
     case BEL_OPTIMIZER_ADAM:
         kernels->adam(step, gradient, factor, values, new_values, slots, n);
         break;
+    case BEL_OPTIMIZER_ADAGRAD:
+        kernels->adagrad(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_RMSPROP:
+        kernels->rmsprop(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_ADAMW:
+        kernels->adamw(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_FTRL:
+        kernels->ftrl(step, gradient, factor, values, new_values, slots, n);
+        break;
+    case BEL_OPTIMIZER_COUNT: break; // no kind
     }
 }
 

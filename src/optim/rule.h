@@ -5,25 +5,34 @@
 
 #include "belfry/optimizer.h"
 
-enum { BEL_RULE_MAX_SLOTS = 2 };
+enum { BEL_RULE_MAX_SLOTS = 3, BEL_RULE_POWER_BITS = 24 };
 
 typedef struct bel_rule {
-    const char *name; // "adam"
-    int slot_count;   // arrays as large as the parameters that the rule keeps, zero at the start
+    const char *name;                      // "adam"
+    int slot_count;                        // arrays as large as the parameters that the rule keeps
     const char *slots[BEL_RULE_MAX_SLOTS]; // "m", "v"
+    bool accumulates;                      // slot 0 begins at initial_accumulator
 } bel_rule;
 
-const bel_rule *bel_rule_get(bel_optimizer_kind kind);
+const bel_rule *bel_rule_get(const bel_optimizer *optimizer);
+
+// What every element of a slot is before the first step.
+float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
 
 // The numbers of one step, in the type in which they are used.
 typedef struct bel_rule_step {
     bel_optimizer_kind kind;
     bool nesterov;
-    float rate; // ADAM: learning rate / (1 - beta1^t)
+    float rate; // ADAM, ADAMW: learning rate / (1 - beta1^t); FTRL: 1 / learning rate
     float momentum, beta1, beta2, epsilon;
-    float root;         // ADAM: 1 / sqrt(1 - beta2^t)
-    float weight_decay; // 0: none
-    float clip_value;   // 0: none
+    float root;     // ADAM, ADAMW: 1 / sqrt(1 - beta2^t)
+    bool centered;  // RMSPROP
+    float decay;    // RMSPROP: of the means
+    float shrink;   // ADAMW: 1 - learning rate · weight decay
+    uint32_t power; // FTRL: -learning_rate_power in units of 2^-BEL_RULE_POWER_BITS
+    float l1, twice_l2, twice_shrinkage; // FTRL
+    float weight_decay;                  // 0: none
+    float clip_value;                    // 0: none
 } bel_rule_step;
 
 // `step` counts from 0; the optimizer has passed bel_optimizer_check.
@@ -49,6 +58,14 @@ typedef struct bel_rule_kernels {
     void (*momentum)(const bel_rule_step *step, const float *gradient, float factor,
                      const float *values, float *new_values, float *const *slots, int64_t n);
     void (*adam)(const bel_rule_step *step, const float *gradient, float factor,
+                 const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*adagrad)(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*rmsprop)(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*adamw)(const bel_rule_step *step, const float *gradient, float factor,
+                  const float *values, float *new_values, float *const *slots, int64_t n);
+    void (*ftrl)(const bel_rule_step *step, const float *gradient, float factor,
                  const float *values, float *new_values, float *const *slots, int64_t n);
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;

@@ -69,6 +69,94 @@ static void adam(const bel_rule_step *step, const float *gradient, float factor,
     }
 }
 
+static void adamw(const bel_rule_step *step, const float *gradient, float factor,
+                  const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, shrink = step->shrink, root = step->root;
+    float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
+    float c1 = 1.0f - b1, c2 = 1.0f - b2;
+    float *restrict m = slots[0], *restrict v = slots[1];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor;
+        m[i] = b1 * m[i] + c1 * g;
+        v[i] = b2 * v[i] + c2 * (g * g);
+        new_values[i] = values[i] * shrink - rate * (m[i] / (sqrtf(v[i]) * root + epsilon));
+    }
+}
+
+static void adagrad(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, epsilon = step->epsilon;
+    float *restrict s = slots[0];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        s[i] = s[i] + g * g;
+        new_values[i] = values[i] - rate * (g / (sqrtf(s[i]) + epsilon));
+    }
+}
+
+// The root that divides, for n elements: sqrt(v), or sqrt(v - c c), with v and c brought up to
+// date. The difference is no less than 0 but for rounding.
+static inline float spread(const bel_rule_step *step, float g, float *v, float *c)
+{
+    float d = step->decay, rest = 1.0f - d;
+    *v = d * *v + rest * (g * g);
+    if (!step->centered) return sqrtf(*v);
+    *c = d * *c + rest * g;
+    float variance = *v - *c * *c;
+    return sqrtf(variance > 0.0f ? variance : 0.0f);
+}
+
+static void rmsprop(const bel_rule_step *step, const float *gradient, float factor,
+                    const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, epsilon = step->epsilon;
+    float mu = step->momentum, none = 0.0f;
+    bool centered = step->centered;
+    float *v = slots[0], *c = centered ? slots[1] : NULL;
+    float *m = mu > 0.0f ? slots[centered ? 2 : 1] : NULL;
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        float u = g / (spread(step, g, &v[i], c != NULL ? &c[i] : &none) + epsilon);
+        if (m != NULL) u = m[i] = mu * m[i] + u;
+        new_values[i] = values[i] - rate * u;
+    }
+}
+
+// x to the power bits / 2^BEL_RULE_POWER_BITS, in (0, 1]: the product of the roots whose bits are
+// set. Roots and products are rounded alike everywhere, which pow is not.
+static inline float root_power(float x, uint32_t bits)
+{
+    const uint32_t half = UINT32_C(1) << (BEL_RULE_POWER_BITS - 1);
+    if (bits == half) return sqrtf(x);
+    if (bits == 2 * half) return x;
+    double root = (double)x, product = 1;
+    for (uint32_t left = bits; left != 0; left = (left << 1) & (2 * half - 1)) {
+        root = sqrt(root);
+        if ((left & half) != 0) product *= root;
+    }
+    return (float)product;
+}
+
+static void ftrl(const bel_rule_step *step, const float *gradient, float factor,
+                 const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float inverse = step->rate, decay = step->weight_decay, l1 = step->l1;
+    float l2 = step->twice_l2, shrinkage = step->twice_shrinkage;
+    float *restrict s = slots[0], *restrict z = slots[1];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        float before = root_power(s[i], step->power);
+        s[i] = s[i] + g * g;
+        float after = root_power(s[i], step->power);
+        float pulled = g + shrinkage * values[i];
+        z[i] = z[i] + (pulled - (after - before) * inverse * values[i]);
+        float beyond = z[i] > 0.0f ? l1 - z[i] : -l1 - z[i];
+        new_values[i] = fabsf(z[i]) <= l1 ? 0.0f : beyond / (after * inverse + l2);
+    }
+}
+
 static double sum_square(const float *values, int64_t n)
 {
     double lanes[LANES] = {0};
@@ -89,5 +177,9 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .sgd = sgd,
     .momentum = momentum,
     .adam = adam,
+    .adamw = adamw,
+    .adagrad = adagrad,
+    .ftrl = ftrl,
+    .rmsprop = rmsprop,
     .sum_square = sum_square,
 };

@@ -85,6 +85,14 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->beta1 = from->beta1;
     to->beta2 = from->beta2;
     to->epsilon = from->epsilon;
+    to->initial_accumulator = from->initial_accumulator;
+    to->learning_rate_power = from->learning_rate_power;
+    to->ftrl_l1 = from->ftrl_l1;
+    to->ftrl_l2 = from->ftrl_l2;
+    to->ftrl_l2_shrinkage = from->ftrl_l2_shrinkage;
+    to->rmsprop_decay = from->rmsprop_decay;
+    to->rmsprop_momentum = from->rmsprop_momentum;
+    to->rmsprop_centered = from->rmsprop_centered;
     to->weight_decay = from->weight_decay;
     to->clip_value = from->clip_value;
     to->clip_norm = from->clip_norm;
@@ -93,6 +101,7 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->decay_rate = from->schedule.decay_rate;
     to->decay_steps = from->schedule.decay_steps;
     to->staircase = from->schedule.staircase;
+    to->alpha = from->schedule.alpha;
     to->warmup_steps = from->schedule.warmup_steps;
 }
 
@@ -253,6 +262,14 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                           .beta1 = from->beta1,
                           .beta2 = from->beta2,
                           .epsilon = from->epsilon,
+                          .initial_accumulator = from->initial_accumulator,
+                          .learning_rate_power = from->learning_rate_power,
+                          .ftrl_l1 = from->ftrl_l1,
+                          .ftrl_l2 = from->ftrl_l2,
+                          .ftrl_l2_shrinkage = from->ftrl_l2_shrinkage,
+                          .rmsprop_decay = from->rmsprop_decay,
+                          .rmsprop_momentum = from->rmsprop_momentum,
+                          .rmsprop_centered = from->rmsprop_centered != 0,
                           .weight_decay = from->weight_decay,
                           .clip_value = from->clip_value,
                           .clip_norm = from->clip_norm,
@@ -261,6 +278,7 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                                        .decay_rate = from->decay_rate,
                                        .decay_steps = from->decay_steps,
                                        .staircase = from->staircase != 0,
+                                       .alpha = from->alpha,
                                        .warmup_steps = from->warmup_steps}};
 }
 

@@ -107,7 +107,9 @@ static void run_scale(int level, int number, const vectors *v, int offset, int n
     rules[level]->scale(v->a + offset, 0.375f, number == 0 ? 0.0f : 0.5f, out, n);
 }
 
-// Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam. Slots come out as a checksum in the values.
+// Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad, 5 to 8
+// rmsprop without and with momentum, then centered, 9 adamw, 10 ftrl, 11 ftrl with another power.
+// Slots come out as a checksum in the values.
 static void run_rule(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     bel_rule_step step = {.nesterov = number == 2,
@@ -117,18 +119,29 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
                           .beta2 = 0.999f,
                           .epsilon = 1e-8f,
                           .root = 3.0f,
+                          .decay = 0.9f,
+                          .centered = number >= 7,
+                          .shrink = 0.99f,
+                          .power = number == 10 ? 1u << 23 : 0xb00003u,
+                          .l1 = 0.1f,
+                          .twice_l2 = 0.2f,
+                          .twice_shrinkage = 0.3f,
                           .weight_decay = 0.01f};
-    float m[SIZE], s[SIZE];
-    float *slots[] = {m + offset, s + offset};
+    if (number >= 5 && number < 9) step.momentum = number % 2 == 1 ? 0.0f : 0.9f;
+    float m[SIZE], s[SIZE], t[SIZE];
+    float *slots[] = {m + offset, s + offset, t + offset};
+    memcpy(t, v->b, sizeof t);
     memcpy(m, v->b, sizeof m);
     memcpy(s, v->b, sizeof s);
     const bel_rule_kernels *table = rules[level];
     void (*const functions[])(const bel_rule_step *, const float *, float, const float *, float *,
-                              float *const *, int64_t) = {table->sgd, table->momentum,
-                                                          table->momentum, table->adam};
-    functions[number](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
+                              float *const *, int64_t) = {
+        table->sgd,     table->momentum, table->momentum, table->adam,
+        table->adagrad, table->rmsprop,  table->adamw,    table->ftrl};
+    static const int rule_of[] = {0, 1, 2, 3, 4, 5, 5, 5, 5, 6, 7, 7};
+    functions[rule_of[number]](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
     for (int i = 0; i < n; i++)
-        out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f;
+        out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f + t[offset + i] * 0.125f;
 }
 
 static const struct {
@@ -143,7 +156,7 @@ static const struct {
     {"masked_scale", run_masked_scale, 1},
     {"sum_rows", run_sum_rows, 1},
     {"rule scale", run_scale, 2},
-    {"rule", run_rule, 4},
+    {"rule", run_rule, 12},
 };
 
 static void test_elementwise(void **state)

@@ -12,12 +12,25 @@
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// What slot k and its snapshot hold before the first step; pages of other shards stay untouched.
+static void start_slot(bel_shard *shard, int k)
+{
+    float start = bel_rule_slot_start(&shard->config.optimizer, k);
+    if (start == 0.0f) return; // as they come
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        for (int64_t e = chunk->offset; e < chunk->offset + chunk->count; e++)
+            shard->slots[k][e] = shard->snapshot_slots[k][e] = start;
+    }
+}
+
 static bel_status *allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     for (int k = 0; k < shard->rule->slot_count; k++) {
         BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[k]));
         BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
+        start_slot(shard, k);
     }
     if (!shard->needs_norm) return NULL;
     shard->grain_squares = bel_xcalloc((size_t)layout->grain_count, sizeof(double));
@@ -34,7 +47,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     const bel_layout *layout = config->layout;
     size_t nodes = (size_t)config->deal->node_count;
     shard->config = *config;
-    shard->rule = bel_rule_get(config->optimizer.kind);
+    shard->rule = bel_rule_get(&config->optimizer);
     shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0;
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);

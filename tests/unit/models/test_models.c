@@ -2,7 +2,9 @@
 // and every parameter that is wrong is named.
 #include "support/bel_test.h"
 
+#include "base/alloc.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "belfry/belfry.h"
 #include "checkpoint/checkpoint.h"
 
@@ -93,9 +95,10 @@ static void test_table(void **state)
 static void test_models_learn(void **state)
 {
     (void)state;
-    static const char *const optimizers[] = {"sgd", "momentum", "adam"};
+    static const char *const optimizers[] = {"sgd",     "momentum", "adam",
+                                             "adagrad", "rmsprop",  "adamw"};
     for (int m = 0; m < 2; m++) {
-        for (int o = 0; o < 3; o++) {
+        for (int o = 0; o < 6; o++) {
             const bel_param params[] = {{"class_count", "3"},
                                         {"hidden_units", "8,6"},
                                         {"optimizer", optimizers[o]},
@@ -131,6 +134,36 @@ static void test_layers_have_their_names_and_shapes(void **state)
     assert_int_equal(bel_ckpt_find(reader, "dense_2/kernel"), -1);
     bel_ckpt_close(reader);
     bel_test_remove_folder(folder);
+}
+
+// Slots are saved under the rule's names, begin where they should, and are loaded by a resumed run.
+static void test_slots_are_kept(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"adagrad", "ftrl"};
+    for (int o = 0; o < 2; o++) {
+        const bel_param params[] = {{"class_count", "3"},       {"optimizer", names[o]},
+                                    {"learning_rate", "1"},     {"initial_accumulator", "100"},
+                                    {"ftrl_l2_shrinkage", "0"}, {NULL, NULL}};
+        char *folder = bel_test_folder(), *name = bel_strf("logits/bias/%s/accumulator", names[o]);
+        float before[CLASSES] = {0}, after[CLASSES];
+        bel_shape shape = BEL_SHAPE(CLASSES);
+        for (int64_t steps = 200; steps <= 400; steps += 200) {
+            bel_result result;
+            bel_ckpt_reader *reader;
+            BEL_ASSERT_OK(train_flat("linear", params, folder, steps, &result));
+            BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+            BEL_ASSERT_OK(bel_ckpt_read(reader, name, BEL_DTYPE_F32, &shape, 0, CLASSES, after));
+            bel_ckpt_close(reader);
+            assert_true(steps < 400 || result.metrics[0].value > 0.95);
+            for (int i = 0; i < CLASSES; i++) {
+                assert_true(after[i] >= 100.0f && after[i] < 200.0f && after[i] >= before[i]);
+                before[i] = after[i];
+            }
+        }
+        bel_free(name);
+        bel_test_remove_folder(folder);
+    }
 }
 
 // The penalty is part of the loss: with a strong one, kernels shrink.
@@ -174,9 +207,11 @@ static void test_wrong_parameters_are_named(void **state)
         {{"hidden_units", "8,x"}, "hidden_units must be a list of whole numbers"},
         {{"dropout", "1"}, "dropout must be at least 0 and below 1, got 1"},
         {{"l2", "much"}, "l2 must be a number, got \"much\""},
-        {{"optimizer", "adm"}, "optimizer must be one of adam, momentum, sgd, got \"adm\""},
+        {{"optimizer", "adm"},
+         "optimizer must be one of adam, adagrad, adamw, ftrl, momentum, rmsprop, sgd, got "
+         "\"adm\""},
         {{"nesterov", "1"}, "nesterov must be one of false, true"},
-        {{"schedule", "cosine"}, "schedule must be one of constant, exponential"},
+        {{"schedule", "cosin"}, "schedule must be one of constant, cosine, exponential"},
         {{"decay_steps", "0"}, "decay_steps must be a whole number from 1"},
         {{"warmup_steps", "-1"}, "warmup_steps must be a whole number from 0"},
         {{"learning_rate", "-1"}, "learning_rate must be above 0"},
@@ -208,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_models_learn),
         cmocka_unit_test(test_layers_have_their_names_and_shapes),
+        cmocka_unit_test(test_slots_are_kept),
         cmocka_unit_test(test_l2_shrinks_kernels),
         cmocka_unit_test(test_wrong_parameters_are_named),
         cmocka_unit_test(test_features_must_be_flat),

@@ -10,7 +10,10 @@ static void test_defaults(void **state)
     bel_optimizer optimizer = {.learning_rate = 0.1};
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
     assert_true(optimizer.momentum == 0.9 && optimizer.beta1 == 0.9 && optimizer.beta2 == 0.999);
-    assert_true(optimizer.epsilon == 1e-8 && optimizer.weight_decay == 0);
+    assert_true(optimizer.epsilon == 1e-8 && optimizer.initial_accumulator == 0.1 &&
+                optimizer.weight_decay == 0);
+    assert_true(optimizer.rmsprop_decay == 0.9 && optimizer.rmsprop_momentum == 0);
+    assert_true(optimizer.learning_rate_power == -0.5);
     assert_true(optimizer.clip_value == 0 && optimizer.clip_norm == 0);
 }
 
@@ -21,7 +24,7 @@ static void test_errors(void **state)
         bel_optimizer optimizer;
         const char *part;
     } rows[] = {
-        {{.kind = (bel_optimizer_kind)3, .learning_rate = 1}, "no kind 3"},
+        {{.kind = BEL_OPTIMIZER_COUNT, .learning_rate = 1}, "there is no kind"},
         {{.learning_rate = 0}, "learning_rate must be above 0, got 0"},
         {{.learning_rate = -0.5}, "learning_rate must be above 0, got -0.5"},
         {{.learning_rate = NAN}, "learning_rate"},
@@ -31,6 +34,20 @@ static void test_errors(void **state)
         {{.learning_rate = 1, .beta1 = 1.5}, "beta1"},
         {{.learning_rate = 1, .beta2 = -0.1}, "beta2"},
         {{.learning_rate = 1, .epsilon = 2}, "epsilon must be above 0 and at most 1, got 2"},
+        {{.learning_rate = 1, .initial_accumulator = -1},
+         "initial_accumulator must be above 0, got -1"},
+        {{.learning_rate = 1, .rmsprop_decay = 1},
+         "rmsprop_decay must be above 0 and below 1, got 1"},
+        {{.learning_rate = 1, .rmsprop_momentum = -1}, "rmsprop_momentum must be from 0"},
+        {{.learning_rate = 1, .rmsprop_momentum = 1}, "rmsprop_momentum"},
+        {{.learning_rate = 1, .learning_rate_power = 0.5},
+         "learning_rate_power must be from -1 to below 0, got 0.5"},
+        {{.learning_rate = 1, .learning_rate_power = -1.5}, "learning_rate_power"},
+        {{.learning_rate = 1, .learning_rate_power = NAN}, "learning_rate_power"},
+        {{.learning_rate = 1, .ftrl_l1 = -1}, "ftrl_l1 must be 0 (off) or above, got -1"},
+        {{.learning_rate = 1, .ftrl_l2 = -1}, "ftrl_l2 must"},
+        {{.learning_rate = 1, .ftrl_l2_shrinkage = -1}, "ftrl_l2_shrinkage"},
+        {{.learning_rate = 1, .initial_accumulator = NAN}, "initial_accumulator"},
         {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
         {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},
         {{.learning_rate = 1, .clip_value = -1}, "clip_value"},
@@ -45,6 +62,14 @@ static void test_errors(void **state)
         {{.learning_rate = 1,
           .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1, .decay_rate = 1.5}},
          "decay_rate"},
+        {{.learning_rate = 1, .schedule = {.kind = (bel_schedule_kind)77}}, "no schedule 77"},
+        {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_COSINE}}, "decay_steps"},
+        {{.learning_rate = 1,
+          .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = 1.5}},
+         "alpha must be from 0 to 1, got 1.5"},
+        {{.learning_rate = 1,
+          .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = NAN}},
+         "alpha"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bel_optimizer optimizer = rows[i].optimizer;
@@ -75,12 +100,30 @@ static void test_schedules(void **state)
     assert_true(bel_optimizer_rate(&o, 2) == 2);
 }
 
+// By the angles of an equilateral and a right triangle.
+static void test_cosine(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.learning_rate = 8,
+                       .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 6, .alpha = 0.25}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    const double tilted = sqrt(0.75); // the cosine of pi / 6
+    const double expected[] = {8, 5 + 3 * tilted, 6.5, 5, 3.5, 5 - 3 * tilted, 2, 2, 2};
+    for (int step = 0; step < 9; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - expected[step]) < 1e-12);
+    o.schedule.warmup_steps = 4; // the decay counts from step 0
+    assert_true(fabs(bel_optimizer_rate(&o, 0) - 2) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 2) - 6.5 * 0.75) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 4) - 3.5) < 1e-12);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_cosine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,18 @@
 // Update rules against scalar double arithmetic, written out here from the formulae of
-// belfry/optimizer.h, over five steps.
+// belfry/optimizer.h, and against numbers that PyTorch computed in double (oracle.txt), over five
+// steps.
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
+#include "base/file.h"
 #include "optim/rule.h"
 #include "support/bel_test.h"
 
 enum { COUNT = 37, STEPS = 5, REPLICAS = 3 };
 
 typedef struct model {
-    double p[COUNT], m[COUNT], v[COUNT];
+    double p[COUNT], m[COUNT], v[COUNT], c[COUNT];
 } model;
 
 // Sum over replicas of the gradient of element i at a step.
@@ -22,19 +26,54 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
 {
     double t = step + 1, a = o->learning_rate, g = gradient_sum(i, step) / REPLICAS;
     if (o->clip_value > 0) g = fmax(-o->clip_value, fmin(o->clip_value, g));
-    g += o->weight_decay * e->p[i];
+    if (o->kind != BEL_OPTIMIZER_ADAMW) g += o->weight_decay * e->p[i];
     switch (o->kind) {
     case BEL_OPTIMIZER_SGD: e->p[i] -= a * g; break;
     case BEL_OPTIMIZER_MOMENTUM:
         e->m[i] = o->momentum * e->m[i] + g;
         e->p[i] -= a * (o->nesterov ? g + o->momentum * e->m[i] : e->m[i]);
         break;
+    case BEL_OPTIMIZER_ADAMW: e->p[i] -= a * o->weight_decay * e->p[i]; // fallthrough
     case BEL_OPTIMIZER_ADAM:
         e->m[i] = o->beta1 * e->m[i] + (1 - o->beta1) * g;
         e->v[i] = o->beta2 * e->v[i] + (1 - o->beta2) * g * g;
         e->p[i] -= a * (e->m[i] / (1 - pow(o->beta1, t))) /
                    (sqrt(e->v[i] / (1 - pow(o->beta2, t))) + o->epsilon);
         break;
+    case BEL_OPTIMIZER_ADAGRAD:
+        e->m[i] += g * g;
+        e->p[i] -= a * g / (sqrt(e->m[i]) + o->epsilon);
+        break;
+    case BEL_OPTIMIZER_RMSPROP: {
+        double d = o->rmsprop_decay;
+        e->v[i] = d * e->v[i] + (1 - d) * g * g;
+        e->c[i] = o->rmsprop_centered ? d * e->c[i] + (1 - d) * g : 0;
+        g /= sqrt(e->v[i] - e->c[i] * e->c[i]) + o->epsilon;
+        e->m[i] = o->rmsprop_momentum * e->m[i] + g;
+        e->p[i] -= a * e->m[i];
+        break;
+    }
+    case BEL_OPTIMIZER_FTRL: {
+        double old = pow(e->m[i], -o->learning_rate_power);
+        e->m[i] += g * g;
+        double new = pow(e->m[i], -o->learning_rate_power);
+        e->v[i] += g + 2 * o->ftrl_l2_shrinkage * e->p[i] - (new - old) / a * e->p[i];
+        double over = fmax(fabs(e->v[i]) - o->ftrl_l1, 0);
+        e->p[i] = -copysign(over, e->v[i]) / (new / a + 2 * o->ftrl_l2);
+        break;
+    }
+    case BEL_OPTIMIZER_COUNT: fail();
+    }
+}
+
+// Slots as they are before the first step, one behind the other.
+static void start_slots(const bel_optimizer *o, float slots[BEL_RULE_MAX_SLOTS][COUNT],
+                        float *pointers[BEL_RULE_MAX_SLOTS])
+{
+    for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
+        pointers[k] = slots[k];
+        for (int i = 0; i < COUNT; i++)
+            slots[k][i] = bel_rule_slot_start(o, k);
     }
 }
 
@@ -42,11 +81,14 @@ static void check_rule(bel_optimizer optimizer)
 {
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
     static model expected;
-    float p[COUNT], m[COUNT] = {0}, v[COUNT] = {0}, sum[COUNT], gradient[COUNT];
-    float *slots[] = {m, v};
+    float p[COUNT], kept[BEL_RULE_MAX_SLOTS][COUNT], sum[COUNT], gradient[COUNT];
+    float *slots[BEL_RULE_MAX_SLOTS];
+    start_slots(&optimizer, kept, slots);
     memset(&expected, 0, sizeof expected);
     for (int i = 0; i < COUNT; i++)
         expected.p[i] = p[i] = (float)i / 16.0f - 1.0f;
+    for (int i = 0; i < COUNT && bel_rule_get(&optimizer)->accumulates; i++)
+        expected.m[i] = optimizer.initial_accumulator;
     for (int step = 0; step < STEPS; step++) {
         bel_rule_step numbers = bel_rule_begin(&optimizer, step);
         for (int i = 0; i < COUNT; i++) {
@@ -80,12 +122,133 @@ static void test_rules(void **state)
                                .beta2 = 0.9,
                                .epsilon = 0.01,
                                .weight_decay = 0.1});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.01});
+    check_rule((bel_optimizer){
+        .kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.05, .beta1 = 0.8, .weight_decay = 0.5});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD,
+                               .learning_rate = 0.5,
+                               .initial_accumulator = 2,
+                               .epsilon = 0.01,
+                               .weight_decay = 0.1});
+    for (int i = 0; i < 4; i++) { // with and without each part
+        check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP,
+                                   .learning_rate = 0.05,
+                                   .rmsprop_decay = 0.7,
+                                   .rmsprop_momentum = i % 2 == 1 ? 0.5 : 0,
+                                   .rmsprop_centered = i >= 2,
+                                   .epsilon = 0.01,
+                                   .weight_decay = 0.1});
+    }
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 0.01});
+    static const double powers[] = {0, -1, -0.25, -0.7, -0.001}; // 0: the default
+    for (int i = 0; i < 5; i++) {
+        check_rule((bel_optimizer){
+            .kind = BEL_OPTIMIZER_FTRL, .learning_rate = 0.1, .learning_rate_power = powers[i]});
+        check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_FTRL,
+                                   .learning_rate = 0.5,
+                                   .learning_rate_power = powers[i],
+                                   .initial_accumulator = 2,
+                                   .ftrl_l1 = 0.2,
+                                   .ftrl_l2 = 0.1,
+                                   .ftrl_l2_shrinkage = 0.05,
+                                   .weight_decay = 0.01});
+    }
+}
+
+// --- Against stored numbers ----------------------------------------------------------------------
+
+// Runs a rule over the gradients as they are and compares with the values of a line.
+static void check_stored(const char *name, bel_optimizer optimizer, char *values)
+{
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    float p[COUNT], kept[BEL_RULE_MAX_SLOTS][COUNT], gradient[COUNT];
+    float *slots[BEL_RULE_MAX_SLOTS];
+    start_slots(&optimizer, kept, slots);
+    for (int i = 0; i < COUNT; i++)
+        p[i] = (float)i / 16.0f - 1.0f;
+    for (int step = 0; step < STEPS; step++) {
+        bel_rule_step numbers = bel_rule_begin(&optimizer, step);
+        for (int i = 0; i < COUNT; i++)
+            gradient[i] = (float)gradient_sum(i, step);
+        bel_rule_apply(&numbers, gradient, 1.0f, p, p, slots, COUNT);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        char *end;
+        double want = strtod(values, &end);
+        assert_ptr_not_equal(end, values);
+        values = end;
+        if (fabs((double)p[i] - want) > 3e-6 * fmax(1, fabs(want)))
+            fail_msg("%s, element %d: got %.9g, expected %.9g", name, i, (double)p[i], want);
+    }
+    assert_int_equal(*values, '\n');
+}
+
+static void test_stored(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bel_optimizer optimizer;
+    } rows[] = {
+        {"sgd", {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1, .weight_decay = 0.01}},
+        {"nesterov",
+         {.kind = BEL_OPTIMIZER_MOMENTUM,
+          .learning_rate = 0.05,
+          .momentum = 0.5,
+          .nesterov = true}},
+        {"adam",
+         {.kind = BEL_OPTIMIZER_ADAM,
+          .learning_rate = 0.1,
+          .beta1 = 0.5,
+          .beta2 = 0.9,
+          .epsilon = 0.01,
+          .weight_decay = 0.1}},
+        {"adagrad",
+         {.kind = BEL_OPTIMIZER_ADAGRAD,
+          .learning_rate = 0.5,
+          .initial_accumulator = 2,
+          .epsilon = 0.01,
+          .weight_decay = 0.1}},
+        {"rmsprop",
+         {.kind = BEL_OPTIMIZER_RMSPROP,
+          .learning_rate = 0.05,
+          .rmsprop_decay = 0.7,
+          .epsilon = 0.01}},
+        {"rmsprop_full",
+         {.kind = BEL_OPTIMIZER_RMSPROP,
+          .learning_rate = 0.05,
+          .rmsprop_decay = 0.7,
+          .rmsprop_momentum = 0.5,
+          .rmsprop_centered = true,
+          .epsilon = 0.01,
+          .weight_decay = 0.1}},
+        {"adamw",
+         {.kind = BEL_OPTIMIZER_ADAMW,
+          .learning_rate = 0.1,
+          .beta1 = 0.5,
+          .beta2 = 0.9,
+          .epsilon = 0.01,
+          .weight_decay = 0.3}},
+    };
+    char *oracle;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read("tests/unit/optim/oracle.txt", &oracle, &size));
+    char *line = oracle;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) { // lines in the same order
+        size_t length = strlen(rows[i].name);
+        if (strncmp(line, rows[i].name, length) != 0 || line[length] != ' ')
+            fail_msg("oracle.txt lacks the line \"%s\": run oracle.py", rows[i].name);
+        check_stored(rows[i].name, rows[i].optimizer, line + length);
+        line = strchr(line, '\n') + 1;
+    }
+    bel_free(oracle);
 }
 
 static void test_clip_value(void **state)
 {
     (void)state;
-    for (int kind = BEL_OPTIMIZER_SGD; kind <= BEL_OPTIMIZER_ADAM; kind++) {
+    for (int kind = BEL_OPTIMIZER_SGD; kind < BEL_OPTIMIZER_COUNT; kind++) {
         check_rule((bel_optimizer){
             .kind = (bel_optimizer_kind)kind, .learning_rate = 0.1, .clip_value = 0.25});
     }
@@ -109,16 +272,46 @@ static void test_factor(void **state)
     assert_true(value == 2.0f); // the old values stay
 }
 
+// A pull that no gradient outweighs leaves exact zeros.
+static void test_ftrl_zeros(void **state)
+{
+    (void)state;
+    bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_FTRL, .learning_rate = 0.1, .ftrl_l1 = 2};
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    bel_rule_step numbers = bel_rule_begin(&optimizer, 0);
+    float gradient[] = {1.0f, -2.0f, 0.0f, 3.0f}, p[4] = {0}, s[] = {1, 1, 1, 1}, z[4] = {0};
+    bel_rule_apply(&numbers, gradient, 1.0f, p, p, (float *[]){s, z}, 4);
+    assert_true(p[0] == 0 && p[1] == 0 && p[2] == 0);
+    assert_true(p[3] < 0);
+}
+
 static void test_slots(void **state)
 {
     (void)state;
-    assert_int_equal(bel_rule_get(BEL_OPTIMIZER_SGD)->slot_count, 0);
-    assert_int_equal(bel_rule_get(BEL_OPTIMIZER_MOMENTUM)->slot_count, 1);
-    const bel_rule *adam = bel_rule_get(BEL_OPTIMIZER_ADAM);
+    assert_int_equal(bel_rule_get(&(bel_optimizer){.kind = BEL_OPTIMIZER_SGD})->slot_count, 0);
+    assert_int_equal(bel_rule_get(&(bel_optimizer){.kind = BEL_OPTIMIZER_MOMENTUM})->slot_count, 1);
+    const bel_rule *adam = bel_rule_get(&(bel_optimizer){.kind = BEL_OPTIMIZER_ADAM});
     assert_int_equal(adam->slot_count, 2);
     assert_string_equal(adam->name, "adam");
     assert_string_equal(adam->slots[0], "m");
     assert_string_equal(adam->slots[1], "v");
+    bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_ADAGRAD, .initial_accumulator = 0.5};
+    assert_int_equal(bel_rule_get(&optimizer)->slot_count, 1);
+    assert_string_equal(bel_rule_get(&optimizer)->slots[0], "accumulator");
+    assert_true(bel_rule_slot_start(&optimizer, 0) == 0.5f);
+    optimizer.kind = BEL_OPTIMIZER_ADAM;
+    assert_true(bel_rule_slot_start(&optimizer, 0) == 0.0f);
+    optimizer.kind = BEL_OPTIMIZER_FTRL;
+    assert_string_equal(bel_rule_get(&optimizer)->slots[1], "linear");
+    assert_true(bel_rule_slot_start(&optimizer, 0) == 0.5f);
+    assert_true(bel_rule_slot_start(&optimizer, 1) == 0.0f);
+    optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP};
+    assert_int_equal(bel_rule_get(&optimizer)->slot_count, 1);
+    optimizer.rmsprop_momentum = 0.5;
+    assert_string_equal(bel_rule_get(&optimizer)->slots[1], "m");
+    optimizer.rmsprop_centered = true;
+    assert_int_equal(bel_rule_get(&optimizer)->slot_count, 3);
+    assert_string_equal(bel_rule_get(&optimizer)->slots[1], "c");
 }
 
 static void test_sum_square(void **state)
@@ -137,6 +330,7 @@ static void test_sum_square(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stored),     cmocka_unit_test(test_ftrl_zeros),
         cmocka_unit_test(test_rules),      cmocka_unit_test(test_clip_value),
         cmocka_unit_test(test_factor),     cmocka_unit_test(test_slots),
         cmocka_unit_test(test_sum_square),

@@ -41,7 +41,17 @@ static bel_message sample(void)
                       .learning_rate = 0.1,
                       .nesterov = true,
                       .epsilon = 1e-8,
-                      .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 9}},
+                      .initial_accumulator = 0.3,
+                      .learning_rate_power = -0.7,
+                      .ftrl_l1 = 0.11,
+                      .ftrl_l2 = 0.12,
+                      .ftrl_l2_shrinkage = 0.13,
+                      .rmsprop_decay = 0.4,
+                      .rmsprop_momentum = 0.6,
+                      .rmsprop_centered = true,
+                      .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
+                                   .decay_steps = 9,
+                                   .alpha = 0.2}},
         .towers = towers,
         .incarnations = incarnations,
         .incarnation_count = 2,
@@ -115,6 +125,11 @@ static void test_parts(void **state)
     assert_int_equal(got.optimizer.kind, BEL_OPTIMIZER_ADAM);
     assert_true(got.optimizer.learning_rate == 0.1 && got.optimizer.nesterov);
     assert_int_equal(got.optimizer.schedule.decay_steps, 9);
+    assert_true(got.optimizer.initial_accumulator == 0.3);
+    assert_true(got.optimizer.rmsprop_decay == 0.4 && got.optimizer.rmsprop_momentum == 0.6);
+    assert_true(got.optimizer.rmsprop_centered && got.optimizer.learning_rate_power == -0.7);
+    assert_true(got.optimizer.ftrl_l1 == 0.11 && got.optimizer.ftrl_l2 == 0.12);
+    assert_true(got.optimizer.ftrl_l2_shrinkage == 0.13 && got.optimizer.schedule.alpha == 0.2);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
