@@ -61,4 +61,15 @@ cp out.txt labelled.txt
 run_ok belfry predict --model_dir e --eval_files unlabelled.csv
 check "a file without labels gives the same" cmp -s out.txt labelled.txt
 
+# Every rule: other shards and workers, and a run in two parts.
+for rule in sgd adagrad "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl; do
+    read -r -a words <<<"$rule"
+    name=${words[0]}
+    rule_flags=(--optimizer "${words[@]}" --learning_rate 0.01 --weight_decay 0.01 --train_batch_size 16)
+    run_ok train "$name-one" --train_steps 20 "${rule_flags[@]}" --num_gpus 2
+    run_ok train "$name-two" --train_steps 8 "${rule_flags[@]}" --num_workers 2
+    run_ok train "$name-two" --train_steps 20 "${rule_flags[@]}" --num_workers 2 --parameter_server_count 3
+    equal "digest with $name" "$(digest "$name-two")" "$(digest "$name-one")"
+done
+
 finish
