@@ -2,9 +2,9 @@
 // nothing here; a master that takes over learns the highest generation there was.
 //
 //   {"time": 1790000000.123, "event": "generation", "generation": 2, "step": 100,
-//    "text": "lost ps 0 on box (pid 4711) after step 120: its connection has ended"}
+//    "text": "runs/a/ckpt-00000100"}
 //
-// Events: start, generation, lost, back, end.
+// A generation: the step at which it begins and the checkpoint that all load.
 #ifndef BELFRY_MASTER_JOURNAL_H
 #define BELFRY_MASTER_JOURNAL_H
 
