@@ -69,13 +69,6 @@ static bel_status *find(void *context, const bel_lane_hello *hello, bel_lane **o
     return NULL;
 }
 
-static void work_on_all(void *context, int64_t tile)
-{
-    (void)tile;
-    while (bel_shard_work(context)) {
-    }
-}
-
 static bel_status *serve(const char *path)
 {
     server s = {0};
@@ -107,11 +100,8 @@ static bel_status *serve(const char *path)
     const bel_shard_events events = {&s, decide, snapshot_ready};
     bel_shard_start(s.shard, &events);
     while (!s.over) {
-        if (bel_shard_poll(s.shard) > 1) {
-            bel_team_run(team, work_on_all, s.shard, bel_team_size(team));
-        } else if (!bel_shard_work(s.shard)) {
-            (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000000);
-        }
+        if (bel_shard_work_together(s.shard, team)) continue;
+        (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000000);
     }
     for (int w = 0; w < WORKERS; w++) // until the workers have gone
         while (!bel_lane_is_cut(s.lanes[w]))

@@ -1,5 +1,5 @@
 // A crew: the shards and workers of a job as its master sees them, whether they are threads of this
-// process (embedded.c) or processes of a cluster (cluster.c). The master's story, train.c, is the
+// process (embedded.c) or processes of a cluster (remote.c). The master's story, train.c, is the
 // same for both. Bound to the master's thread.
 #ifndef BELFRY_JOB_CREW_H
 #define BELFRY_JOB_CREW_H

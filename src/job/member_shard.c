@@ -176,23 +176,6 @@ static void snapshot_ready(void *context, int shard, int64_t version)
     bel_doorbell_ring(m->bell);
 }
 
-static void work_on_all(void *context, int64_t tile)
-{
-    (void)tile;
-    while (bel_shard_work(context)) {
-    }
-}
-
-// When there is more than one chunk to work on, all cores that are idle do.
-static bool work(member_shard *s)
-{
-    if (bel_shard_poll(s->shard) > 1) {
-        bel_team_run(s->team, work_on_all, s->shard, bel_team_size(s->team));
-        return true;
-    }
-    return bel_shard_work(s->shard);
-}
-
 static void *engine_main(void *argument)
 {
     enum { NAP_NS = 50000000 };
@@ -201,7 +184,7 @@ static void *engine_main(void *argument)
         .context = m, .decide = decide, .snapshot_ready = snapshot_ready};
     bel_shard_start(m->shard.shard, &events);
     while (!atomic_load(&m->shard.stop)) {
-        if (work(&m->shard)) continue;
+        if (bel_shard_work_together(m->shard.shard, m->shard.team)) continue;
         (void)bel_doorbell_wait(m->shard.bell, bel_clock_ns() + NAP_NS);
     }
     return NULL;

@@ -94,31 +94,7 @@ void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, fl
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n)
 {
-    const bel_rule_kernels *kernels = bel_rule_kernels_get();
-    switch (step->kind) {
-    case BEL_OPTIMIZER_SGD:
-        kernels->sgd(step, gradient, factor, values, new_values, slots, n);
-        break;
-    case BEL_OPTIMIZER_MOMENTUM:
-        kernels->momentum(step, gradient, factor, values, new_values, slots, n);
-        break;
-    case BEL_OPTIMIZER_ADAM:
-        kernels->adam(step, gradient, factor, values, new_values, slots, n);
-        break;
-    case BEL_OPTIMIZER_ADAGRAD:
-        kernels->adagrad(step, gradient, factor, values, new_values, slots, n);
-        break;
-    case BEL_OPTIMIZER_RMSPROP:
-        kernels->rmsprop(step, gradient, factor, values, new_values, slots, n);
-        break;
-    case BEL_OPTIMIZER_ADAMW:
-        kernels->adamw(step, gradient, factor, values, new_values, slots, n);
-        break;
-    case BEL_OPTIMIZER_FTRL:
-        kernels->ftrl(step, gradient, factor, values, new_values, slots, n);
-        break;
-    case BEL_OPTIMIZER_COUNT: break; // no kind
-    }
+    bel_rule_kernels_get()->apply[step->kind](step, gradient, factor, values, new_values, slots, n);
 }
 
 double bel_rule_sum_square(const float *values, int64_t n)

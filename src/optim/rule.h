@@ -51,22 +51,13 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
 double bel_rule_sum_square(const float *values, int64_t n);
 
 // Vector kernels, one table per instruction-set level: see ops/kernels/cpu.h for the idea.
+typedef void bel_rule_kernel(const bel_rule_step *step, const float *gradient, float factor,
+                             const float *values, float *new_values, float *const *slots,
+                             int64_t n);
+
 typedef struct bel_rule_kernels {
     void (*scale)(const float *sum, float scale, float limit, float *out, int64_t n);
-    void (*sgd)(const bel_rule_step *step, const float *gradient, float factor, const float *values,
-                float *new_values, float *const *slots, int64_t n);
-    void (*momentum)(const bel_rule_step *step, const float *gradient, float factor,
-                     const float *values, float *new_values, float *const *slots, int64_t n);
-    void (*adam)(const bel_rule_step *step, const float *gradient, float factor,
-                 const float *values, float *new_values, float *const *slots, int64_t n);
-    void (*adagrad)(const bel_rule_step *step, const float *gradient, float factor,
-                    const float *values, float *new_values, float *const *slots, int64_t n);
-    void (*rmsprop)(const bel_rule_step *step, const float *gradient, float factor,
-                    const float *values, float *new_values, float *const *slots, int64_t n);
-    void (*adamw)(const bel_rule_step *step, const float *gradient, float factor,
-                  const float *values, float *new_values, float *const *slots, int64_t n);
-    void (*ftrl)(const bel_rule_step *step, const float *gradient, float factor,
-                 const float *values, float *new_values, float *const *slots, int64_t n);
+    bel_rule_kernel *apply[BEL_OPTIMIZER_COUNT]; // by kind
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
 extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;

@@ -174,12 +174,12 @@ static double sum_square(const float *values, int64_t n)
 
 const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .scale = scale_by,
-    .sgd = sgd,
-    .momentum = momentum,
-    .adam = adam,
-    .adamw = adamw,
-    .adagrad = adagrad,
-    .ftrl = ftrl,
-    .rmsprop = rmsprop,
+    .apply = {[BEL_OPTIMIZER_SGD] = sgd,
+              [BEL_OPTIMIZER_MOMENTUM] = momentum,
+              [BEL_OPTIMIZER_ADAM] = adam,
+              [BEL_OPTIMIZER_ADAMW] = adamw,
+              [BEL_OPTIMIZER_ADAGRAD] = adagrad,
+              [BEL_OPTIMIZER_FTRL] = ftrl,
+              [BEL_OPTIMIZER_RMSPROP] = rmsprop},
     .sum_square = sum_square,
 };

@@ -63,6 +63,7 @@ typedef struct bel_lane bel_lane;
 typedef struct bel_lane_ops {
     const char *name;   // "inproc", "shm", "grpc"
     bool shares_memory; // readers see what a shard writes: parameters need not be sent
+    bool maps_memory;   // … after they have mapped it: it is another process's
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
     bool (*is_cut)(const bel_lane *lane);

@@ -133,13 +133,12 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
     memcpy(t, v->b, sizeof t);
     memcpy(m, v->b, sizeof m);
     memcpy(s, v->b, sizeof s);
-    const bel_rule_kernels *table = rules[level];
-    void (*const functions[])(const bel_rule_step *, const float *, float, const float *, float *,
-                              float *const *, int64_t) = {
-        table->sgd,     table->momentum, table->momentum, table->adam,
-        table->adagrad, table->rmsprop,  table->adamw,    table->ftrl};
-    static const int rule_of[] = {0, 1, 2, 3, 4, 5, 5, 5, 5, 6, 7, 7};
-    functions[rule_of[number]](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
+    static const bel_optimizer_kind kind_of[] = {
+        BEL_OPTIMIZER_SGD,     BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_MOMENTUM,
+        BEL_OPTIMIZER_ADAM,    BEL_OPTIMIZER_ADAGRAD,  BEL_OPTIMIZER_RMSPROP,
+        BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_RMSPROP,  BEL_OPTIMIZER_RMSPROP,
+        BEL_OPTIMIZER_ADAMW,   BEL_OPTIMIZER_FTRL,     BEL_OPTIMIZER_FTRL};
+    rules[level]->apply[kind_of[number]](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
     for (int i = 0; i < n; i++)
         out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f + t[offset + i] * 0.125f;
 }

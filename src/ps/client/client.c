@@ -2,7 +2,6 @@
 #include "ps/client/client.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -74,13 +73,6 @@ void *bel_client_place(void *context, const bel_frame *frame)
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
 
-// True when parameters are read where a shard of another process has written them.
-static bool reads_in_place(const bel_client *client, int shard)
-{
-    const char *name = client->config.lanes[shard]->ops->name;
-    return client->config.attach != NULL && strcmp(name, "shm") == 0;
-}
-
 static void point_at_version(bel_client *client, int shard, int64_t version)
 {
     const bel_layout *layout = client->config.layout;
@@ -101,7 +93,7 @@ static void complete_version(bel_client *client, int shard)
     if (view->expected > 0 && (view->values_step != version || view->values < view->expected)) {
         return;
     }
-    if (reads_in_place(client, shard)) point_at_version(client, shard, version);
+    if (client->config.lanes[shard]->ops->maps_memory) point_at_version(client, shard, version);
     const bel_layout *layout = client->config.layout;
     bool flip = view->expected > 0 && published(view) >= 0;
     for (int c = 0; flip && c < layout->chunk_count; c++) {

@@ -108,7 +108,7 @@ void bel_shard_destroy(bel_shard *shard)
 // --- Sending -------------------------------------------------------------------------------------
 
 // A peer whose lane is cut or full is noticed by the master's clocks; the shard goes on.
-static void send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
+void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 {
     frame.generation = shard->config.generation;
     frame.sender = shard->config.shard;
@@ -167,90 +167,7 @@ static bool step_done_locked(const bel_shard *shard)
     return shard->tally_count == shard->config.deal->node_count;
 }
 
-// --- Values --------------------------------------------------------------------------------------
-
-// Where chunk `local` of a version lies: that of the step, the one that the step makes, or the one
-// before it, which is there while nothing of the step is passed.
-static const float *values_locked(const bel_shard *shard, int local, int64_t version)
-{
-    const bel_shard_chunk *chunk = &shard->chunks[local];
-    const bel_chunk *part = &shard->config.layout->chunks[chunk->chunk];
-    const bel_space *space = shard->config.space;
-    int current = atomic_load(&space->current[chunk->chunk]);
-    bool newest = version == shard->step + (chunk->passed ? 1 : 0);
-    bool other = !newest && part->kind != BEL_VARIABLE_FROZEN;
-    return space->buffers[other ? 1 - current : current] + part->offset;
-}
-
-// True for a worker that needs no copies; so is one that is not there.
-static bool reads_in_place(const bel_shard *shard, int worker)
-{
-    const bel_lane *lane = shard->config.worker_lanes[worker];
-    return lane == NULL || lane->ops->shares_memory;
-}
-
-static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t version)
-{
-    int c = shard->chunks[local].chunk;
-    size_t bytes = (size_t)shard->config.layout->chunks[c].count * sizeof(float);
-    send_locked(shard, shard->config.worker_lanes[worker],
-                (bel_frame){.kind = BEL_FRAME_PARAMS,
-                            .step = version,
-                            .chunk = c,
-                            .payload = values_locked(shard, local, version),
-                            .payload_bytes = bytes});
-}
-
-// Those who follow get a chunk's new values as soon as they are there.
-static void send_passed_locked(bel_shard *shard, int local)
-{
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
-        bool follows = shard->workers[w].reader == BEL_READER_FOLLOWS;
-        if (follows && !reads_in_place(shard, w))
-            send_chunk_locked(shard, w, local, shard->step + 1);
-    }
-    shard->values_sent++;
-}
-
-// Announces a version of which `chunks` chunks were sent.
-static void send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
-{
-    bool newest = version == shard->step;
-    send_locked(shard, shard->config.worker_lanes[worker],
-                (bel_frame){.kind = BEL_FRAME_VERSION,
-                            .step = version,
-                            .decision = newest ? shard->decision : shard->last_decision,
-                            .chunk = reads_in_place(shard, worker) ? 0 : chunks});
-    shard->workers[worker].version = version;
-}
-
-// The whole of this step's version, or of the one before.
-static void send_whole_locked(bel_shard *shard, int worker, int64_t version)
-{
-    bool reads = reads_in_place(shard, worker);
-    bool anew = shard->workers[worker].reader == BEL_READER_NONE; // frozen values go out once
-    int sent = 0;
-    for (int i = 0; i < shard->chunk_count && !reads; i++) {
-        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
-        if (!anew && chunk->kind == BEL_VARIABLE_FROZEN) continue;
-        send_chunk_locked(shard, worker, i, version);
-        sent++;
-    }
-    send_version_locked(shard, worker, version, sent);
-    bool follows = version == shard->step && shard->values_sent == 0;
-    shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
-}
-
-static void take_pull_locked(bel_shard *shard, int worker, int64_t version)
-{
-    bool kept =
-        version == shard->step - 1 && shard->values_sent == 0 && shard->counters.versions > 1;
-    if (version == shard->step || kept) {
-        send_whole_locked(shard, worker, version);
-    } else {
-        shard->counters.late++;
-    }
-}
+// --- Publication ---------------------------------------------------------------------------------
 
 static void publish_locked(bel_shard *shard, uint32_t decision)
 {
@@ -262,9 +179,9 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     for (int w = 0; w < shard->config.deal->worker_count; w++) {
         const bel_shard_worker *worker = &shard->workers[w];
         if (worker->reader == BEL_READER_FOLLOWS) {
-            send_version_locked(shard, w, shard->step, shard->values_sent);
+            bel_shard_send_version_locked(shard, w, shard->step, shard->values_sent);
         } else if (worker->reader == BEL_READER_BEHIND && worker->version == shard->step - 1) {
-            send_whole_locked(shard, w, shard->step);
+            bel_shard_send_whole_locked(shard, w, shard->step);
         }
     }
     shard->values_sent = 0;
@@ -317,21 +234,23 @@ static void move_norms_locked(bel_shard *shard)
     if (shard->config.shard != 0) {
         if (shard->norms_sent) return;
         shard->norms_sent = true;
-        send_locked(shard, shard->config.shard_lanes[0],
-                    (bel_frame){.kind = BEL_FRAME_NORMS,
-                                .step = shard->step,
-                                .payload = shard->grain_squares,
-                                .payload_bytes = (size_t)layout->grain_count * sizeof(double)});
+        bel_shard_send_locked(
+            shard, shard->config.shard_lanes[0],
+            (bel_frame){.kind = BEL_FRAME_NORMS,
+                        .step = shard->step,
+                        .payload = shard->grain_squares,
+                        .payload_bytes = (size_t)layout->grain_count * sizeof(double)});
         return;
     }
     if (shard->norm_count < layout->shard_count - 1) return;
     bel_shard_combine_norms(shard);
     for (int k = 1; k < layout->shard_count; k++) {
-        send_locked(shard, shard->config.shard_lanes[k],
-                    (bel_frame){.kind = BEL_FRAME_FACTORS,
-                                .step = shard->step,
-                                .payload = shard->factors,
-                                .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
+        bel_shard_send_locked(
+            shard, shard->config.shard_lanes[k],
+            (bel_frame){.kind = BEL_FRAME_FACTORS,
+                        .step = shard->step,
+                        .payload = shard->factors,
+                        .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
     }
     factors_known_locked(shard);
 }
@@ -435,12 +354,13 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
         return;
     }
     if (frame->kind == BEL_FRAME_PULL && worker >= 0) {
-        take_pull_locked(shard, worker, frame->step);
+        bel_shard_take_pull_locked(shard, worker, frame->step);
         return;
     }
     if (frame->step != shard->step || (shard->decision & BEL_DECIDE_STOP) != 0) {
         shard->counters.late++;
-        if (catches_up(shard, frame, worker)) send_whole_locked(shard, worker, shard->step);
+        if (catches_up(shard, frame, worker))
+            bel_shard_send_whole_locked(shard, worker, shard->step);
         return;
     }
     switch (frame->kind) {
@@ -555,7 +475,7 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
     shard->passed++;
     shard->chunks[job.local].passed = true;
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[job.local].chunk];
-    if (chunk->kind != BEL_VARIABLE_FROZEN) send_passed_locked(shard, job.local);
+    if (chunk->kind != BEL_VARIABLE_FROZEN) bel_shard_send_passed_locked(shard, job.local);
 }
 
 bool bel_shard_work(bel_shard *shard)
@@ -584,7 +504,8 @@ bool bel_shard_work(bel_shard *shard)
     return worked;
 }
 
-int bel_shard_poll(bel_shard *shard)
+// Takes frames and publishes what is finished; how many chunks can be worked on now.
+static int poll_shard(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     drain_locked(shard);
@@ -593,6 +514,20 @@ int bel_shard_poll(bel_shard *shard)
     int ready = shard->error == NULL ? shard->ready_count : 0;
     pthread_mutex_unlock(&shard->mutex);
     return ready;
+}
+
+static void work_until_done(void *context, int64_t tile)
+{
+    (void)tile;
+    while (bel_shard_work(context)) {
+    }
+}
+
+bool bel_shard_work_together(bel_shard *shard, bel_team *team)
+{
+    if (poll_shard(shard) <= 1) return bel_shard_work(shard);
+    bel_team_run(team, work_until_done, shard, bel_team_size(team));
+    return true;
 }
 
 bel_status *bel_shard_check(bel_shard *shard)

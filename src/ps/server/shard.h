@@ -17,6 +17,7 @@
 #define BELFRY_PS_SERVER_SHARD_H
 
 #include "base/str.h"
+#include "base/thread.h"
 #include "belfry/optimizer.h"
 #include "checkpoint/checkpoint.h"
 #include "optim/rule.h"
@@ -106,9 +107,9 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation);
 // Takes frames and does one piece of work; false when there is nothing to do now. Thread-safe.
 bool bel_shard_work(bel_shard *shard);
 
-// Takes frames and publishes what is finished, without working on a chunk; how many chunks could be
-// worked on now, by as many threads.
-int bel_shard_poll(bel_shard *shard);
+// The same with all threads of a team when there is more than one chunk to work on. For the thread
+// that the team is bound to.
+bool bel_shard_work_together(bel_shard *shard, bel_team *team);
 
 // The error that stopped the shard (a malformed frame), as a new status, or NULL.
 bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;

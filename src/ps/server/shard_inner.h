@@ -1,4 +1,5 @@
-// The inside of a shard, for shard.c (frames and steps), pass.c (arithmetic), shard_state.c
+// The inside of a shard, for shard.c (frames and steps), values.c (what workers
+// are sent), inbox.c, pass.c (arithmetic), shard_state.c
 // (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
@@ -93,6 +94,17 @@ struct bel_shard {
 // pass.c
 void bel_shard_run_job(bel_shard *shard, bel_shard_job job);
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
+
+// shard.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
+void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
+
+// values.c. Those who follow get a chunk's new values as soon as it is passed …
+void bel_shard_send_passed_locked(bel_shard *shard, int local);
+// … and then the version, of which `chunks` chunks were sent.
+void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks);
+// The whole of this step's version, or of the one before.
+void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version);
+void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version);
 
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);

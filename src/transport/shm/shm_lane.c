@@ -312,6 +312,7 @@ static void shm_close(bel_lane *base)
 static const bel_lane_ops shm_ops = {
     .name = "shm",
     .shares_memory = true,
+    .maps_memory = true,
     .send = shm_send,
     .receive = shm_receive,
     .is_cut = shm_is_cut,

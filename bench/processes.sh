@@ -1,0 +1,12 @@
+# shellcheck shell=bash
+# For benchmarks that kill processes of a job. Sourced.
+
+process_of() { # SUPERVISOR ROLE INDEX: the pid of the process that plays the role now
+    local pid
+    for pid in $(pgrep -P "$1" || true); do
+        if tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" |
+            grep -q "^BELFRY_TASK=.*\"role\":\"$2\",\"index\":$3,"; then
+            echo "$pid"
+        fi
+    done
+}

@@ -1,0 +1,85 @@
+// What workers are sent of the values: versions, and chunks where memory is not shared.
+#include "ps/server/shard_inner.h"
+
+// Where chunk `local` of a version lies: that of the step, the one that the step makes, or the one
+// before it, which is there while nothing of the step is passed.
+static const float *values_locked(const bel_shard *shard, int local, int64_t version)
+{
+    const bel_shard_chunk *chunk = &shard->chunks[local];
+    const bel_chunk *part = &shard->config.layout->chunks[chunk->chunk];
+    const bel_space *space = shard->config.space;
+    int current = atomic_load(&space->current[chunk->chunk]);
+    bool newest = version == shard->step + (chunk->passed ? 1 : 0);
+    bool other = !newest && part->kind != BEL_VARIABLE_FROZEN;
+    return space->buffers[other ? 1 - current : current] + part->offset;
+}
+
+// True for a worker that needs no copies; so is one that is not there.
+static bool reads_in_place(const bel_shard *shard, int worker)
+{
+    const bel_lane *lane = shard->config.worker_lanes[worker];
+    return lane == NULL || lane->ops->shares_memory;
+}
+
+static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t version)
+{
+    int c = shard->chunks[local].chunk;
+    size_t bytes = (size_t)shard->config.layout->chunks[c].count * sizeof(float);
+    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
+                          (bel_frame){.kind = BEL_FRAME_PARAMS,
+                                      .step = version,
+                                      .chunk = c,
+                                      .payload = values_locked(shard, local, version),
+                                      .payload_bytes = bytes});
+}
+
+// Those who follow get a chunk's new values as soon as they are there.
+void bel_shard_send_passed_locked(bel_shard *shard, int local)
+{
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        bool follows = shard->workers[w].reader == BEL_READER_FOLLOWS;
+        if (follows && !reads_in_place(shard, w))
+            send_chunk_locked(shard, w, local, shard->step + 1);
+    }
+    shard->values_sent++;
+}
+
+// Announces a version of which `chunks` chunks were sent.
+void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
+{
+    bool newest = version == shard->step;
+    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
+                          (bel_frame){.kind = BEL_FRAME_VERSION,
+                                      .step = version,
+                                      .decision = newest ? shard->decision : shard->last_decision,
+                                      .chunk = reads_in_place(shard, worker) ? 0 : chunks});
+    shard->workers[worker].version = version;
+}
+
+// The whole of this step's version, or of the one before.
+void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
+{
+    bool reads = reads_in_place(shard, worker);
+    bool anew = shard->workers[worker].reader == BEL_READER_NONE; // frozen values go out once
+    int sent = 0;
+    for (int i = 0; i < shard->chunk_count && !reads; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        if (!anew && chunk->kind == BEL_VARIABLE_FROZEN) continue;
+        send_chunk_locked(shard, worker, i, version);
+        sent++;
+    }
+    bel_shard_send_version_locked(shard, worker, version, sent);
+    bool follows = version == shard->step && shard->values_sent == 0;
+    shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
+}
+
+void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version)
+{
+    bool kept =
+        version == shard->step - 1 && shard->values_sent == 0 && shard->counters.versions > 1;
+    if (version == shard->step || kept) {
+        bel_shard_send_whole_locked(shard, worker, version);
+    } else {
+        shard->counters.late++;
+    }
+}
