@@ -38,7 +38,9 @@ typedef struct member_shard {
     bool has_engine;
     atomic_bool stop;
     atomic_llong snapshot_ready; // the version of the newest snapshot that is complete, -1: none
-    int64_t snapshot_told;       // the one that the master was told of
+    int64_t snapshot_told;       // the one that the master was told of, -1: none
+    int64_t progress_told;       // the step that it was told of, -1: none
+    int64_t progress_ns;         // when
     atomic_bool progress_due;    // the last step was made
     atomic_bool resuming;        // somebody was replaced: the next version is worth a line
 
@@ -82,9 +84,8 @@ typedef struct member {
     uint32_t generation; // of the state here; 0: none
     member_shard shard;
     member_worker worker;
-    int64_t status_ns, progress_ns; // when they were last sent
-    int64_t progress_step;
-    bel_status *end; // what the master said; CANCELLED or NULL once it has
+    int64_t status_ns; // when it was last sent
+    bel_status *end;   // what the master said; CANCELLED or NULL once it has
     bool over, told_stop, told_failure;
     int64_t evaluated_step; // evaluator: of the newest checkpoint that it has evaluated
     bool evaluates;         // evaluator: the master has said that the job runs

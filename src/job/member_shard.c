@@ -256,6 +256,13 @@ static bel_control *make_control(const member_shard *s, const bel_message_schedu
     return bel_control_create(&config);
 }
 
+// The master knows nothing: of a new generation, or because it is a new master.
+static void forget_told(member_shard *s)
+{
+    s->snapshot_told = s->progress_told = -1;
+    s->progress_ns = 0;
+}
+
 bel_status *bel_member_shard_start(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
@@ -266,7 +273,7 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup)
     if (s->index == 0) s->control = make_control(s, &setup->schedule);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);
-    s->snapshot_told = -1;
+    forget_told(s);
     pthread_mutex_lock(&s->mutex);
     s->open_generation = setup->generation;
     pthread_mutex_unlock(&s->mutex);
@@ -374,14 +381,15 @@ void bel_member_shard_message(member *m, const bel_message *message)
 static void tell_progress(member *m)
 {
     enum { EVERY_NS = 100000000 };
+    member_shard *s = &m->shard;
     int64_t now = bel_clock_ns();
-    bool due = atomic_exchange(&m->shard.progress_due, false);
-    if (!due && now - m->progress_ns < EVERY_NS) return;
-    m->progress_ns = now;
+    bool due = atomic_exchange(&s->progress_due, false);
+    if (!due && now - s->progress_ns < EVERY_NS) return;
+    s->progress_ns = now;
     bel_control_state state;
-    bel_control_wait(m->shard.control, 0, &state);
-    if (state.step == m->progress_step) return;
-    m->progress_step = state.step;
+    bel_control_wait(s->control, 0, &state);
+    if (state.step == s->progress_told) return;
+    s->progress_told = state.step;
     send_progress(m, &state);
 }
 
@@ -412,9 +420,7 @@ void bel_member_shard_progress(member *m)
 
 void bel_member_shard_tell_again(member *m)
 {
-    m->progress_step = -1;
-    m->progress_ns = 0;
-    m->shard.snapshot_told = -1;
+    forget_told(&m->shard);
     if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
 }
 

@@ -37,6 +37,11 @@ while read -r point; do
     check "nothing was killed at $point" test "${hit[$point]:-0}" -gt 0
 done < <(grep -rhoE 'bel_fault_point\("[a-z_]+"' "$SOURCE/src" | cut -d'"' -f2 | sort -u)
 
+# --- Back from the last step, which is soon made again
+settings=(--train_steps 40 --save_checkpoints_steps 30 --train_batch_size 8)
+survives crash:checkpoint_shard_written#2@ps-1
+settings=(--train_steps 40 --save_checkpoints_steps 10 --eval_steps 20 --train_batch_size 8)
+
 # --- Other shapes of a cluster
 survives crash:shard_passes#25@worker-0 --parameter_server_count 0 # its shard goes with it
 survives crash:worker_tallies#11@worker-1 --tcp
