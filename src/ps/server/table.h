@@ -1,0 +1,79 @@
+// The rows of one table (a sparse, or embedding, variable) that one shard holds: int64 keys, each
+// with `width` floats and the optimizer's slots.
+//
+// A row exists from its first update on. Until then its values are a function of (seed, name, key),
+// computed where they are asked for, so that a pull changes nothing and asks for no memory. Which
+// rows exist, and their bits, depend on the updates alone: not on threads, on the order of keys
+// within an update, on what was pulled, or on how many shards there are.
+//
+// Memory a row: 8 bytes of key, width · 4 · (1 + slots) bytes, and the index; docs/tables.md has the
+// figure.
+#ifndef BELFRY_PS_SERVER_TABLE_H
+#define BELFRY_PS_SERVER_TABLE_H
+
+#include "base/thread.h"
+#include "belfry/optimizer.h"
+#include "optim/rule.h"
+
+typedef struct bel_table bel_table;
+
+typedef enum bel_table_start {
+    BEL_TABLE_ZEROS,
+    BEL_TABLE_UNIFORM, // [-scale, scale)
+    BEL_TABLE_NORMAL,  // standard deviation `scale`, cut off at two of them
+} bel_table_start;
+
+typedef struct bel_table_config {
+    const char *name; // of the variable; it keys the random numbers
+    int width;        // floats of a row, ≥ 1
+    bel_table_start start;
+    float scale;
+    uint64_t seed;
+    bel_optimizer optimizer; // checked; SGD, ADAGRAD, ADAM and FTRL are for rows
+    int64_t memory_limit;    // bytes for all that grows with the rows; 0: none
+} bel_table_config;
+
+// The shard of `shard_count` that holds a key: a hash, the same on all machines.
+int bel_table_shard(int64_t key, int shard_count);
+
+// INVALID_ARGUMENT: an optimizer that has no rule for rows, or a setting of it that needs the whole
+// variable (clip_norm, clip_global_norm), named. RESOURCE_EXHAUSTED.
+bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table) BEL_MUST_USE;
+void bel_table_destroy(bel_table *table);
+
+// Writes the values of rows `keys` (any order, repeats allowed), n × width. Several threads may pull
+// at once, but not during an update, a load or a restart.
+void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows);
+
+// One update of n distinct rows: gradient = sums × scale, then as the optimizer says for elements
+// (clip by value, weight decay, update) on the rows given and no others: ADAM is lazy, a row that no
+// example named keeps its moments. New rows are made. On the threads of `team` (NULL: the caller's).
+// RESOURCE_EXHAUSTED: the rows would need more than memory_limit, or memory is gone; says how many
+// rows there are and their bytes; then no row has changed.
+bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
+                             const int64_t *keys, const float *sums, float scale,
+                             int64_t n) BEL_MUST_USE;
+
+int64_t bel_table_count(const bel_table *table);
+int64_t bel_table_bytes(const bel_table *table); // memory held: what memory_limit limits
+
+// --- Snapshots -----------------------------------------------------------------------------------
+
+// Marks the state of now. Rows that later updates change are copied aside before, so that the
+// snapshot can be read by another thread while updates go on. One snapshot at a time.
+// RESOURCE_EXHAUSTED.
+bel_status *bel_table_snapshot(bel_table *table) BEL_MUST_USE;
+// The snapshot in order of keys. `out_keys` has room for bel_table_snapshot_count, the arrays for
+// that × width floats; slots by rule. Safe beside updates and pulls.
+int64_t bel_table_snapshot_count(const bel_table *table);
+bel_status *bel_table_snapshot_read(const bel_table *table, int64_t *out_keys, float *out_rows,
+                                    float *const *out_slots) BEL_MUST_USE;
+void bel_table_snapshot_end(bel_table *table);
+
+// Adds rows that do not exist yet, of a checkpoint: the table's own values and slots.
+// RESOURCE_EXHAUSTED; DATA_LOSS: a key comes twice.
+bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
+                           const float *const *slots, int64_t n) BEL_MUST_USE;
+void bel_table_clear(bel_table *table); // no rows; memory is kept for the next ones
+
+#endif
