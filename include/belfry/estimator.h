@@ -100,13 +100,16 @@ typedef enum bel_lane_choice { BEL_LANE_AUTO, BEL_LANE_SHM, BEL_LANE_GRPC } bel_
 typedef enum bel_aggregation {
     /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
     /// workers: the bits of the result do not depend on timing. Fewer: the others are backups; the
-    /// first reports count, the same ones on all parameter servers, and later ones are dropped. More
+    /// first reports count, the same ones on all parameter servers, and later ones are dropped.
+    /// More
     /// than there are: every worker plays several replicas a step, one after another.
     BEL_AGGREGATE_SYNC,
-    /// Each report as it comes, on whatever version it was computed (or replicas_to_aggregate of them
+    /// Each report as it comes, on whatever version it was computed (or replicas_to_aggregate of
+    /// them
     /// together).
     BEL_AGGREGATE_ASYNC,
-    /// The same, but a worker waits while more of its reports were used than of the slowest worker's
+    /// The same, but a worker waits while more of its reports were used than of the slowest
+    /// worker's
     /// and max_staleness beyond (Ho et al. 2013, stale synchronous parallel).
     BEL_AGGREGATE_BOUNDED,
 } bel_aggregation;

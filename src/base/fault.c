@@ -18,7 +18,9 @@ typedef struct point {
     char name[64], process[32];
     atomic_long left; // 0: never
 } point;
-static point crash_point, hang_point, slow_point;
+enum { SLOW_POINTS = 4 };
+static point crash_point, hang_point, slow_points[SLOW_POINTS];
+static int slow_count;
 static char process_name[32];
 static bool spared;
 
@@ -71,7 +73,7 @@ static void parse_word(const char *word, size_t length)
         return;
     }
     if (length > 5 && strncmp(word, "slow:", 5) == 0) {
-        set_point(&slow_point, word + 5, length - 5);
+        if (slow_count < SLOW_POINTS) set_point(&slow_points[slow_count++], word + 5, length - 5);
         return;
     }
     if (length > 5 && strncmp(word, "lane:", 5) == 0) {
@@ -91,7 +93,7 @@ static void parse(const char *settings)
     atomic_store(&writes_left, 0);
     atomic_store(&crash_point.left, 0);
     atomic_store(&hang_point.left, 0);
-    atomic_store(&slow_point.left, 0);
+    slow_count = 0;
     while (settings != NULL && *settings != '\0') {
         size_t length = strcspn(settings, ",+");
         parse_word(settings, length);
@@ -148,7 +150,11 @@ void bel_fault_point(const char *name)
     bool stays = is_meant(&hang_point, name);
     while (stays)
         nap(1000);
-    if (is_at(&slow_point, name)) nap(atomic_load(&slow_point.left));
+    for (int i = slow_count - 1; i >= 0; i--) {
+        if (!is_at(&slow_points[i], name)) continue;
+        nap(atomic_load(&slow_points[i].left));
+        break;
+    }
 }
 
 void bel_fault_name_process(const char *name, bool is_spared)

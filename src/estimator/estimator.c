@@ -70,7 +70,8 @@ static void deal_towers(bel_estimator *estimator, const int *towers_of)
     int *replicas = bel_xcalloc((size_t)count, sizeof(int));
     // More workers' reports than there are workers: some or all play several turns.
     bool sync = config->aggregation == BEL_AGGREGATE_SYNC;
-    int wanted = sync && config->replicas_to_aggregate > count ? config->replicas_to_aggregate : count;
+    int wanted =
+        sync && config->replicas_to_aggregate > count ? config->replicas_to_aggregate : count;
     estimator->replica_count = 0;
     for (int w = 0; w < count; w++) {
         list[w] = towers_of != NULL ? towers_of[w] : config->tower_count;
@@ -104,15 +105,16 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
     }
     for (int w = 1; w < c->worker_count; w++) {
         if (estimator->towers_of[w] == estimator->towers_of[0]) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "worker %d has %d towers and worker 0 has %d: all must have as many when not "
-                       "every worker counts in a step",
-                       w, estimator->towers_of[w], estimator->towers_of[0]);
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "worker %d has %d towers and worker 0 has %d: all must have as many when not "
+            "every worker counts in a step",
+            w, estimator->towers_of[w], estimator->towers_of[0]);
     }
-    *out_counting = (bel_counting){
-        .workers = workers,
-        .takes_stale = !sync,
-        .max_lead = c->aggregation == BEL_AGGREGATE_BOUNDED ? c->max_staleness : -1};
+    *out_counting =
+        (bel_counting){.workers = workers,
+                       .takes_stale = !sync,
+                       .max_lead = c->aggregation == BEL_AGGREGATE_BOUNDED ? c->max_staleness : -1};
     return NULL;
 }
 

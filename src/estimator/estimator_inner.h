@@ -12,9 +12,9 @@ struct bel_estimator {
     bool has_towers_of;    // they were given one by one
     bel_param *params;     // names and values owned
     int param_count;
-    int *replicas_of;      // by worker: more than its towers when it plays several in turns
-    int replica_count;     // sum of replicas_of
-    int thread_count;      // of each tower, resolved
+    int *replicas_of;  // by worker: more than its towers when it plays several in turns
+    int replica_count; // sum of replicas_of
+    int thread_count;  // of each tower, resolved
 };
 
 // Whose reports make a step, as the settings say. INVALID_ARGUMENT: they ask for what these workers
@@ -22,8 +22,8 @@ struct bel_estimator {
 bel_status *bel_estimator_counting(const bel_estimator *estimator,
                                    bel_counting *out_counting) BEL_MUST_USE;
 
-// Blocks of the input that a step uses up: one for each replica, but those alone that can count when
-// reports are taken as they come.
+// Blocks of the input that a step uses up: one for each replica, but those alone that can count
+// when reports are taken as they come.
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);
 
 // In a cluster the job's description, not the program, says how many workers and shards there are,

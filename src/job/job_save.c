@@ -88,8 +88,8 @@ static void set_segments(bel_job *job, const bel_input_segment *segments, int co
 // cluster shards of this process write it, for no member has values yet.
 static bel_status *save_first(bel_job *job)
 {
-    bel_input_segment segment = {
-        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->counting)};
+    bel_input_segment segment = {.replica_count =
+                                     bel_estimator_blocks_per_step(job->estimator, &job->counting)};
     set_segments(job, &segment, 1);
     bel_crew *crew = job->crew, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_job_embed(job, &first));

@@ -252,10 +252,30 @@ static bel_status *run(bel_job *job)
 
 // --- After ---------------------------------------------------------------------------------------
 
+static void say_staleness(const bel_job *job)
+{
+    const bel_shard_staleness *staleness = &job->crew->staleness;
+    int64_t reports = 0, versions = 0, most = 0;
+    for (int64_t i = 0; i < BEL_STALENESS_BINS; i++) {
+        reports += staleness->counted[i];
+        versions += i * staleness->counted[i];
+        if (staleness->counted[i] > 0) most = i;
+    }
+    if (job->counting.workers == 0 || reports == 0) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld reports counted, on average %.2f versions late, at most %s%lld; %lld came "
+                  "too late and were dropped",
+                  (long long)reports, (double)versions / (double)reports,
+                  most == BEL_STALENESS_BINS - 1 ? "over " : "",
+                  (long long)(most == BEL_STALENESS_BINS - 1 ? most - 1 : most),
+                  (long long)staleness->dropped);
+}
+
 static bel_status *finish(bel_job *job)
 {
     bel_crew *crew = job->crew;
     BEL_TRY(crew->ops->snapshot_now(crew));
+    say_staleness(job);
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
     bel_fault_point("master_finishes");

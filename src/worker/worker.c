@@ -61,7 +61,8 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
 void bel_worker_destroy(bel_worker *worker)
 {
     if (worker == NULL) return;
-    if (worker->config.ledger) bel_client_end_grants(worker->config.client); // readers wait for them
+    if (worker->config.ledger)
+        bel_client_end_grants(worker->config.client); // readers wait for them
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);

@@ -1,8 +1,8 @@
 // The parameter client: a worker's view of all shards. It waits for versions and sends reports.
 //
-// Where everybody counts it waits for each version in turn. With a ledger (bel_counting) shard 0 says
-// which version comes next, and grants the blocks of the batches; the same version is then pulled
-// from the other shards.
+// Where everybody counts it waits for each version in turn. With a ledger (bel_counting) shard 0
+// says which version comes next, and grants the blocks of the batches; the same version is then
+// pulled from the other shards.
 #ifndef BELFRY_PS_CLIENT_CLIENT_H
 #define BELFRY_PS_CLIENT_CLIENT_H
 
@@ -68,9 +68,9 @@ bel_status *bel_client_wait(bel_client *client, int64_t version,
 bel_status *bel_client_wait_next(bel_client *client, int64_t *version,
                                  uint32_t *out_decision) BEL_MUST_USE;
 
-// With a ledger: the first block of the blocks that this worker's step number `index`, from 0, reads;
-// waits for the grant. -1: bel_client_end_grants was called meanwhile, as when the worker ends. Any
-// thread.
+// With a ledger: the first block of the blocks that this worker's step number `index`, from 0,
+// reads; waits for the grant. -1: bel_client_end_grants was called meanwhile, as when the worker
+// ends. Any thread.
 int64_t bel_client_grant(bel_client *client, int64_t index);
 void bel_client_end_grants(bel_client *client);
 

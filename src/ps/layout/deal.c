@@ -84,7 +84,8 @@ static int node_at(const bel_deal *deal, int first)
     return -1;
 }
 
-// Value of node (level, first), an input or row `level`; NULL when none of its ids exists or counts.
+// Value of node (level, first), an input or row `level`; NULL when none of its ids exists or
+// counts.
 static const float *sum_below(const bel_deal *deal, const float *const *inputs, int level,
                               int first, int64_t n, float *scratch)
 {

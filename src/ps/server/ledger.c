@@ -80,8 +80,9 @@ void bel_ledger_reset_locked(bel_shard *shard)
         forget_report_locked(shard, w);
         reset_worker(&shard->workers[w]);
         shard->workers[w].counted_step = -1;
-        shard->workers[w].lead = 0;
+        shard->workers[w].lead = shard->workers[w].dropped = 0;
     }
+    memset(ledger->stale, 0, sizeof ledger->stale);
     ledger->queue_count = ledger->returned_count = ledger->copying = 0;
 }
 
@@ -116,10 +117,9 @@ static void grant_locked(bel_shard *shard, int worker)
     while (w->grant_count < 2) {
         int64_t first = next_grant(shard, worker);
         w->grants[w->grant_count++] = first;
-        bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
-                              (bel_frame){.kind = BEL_FRAME_TICKET,
-                                          .step = first,
-                                          .chunk = w->granted++});
+        bel_shard_send_locked(
+            shard, shard->config.worker_lanes[worker],
+            (bel_frame){.kind = BEL_FRAME_TICKET, .step = first, .chunk = w->granted++});
     }
 }
 
@@ -154,13 +154,12 @@ static void announce_locked(bel_shard *shard, int worker, int64_t version)
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         bool frozen = chunk->kind == BEL_VARIABLE_FROZEN;
         if (frozen && shard->workers[worker].reader != BEL_READER_NONE) continue;
-        bel_shard_send_locked(
-            shard, lane,
-            (bel_frame){.kind = BEL_FRAME_PARAMS,
-                        .step = version,
-                        .chunk = shard->chunks[i].chunk,
-                        .payload = shard->config.outboxes[worker] + chunk->offset,
-                        .payload_bytes = (size_t)chunk->count * sizeof(float)});
+        bel_shard_send_locked(shard, lane,
+                              (bel_frame){.kind = BEL_FRAME_PARAMS,
+                                          .step = version,
+                                          .chunk = shard->chunks[i].chunk,
+                                          .payload = shard->config.outboxes[worker] + chunk->offset,
+                                          .payload_bytes = (size_t)chunk->count * sizeof(float)});
         sent++;
     }
     shard->workers[worker].reader = BEL_READER_BEHIND;
@@ -184,8 +183,8 @@ static void answer_locked(bel_shard *shard, int worker, int64_t version)
     for (int i = 0; i < shard->chunk_count && !is_stopping(shard); i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         if (chunk->kind == BEL_VARIABLE_FROZEN && w->reader != BEL_READER_NONE) continue;
-        bel_shard_push_locked(
-            shard, (bel_shard_job){.kind = BEL_JOB_COPY, .local = i, .worker = worker});
+        bel_shard_push_locked(shard,
+                              (bel_shard_job){.kind = BEL_JOB_COPY, .local = i, .worker = worker});
         w->copies++;
         shard->ledger.copying++;
     }
@@ -230,6 +229,12 @@ static void page_known_locked(bel_shard *shard)
         look_at_chunk_locked(shard, i);
 }
 
+static void note_staleness(bel_shard *shard, int64_t versions)
+{
+    int64_t last = BEL_STALENESS_BINS - 1;
+    shard->ledger.stale[versions < last ? versions : last]++;
+}
+
 // Shard 0: names the workers of this step as soon as there are enough.
 static void close_page_locked(bel_shard *shard)
 {
@@ -242,6 +247,7 @@ static void close_page_locked(bel_shard *shard)
         int worker = ledger->queue[i];
         page->counts[worker] = true;
         shard->workers[worker].counted_step = shard->step;
+        note_staleness(shard, shard->step - shard->workers[worker].version);
         for (int k = 1; k < shard->config.layout->shard_count; k++) {
             bel_shard_send_locked(shard, shard->config.shard_lanes[k],
                                   (bel_frame){.kind = BEL_FRAME_LEDGER,
@@ -287,16 +293,6 @@ static void drop_report(bel_shard_worker *worker)
     use_up_grant(worker);
 }
 
-static void account_locked(bel_shard *shard, bel_shard_worker *worker)
-{
-    int64_t late = shard->step - 1 - worker->version;
-    int64_t last = BEL_STALENESS_BINS - 1;
-    shard->ledger.stale[late < last ? late : last]++;
-    worker->lead++;
-    worker->held = true; // until it is answered
-    use_up_grant(worker);
-}
-
 static int64_t slowest_lead(const bel_shard *shard)
 {
     int64_t slowest = INT64_MAX;
@@ -316,8 +312,13 @@ static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
 {
     bel_ledger *ledger = &shard->ledger;
     int workers = shard->config.deal->worker_count;
-    for (int w = 0; w < workers; w++)
-        if (page->counts[w]) account_locked(shard, &shard->workers[w]);
+    for (int w = 0; w < workers; w++) {
+        if (page->counts[w]) {
+            shard->workers[w].lead++;
+            shard->workers[w].held = true; // until it is answered
+            use_up_grant(&shard->workers[w]);
+        }
+    }
     for (int i = 0; i < ledger->queue_count && !shard->config.counting.takes_stale; i++) {
         drop_report(&shard->workers[ledger->queue[i]]);
         shard->workers[ledger->queue[i]].held = true;
@@ -361,13 +362,23 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
     if (counts_now(shard, frame->sender)) look_at_chunk_locked(shard, local);
 }
 
+// Shard 0 owes a worker the newest version: now, or the one that is just being published.
+static void owe_locked(bel_shard *shard, int worker)
+{
+    if (shard->publishing) {
+        shard->workers[worker].held = true;
+    } else {
+        answer_locked(shard, worker, shard->step);
+    }
+}
+
 // Shard 0: a worker's report is all there.
 static void take_complete_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
     if (!shard->config.counting.takes_stale && w->version < shard->step) {
         drop_report(w);
-        answer_locked(shard, worker, shard->step);
+        owe_locked(shard, worker);
         return;
     }
     shard->ledger.queue[shard->ledger.queue_count++] = worker;
@@ -396,12 +407,12 @@ static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worke
 {
     bel_shard_worker *w = &shard->workers[worker];
     if (shard->config.shard == 0) {
-        bool begins = w->version < 0;
-        if (begins) answer_locked(shard, worker, shard->step);
+        bool begins = w->version < 0 && !w->held;
+        if (begins) owe_locked(shard, worker);
         if (!begins) shard->counters.repeated++;
     } else if (frame->step <= w->version || frame->step == w->wanted) {
         shard->counters.repeated++;
-    } else if (frame->step <= shard->step) {
+    } else if (frame->step <= shard->step && !shard->publishing) {
         answer_locked(shard, worker, frame->step);
     } else {
         w->wanted = frame->step;

@@ -400,7 +400,9 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_PULL:
     case BEL_FRAME_LEDGER:
     case BEL_FRAME_TICKET:
-    case BEL_FRAME_KIND_COUNT: bel_shard_fail_locked(shard, frame, "a kind that shards do not take"); break;
+    case BEL_FRAME_KIND_COUNT:
+        bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
+        break;
     }
 }
 

@@ -71,8 +71,8 @@ typedef struct bel_ledger {
     int page_count;
     int *queue; // shard 0: workers whose reports are complete and do not count yet, as they came
     int queue_count;
-    int64_t next_block;  // shard 0: the first that was never granted
-    int64_t *returned;   // shard 0: first blocks whose worker was lost with them
+    int64_t next_block; // shard 0: the first that was never granted
+    int64_t *returned;  // shard 0: first blocks whose worker was lost with them
     int returned_count;
     int64_t granted; // next_block when the newest snapshot was made
     int64_t stale[BEL_STALENESS_BINS];

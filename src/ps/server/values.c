@@ -49,11 +49,12 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
 {
     bool newest = version == shard->step;
-    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
-                          (bel_frame){.kind = BEL_FRAME_VERSION,
-                                      .step = version,
-                                      .decision = newest ? shard->decision : shard->last_decision,
-                                      .chunk = bel_shard_reads_in_place(shard, worker) ? 0 : chunks});
+    bel_shard_send_locked(
+        shard, shard->config.worker_lanes[worker],
+        (bel_frame){.kind = BEL_FRAME_VERSION,
+                    .step = version,
+                    .decision = newest ? shard->decision : shard->last_decision,
+                    .chunk = bel_shard_reads_in_place(shard, worker) ? 0 : chunks});
     shard->workers[worker].version = version;
 }
 
@@ -91,7 +92,8 @@ void bel_shard_copy_values(const bel_shard *shard, int local, int worker)
 {
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];
     bool frozen = chunk->kind == BEL_VARIABLE_FROZEN;
-    const float *values = shard->config.space->buffers[frozen ? 0 : (shard->step - shard->loaded) % 2];
+    const float *values =
+        shard->config.space->buffers[frozen ? 0 : (shard->step - shard->loaded) % 2];
     memcpy(shard->config.outboxes[worker] + chunk->offset, values + chunk->offset,
            (size_t)chunk->count * sizeof(float));
 }

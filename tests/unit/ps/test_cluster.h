@@ -22,6 +22,8 @@ typedef struct cluster {
     bel_lane *shard_ends[MAX_SHARDS][MAX_WORKERS];  // by shard, by worker
     bel_lane *inner_ends[MAX_SHARDS][MAX_SHARDS];   // between shards
     bel_shard *shards[MAX_SHARDS];
+    bel_counting counting;
+    float *outboxes[MAX_WORKERS]; // with a ledger
     bel_client *clients[MAX_WORKERS];
     bel_client_config client_configs[MAX_WORKERS];
     float *gradients[REPLICAS]; // as large as the space
@@ -95,20 +97,25 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .generation = 1,
                                    .tally_width = BEL_TALLY_FIXED,
                                    .worker_lanes = c->shard_ends[k],
-                                   .shard_lanes = c->inner_ends[k]};
+                                   .shard_lanes = c->inner_ends[k],
+                                   .counting = c->counting,
+                                   .outboxes = c->outboxes};
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_events events = {c, decide, snapshot_ready};
+        bel_shard_grant_from(c->shards[k], 0);
         bel_shard_start(c->shards[k], &events);
     }
 }
 
-static cluster *cluster_create(int shards, const int *replicas_of, int workers,
-                               bel_optimizer optimizer, int64_t last_version)
+static cluster *cluster_create_counting(int shards, const int *replicas_of, int workers,
+                                        bel_optimizer optimizer, int64_t last_version,
+                                        bel_counting counting)
 {
     cluster *c = bel_xcalloc(1, sizeof *c);
     c->last_version = last_version;
+    c->counting = counting;
     c->layout = make_layout(shards);
     c->deal = bel_deal_create(replicas_of, workers);
     assert_int_equal(c->deal->replica_count, REPLICAS);
@@ -118,6 +125,8 @@ static cluster *cluster_create(int shards, const int *replicas_of, int workers,
         c->space->buffers[0][i] = (float)(i % 101) / 50.0f - 1.0f;
     for (int r = 0; r < REPLICAS; r++)
         BEL_ASSERT_OK(bel_space_array(c->layout, "gradients", &c->gradients[r]));
+    for (int w = 0; w < workers && counting.workers > 0; w++)
+        BEL_ASSERT_OK(bel_space_array(c->layout, "parameters", &c->outboxes[w]));
     make_lanes(c);
     make_shards(c, optimizer);
     for (int w = 0; w < workers; w++) {
@@ -127,6 +136,7 @@ static cluster *cluster_create(int shards, const int *replicas_of, int workers,
                                                    .deal = c->deal,
                                                    .lanes = c->worker_ends[w],
                                                    .bell = c->bell,
+                                                   .ledger = counting.workers > 0,
                                                    .help = work_for_shards,
                                                    .help_context = c,
                                                    .stall_timeout_secs = 0.2};
@@ -134,6 +144,13 @@ static cluster *cluster_create(int shards, const int *replicas_of, int workers,
         BEL_ASSERT_OK(bel_client_pull(c->clients[w], 0));
     }
     return c;
+}
+
+static inline cluster *cluster_create(int shards, const int *replicas_of, int workers,
+                                      bel_optimizer optimizer, int64_t last_version)
+{
+    return cluster_create_counting(shards, replicas_of, workers, optimizer, last_version,
+                                   (bel_counting){.workers = 0});
 }
 
 static void cluster_destroy(cluster *c)
@@ -147,8 +164,10 @@ static void cluster_destroy(cluster *c)
         bel_lane_close(c->inner_ends[0][k]);
         if (k > 0) bel_lane_close(c->inner_ends[k][0]);
     }
-    for (int w = 0; w < c->deal->worker_count; w++)
+    for (int w = 0; w < c->deal->worker_count; w++) {
         bel_client_destroy(c->clients[w]);
+        bel_space_free_array(c->layout, c->outboxes[w]);
+    }
     for (int r = 0; r < REPLICAS; r++)
         bel_space_free_array(c->layout, c->gradients[r]);
     bel_space_free_array(c->layout, c->snapshot);
@@ -166,7 +185,7 @@ static float report_element(int replica, int64_t step, int64_t element)
     return (float)(mixed % 2003) / 1001.0f - 0.9f;
 }
 
-static uint32_t wait_for(cluster *c, int worker, int64_t version)
+static inline uint32_t wait_for(cluster *c, int worker, int64_t version)
 {
     uint32_t decision = 0;
     BEL_ASSERT_OK(bel_client_wait(c->clients[worker], version, &decision));

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Modes of aggregation: backups, rounds, async and bounded, in one process and over processes, with lanes
+# disturbed and processes killed. What is exact is compared by digest, the rest by what is counted.
+# usage: cluster_modes.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+settings=(--train_steps 120 --save_checkpoints_steps 40 --train_batch_size 8)
+export XDG_RUNTIME_DIR=$work # sockets lie below it
+
+cluster() { # WORKERS MODEL [cluster's flags] -- [flags]
+    local workers=$1 model=$2
+    shift 2
+    rm -rf "$model"
+    local places=()
+    while [ "$1" != -- ]; do
+        places+=("$1")
+        shift
+    done
+    run_ok timeout -k 5 60 "$BUILD/tools/belfry" local train --distributed --worker_count "$workers" \
+        --job_dir "$model" "${places[@]}" -- "${digits[@]}" "${settings[@]}" "${@:2}"
+}
+
+has_learnt() { # WHAT
+    check "$1: has learnt" awk '$1 == "accuracy" { found = $2 > 0.4 } END { exit !found }' out.txt
+}
+
+counted() { # WHAT STEPS: as many reports were counted as the steps need, once each
+    equal "$1: reports counted" "$(sed -nE 's/^([0-9]+) reports counted.*/\1/p' err.txt)" "$2"
+}
+
+dropped() {
+    sed -nE 's/.*; ([0-9]+) came too late.*/\1/p' err.txt
+}
+
+# --- What is exact
+run_ok train five "${settings[@]}" --num_workers 5
+run_ok train rounds "${settings[@]}" --num_workers 3 --replicas_to_aggregate 5
+equal "5 reports of 3 workers" "$(digest rounds)" "$(digest five)"
+cluster 2 rounds --parameter_server_count 2 -- --replicas_to_aggregate 5
+equal "5 reports of 2 processes" "$(digest rounds)" "$(digest five)"
+run_ok train one "${settings[@]}" --num_gpus 2
+for mode in async bounded; do
+    run_ok train alone "${settings[@]}" --num_gpus 2 --mode "$mode" --parameter_server_count 3
+    equal "$mode with one worker" "$(digest alone)" "$(digest one)"
+    rm -rf alone
+done
+cluster 1 alone --parameter_server_count 2 -- --num_gpus 2 --mode async
+equal "async with one process" "$(digest alone)" "$(digest one)"
+
+# --- Every mode in every shape
+for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_aggregate 2" \
+    "--mode async --replicas_to_aggregate 2"; do
+    steps=120
+    case $mode in *aggregate*) steps=240 ;; esac
+    read -ra flags <<<"$mode"
+    rm -rf many
+    run_ok train many "${settings[@]}" --num_workers 3 --parameter_server_count 2 "${flags[@]}"
+    counted "$mode, one process" "$steps"
+    for shape in "--parameter_server_count 2" "--parameter_server_count 0" "--parameter_server_count 2 --tcp"; do
+        read -ra places <<<"$shape"
+        cluster 3 many "${places[@]}" -- "${flags[@]}"
+        counted "$mode, $shape" "$steps"
+        has_learnt "$mode, $shape"
+    done
+done
+
+# --- Disturbed lanes
+export BEL_FAULT=lane:delay+repeat+reorder
+for mode in "--mode async" "--replicas_to_aggregate 2"; do
+    read -ra flags <<<"$mode"
+    cluster 3 many --parameter_server_count 2 -- "${flags[@]}"
+    has_learnt "$mode, disturbed"
+    BEL_FAULT=lane:delay+repeat+reorder+break cluster 3 many --parameter_server_count 2 --tcp -- "${flags[@]}"
+    has_learnt "$mode, disturbed over TCP"
+done
+unset BEL_FAULT
+
+# --- Workers that are slow
+export BEL_FAULT=slow:tower_step#5,slow:tower_step#100@worker-2
+settings=(--train_steps 30 --train_batch_size 8)
+cluster 3 slow -- --replicas_to_aggregate 2
+counted "a backup" 60
+check "the slow worker's reports are dropped" test "$(dropped)" -gt 0
+cluster 3 slow -- --mode bounded
+check "nobody runs ahead of the slow worker" grep -q "at most [0-4];" err.txt
+unset BEL_FAULT
+
+# --- The data once: what a worker was granted and lost is granted again
+settings=(--num_epochs 1 --train_batch_size 8 --save_checkpoints_steps 50)
+cluster 3 epoch --parameter_server_count 2 -- --mode async
+counted "an epoch" 179 # whole batches of 8 in 1,438 records
+export BEL_FAULT=crash:tower_step#9@worker-1
+cluster 3 epoch --parameter_server_count 2 -- --mode async
+counted "an epoch with a worker that was replaced" 179
+unset BEL_FAULT
+
+# --- Two parts: what was granted and not used is left out, nothing is used twice
+settings=(--train_steps 40 --train_batch_size 8)
+cluster 3 parts -- --mode async
+block=$(grep -oE '"first_block": [0-9]+' parts/ckpt-00000040/manifest.json | tail -n 1 | grep -oE '[0-9]+')
+check "first block $block of the next part" test "$block" -ge 40 -a "$block" -le 46
+settings=(--train_steps 80 --train_batch_size 8)
+run_ok train parts "${settings[@]}" --num_workers 3 --mode async
+counted "the other part" 40
+run_fails 2 "mode|async" train parts --train_steps 120 --train_batch_size 8 --num_workers 3
+
+# --- Killed
+settings=(--train_steps 120 --save_checkpoints_steps 40 --train_batch_size 8)
+for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_aggregate 2"; do
+    read -ra flags <<<"$mode"
+    for point in tower_step#15@worker-1 worker_reported#40@worker-0 worker_tallies#12@worker-1 \
+        worker_waits#18@worker-0 shard_passes#30@ps-0 shard_passed#31@ps-1 shard_decides#13 \
+        master_saves#2 checkpoint_shard_written#2@ps-1 tower_step#15 shard_passes#22; do
+        BEL_FAULT=crash:$point cluster 3 killed --parameter_server_count 2 -- "${flags[@]}"
+        has_learnt "$mode, killed at $point"
+    done
+done
+
+# --- What cannot be
+run_fails 2 "replicas_to_aggregate is 4|3 workers" train bad --train_steps 10 --num_workers 3 --mode async \
+    --replicas_to_aggregate 4
+run_fails 2 "worker 1 has 2 towers" train bad --train_steps 10 --num_workers 2 --towers_of_workers 1,2 \
+    --mode async
+run_fails 2 "mode|sync" train bad --train_steps 10 --mode sometimes
+finish

@@ -1,0 +1,358 @@
+// Steps of some workers' reports: who counts, who is answered with what, which blocks are granted,
+// the same on every number of shards; against double arithmetic.
+#include "unit/ps/test_cluster.h"
+
+#include <math.h>
+
+static const bel_optimizer sgd = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5};
+static const int replicas_of[] = {2, 2, 1};
+enum { WORKERS = 3, LAST = 100 };
+static const bel_counting two_of_three = {.workers = 2, .max_lead = -1};
+static const bel_counting as_they_come = {.workers = 1, .takes_stale = true, .max_lead = -1};
+
+static cluster *create(int shards, bel_counting counting)
+{
+    return cluster_create_counting(shards, replicas_of, WORKERS, sgd, LAST, counting);
+}
+
+static void next_is(cluster *c, int worker, int64_t after, int64_t expected)
+{
+    int64_t version = after;
+    uint32_t decision;
+    BEL_ASSERT_OK(bel_client_wait_next(c->clients[worker], &version, &decision));
+    assert_int_equal(version, expected);
+    assert_int_equal(decision, expected >= c->last_version ? BEL_DECIDE_STOP : 0);
+}
+
+static void nothing_comes(cluster *c, int worker, int64_t after)
+{
+    uint32_t decision;
+    BEL_ASSERT_FAILS(bel_client_wait_next(c->clients[worker], &after, &decision),
+                     BEL_DEADLINE_EXCEEDED, "no progress");
+}
+
+static void everybody_begins(cluster *c)
+{
+    for (int w = 0; w < WORKERS; w++)
+        next_is(c, w, -1, 0);
+}
+
+static void work(cluster *c)
+{
+    while (work_for_shards(c)) {
+    }
+}
+
+// --- Values --------------------------------------------------------------------------------------
+
+// What all elements are after steps of which each is said by the workers that count, and the
+// version on which each of them computed.
+typedef struct expected_step {
+    int workers[WORKERS]; // -1: none
+    int64_t versions[WORKERS];
+} expected_step;
+
+static double expected_value(const cluster *c, const expected_step *steps, int count, int64_t i)
+{
+    bel_variable_kind kind = BEL_VARIABLE_FROZEN;
+    for (int v = 0; v < c->layout->variable_count; v++) {
+        const bel_layout_variable *variable = &c->layout->variables[v];
+        if (i >= variable->offset && i < variable->offset + variable->elements)
+            kind = variable->kind;
+    }
+    double value = (double)((float)(i % 101) / 50.0f - 1.0f);
+    for (int s = 0; s < count; s++) {
+        double sum = 0, replicas = 0;
+        for (int w = 0; w < WORKERS; w++) {
+            if (steps[s].workers[w] < 0) continue;
+            int first = c->deal->first_replica[steps[s].workers[w]];
+            int end = c->deal->first_replica[steps[s].workers[w] + 1];
+            for (int r = first; r < end; r++)
+                sum += (double)report_element(r, steps[s].versions[w], i);
+            replicas += end - first;
+        }
+        if (kind == BEL_VARIABLE_TRAINABLE) value -= 0.5 * sum / replicas;
+        if (kind == BEL_VARIABLE_STATE_MEAN) value = sum / replicas;
+        if (kind == BEL_VARIABLE_STATE_SUM) value += sum;
+    }
+    return value;
+}
+
+static void worker_has(const cluster *c, int worker, const expected_step *steps, int count)
+{
+    for (int v = 0; v < c->layout->variable_count; v++) {
+        const bel_layout_variable *variable = &c->layout->variables[v];
+        for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++) {
+            double difference = (double)c->outboxes[worker][i] - expected_value(c, steps, count, i);
+            if (fabs(difference) > 1e-5) fail_msg("%s, element %lld", variable->name, (long long)i);
+        }
+    }
+}
+
+// --- Backups -------------------------------------------------------------------------------------
+
+static void first_reports_count_and_others_are_dropped(void **state)
+{
+    (void)state;
+    for (int shards = 1; shards <= MAX_SHARDS; shards++) {
+        cluster *c = create(shards, two_of_three);
+        everybody_begins(c);
+        report_step(c, 2, 0);
+        work(c);
+        report_step(c, 0, 0);
+        next_is(c, 0, 0, 1);
+        next_is(c, 2, 0, 1);
+        const expected_step steps[] = {{{2, 0, -1}, {0, 0}}, {{0, 1, -1}, {1, 1}}};
+        worker_has(c, 0, steps, 1);
+        worker_has(c, 2, steps, 1);
+        report_step(c, 1, 0); // too late
+        next_is(c, 1, 0, 1);
+        worker_has(c, 1, steps, 1);
+        report_step(c, 0, 1);
+        report_step(c, 1, 1);
+        next_is(c, 1, 1, 2);
+        worker_has(c, 1, steps, 2);
+        bel_shard_staleness staleness = bel_shard_stale(c->shards[0], NULL);
+        assert_int_equal(staleness.dropped, 1);
+        assert_int_equal(staleness.counted[0], 4);
+        assert_true(c->examples == 10 * 4); // of those that count
+        cluster_destroy(c);
+    }
+}
+
+// It was in before the step was made, but after it was full.
+static void surplus_report_is_answered_with_the_step(void **state)
+{
+    (void)state;
+    cluster *c = create(2, two_of_three);
+    everybody_begins(c);
+    for (int w = 0; w < WORKERS; w++)
+        report_step(c, w, 0);
+    for (int w = 0; w < WORKERS; w++)
+        next_is(c, w, 0, 1);
+    const expected_step step = {{0, 1, -1}, {0, 0}};
+    worker_has(c, 2, &step, 1);
+    int64_t dropped[WORKERS];
+    assert_int_equal(bel_shard_stale(c->shards[0], dropped).dropped, 1);
+    assert_int_equal(dropped[2], 1);
+    cluster_destroy(c);
+}
+
+// --- As they come --------------------------------------------------------------------------------
+
+static void reports_are_applied_in_order_of_arrival(void **state)
+{
+    (void)state;
+    for (int shards = 1; shards <= MAX_SHARDS; shards++) {
+        cluster *c = create(shards, as_they_come);
+        everybody_begins(c);
+        report_step(c, 1, 0);
+        next_is(c, 1, 0, 1);
+        report_step(c, 2, 0); // one version late
+        work(c);
+        report_step(c, 1, 1);
+        next_is(c, 2, 0, 2);
+        next_is(c, 1, 1, 3);
+        report_step(c, 0, 0); // three
+        next_is(c, 0, 0, 4);
+        const expected_step steps[] = {
+            {{1, -1, -1}, {0}}, {{2, -1, -1}, {0}}, {{1, -1, -1}, {1}}, {{0, -1, -1}, {0}}};
+        worker_has(c, 0, steps, 4);
+        worker_has(c, 2, steps, 2); // its own copy: what came later has not touched it
+        bel_shard_staleness staleness = bel_shard_stale(c->shards[0], NULL);
+        assert_int_equal(staleness.counted[0], 1);
+        assert_int_equal(staleness.counted[1], 2);
+        assert_int_equal(staleness.counted[3], 1);
+        cluster_destroy(c);
+    }
+}
+
+static void bound_holds_the_fast_back(void **state)
+{
+    (void)state;
+    cluster *c = create(2, (bel_counting){.workers = 1, .takes_stale = true, .max_lead = 1});
+    everybody_begins(c);
+    report_step(c, 0, 0);
+    next_is(c, 0, 0, 1); // one ahead of the others
+    report_step(c, 0, 1);
+    nothing_comes(c, 0, 1); // two
+    report_step(c, 1, 0);
+    next_is(c, 1, 0, 3);
+    nothing_comes(c, 0, 1); // worker 2 has reported nothing
+    report_step(c, 2, 0);
+    next_is(c, 2, 0, 4);
+    next_is(c, 0, 1, 4);
+    cluster_destroy(c);
+}
+
+static void end_is_told_to_those_who_compute(void **state)
+{
+    (void)state;
+    cluster *c = create(2, as_they_come);
+    c->last_version = 2;
+    everybody_begins(c);
+    report_step(c, 0, 0);
+    next_is(c, 0, 0, 1);
+    report_step(c, 1, 0);
+    for (int w = 0; w < WORKERS; w++)
+        next_is(c, w, w == 0 ? 1 : 0, 2);
+    cluster_destroy(c);
+}
+
+// --- Grants --------------------------------------------------------------------------------------
+
+// Two steps' blocks each, as many as the worker has replicas, in order of asking; one step more
+// with each answer.
+static void blocks_are_granted_once(void **state)
+{
+    (void)state;
+    cluster *c = create(1, as_they_come);
+    everybody_begins(c);
+    const int64_t first[WORKERS] = {0, 4, 8}, second[WORKERS] = {2, 6, 9};
+    for (int w = 0; w < WORKERS; w++) {
+        assert_int_equal(bel_client_grant(c->clients[w], 0), first[w]);
+        assert_int_equal(bel_client_grant(c->clients[w], 1), second[w]);
+    }
+    report_step(c, 2, 0);
+    next_is(c, 2, 0, 1);
+    assert_int_equal(bel_client_grant(c->clients[2], 2), 10);
+    bel_shard_snapshot_now(c->shards[0]);
+    assert_int_equal(bel_shard_granted(c->shards[0]), 11);
+    bel_client_end_grants(c->clients[2]);
+    assert_int_equal(bel_client_grant(c->clients[2], 3), -1);
+    cluster_destroy(c);
+}
+
+// --- Workers that are replaced -------------------------------------------------------------------
+
+static int64_t replace(cluster *c, int worker)
+{
+    int64_t lowest = INT64_MAX, step;
+    for (int k = 0; k < c->layout->shard_count; k++) {
+        bel_lane_close(c->worker_ends[worker][k]);
+        bel_lane *end;
+        bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &c->worker_ends[worker][k], &end);
+        bel_lane_close(bel_shard_admit(c->shards[k], worker, 1, end, &step));
+        if (step < lowest) lowest = step;
+    }
+    bel_client_destroy(c->clients[worker]);
+    c->client_configs[worker].incarnation = 1;
+    c->clients[worker] = bel_client_create(&c->client_configs[worker]);
+    BEL_ASSERT_OK(bel_client_pull(c->clients[worker], lowest));
+    return lowest;
+}
+
+static void replaced_worker_gets_blocks_back(void **state)
+{
+    (void)state;
+    cluster *c = create(2, as_they_come);
+    everybody_begins(c);
+    report_part(c, 0, 0, 3); // dies in the middle of it
+    report_step(c, 1, 0);
+    next_is(c, 1, 0, 1);
+    assert_int_equal(replace(c, 0), 1);
+    assert_int_equal(bel_shard_counted_step(c->shards[0], 0), -1); // nothing is lost
+    next_is(c, 0, -1, 1);
+    assert_int_equal(bel_client_grant(c->clients[0], 0), 0);
+    assert_int_equal(bel_client_grant(c->clients[0], 1), 2);
+    report_step(c, 0, 1);
+    next_is(c, 0, 1, 2);
+    const expected_step steps[] = {{{1, -1, -1}, {0}}, {{0, -1, -1}, {1}}};
+    worker_has(c, 0, steps, 2);
+    cluster_destroy(c);
+}
+
+// Shard 0 has named it, and shard 1 has not got its report: that step cannot be finished there.
+static void worker_lost_in_the_middle_is_known(void **state)
+{
+    (void)state;
+    cluster *c = create(2, as_they_come);
+    everybody_begins(c);
+    report_step(c, 0, 0);
+    while (bel_shard_work(c->shards[0])) {
+    }
+    assert_int_equal(replace(c, 0), 0); // where shard 1 stands
+    assert_int_equal(bel_shard_counted_step(c->shards[0], 0), 0);
+    cluster_destroy(c);
+}
+
+// --- Frames --------------------------------------------------------------------------------------
+
+static void send_from(cluster *c, int worker, bel_frame frame)
+{
+    frame.generation = 1;
+    frame.sender = worker;
+    BEL_ASSERT_OK(bel_lane_send(c->worker_ends[worker][0], &frame));
+    work(c);
+}
+
+static void repeated_and_late_frames_do_nothing(void **state)
+{
+    (void)state;
+    cluster *c = create(1, two_of_three);
+    everybody_begins(c);
+    send_from(c, 0, (bel_frame){.kind = BEL_FRAME_PULL});
+    report_step(c, 0, 0);
+    report_step(c, 0, 0);
+    work(c);
+    assert_true(bel_shard_count(c->shards[0]).repeated > 1);
+    report_step(c, 0, 7); // a version that it does not have
+    work(c);
+    assert_true(bel_shard_count(c->shards[0]).late > 0);
+    BEL_ASSERT_OK(bel_shard_check(c->shards[0]));
+    report_step(c, 1, 0);
+    next_is(c, 0, 0, 1);
+    cluster_destroy(c);
+}
+
+static void malformed_frames_are_refused(void **state)
+{
+    (void)state;
+    const bel_frame bad[] = {
+        {.kind = BEL_FRAME_TALLY, .node = 2},  // another's
+        {.kind = BEL_FRAME_TALLY, .node = 0},  // without a tally
+        {.kind = BEL_FRAME_REPORT, .node = 0}, // without a report
+        {.kind = BEL_FRAME_LEDGER, .chunk = 2},
+        {.kind = BEL_FRAME_TICKET},
+        {.kind = BEL_FRAME_VERSION},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cluster *c = create(1, two_of_three);
+        everybody_begins(c);
+        send_from(c, 0, bad[i]);
+        BEL_ASSERT_FAILS(bel_shard_check(c->shards[0]), BEL_INTERNAL, "malformed frame");
+        cluster_destroy(c);
+    }
+    const bel_frame pages[] = {
+        {.kind = BEL_FRAME_LEDGER, .chunk = 2, .node = WORKERS},
+        {.kind = BEL_FRAME_LEDGER, .chunk = 2, .node = -1},
+        {.kind = BEL_FRAME_LEDGER, .chunk = 1},
+        {.kind = BEL_FRAME_LEDGER, .chunk = 2, .step = 1000},
+    };
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+        cluster *c = create(2, two_of_three);
+        bel_frame frame = pages[i];
+        frame.generation = 1;
+        BEL_ASSERT_OK(bel_lane_send(c->inner_ends[0][1], &frame));
+        work(c);
+        BEL_ASSERT_FAILS(bel_shard_check(c->shards[1]), BEL_INTERNAL, "no such page");
+        cluster_destroy(c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_reports_count_and_others_are_dropped),
+        cmocka_unit_test(surplus_report_is_answered_with_the_step),
+        cmocka_unit_test(reports_are_applied_in_order_of_arrival),
+        cmocka_unit_test(bound_holds_the_fast_back),
+        cmocka_unit_test(end_is_told_to_those_who_compute),
+        cmocka_unit_test(blocks_are_granted_once),
+        cmocka_unit_test(replaced_worker_gets_blocks_back),
+        cmocka_unit_test(worker_lost_in_the_middle_is_known),
+        cmocka_unit_test(repeated_and_late_frames_do_nothing),
+        cmocka_unit_test(malformed_frames_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
