@@ -41,7 +41,12 @@ typedef enum bel_schedule_kind {
     /// Loshchilov & Hutter 2017, section 3, once, as TensorFlow's CosineDecay: with x = min(1, step
     /// / decay_steps) rate · (alpha + (1 - alpha) (1 + cos(pi x)) / 2)
     BEL_SCHEDULE_COSINE,
+    /// TensorFlow's PiecewiseConstantDecay: rates[i] with the first i where step <= boundaries[i],
+    /// and behind the last boundary the last rate. learning_rate is not used.
+    BEL_SCHEDULE_PIECEWISE,
 } bel_schedule_kind;
+
+enum { BEL_SCHEDULE_MAX_PIECES = 16 };
 
 /// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the
 /// first w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
@@ -52,13 +57,15 @@ typedef struct bel_schedule {
     bool staircase;      ///< EXPONENTIAL: step / decay_steps is cut to a whole number
     int64_t warmup_steps;
     double alpha; ///< COSINE: the share of the rate that stays at the end, [0, 1]
+    int64_t boundaries[BEL_SCHEDULE_MAX_PIECES - 1]; ///< PIECEWISE: rising; one fewer than rates
+    double rates[BEL_SCHEDULE_MAX_PIECES];           ///< PIECEWISE: > 0; they end at the first 0
 } bel_schedule;
 
 /// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0
 /// take the default in brackets or switch the feature off.
 typedef struct bel_optimizer {
     bel_optimizer_kind kind;
-    double learning_rate;       ///< > 0
+    double learning_rate;       ///< > 0; PIECEWISE [the first rate]
     double momentum;            ///< mu [0.9]
     bool nesterov;              ///< MOMENTUM only
     double beta1;               ///< ADAM, ADAMW [0.9]

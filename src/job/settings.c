@@ -13,7 +13,7 @@
 BEL_PRINTF(3, 4)
 static void add(bel_settings *settings, const char *name, const char *format, ...)
 {
-    char text[512];
+    char text[1024]; // 16 pieces of a schedule fit
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -27,10 +27,25 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
     settings->values[settings->count++] = bel_xstrdup(text);
 }
 
+// "piecewise: 0.1 up to step 1000, 0.01 up to step 2000, 0.001"
+static void add_pieces(bel_settings *settings, const bel_schedule *s)
+{
+    bel_str text = {0};
+    bel_str_puts(&text, "piecewise: ");
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES && s->rates[i] != 0; i++) {
+        if (i > 0) bel_str_printf(&text, " up to step %lld, ", (long long)s->boundaries[i - 1]);
+        bel_str_printf(&text, "%.9g", s->rates[i]);
+    }
+    add(settings, "schedule", "%s", text.text);
+    bel_str_deinit(&text);
+}
+
 static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
 {
     add(settings, "optimizer", "%s%s", bel_rule_get(o)->name, o->nesterov ? " nesterov" : "");
-    add(settings, "learning_rate", "%.9g", o->learning_rate);
+    if (o->schedule.kind != BEL_SCHEDULE_PIECEWISE) {
+        add(settings, "learning_rate", "%.9g", o->learning_rate);
+    }
     if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
     if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW) {
         add(settings, bel_rule_get(o)->name, "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1,
@@ -63,6 +78,7 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
         add(settings, "schedule", "cosine, steps %lld, alpha %.9g", (long long)s->decay_steps,
             s->alpha);
     }
+    if (s->kind == BEL_SCHEDULE_PIECEWISE) add_pieces(settings, s);
     if (s->warmup_steps > 0) add(settings, "warmup_steps", "%lld", (long long)s->warmup_steps);
 }
 

@@ -86,17 +86,38 @@ static int choice(bel_model_context *context, const char *name, const char *cons
     return 0;
 }
 
+// Lists of a length that does not fit are found here, where they still have one.
+static void take_pieces(bel_model_context *context, bel_schedule *schedule)
+{
+    int64_t boundaries[BEL_SCHEDULE_MAX_PIECES];
+    int cuts =
+        bel_context_param_list(context, "boundaries", "", boundaries, BEL_SCHEDULE_MAX_PIECES);
+    int rates =
+        bel_context_param_numbers(context, "rates", "", schedule->rates, BEL_SCHEDULE_MAX_PIECES);
+    if (schedule->kind != BEL_SCHEDULE_PIECEWISE) return;
+    if (rates < 1 || cuts != rates - 1) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "schedule piecewise needs 1 to %d rates and a boundary between each two, "
+                       "got %d rates and %d boundaries",
+                       BEL_SCHEDULE_MAX_PIECES, rates, cuts);
+        return;
+    }
+    memcpy(schedule->boundaries, boundaries, (size_t)cuts * sizeof boundaries[0]);
+}
+
 static bel_schedule schedule_from_params(bel_model_context *context)
 {
-    static const char *const names[] = {"constant", "cosine", "exponential", NULL};
+    static const char *const names[] = {"constant", "cosine", "exponential", "piecewise", NULL};
     static const bel_schedule_kind kinds[] = {BEL_SCHEDULE_CONSTANT, BEL_SCHEDULE_COSINE,
-                                              BEL_SCHEDULE_EXPONENTIAL};
+                                              BEL_SCHEDULE_EXPONENTIAL, BEL_SCHEDULE_PIECEWISE};
     const int64_t most = INT64_C(1) << 53; // whole numbers that a double holds
-    return (bel_schedule){.kind = kinds[choice(context, "schedule", names)],
-                          .decay_rate = bel_context_param_number(context, "decay_rate", 0.96),
-                          .decay_steps = bel_part_whole(context, "decay_steps", 1000, 1, most),
-                          .alpha = bel_context_param_number(context, "alpha", 0),
-                          .warmup_steps = bel_part_whole(context, "warmup_steps", 0, 0, most)};
+    bel_schedule schedule = {.kind = kinds[choice(context, "schedule", names)],
+                             .decay_rate = bel_context_param_number(context, "decay_rate", 0.96),
+                             .decay_steps = bel_part_whole(context, "decay_steps", 1000, 1, most),
+                             .alpha = bel_context_param_number(context, "alpha", 0),
+                             .warmup_steps = bel_part_whole(context, "warmup_steps", 0, 0, most)};
+    take_pieces(context, &schedule);
+    return schedule;
 }
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)

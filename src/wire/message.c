@@ -75,7 +75,8 @@ static void free_lists(lists *l)
     bel_free(l->variable_pointers);
 }
 
-static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
+// Lists are pointed at, as the message lives on.
+static void fill_optimizer(bel_optimizer *from, Belfry__Optimizer *to)
 {
     belfry__optimizer__init(to);
     to->kind = (int32_t)from->kind;
@@ -102,6 +103,10 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->decay_steps = from->schedule.decay_steps;
     to->staircase = from->schedule.staircase;
     to->alpha = from->schedule.alpha;
+    to->n_boundaries = BEL_SCHEDULE_MAX_PIECES - 1;
+    to->boundaries = from->schedule.boundaries;
+    to->n_rates = BEL_SCHEDULE_MAX_PIECES;
+    to->rates = from->schedule.rates;
     to->warmup_steps = from->schedule.warmup_steps;
 }
 
@@ -156,6 +161,7 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
 uint8_t *bel_message_write(const bel_message *message, size_t *out_bytes)
 {
     enum { LENGTH = 4 };
+    bel_optimizer numbers = message->optimizer;
     Belfry__Control control;
     Belfry__Schedule schedule;
     Belfry__Times times;
@@ -167,7 +173,7 @@ uint8_t *bel_message_write(const bel_message *message, size_t *out_bytes)
     fill_times(&message->times, &times);
     control.schedule = &schedule;
     control.times = &times;
-    fill_optimizer(&message->optimizer, &optimizer);
+    fill_optimizer(&numbers, &optimizer);
     control.optimizer = &optimizer;
     fill_lists(message, &control, &l);
     size_t size = belfry__control__get_packed_size(&control);
@@ -253,8 +259,15 @@ static bel_status *read_variables(const Belfry__Control *control, bel_message *m
     return NULL;
 }
 
-static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
+// Whether the numbers make sense is bel_optimizer_check's question.
+static bel_status *read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
 {
+    if (from->n_boundaries > BEL_SCHEDULE_MAX_PIECES - 1 ||
+        from->n_rates > BEL_SCHEDULE_MAX_PIECES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed control message: a schedule of %zu rates and %zu boundaries",
+                       from->n_rates, from->n_boundaries);
+    }
     *to = (bel_optimizer){.kind = (bel_optimizer_kind)from->kind,
                           .learning_rate = from->learning_rate,
                           .momentum = from->momentum,
@@ -280,9 +293,14 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                                        .staircase = from->staircase != 0,
                                        .alpha = from->alpha,
                                        .warmup_steps = from->warmup_steps}};
+    for (size_t i = 0; i < from->n_boundaries; i++)
+        to->schedule.boundaries[i] = from->boundaries[i];
+    for (size_t i = 0; i < from->n_rates; i++)
+        to->schedule.rates[i] = from->rates[i];
+    return NULL;
 }
 
-static void read_parts(const Belfry__Control *control, bel_message *m)
+static bel_status *read_parts(const Belfry__Control *control, bel_message *m)
 {
     const Belfry__Schedule *s = control->schedule;
     if (s != NULL) {
@@ -296,12 +314,12 @@ static void read_parts(const Belfry__Control *control, bel_message *m)
                                              .segment_first_block = s->segment_first_block,
                                              .segment_replica_count = s->segment_replica_count};
     }
-    if (control->optimizer != NULL) read_optimizer(control->optimizer, &m->optimizer);
     const Belfry__Times *t = control->times;
     if (t != NULL) {
         m->times =
             (bel_message_times){t->input_ns, t->compute_ns, t->exchange_ns, t->total_ns, t->steps};
     }
+    return control->optimizer != NULL ? read_optimizer(control->optimizer, &m->optimizer) : NULL;
 }
 
 bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *out_message)
@@ -317,8 +335,8 @@ bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *ou
     *out_message = (bel_message){0};
     read_scalars(control, out_message);
     read_lists(control, out_message);
-    read_parts(control, out_message);
-    bel_status *status = read_variables(control, out_message);
+    bel_status *status = read_parts(control, out_message);
+    if (status == NULL) status = read_variables(control, out_message);
     belfry__control__free_unpacked(control, NULL);
     if (status != NULL) bel_message_deinit(out_message);
     return status;

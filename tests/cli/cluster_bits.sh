@@ -78,6 +78,18 @@ for fault in delay repeat reorder break delay+repeat+reorder+break; do
     equal "digest with lane:$fault" "$(digest "fault-$fault")" "${alone[4]}"
 done
 
+# What a parameter server is told of an optimizer that needs more than numbers.
+told=(--schedule piecewise --boundaries "5,12" --rates "0.01,0.003,0.001")
+run_ok train told-alone "${settings[@]}" --num_gpus 2 "${told[@]}"
+grep '^loss ' out.txt >told-alone.txt
+belfry_told() {
+    belfry local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir told -- \
+        "${digits[@]}" "${settings[@]}" "${told[@]}"
+}
+run_ok belfry_told
+equal "digest with an optimizer in words" "$(digest told)" "$(digest told-alone)"
+equal "its evaluation" "$(grep '^loss ' out.txt)" "$(cat told-alone.txt)"
+
 # The test can fail: sums in the order of arrival, and dividing twice, are other bits. With three
 # replicas on each worker neither happens to be the same.
 run_ok cluster whole 2 3 2

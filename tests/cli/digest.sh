@@ -72,4 +72,19 @@ for rule in sgd adagrad "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adam
     equal "digest with $name" "$(digest "$name-two")" "$(digest "$name-one")"
 done
 
+# Settings of an optimizer that belong to steps and variables: the same.
+settings=("--schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001")
+for words in "${settings[@]}"; do
+    read -r -a rule_flags <<<"$words"
+    rule_flags+=(--train_batch_size 16)
+    rm -rf in-one in-parts
+    run_ok train in-one --train_steps 20 "${rule_flags[@]}" --num_gpus 2
+    run_ok train in-parts --train_steps 8 "${rule_flags[@]}" --num_workers 2
+    run_ok train in-parts --train_steps 20 "${rule_flags[@]}" --num_workers 2 --parameter_server_count 3
+    equal "digest with $words" "$(digest in-parts)" "$(digest in-one)"
+done
+run_fails 2 'rates was 0.01,0.003,0.001 and is 0.01,0.003,0.002|up to step 12, 0.002' \
+    train in-one --train_steps 30 --train_batch_size 16 --num_gpus 2 --schedule piecewise \
+    --boundaries 5,12 --rates 0.01,0.003,0.002
+
 finish

@@ -211,8 +211,10 @@ static void test_wrong_parameters_are_named(void **state)
          "optimizer must be one of adam, adagrad, adamw, ftrl, momentum, rmsprop, sgd, got "
          "\"adm\""},
         {{"nesterov", "1"}, "nesterov must be one of false, true"},
-        {{"schedule", "cosin"}, "schedule must be one of constant, cosine, exponential"},
+        {{"schedule", "cosin"}, "schedule must be one of constant, cosine, exponential, piecewise"},
         {{"decay_steps", "0"}, "decay_steps must be a whole number from 1"},
+        {{"schedule", "piecewise"}, "got 0 rates and 0 boundaries"},
+        {{"rates", "1,x"}, "rates must be a list of at most 16 numbers such as 0.1,0.01"},
         {{"warmup_steps", "-1"}, "warmup_steps must be a whole number from 0"},
         {{"learning_rate", "-1"}, "learning_rate must be above 0"},
     };

@@ -70,6 +70,18 @@ static void test_errors(void **state)
         {{.learning_rate = 1,
           .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = NAN}},
          "alpha"},
+        {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE}}, "rates[0] of the schedule must be above"},
+        {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, -1}, .boundaries = {5}}},
+         "rates[1] of the schedule must be above 0, got -1"},
+        {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 0, 1}, .boundaries = {5, 6}}},
+         "rates[2] of the schedule must be above 0, got 0"},
+        {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, NAN}}}, "rates[1]"},
+        {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2}, .boundaries = {5, 6}}},
+         "2 rates need 1 boundaries, but there is boundaries[1] with 6"},
+        {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2}, .boundaries = {-1}}},
+         "boundaries[0] is -1"},
+        {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2, 3}, .boundaries = {5, 5}}},
+         "must be at least 0 and rise, but boundaries[1] is 5"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bel_optimizer optimizer = rows[i].optimizer;
@@ -117,13 +129,41 @@ static void test_cosine(void **state)
     assert_true(fabs(bel_optimizer_rate(&o, 4) - 3.5) < 1e-12);
 }
 
+// The example in TensorFlow's documentation of PiecewiseConstantDecay, moved nearer: a boundary
+// belongs to the rate before it.
+static void test_piecewise(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.schedule = {.kind = BEL_SCHEDULE_PIECEWISE,
+                                    .boundaries = {3, 5},
+                                    .rates = {1, 0.5, 0.125}}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    assert_true(o.learning_rate == 1);
+    static const double expected[] = {1, 1, 1, 1, 0.5, 0.5, 0.125, 0.125};
+    for (int step = 0; step < 8; step++)
+        assert_true(bel_optimizer_rate(&o, step) == expected[step]);
+    assert_true(bel_optimizer_rate(&o, INT64_MAX - 1) == 0.125);
+    o.schedule.warmup_steps = 8;
+    assert_true(bel_optimizer_rate(&o, 5) == 0.5 * 6 / 8);
+    o.schedule = (bel_schedule){.kind = BEL_SCHEDULE_PIECEWISE, .rates = {2}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    assert_true(bel_optimizer_rate(&o, 0) == 2 && bel_optimizer_rate(&o, 99) == 2);
+    o.schedule = (bel_schedule){.kind = BEL_SCHEDULE_PIECEWISE};
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++) {
+        o.schedule.rates[i] = i + 1;
+        if (i > 0) o.schedule.boundaries[i - 1] = i - 1;
+    }
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    for (int step = 0; step < 20; step++)
+        assert_true(bel_optimizer_rate(&o, step) == fmin(step + 1, BEL_SCHEDULE_MAX_PIECES));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_schedules), cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_piecewise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

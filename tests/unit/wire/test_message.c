@@ -51,6 +51,8 @@ static bel_message sample(void)
                       .rmsprop_centered = true,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
                                    .decay_steps = 9,
+                                   .boundaries = {[0] = 7, [14] = 8},
+                                   .rates = {[0] = 0.7, [15] = 0.8},
                                    .alpha = 0.2}},
         .towers = towers,
         .incarnations = incarnations,
@@ -130,6 +132,9 @@ static void test_parts(void **state)
     assert_true(got.optimizer.rmsprop_centered && got.optimizer.learning_rate_power == -0.7);
     assert_true(got.optimizer.ftrl_l1 == 0.11 && got.optimizer.ftrl_l2 == 0.12);
     assert_true(got.optimizer.ftrl_l2_shrinkage == 0.13 && got.optimizer.schedule.alpha == 0.2);
+    const bel_schedule *schedule = &got.optimizer.schedule;
+    assert_true(schedule->boundaries[0] == 7 && schedule->boundaries[14] == 8);
+    assert_true(schedule->rates[0] == 0.7 && schedule->rates[15] == 0.8);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
