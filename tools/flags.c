@@ -108,6 +108,11 @@ static const bel_option table[] = {
     {"weight_decay", DOUBLE, TRAINING, "0", "[0, 1]", NULL, OPTIMIZER,
      "This times the parameter is added to its clipped gradient; adamw: this times the rate is what "
      "the parameter loses."},
+    {"lr_mult", PAIRS, TRAINING, "", NULL, NULL, OPTIMIZER,
+     "A factor of the learning rate for variables whose names match a pattern, such as "
+     "'dense_0/*=0.1'; of several that match the last counts."},
+    {"decay_mult", PAIRS, TRAINING, "", NULL, NULL, OPTIMIZER,
+     "The same for --weight_decay, such as '*/bias=0'."},
     {"clip_value", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
      "Bound for each element of a gradient; 0: off."},
     {"clip_norm", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,

@@ -61,6 +61,15 @@ typedef struct bel_schedule {
     double rates[BEL_SCHEDULE_MAX_PIECES];           ///< PIECEWISE: > 0; they end at the first 0
 } bel_schedule;
 
+enum { BEL_MAX_MULTIPLIERS = 16, BEL_PATTERN_BYTES = 64 };
+
+/// A factor for the variables whose names match a pattern: `*` stands for any characters, "/"
+/// included, `?` for one, `[ab]` for one of these (fnmatch).
+typedef struct bel_multiplier {
+    char pattern[BEL_PATTERN_BYTES]; ///< with its closing 0; "" ends a list
+    double factor;                   ///< [0, 1e6]
+} bel_multiplier;
+
 /// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0
 /// take the default in brackets or switch the feature off.
 typedef struct bel_optimizer {
@@ -84,12 +93,21 @@ typedef struct bel_optimizer {
     double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]
     double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
+    /// Factors of learning_rate and weight_decay by variable; of the patterns that match, the last
+    /// counts. With a rate of 0 a variable stays as it is, but for what weight decay adds to its
+    /// gradient its slots go on; FTRL, which divides by the rate, takes none.
+    bel_multiplier lr_mults[BEL_MAX_MULTIPLIERS];
+    bel_multiplier decay_mults[BEL_MAX_MULTIPLIERS];
 } bel_optimizer;
 
 /// Fills defaults in and checks ranges. INVALID_ARGUMENT names the field, its value and the range.
 BEL_API bel_status *bel_optimizer_check(bel_optimizer *optimizer) BEL_MUST_USE;
 
-/// Learning rate at `step`.
+/// Reads a list "dense_0/*=0.1,*/bias=0". INVALID_ARGUMENT names the piece that is none.
+BEL_API bel_status *
+bel_multipliers_parse(const char *text, bel_multiplier out_list[BEL_MAX_MULTIPLIERS]) BEL_MUST_USE;
+
+/// Learning rate at `step`, before the multipliers.
 BEL_API double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step);
 
 #ifdef __cplusplus

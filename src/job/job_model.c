@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "job/embedded.h"
 #include "job/train.h"
+#include "optim/multiplier.h"
 #include "optim/rule.h"
 
 bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
@@ -61,6 +62,20 @@ static bel_status *check_memory(const bel_job *job)
                    parameters, needed * 0x1p-30, copies, available * 0x1p-30);
 }
 
+static bel_status *check_multipliers(const bel_job *job)
+{
+    const bel_graph *graph = job->built->graph;
+    const char **names = bel_xcalloc(graph->variable_count, sizeof *names);
+    size_t count = 0;
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        if (variable->kind == BEL_VARIABLE_TRAINABLE) names[count++] = variable->name;
+    }
+    bel_status *status = bel_multipliers_check_names(&job->built->spec.optimizer, names, count);
+    bel_free(names);
+    return status;
+}
+
 static void make_layout(bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
@@ -93,6 +108,7 @@ bel_status *bel_job_build(bel_job *job)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
     BEL_TRY_CTX(add_reports(job), "gradients");
+    BEL_TRY(check_multipliers(job));
     BEL_TRY(check_memory(job));
     make_layout(job);
     job->model = (bel_worker_model){.graph = job->built->graph,

@@ -8,12 +8,13 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "ops/kernels/blas.h"
+#include "optim/multiplier.h"
 #include "optim/rule.h"
 
 BEL_PRINTF(3, 4)
 static void add(bel_settings *settings, const char *name, const char *format, ...)
 {
-    char text[1024]; // 16 pieces of a schedule fit
+    char text[BEL_MULTIPLIERS_TEXT]; // the longest
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -79,6 +80,11 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
             s->alpha);
     }
     if (s->kind == BEL_SCHEDULE_PIECEWISE) add_pieces(settings, s);
+    char text[BEL_MULTIPLIERS_TEXT];
+    bel_multipliers_text(o->lr_mults, text);
+    if (text[0] != '\0') add(settings, "lr_mult", "%s", text);
+    bel_multipliers_text(o->decay_mults, text);
+    if (text[0] != '\0') add(settings, "decay_mult", "%s", text);
     if (s->warmup_steps > 0) add(settings, "warmup_steps", "%lld", (long long)s->warmup_steps);
 }
 

@@ -120,6 +120,15 @@ static bel_schedule schedule_from_params(bel_model_context *context)
     return schedule;
 }
 
+static void take_multipliers(bel_model_context *context, const char *name, bel_multiplier *list)
+{
+    bel_status *status = bel_multipliers_parse(bel_context_param(context, name, ""), list);
+    if (status == NULL) return;
+    bel_graph_fail(bel_context_graph(context), bel_status_code(status), "parameter %s: %s", name,
+                   bel_status_message(status));
+    bel_status_destroy(status);
+}
+
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
     static const char *const names[] = {"adam",     "adagrad", "adamw", "ftrl",
@@ -128,7 +137,7 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         BEL_OPTIMIZER_ADAM,     BEL_OPTIMIZER_ADAGRAD, BEL_OPTIMIZER_ADAMW, BEL_OPTIMIZER_FTRL,
         BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
-    return (bel_optimizer){
+    bel_optimizer optimizer = {
         .kind = kinds[choice(context, "optimizer", names)],
         .learning_rate = bel_context_param_number(context, "learning_rate", 0.001),
         .momentum = bel_context_param_number(context, "momentum", 0.9),
@@ -148,4 +157,7 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         .clip_global_norm = bel_context_param_number(context, "clip_global_norm", 0),
         .schedule = schedule_from_params(context),
     };
+    take_multipliers(context, "lr_mult", optimizer.lr_mults);
+    take_multipliers(context, "decay_mult", optimizer.decay_mults);
+    return optimizer;
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "optim/multiplier.h"
+
 typedef struct range {
     const char *name;
     size_t offset;
@@ -147,6 +149,7 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "optimizer: clip_norm and clip_global_norm exclude each other; set one");
     }
+    BEL_TRY(bel_multipliers_check(optimizer));
     return check_schedule(&optimizer->schedule);
 }
 

@@ -53,7 +53,14 @@ const bel_rule_kernels *bel_rule_kernels_get(void)
 
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
 {
-    double rate = bel_optimizer_rate(optimizer, step), t = (double)step + 1;
+    return bel_rule_begin_scaled(optimizer, step, 1, 1);
+}
+
+bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
+                                    double decay_factor)
+{
+    double rate = bel_optimizer_rate(optimizer, step) * lr_factor, t = (double)step + 1;
+    double weight_decay = optimizer->weight_decay * decay_factor;
     bel_rule_step numbers = {.kind = optimizer->kind,
                              .nesterov = optimizer->nesterov,
                              .rate = (float)rate,
@@ -61,7 +68,7 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
                              .beta1 = (float)optimizer->beta1,
                              .beta2 = (float)optimizer->beta2,
                              .epsilon = (float)optimizer->epsilon,
-                             .weight_decay = (float)optimizer->weight_decay,
+                             .weight_decay = (float)weight_decay,
                              .clip_value = (float)optimizer->clip_value};
     if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
         numbers.momentum = (float)optimizer->rmsprop_momentum;
@@ -77,7 +84,7 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
         numbers.twice_shrinkage = (float)(2 * optimizer->ftrl_l2_shrinkage);
     }
     if (optimizer->kind == BEL_OPTIMIZER_ADAMW) {
-        numbers.shrink = (float)(1 - rate * optimizer->weight_decay);
+        numbers.shrink = (float)(1 - rate * weight_decay);
     }
     if (optimizer->kind == BEL_OPTIMIZER_ADAM || optimizer->kind == BEL_OPTIMIZER_ADAMW) {
         numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));

@@ -38,6 +38,10 @@ typedef struct bel_rule_step {
 // `step` counts from 0; the optimizer has passed bel_optimizer_check.
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step);
 
+// The same for variables with factors of their own for learning rate and weight decay.
+bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
+                                    double decay_factor);
+
 // One element-wise pass over n elements: out = clip(sum * scale), with clip_value.
 void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out,
                     int64_t n);

@@ -75,9 +75,34 @@ static void free_lists(lists *l)
     bel_free(l->variable_pointers);
 }
 
-// Lists are pointed at, as the message lives on.
-static void fill_optimizer(bel_optimizer *from, Belfry__Optimizer *to)
+typedef struct multipliers {
+    Belfry__Multiplier items[BEL_MAX_MULTIPLIERS], *pointers[BEL_MAX_MULTIPLIERS];
+    size_t count;
+} multipliers;
+
+static void fill_multipliers(bel_multiplier *from, multipliers *to)
 {
+    to->count = 0;
+    for (size_t i = 0; i < BEL_MAX_MULTIPLIERS && from[i].pattern[0] != '\0'; i++) {
+        belfry__multiplier__init(&to->items[i]);
+        to->items[i].pattern = from[i].pattern;
+        to->items[i].factor = from[i].factor;
+        to->pointers[i] = &to->items[i];
+        to->count++;
+    }
+}
+
+// A message's optimizer and what protobuf-c points at beside it.
+typedef struct optimizer_parts {
+    bel_optimizer numbers;
+    Belfry__Optimizer written;
+    multipliers lr_mults, decay_mults;
+} optimizer_parts;
+
+static void fill_optimizer(optimizer_parts *parts)
+{
+    bel_optimizer *from = &parts->numbers;
+    Belfry__Optimizer *to = &parts->written;
     belfry__optimizer__init(to);
     to->kind = (int32_t)from->kind;
     to->learning_rate = from->learning_rate;
@@ -107,6 +132,12 @@ static void fill_optimizer(bel_optimizer *from, Belfry__Optimizer *to)
     to->boundaries = from->schedule.boundaries;
     to->n_rates = BEL_SCHEDULE_MAX_PIECES;
     to->rates = from->schedule.rates;
+    fill_multipliers(from->lr_mults, &parts->lr_mults);
+    to->n_lr_mults = parts->lr_mults.count;
+    to->lr_mults = parts->lr_mults.pointers;
+    fill_multipliers(from->decay_mults, &parts->decay_mults);
+    to->n_decay_mults = parts->decay_mults.count;
+    to->decay_mults = parts->decay_mults.pointers;
     to->warmup_steps = from->schedule.warmup_steps;
 }
 
@@ -161,11 +192,10 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
 uint8_t *bel_message_write(const bel_message *message, size_t *out_bytes)
 {
     enum { LENGTH = 4 };
-    bel_optimizer numbers = message->optimizer;
     Belfry__Control control;
     Belfry__Schedule schedule;
     Belfry__Times times;
-    Belfry__Optimizer optimizer;
+    optimizer_parts optimizer = {.numbers = message->optimizer};
     lists l;
     belfry__control__init(&control);
     fill_scalars(message, &control);
@@ -173,8 +203,8 @@ uint8_t *bel_message_write(const bel_message *message, size_t *out_bytes)
     fill_times(&message->times, &times);
     control.schedule = &schedule;
     control.times = &times;
-    fill_optimizer(&numbers, &optimizer);
-    control.optimizer = &optimizer;
+    fill_optimizer(&optimizer);
+    control.optimizer = &optimizer.written;
     fill_lists(message, &control, &l);
     size_t size = belfry__control__get_packed_size(&control);
     uint8_t *bytes = bel_xmalloc(LENGTH + size);
@@ -259,6 +289,25 @@ static bel_status *read_variables(const Belfry__Control *control, bel_message *m
     return NULL;
 }
 
+static bel_status *read_multipliers(Belfry__Multiplier *const *from, size_t count,
+                                    bel_multiplier *to)
+{
+    if (count > BEL_MAX_MULTIPLIERS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed control message: %zu multipliers", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(from[i]->pattern);
+        if (length == 0 || length >= sizeof to[i].pattern) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "malformed control message: a multiplier's pattern of %zu bytes",
+                           length);
+        }
+        memcpy(to[i].pattern, from[i]->pattern, length);
+        to[i].factor = from[i]->factor;
+    }
+    return NULL;
+}
+
 // Whether the numbers make sense is bel_optimizer_check's question.
 static bel_status *read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
 {
@@ -297,7 +346,8 @@ static bel_status *read_optimizer(const Belfry__Optimizer *from, bel_optimizer *
         to->schedule.boundaries[i] = from->boundaries[i];
     for (size_t i = 0; i < from->n_rates; i++)
         to->schedule.rates[i] = from->rates[i];
-    return NULL;
+    BEL_TRY(read_multipliers(from->lr_mults, from->n_lr_mults, to->lr_mults));
+    return read_multipliers(from->decay_mults, from->n_decay_mults, to->decay_mults);
 }
 
 static bel_status *read_parts(const Belfry__Control *control, bel_message *m)

@@ -79,7 +79,8 @@ for fault in delay repeat reorder break delay+repeat+reorder+break; do
 done
 
 # What a parameter server is told of an optimizer that needs more than numbers.
-told=(--schedule piecewise --boundaries "5,12" --rates "0.01,0.003,0.001")
+told=(--schedule piecewise --boundaries "5,12" --rates "0.01,0.003,0.001"
+    --weight_decay 0.01 --lr_mult 'dense_0/*=0.1' --decay_mult '*/bias=0')
 run_ok train told-alone "${settings[@]}" --num_gpus 2 "${told[@]}"
 grep '^loss ' out.txt >told-alone.txt
 belfry_told() {

@@ -73,7 +73,9 @@ for rule in sgd adagrad "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adam
 done
 
 # Settings of an optimizer that belong to steps and variables: the same.
-settings=("--schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001")
+settings=("--schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001"
+    "--optimizer adamw --weight_decay 0.01 --lr_mult dense_0/*=0.1 --decay_mult */bias=0"
+    "--optimizer ftrl --lr_mult log*=0.1 --lr_mult dense_?/kernel=2")
 for words in "${settings[@]}"; do
     read -r -a rule_flags <<<"$words"
     rule_flags+=(--train_batch_size 16)
@@ -83,8 +85,14 @@ for words in "${settings[@]}"; do
     run_ok train in-parts --train_steps 20 "${rule_flags[@]}" --num_workers 2 --parameter_server_count 3
     equal "digest with $words" "$(digest in-parts)" "$(digest in-one)"
 done
-run_fails 2 'rates was 0.01,0.003,0.001 and is 0.01,0.003,0.002|up to step 12, 0.002' \
-    train in-one --train_steps 30 --train_batch_size 16 --num_gpus 2 --schedule piecewise \
-    --boundaries 5,12 --rates 0.01,0.003,0.002
+run_fails 2 'lr_mult: "dense_3/*" matches no trainable variable' \
+    train none --train_steps 1 --lr_mult 'dense_3/*=0.1'
+run_fails 2 'lr_mult: "lgits/bias" matches|did you mean "logits/bias"?' \
+    train none --train_steps 1 --lr_mult lgits/bias=0.1
+run_fails 2 'lr_mult was log*=0.1,dense_?/kernel=2 and is log*=0.2' \
+    train in-one --train_steps 30 --train_batch_size 16 --num_gpus 2 --optimizer ftrl --lr_mult 'log*=0.2'
+run_ok train pieces --train_steps 2 --schedule piecewise --boundaries 5 --rates 0.01,0.001
+run_fails 2 'piecewise: 0.01 up to step 5, 0.001 and is piecewise: 0.01 up to step 6, 0.001' \
+    train pieces --train_steps 4 --schedule piecewise --boundaries 6 --rates 0.01,0.001
 
 finish

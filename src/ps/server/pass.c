@@ -29,14 +29,14 @@ typedef struct pass {
     float scale; // 1 / replicas
 } pass;
 
-static void update_piece(pass *p, int64_t offset, int64_t n, const float *gradient, float factor)
+static void update_piece(pass *p, const bel_rule_step *numbers, int64_t offset, int64_t n,
+                         const float *gradient, float factor)
 {
     bel_shard *shard = p->shard;
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     for (int k = 0; k < shard->rule->slot_count; k++)
         slots[k] = shard->slots[k] + offset;
-    bel_rule_apply(&shard->numbers, gradient, factor, p->values + offset, p->new_values + offset,
-                   slots, n);
+    bel_rule_apply(numbers, gradient, factor, p->values + offset, p->new_values + offset, slots, n);
 }
 
 static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t n)
@@ -57,18 +57,20 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
         if (job != BEL_JOB_SUM) state_piece(p, kind, offset, n);
         return;
     }
+    const bel_rule_step *numbers = &shard->groups[shard->group_of[segment->variable]].numbers;
     if (job == BEL_JOB_UPDATE) {
-        update_piece(p, offset, n, shard->sums + offset, shard->factors[segment->variable]);
+        update_piece(p, numbers, offset, n, shard->sums + offset,
+                     shard->factors[segment->variable]);
         return;
     }
     const float *sum = sum_piece(shard, p->chunk, offset, n);
     if (job == BEL_JOB_SUM) {
-        bel_rule_scale(&shard->numbers, sum, p->scale, shard->sums + offset, n);
-    } else if (p->scale == 1.0f && shard->numbers.clip_value == 0.0f) {
-        update_piece(p, offset, n, sum, 1.0f); // one replica, nothing to clip
+        bel_rule_scale(numbers, sum, p->scale, shard->sums + offset, n);
+    } else if (p->scale == 1.0f && numbers->clip_value == 0.0f) {
+        update_piece(p, numbers, offset, n, sum, 1.0f); // one replica, nothing to clip
     } else {
-        bel_rule_scale(&shard->numbers, sum, p->scale, p->gradient, n);
-        update_piece(p, offset, n, p->gradient, 1.0f);
+        bel_rule_scale(numbers, sum, p->scale, p->gradient, n);
+        update_piece(p, numbers, offset, n, p->gradient, 1.0f);
     }
 }
 

@@ -49,6 +49,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     shard->config = *config;
     shard->rule = bel_rule_get(&config->optimizer);
     shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0;
+    bel_shard_make_groups(shard);
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
     for (int c = 0; c < layout->chunk_count; c++) {
@@ -89,6 +90,8 @@ void bel_shard_destroy(bel_shard *shard)
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
+    bel_free(shard->groups);
+    bel_free(shard->group_of);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_free(shard->chunks[i].nodes);
         bel_free(shard->chunks[i].inputs);
@@ -147,7 +150,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
     shard->ready_count = 0;
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
-    shard->numbers = bel_rule_begin(&shard->config.optimizer, shard->step);
+    bel_shard_begin_groups(shard);
     size_t nodes = (size_t)shard->config.deal->node_count;
     for (int i = 0; i < shard->chunk_count; i++) {
         shard->chunks[i].arrived = 0;

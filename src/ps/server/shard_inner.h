@@ -21,6 +21,11 @@ typedef struct bel_shard_job {
     int local; // index among the shard's chunks
 } bel_shard_job;
 
+typedef struct bel_shard_group { // variables with the same factors
+    double lr_factor, decay_factor;
+    bel_rule_step numbers; // of this step
+} bel_shard_group;
+
 typedef struct bel_shard_chunk {
     int chunk;            // index in the layout
     int arrived;          // nodes whose report is in
@@ -72,7 +77,9 @@ struct bel_shard {
     bool decision_known;
     bool snapshot_told;
     bel_shard_worker *workers;
-    bel_rule_step numbers;
+    bel_shard_group *groups;
+    int group_count;
+    int *group_of; // by variable; fixed
     bel_shard_chunk *chunks;
     int chunk_count;
     bel_shard_job *ready; // a stack
@@ -105,6 +112,10 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
 // The whole of this step's version, or of the one before.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version);
 void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version);
+
+// groups.c
+void bel_shard_make_groups(bel_shard *shard);
+void bel_shard_begin_groups(bel_shard *shard); // the numbers of shard->step
 
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);

@@ -215,6 +215,8 @@ static void test_wrong_parameters_are_named(void **state)
         {{"decay_steps", "0"}, "decay_steps must be a whole number from 1"},
         {{"schedule", "piecewise"}, "got 0 rates and 0 boundaries"},
         {{"rates", "1,x"}, "rates must be a list of at most 16 numbers such as 0.1,0.01"},
+        {{"lr_mult", "dense_0/*"}, "lr_mult: expected PATTERN=FACTOR, got \"dense_0/*\""},
+        {{"decay_mult", "dense_7/*=1"}, "decay_mult: \"dense_7/*\" matches no trainable variable"},
         {{"warmup_steps", "-1"}, "warmup_steps must be a whole number from 0"},
         {{"learning_rate", "-1"}, "learning_rate must be above 0"},
     };

@@ -1,7 +1,7 @@
 // Settings of an optimizer: defaults, ranges, schedules.
 #include <math.h>
 
-#include "belfry/optimizer.h"
+#include "optim/multiplier.h"
 #include "support/bel_test.h"
 
 static void test_defaults(void **state)
@@ -82,6 +82,12 @@ static void test_errors(void **state)
          "boundaries[0] is -1"},
         {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2, 3}, .boundaries = {5, 5}}},
          "must be at least 0 and rise, but boundaries[1] is 5"},
+        {{.learning_rate = 1, .lr_mults = {{"a", -1}}}, "lr_mult of \"a\" must be from 0"},
+        {{.learning_rate = 1, .decay_mults = {{"a", 1}, {"b", NAN}}}, "decay_mult of \"b\" must"},
+        {{.learning_rate = 1, .lr_mults = {{"a", 1}, {"", 1}, {"c", 1}}},
+         "\"c\" stands behind an empty pattern"},
+        {{.learning_rate = 1, .kind = BEL_OPTIMIZER_FTRL, .lr_mults = {{"a", 0}}},
+         "must be above 0 with ftrl"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bel_optimizer optimizer = rows[i].optimizer;
@@ -158,12 +164,58 @@ static void test_piecewise(void **state)
         assert_true(bel_optimizer_rate(&o, step) == fmin(step + 1, BEL_SCHEDULE_MAX_PIECES));
 }
 
+static void test_multipliers(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.learning_rate = 1};
+    BEL_ASSERT_OK(bel_multipliers_parse("dense_?/*=0.5,*/bias=0,dense_1/bias=2", o.lr_mults));
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/kernel") == 0.5);
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/deep/kernel") == 0.5);
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/bias") == 0); // the last that matches
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_1/bias") == 2);
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_10/kernel") == 1);
+    assert_true(bel_multiplier_get(o.lr_mults, "logits/kernel") == 1);
+    assert_true(bel_multiplier_get(o.decay_mults, "logits/bias") == 1);
+    char text[BEL_MULTIPLIERS_TEXT];
+    assert_string_equal(bel_multipliers_text(o.lr_mults, text),
+                        "dense_?/*=0.5,*/bias=0,dense_1/bias=2");
+    assert_string_equal(bel_multipliers_text(o.decay_mults, text), "");
+
+    static const char *const names[] = {"dense_1/kernel", "dense_1/bias", "logits/bias"};
+    BEL_ASSERT_OK(bel_multipliers_check_names(&o, names, 3));
+    BEL_ASSERT_FAILS(bel_multipliers_check_names(&o, names + 2, 1), BEL_INVALID_ARGUMENT,
+                     "lr_mult: \"dense_?/*\" matches no trainable variable; there are logits/bias");
+    BEL_ASSERT_OK(bel_multipliers_parse("dense_1/bais=1", o.decay_mults));
+    BEL_ASSERT_FAILS(bel_multipliers_check_names(&o, names, 3), BEL_INVALID_ARGUMENT,
+                     "decay_mult: \"dense_1/bais\" matches no trainable variable; did you mean "
+                     "\"dense_1/bias\"?");
+    BEL_ASSERT_FAILS(bel_multipliers_check_names(&o, names, 0), BEL_INVALID_ARGUMENT, "matches no");
+
+    static const char *const bad[] = {"a", "=1", "a=", "a=x", "a=1,,b=1", "a=1,b"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        BEL_ASSERT_FAILS(bel_multipliers_parse(bad[i], o.lr_mults), BEL_INVALID_ARGUMENT,
+                         "expected PATTERN=FACTOR, got");
+    BEL_ASSERT_FAILS(bel_multipliers_parse("a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,"
+                                           "a=1,a=1,a=1,a=1",
+                                           o.lr_mults),
+                     BEL_INVALID_ARGUMENT, "at most 16 patterns");
+    char longest[BEL_PATTERN_BYTES + 3];
+    memset(longest, 'a', sizeof longest);
+    memcpy(longest + BEL_PATTERN_BYTES, "=1", 3);
+    BEL_ASSERT_FAILS(bel_multipliers_parse(longest, o.lr_mults), BEL_INVALID_ARGUMENT,
+                     "shorter than 64 bytes");
+    BEL_ASSERT_OK(bel_multipliers_parse(longest + 1, o.lr_mults));
+    memset(o.lr_mults[0].pattern, 'a', BEL_PATTERN_BYTES);
+    BEL_ASSERT_FAILS(bel_optimizer_check(&o), BEL_INVALID_ARGUMENT, "pattern 0 must be shorter");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),  cmocka_unit_test(test_errors),
         cmocka_unit_test(test_schedules), cmocka_unit_test(test_cosine),
-        cmocka_unit_test(test_piecewise),
+        cmocka_unit_test(test_piecewise), cmocka_unit_test(test_multipliers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

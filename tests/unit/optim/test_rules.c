@@ -259,6 +259,30 @@ static void test_clip_value(void **state)
     assert_memory_equal(out, expected, sizeof expected);
 }
 
+// Factors of a variable: what an optimizer with that rate and that decay does.
+static void test_scaled(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < BEL_OPTIMIZER_COUNT; kind++) {
+        bel_optimizer o = {
+            .kind = (bel_optimizer_kind)kind, .learning_rate = 0.3, .weight_decay = 0.1};
+        BEL_ASSERT_OK(bel_optimizer_check(&o));
+        bel_rule_step got = bel_rule_begin_scaled(&o, 3, 0.7, 0.2), plain = bel_rule_begin(&o, 3);
+        o.learning_rate *= 0.7;
+        o.weight_decay *= 0.2;
+        bel_rule_step want = bel_rule_begin(&o, 3);
+        assert_true(got.rate == want.rate && got.rate != plain.rate);
+        assert_true(got.weight_decay == want.weight_decay && got.shrink == want.shrink);
+        assert_true(got.root == want.root);
+    }
+    bel_optimizer o = {.kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.3, .weight_decay = 0.1};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    bel_rule_step numbers = bel_rule_begin_scaled(&o, 0, 0, 1); // stays, and its slots go on
+    float gradient = 4.0f, value = 2.0f, m = 0, v = 0;
+    bel_rule_apply(&numbers, &gradient, 1.0f, &value, &value, (float *[]){&m, &v}, 1);
+    assert_true(value == 2.0f && m > 0 && v > 0);
+}
+
 // The factor that norm clipping leaves scales the gradient before the decay is added.
 static void test_factor(void **state)
 {
@@ -333,7 +357,7 @@ int main(void)
         cmocka_unit_test(test_stored),     cmocka_unit_test(test_ftrl_zeros),
         cmocka_unit_test(test_rules),      cmocka_unit_test(test_clip_value),
         cmocka_unit_test(test_factor),     cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_sum_square),
+        cmocka_unit_test(test_sum_square), cmocka_unit_test(test_scaled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

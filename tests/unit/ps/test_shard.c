@@ -75,6 +75,14 @@ static double expected_update(bel_variable_kind kind, double value, double gradi
     return NAN;
 }
 
+// Of the patterns below.
+static double expected_factor(const bel_optimizer *o, const char *name)
+{
+    if (o->lr_mults[0].pattern[0] == '\0') return 1;
+    if (strcmp(name, "last") == 0) return 0;
+    return strcmp(name, "kernel") == 0 ? 0.25 : 1;
+}
+
 static void check_values(const cluster *c, const bel_optimizer *o)
 {
     const bel_layout *layout = c->layout;
@@ -88,8 +96,8 @@ static void check_values(const cluster *c, const bel_optimizer *o)
         for (int v = 0; v < layout->variable_count; v++) {
             const bel_layout_variable *variable = &layout->variables[v];
             for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++)
-                values[i] =
-                    expected_update(variable->kind, values[i], gradients[i], o->learning_rate);
+                values[i] = expected_update(variable->kind, values[i], gradients[i],
+                                            o->learning_rate * expected_factor(o, variable->name));
         }
     }
     for (int v = 0; v < layout->variable_count; v++) {
@@ -112,6 +120,8 @@ static const bel_optimizer optimizers[] = {
     {.learning_rate = 0.5, .clip_norm = 2},
     {.learning_rate = 0.5, .clip_norm = 1000}, // above every norm: no change
     {.learning_rate = 0.5, .clip_global_norm = 3},
+    {.learning_rate = 0.5, .lr_mults = {{"k*", 0.25}, {"l*", 3}, {"?ast", 0}}},
+    {.learning_rate = 0.5, .clip_norm = 2, .lr_mults = {{"k*", 0.25}, {"l*", 3}, {"?ast", 0}}},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
 

@@ -49,6 +49,8 @@ static bel_message sample(void)
                       .rmsprop_decay = 0.4,
                       .rmsprop_momentum = 0.6,
                       .rmsprop_centered = true,
+                      .lr_mults = {{"dense_0/*", 0.1}, {"*/bias", 0}},
+                      .decay_mults = {{"*", 3}},
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
                                    .decay_steps = 9,
                                    .boundaries = {[0] = 7, [14] = 8},
@@ -135,6 +137,9 @@ static void test_parts(void **state)
     const bel_schedule *schedule = &got.optimizer.schedule;
     assert_true(schedule->boundaries[0] == 7 && schedule->boundaries[14] == 8);
     assert_true(schedule->rates[0] == 0.7 && schedule->rates[15] == 0.8);
+    assert_memory_equal(got.optimizer.lr_mults, m.optimizer.lr_mults, sizeof m.optimizer.lr_mults);
+    assert_memory_equal(got.optimizer.decay_mults, m.optimizer.decay_mults,
+                        sizeof m.optimizer.decay_mults);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
