@@ -117,6 +117,7 @@ typedef struct bel_run_config {
     int64_t log_step_count_steps; ///< progress lines when stderr is no terminal; 0: off [100]
     bool report;                  ///< write report.html [true]
     bool allow_changes;           ///< resume although settings that determine the bits changed
+    bool averages;                ///< bel_evaluate, bel_predict: moving averages, if there [true]
     double stall_timeout_secs;    ///< no progress for so long is an error [600]
     bel_lane_choice lane;         ///< how workers and shards of a cluster exchange [AUTO]
 } bel_run_config;

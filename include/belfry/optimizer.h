@@ -98,6 +98,11 @@ typedef struct bel_optimizer {
     /// gradient its slots go on; FTRL, which divides by the rate, takes none.
     bel_multiplier lr_mults[BEL_MAX_MULTIPLIERS];
     bel_multiplier decay_mults[BEL_MAX_MULTIPLIERS];
+    /// Keeps an average q of every trainable variable p beside it, as TensorFlow's
+    /// ExponentialMovingAverage: q begins as p, and after each update q -= (1 - d) (q - p), [0, 1)
+    /// [off]. Checkpoints hold it as "<variable>/average"; evaluation and prediction use it.
+    double moving_average_decay; ///< d
+    bool moving_average_ramp; ///< d = min(d, (1 + step) / (10 + step)), step from 0 (num_updates)
 } bel_optimizer;
 
 /// Fills defaults in and checks ranges. INVALID_ARGUMENT names the field, its value and the range.

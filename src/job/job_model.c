@@ -43,16 +43,17 @@ static bel_status *add_reports(bel_job *job)
     return bel_graph_check(graph);
 }
 
-// Parameters take, beside each other: two buffers, a snapshot, slots and their snapshot, and a
-// gradient range for each replica. What cannot fit is said before anything is laid out.
+// Parameters take, beside each other: two buffers, a snapshot, slots and averages with their
+// snapshot, and a gradient range for each replica. What cannot fit is said before anything is laid
+// out.
 static bel_status *check_memory(const bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
     double parameters = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int slots = bel_rule_get(&job->built->spec.optimizer)->slot_count;
-    double copies = 3 + 2 * slots + job->estimator->replica_count;
+    int kept = bel_rule_kept(&job->built->spec.optimizer);
+    double copies = 3 + 2 * kept + job->estimator->replica_count;
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= available) return NULL;
@@ -135,7 +136,8 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
 {
     const bel_graph *graph = eval->built->graph;
     eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
-    const float *snapshot = job->crew->values;
+    const bel_crew *crew = job->crew;
+    const float *snapshot = crew->averages != NULL ? crew->averages : crew->values;
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
         int index = bel_layout_find(job->layout, variable->name);

@@ -24,6 +24,7 @@ typedef struct member_shard {
     const bel_deal *deal;
     bel_space *space;
     float *snapshot;
+    float *snapshot_averages; // NULL: the optimizer keeps none
     bel_shard *shard;
     bel_doorbell *bell;
     bel_shard_peer *worker_peers, *shard_peers;

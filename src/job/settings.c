@@ -67,6 +67,10 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
             o->initial_accumulator);
     }
     if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
+    if (o->moving_average_decay > 0) {
+        add(settings, "moving_average_decay", "%.9g%s", o->moving_average_decay,
+            o->moving_average_ramp ? ", ramp" : "");
+    }
     if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
     if (o->clip_norm > 0) add(settings, "clip_norm", "%.9g", o->clip_norm);
     if (o->clip_global_norm > 0) add(settings, "clip_global_norm", "%.9g", o->clip_global_norm);

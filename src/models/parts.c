@@ -152,6 +152,8 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         .ftrl_l2 = bel_context_param_number(context, "ftrl_l2", 0),
         .ftrl_l2_shrinkage = bel_context_param_number(context, "ftrl_l2_shrinkage", 0),
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
+        .moving_average_decay = bel_context_param_number(context, "moving_average_decay", 0),
+        .moving_average_ramp = choice(context, "moving_average_ramp", switches) == 1,
         .clip_value = bel_context_param_number(context, "clip_value", 0),
         .clip_norm = bel_context_param_number(context, "clip_norm", 0),
         .clip_global_norm = bel_context_param_number(context, "clip_global_norm", 0),

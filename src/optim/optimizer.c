@@ -32,6 +32,8 @@ static const range limits[] = {
      "0 (off) or above"},
     {"rmsprop_momentum", offsetof(bel_optimizer, rmsprop_momentum), 0, 0, 0.999999,
      "from 0 (off) to below 1"},
+    {"moving_average_decay", offsetof(bel_optimizer, moving_average_decay), 0, 0, 0.9999999,
+     "from 0 (off) to below 1"},
     {"weight_decay", offsetof(bel_optimizer, weight_decay), 0, 0, 1, "from 0 to 1"},
     {"clip_value", offsetof(bel_optimizer, clip_value), 0, 0, 1e30, "0 (off) or above"},
     {"clip_norm", offsetof(bel_optimizer, clip_norm), 0, 0, 1e30, "0 (off) or above"},

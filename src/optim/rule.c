@@ -38,6 +38,11 @@ const bel_rule *bel_rule_get(const bel_optimizer *optimizer)
     return &rules[optimizer->kind];
 }
 
+int bel_rule_kept(const bel_optimizer *optimizer)
+{
+    return bel_rule_get(optimizer)->slot_count + (optimizer->moving_average_decay > 0 ? 1 : 0);
+}
+
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)
 {
     bool accumulator = slot == 0 && bel_rule_get(optimizer)->accumulates;
@@ -102,6 +107,18 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
                     const float *values, float *new_values, float *const *slots, int64_t n)
 {
     bel_rule_kernels_get()->apply[step->kind](step, gradient, factor, values, new_values, slots, n);
+}
+
+float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step)
+{
+    double decay = optimizer->moving_average_decay, n = (double)step;
+    if (optimizer->moving_average_ramp) decay = fmin(decay, (1 + n) / (10 + n));
+    return (float)(1 - decay);
+}
+
+void bel_rule_average(const float *values, float rest, float *averages, int64_t n)
+{
+    bel_rule_kernels_get()->average(values, rest, averages, n);
 }
 
 double bel_rule_sum_square(const float *values, int64_t n)

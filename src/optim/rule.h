@@ -16,6 +16,9 @@ typedef struct bel_rule {
 
 const bel_rule *bel_rule_get(const bel_optimizer *optimizer);
 
+// Arrays as large as the parameters that are kept beside them: slots and averages.
+int bel_rule_kept(const bel_optimizer *optimizer);
+
 // What every element of a slot is before the first step.
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
 
@@ -51,6 +54,10 @@ void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, fl
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
 
+// averages -= rest (averages - values) for n elements; `rest` is that of the step, 1 - decay.
+float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step);
+void bel_rule_average(const float *values, float rest, float *averages, int64_t n);
+
 // Sum of squares of n elements, in double, in a fixed order.
 double bel_rule_sum_square(const float *values, int64_t n);
 
@@ -62,6 +69,7 @@ typedef void bel_rule_kernel(const bel_rule_step *step, const float *gradient, f
 typedef struct bel_rule_kernels {
     void (*scale)(const float *sum, float scale, float limit, float *out, int64_t n);
     bel_rule_kernel *apply[BEL_OPTIMIZER_COUNT]; // by kind
+    void (*average)(const float *values, float rest, float *averages, int64_t n);
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
 extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;

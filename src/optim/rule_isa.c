@@ -157,6 +157,12 @@ static void ftrl(const bel_rule_step *step, const float *gradient, float factor,
     }
 }
 
+static void average(const float *values, float rest, float *averages, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        averages[i] = averages[i] - rest * (averages[i] - values[i]);
+}
+
 static double sum_square(const float *values, int64_t n)
 {
     double lanes[LANES] = {0};
@@ -181,5 +187,6 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
               [BEL_OPTIMIZER_ADAGRAD] = adagrad,
               [BEL_OPTIMIZER_FTRL] = ftrl,
               [BEL_OPTIMIZER_RMSPROP] = rmsprop},
+    .average = average,
     .sum_square = sum_square,
 };

@@ -80,7 +80,8 @@ done
 
 # What a parameter server is told of an optimizer that needs more than numbers.
 told=(--schedule piecewise --boundaries "5,12" --rates "0.01,0.003,0.001"
-    --weight_decay 0.01 --lr_mult 'dense_0/*=0.1' --decay_mult '*/bias=0')
+    --weight_decay 0.01 --lr_mult 'dense_0/*=0.1' --decay_mult '*/bias=0'
+    --moving_average_decay 0.9)
 run_ok train told-alone "${settings[@]}" --num_gpus 2 "${told[@]}"
 grep '^loss ' out.txt >told-alone.txt
 belfry_told() {

@@ -75,6 +75,7 @@ done
 # Settings of an optimizer that belong to steps and variables: the same.
 settings=("--schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001"
     "--optimizer adamw --weight_decay 0.01 --lr_mult dense_0/*=0.1 --decay_mult */bias=0"
+    "--moving_average_decay 0.9 --moving_average_ramp"
     "--optimizer ftrl --lr_mult log*=0.1 --lr_mult dense_?/kernel=2")
 for words in "${settings[@]}"; do
     read -r -a rule_flags <<<"$words"
@@ -94,5 +95,31 @@ run_fails 2 'lr_mult was log*=0.1,dense_?/kernel=2 and is log*=0.2' \
 run_ok train pieces --train_steps 2 --schedule piecewise --boundaries 5 --rates 0.01,0.001
 run_fails 2 'piecewise: 0.01 up to step 5, 0.001 and is piecewise: 0.01 up to step 6, 0.001' \
     train pieces --train_steps 4 --schedule piecewise --boundaries 6 --rates 0.01,0.001
+
+# Averages: saved beside the variables, evaluated while training and afterwards, and the parameters
+# themselves when asked.
+run_ok train mean --train_steps 30 --moving_average_decay 0.95
+averaged=$(grep -E '^(loss|accuracy) ' out.txt)
+run_ok belfry inspect mean
+check "averages are saved" grep -q 'dense_0/kernel/average' out.txt
+run_ok belfry evaluate --model_dir mean --eval_files "$EVAL_CSV"
+equal "evaluated averages" "$(grep -E '^(loss|accuracy) ' out.txt)" "$averaged"
+run_ok train plain --train_steps 30
+plain=$(grep -E '^(loss|accuracy) ' out.txt)
+check "averages are something else" test "$plain" != "$averaged"
+run_ok belfry evaluate --checkpoint mean/ckpt-00000000 --eval_files "$EVAL_CSV"
+check "and not what they began as" test "$(grep -E '^(loss|accuracy) ' out.txt)" != "$averaged"
+run_ok belfry evaluate --model_dir mean --eval_files "$EVAL_CSV" --no_averages
+equal "evaluated parameters" "$(grep -E '^(loss|accuracy) ' out.txt)" "$plain"
+run_ok belfry predict --model_dir mean --eval_files "$EVAL_CSV" --label_column digit
+cp out.txt mean.txt
+run_ok belfry predict --model_dir plain --eval_files "$EVAL_CSV" --label_column digit
+cp out.txt plain.txt
+run_ok belfry predict --model_dir mean --eval_files "$EVAL_CSV" --label_column digit --no_averages
+check "predictions by parameters" cmp -s out.txt plain.txt
+check "predictions by averages" test "$(cat mean.txt)" != "$(cat plain.txt)"
+# Averages that begin later begin as the parameters.
+run_ok train plain --train_steps 30 --moving_average_decay 0.95 --allow_changes
+equal "averages of a run that had none" "$(grep -E '^(loss|accuracy) ' out.txt)" "$plain"
 
 finish

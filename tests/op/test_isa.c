@@ -107,6 +107,13 @@ static void run_scale(int level, int number, const vectors *v, int offset, int n
     rules[level]->scale(v->a + offset, 0.375f, number == 0 ? 0.0f : 0.5f, out, n);
 }
 
+static void run_average(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    (void)number;
+    memcpy(out, v->b + offset, (size_t)n * sizeof *out);
+    rules[level]->average(v->a + offset, 0.01f, out, n);
+}
+
 // Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad, 5 to 8
 // rmsprop without and with momentum, then centered, 9 adamw, 10 ftrl, 11 ftrl with another power.
 // Slots come out as a checksum in the values.
@@ -156,6 +163,7 @@ static const struct {
     {"sum_rows", run_sum_rows, 1},
     {"rule scale", run_scale, 2},
     {"rule", run_rule, 12},
+    {"rule average", run_average, 1},
 };
 
 static void test_elementwise(void **state)

@@ -28,11 +28,12 @@ void bel_shard_make_groups(bel_shard *shard)
     }
 }
 
-void bel_shard_begin_groups(bel_shard *shard)
+void bel_shard_begin_numbers(bel_shard *shard)
 {
     for (int g = 0; g < shard->group_count; g++) {
         bel_shard_group *group = &shard->groups[g];
         group->numbers = bel_rule_begin_scaled(&shard->config.optimizer, shard->step,
                                                group->lr_factor, group->decay_factor);
     }
+    shard->average_rest = bel_rule_average_rest(&shard->config.optimizer, shard->step);
 }

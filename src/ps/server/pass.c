@@ -36,7 +36,11 @@ static void update_piece(pass *p, const bel_rule_step *numbers, int64_t offset, 
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     for (int k = 0; k < shard->rule->slot_count; k++)
         slots[k] = shard->slots[k] + offset;
-    bel_rule_apply(numbers, gradient, factor, p->values + offset, p->new_values + offset, slots, n);
+    float *new_values = p->new_values + offset;
+    bel_rule_apply(numbers, gradient, factor, p->values + offset, new_values, slots, n);
+    if (shard->averages != NULL) {
+        bel_rule_average(new_values, shard->average_rest, shard->averages + offset, n);
+    }
 }
 
 static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t n)
@@ -86,12 +90,17 @@ static void square_grains(bel_shard *shard, const bel_segment *segment)
     }
 }
 
-static void copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
+void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
 {
     size_t bytes = (size_t)chunk->count * sizeof(float);
     memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
     for (int k = 0; k < shard->rule->slot_count; k++)
         memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset, bytes);
+    if (shard->averages == NULL) return;
+    // What has no average stands for itself: the array is complete for those who evaluate.
+    bool averaged = chunk->kind == BEL_VARIABLE_TRAINABLE;
+    memcpy(shard->config.snapshot_averages + chunk->offset,
+           (averaged ? shard->averages : values) + chunk->offset, bytes);
 }
 
 static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
@@ -133,7 +142,7 @@ void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
                               memory_order_release);
     }
     if ((shard->decision & BEL_DECIDE_SAVE) != 0) {
-        copy_to_snapshot(shard, chunk, space->buffers[current]);
+        bel_shard_copy_to_snapshot(shard, chunk, space->buffers[current]);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
 
@@ -31,6 +32,10 @@ static bel_status *allocate(bel_shard *shard)
         BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[k]));
         BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
         start_slot(shard, k);
+    }
+    if (shard->config.optimizer.moving_average_decay > 0) {
+        BEL_CHECK(shard->config.snapshot_averages != NULL);
+        BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
     }
     if (!shard->needs_norm) return NULL;
     shard->grain_squares = bel_xcalloc((size_t)layout->grain_count, sizeof(double));
@@ -86,6 +91,7 @@ void bel_shard_destroy(bel_shard *shard)
         bel_space_free_array(layout, shard->slots[k]);
         bel_space_free_array(layout, shard->snapshot_slots[k]);
     }
+    bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
@@ -150,7 +156,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
     shard->ready_count = 0;
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
-    bel_shard_begin_groups(shard);
+    bel_shard_begin_numbers(shard);
     size_t nodes = (size_t)shard->config.deal->node_count;
     for (int i = 0; i < shard->chunk_count; i++) {
         shard->chunks[i].arrived = 0;

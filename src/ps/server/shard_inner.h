@@ -1,6 +1,5 @@
-// The inside of a shard, for shard.c (frames and steps), values.c (what workers
-// are sent), inbox.c, pass.c (arithmetic), shard_state.c
-// (files).
+// The inside of a shard, for shard.c (frames and steps), values.c (what workers are sent), inbox.c,
+// groups.c (a step's numbers), pass.c (arithmetic), shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
@@ -58,6 +57,7 @@ struct bel_shard {
 
     // Memory, laid out as the space; only this shard's chunks are touched.
     float *slots[BEL_RULE_MAX_SLOTS];
+    float *averages;       // of the values; NULL: not kept
     float *sums;           // needs_norm: scaled gradients between the two passes
     double *grain_squares; // needs_norm: by grain
     float *factors;        // needs_norm: by variable
@@ -79,7 +79,8 @@ struct bel_shard {
     bel_shard_worker *workers;
     bel_shard_group *groups;
     int group_count;
-    int *group_of; // by variable; fixed
+    int *group_of;      // by variable; fixed
+    float average_rest; // of this step
     bel_shard_chunk *chunks;
     int chunk_count;
     bel_shard_job *ready; // a stack
@@ -101,6 +102,7 @@ struct bel_shard {
 // pass.c
 void bel_shard_run_job(bel_shard *shard, bel_shard_job job);
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
+void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values);
 
 // shard.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
@@ -115,7 +117,7 @@ void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version);
 
 // groups.c
 void bel_shard_make_groups(bel_shard *shard);
-void bel_shard_begin_groups(bel_shard *shard); // the numbers of shard->step
+void bel_shard_begin_numbers(bel_shard *shard); // those of shard->step
 
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);

@@ -82,6 +82,8 @@ static void test_errors(void **state)
          "boundaries[0] is -1"},
         {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2, 3}, .boundaries = {5, 5}}},
          "must be at least 0 and rise, but boundaries[1] is 5"},
+        {{.learning_rate = 1, .moving_average_decay = 1}, "moving_average_decay must be from 0"},
+        {{.learning_rate = 1, .moving_average_decay = -1}, "moving_average_decay"},
         {{.learning_rate = 1, .lr_mults = {{"a", -1}}}, "lr_mult of \"a\" must be from 0"},
         {{.learning_rate = 1, .decay_mults = {{"a", 1}, {"b", NAN}}}, "decay_mult of \"b\" must"},
         {{.learning_rate = 1, .lr_mults = {{"a", 1}, {"", 1}, {"c", 1}}},

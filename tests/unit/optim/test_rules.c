@@ -283,6 +283,33 @@ static void test_scaled(void **state)
     assert_true(value == 2.0f && m > 0 && v > 0);
 }
 
+// TensorFlow's formula in double, with and without num_updates.
+static void test_average(void **state)
+{
+    (void)state;
+    for (int ramp = 0; ramp < 2; ramp++) {
+        bel_optimizer o = {
+            .learning_rate = 1, .moving_average_decay = 0.15, .moving_average_ramp = ramp == 1};
+        BEL_ASSERT_OK(bel_optimizer_check(&o));
+        assert_int_equal(bel_rule_kept(&o), 1);
+        float values[COUNT], averages[COUNT];
+        double expected[COUNT];
+        for (int i = 0; i < COUNT; i++)
+            expected[i] = averages[i] = (float)i / 16.0f - 1.0f;
+        for (int step = 0; step < STEPS; step++) {
+            double d = ramp == 1 ? fmin(0.15, (1.0 + step) / (10.0 + step)) : 0.15;
+            assert_true(ramp == 0 || (d < 0.15) == (step == 0)); // both sides of the minimum
+            for (int i = 0; i < COUNT; i++) {
+                values[i] = (float)gradient_sum(i, step);
+                expected[i] = d * expected[i] + (1 - d) * gradient_sum(i, step);
+            }
+            bel_rule_average(values, bel_rule_average_rest(&o, step), averages, COUNT);
+            for (int i = 0; i < COUNT; i++)
+                assert_true(fabs((double)averages[i] - expected[i]) < 1e-6);
+        }
+    }
+}
+
 // The factor that norm clipping leaves scales the gradient before the decay is added.
 static void test_factor(void **state)
 {
@@ -358,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_rules),      cmocka_unit_test(test_clip_value),
         cmocka_unit_test(test_factor),     cmocka_unit_test(test_slots),
         cmocka_unit_test(test_sum_square), cmocka_unit_test(test_scaled),
+        cmocka_unit_test(test_average),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,43 @@ static void test_values(void **state)
     }
 }
 
+// Averages of what is trained, which begin at 0 as nothing was loaded; the rest stands for itself.
+static void test_averages(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {2, 3};
+    const bel_optimizer o = {.learning_rate = 0.5, .moving_average_decay = 0.75};
+    for (int shards = 1; shards <= MAX_SHARDS; shards++) {
+        cluster *c = cluster_create(shards, replicas_of, 2, o, STEPS);
+        double *expected = bel_xcalloc((size_t)c->layout->size, sizeof *expected);
+        for (int64_t step = 0; step <= STEPS; step++) {
+            for (int w = 0; w < 2; w++)
+                wait_for(c, w, step);
+            for (int v = 0; v < c->layout->variable_count; v++) {
+                const bel_layout_variable *variable = &c->layout->variables[v];
+                bool averaged = variable->kind == BEL_VARIABLE_TRAINABLE;
+                for (int64_t i = 0; i < variable->elements; i++) {
+                    double *average = &expected[variable->offset + i];
+                    double value = (double)bel_space_variable(c->space, v)[i];
+                    if (step > 0 || !averaged)
+                        *average = value + (averaged ? 0.75 : 0) * (*average - value);
+                }
+            }
+            for (int w = 0; w < 2 && step < STEPS; w++)
+                report_step(c, w, step);
+        }
+        for (int k = 0; k < shards; k++)
+            bel_shard_snapshot_now(c->shards[k]);
+        for (int v = 0; v < c->layout->variable_count; v++) {
+            const bel_layout_variable *variable = &c->layout->variables[v];
+            for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++)
+                assert_true(fabs((double)c->averages[i] - expected[i]) < 5e-6);
+        }
+        bel_free(expected);
+        cluster_destroy(c);
+    }
+}
+
 // --- The same bits everywhere --------------------------------------------------------------------
 
 static void copy_values(const cluster *c, float *out)
@@ -358,9 +395,10 @@ static void test_waiting(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),           cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_dropped_frames),   cmocka_unit_test(test_refused_frames),
-        cmocka_unit_test(test_replaced_workers), cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_values),         cmocka_unit_test(test_averages),
+        cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_dropped_frames),
+        cmocka_unit_test(test_refused_frames), cmocka_unit_test(test_replaced_workers),
+        cmocka_unit_test(test_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

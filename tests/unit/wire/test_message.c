@@ -51,6 +51,8 @@ static bel_message sample(void)
                       .rmsprop_centered = true,
                       .lr_mults = {{"dense_0/*", 0.1}, {"*/bias", 0}},
                       .decay_mults = {{"*", 3}},
+                      .moving_average_decay = 0.99,
+                      .moving_average_ramp = true,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
                                    .decay_steps = 9,
                                    .boundaries = {[0] = 7, [14] = 8},
@@ -140,6 +142,7 @@ static void test_parts(void **state)
     assert_memory_equal(got.optimizer.lr_mults, m.optimizer.lr_mults, sizeof m.optimizer.lr_mults);
     assert_memory_equal(got.optimizer.decay_mults, m.optimizer.decay_mults,
                         sizeof m.optimizer.decay_mults);
+    assert_true(got.optimizer.moving_average_decay == 0.99 && got.optimizer.moving_average_ramp);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
