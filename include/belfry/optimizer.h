@@ -32,6 +32,13 @@ typedef enum bel_optimizer_kind {
     /// where |z| <= l1, else (sign(z) l1 - z) / (s'^q / a + 2 l2). s begins at initial_accumulator,
     /// z at 0: the first step replaces initial values, also where the gradient is 0.
     BEL_OPTIMIZER_FTRL,
+    /// You et al. 2020, algorithm 2, with phi(z) = z: r = Adam's direction with bias correction +
+    /// weight_decay p; p -= a r |p| / |r|, with the norms of each variable. Where either is 0 their
+    /// ratio counts as 1.
+    BEL_OPTIMIZER_LAMB,
+    /// You et al. 2017, algorithm 1: m = mu m + a q (g + weight_decay p); p -= m, where q =
+    /// lars_trust |p| / (|g| + weight_decay |p|) for each variable, 1 where |p| or |g| is 0.
+    BEL_OPTIMIZER_LARS,
     BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
@@ -75,11 +82,11 @@ typedef struct bel_multiplier {
 typedef struct bel_optimizer {
     bel_optimizer_kind kind;
     double learning_rate;       ///< > 0; PIECEWISE [the first rate]
-    double momentum;            ///< mu [0.9]
+    double momentum;            ///< MOMENTUM, LARS: mu [0.9]
     bool nesterov;              ///< MOMENTUM only
-    double beta1;               ///< ADAM, ADAMW [0.9]
-    double beta2;               ///< ADAM, ADAMW [0.999]
-    double epsilon;             ///< ADAM, ADAMW, ADAGRAD, RMSPROP [1e-8]
+    double beta1;               ///< ADAM, ADAMW, LAMB [0.9]
+    double beta2;               ///< ADAM, ADAMW, LAMB [0.999]
+    double epsilon;             ///< ADAM, ADAMW, LAMB, ADAGRAD, RMSPROP [1e-8]
     double initial_accumulator; ///< ADAGRAD, FTRL [0.1]
     double rmsprop_decay;       ///< d [0.9]
     double rmsprop_momentum;    ///< mu [off]
@@ -88,9 +95,11 @@ typedef struct bel_optimizer {
     double ftrl_l1;             ///< FTRL [off]
     double ftrl_l2;             ///< FTRL [off]
     double ftrl_l2_shrinkage;   ///< FTRL [off]
+    double lars_trust;          ///< LARS [0.001]
     double weight_decay;        ///< adds weight_decay · p to the clipped gradient, but ADAMW [off]
     double clip_value;          ///< each element into [-clip_value, clip_value] [off]
-    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]
+    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]; neither
+                                ///< this nor the next with LAMB and LARS, which take norms once
     double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
     /// Factors of learning_rate and weight_decay by variable; of the patterns that match, the last

@@ -48,9 +48,13 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
         add(settings, "learning_rate", "%.9g", o->learning_rate);
     }
     if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
-    if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW) {
+    if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW ||
+        o->kind == BEL_OPTIMIZER_LAMB) {
         add(settings, bel_rule_get(o)->name, "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1,
             o->beta2, o->epsilon);
+    }
+    if (o->kind == BEL_OPTIMIZER_LARS) {
+        add(settings, "lars", "momentum %.9g, trust %.9g", o->momentum, o->lars_trust);
     }
     if (o->kind == BEL_OPTIMIZER_ADAGRAD) {
         add(settings, "adagrad", "epsilon %.9g, initial accumulator %.9g", o->epsilon,

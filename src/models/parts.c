@@ -131,10 +131,11 @@ static void take_multipliers(bel_model_context *context, const char *name, bel_m
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
-    static const char *const names[] = {"adam",     "adagrad", "adamw", "ftrl",
-                                        "momentum", "rmsprop", "sgd",   NULL};
+    static const char *const names[] = {"adam", "adagrad",  "adamw",   "ftrl", "lamb",
+                                        "lars", "momentum", "rmsprop", "sgd",  NULL};
     static const bel_optimizer_kind kinds[] = {
-        BEL_OPTIMIZER_ADAM,     BEL_OPTIMIZER_ADAGRAD, BEL_OPTIMIZER_ADAMW, BEL_OPTIMIZER_FTRL,
+        BEL_OPTIMIZER_ADAM,     BEL_OPTIMIZER_ADAGRAD, BEL_OPTIMIZER_ADAMW,
+        BEL_OPTIMIZER_FTRL,     BEL_OPTIMIZER_LAMB,    BEL_OPTIMIZER_LARS,
         BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
     bel_optimizer optimizer = {
@@ -152,6 +153,7 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         .ftrl_l2 = bel_context_param_number(context, "ftrl_l2", 0),
         .ftrl_l2_shrinkage = bel_context_param_number(context, "ftrl_l2_shrinkage", 0),
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
+        .lars_trust = bel_context_param_number(context, "lars_trust", 0.001),
         .moving_average_decay = bel_context_param_number(context, "moving_average_decay", 0),
         .moving_average_ramp = choice(context, "moving_average_ramp", switches) == 1,
         .clip_value = bel_context_param_number(context, "clip_value", 0),

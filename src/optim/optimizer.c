@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "optim/multiplier.h"
+#include "optim/rule.h"
 
 typedef struct range {
     const char *name;
@@ -21,6 +22,7 @@ static const range ranges[] = {
     {"beta2", offsetof(bel_optimizer, beta2), 0.999, 0, 0.9999999, "above 0 and below 1"},
     {"epsilon", offsetof(bel_optimizer, epsilon), 1e-8, 0, 1, "above 0 and at most 1"},
     {"initial_accumulator", offsetof(bel_optimizer, initial_accumulator), 0.1, 0, 1e6, "above 0"},
+    {"lars_trust", offsetof(bel_optimizer, lars_trust), 0.001, 0, 1e6, "above 0"},
     {"rmsprop_decay", offsetof(bel_optimizer, rmsprop_decay), 0.9, 0, 0.9999999,
      "above 0 and below 1"},
 };
@@ -150,6 +152,14 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
     if (optimizer->clip_norm > 0 && optimizer->clip_global_norm > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "optimizer: clip_norm and clip_global_norm exclude each other; set one");
+    }
+    if (bel_rule_get(optimizer)->trusts &&
+        (optimizer->clip_norm > 0 || optimizer->clip_global_norm > 0)) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "optimizer: %s takes norms itself, so clip_norm and clip_global_norm must be "
+            "0; clip_value may be set",
+            bel_rule_get(optimizer)->name);
     }
     BEL_TRY(bel_multipliers_check(optimizer));
     return check_schedule(&optimizer->schedule);

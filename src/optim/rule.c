@@ -19,6 +19,9 @@ static const bel_rule rules[] = {
                             .slot_count = 2,
                             .slots = {"accumulator", "linear"},
                             .accumulates = true},
+    [BEL_OPTIMIZER_LAMB] =
+        {.name = "lamb", .slot_count = 2, .slots = {"m", "v"}, .trusts = true, .prepares = true},
+    [BEL_OPTIMIZER_LARS] = {.name = "lars", .slot_count = 1, .slots = {"m"}, .trusts = true},
 };
 
 // By centered and by momentum: what is not used is not kept.
@@ -74,6 +77,7 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
                              .beta2 = (float)optimizer->beta2,
                              .epsilon = (float)optimizer->epsilon,
                              .weight_decay = (float)weight_decay,
+                             .trust = optimizer->lars_trust,
                              .clip_value = (float)optimizer->clip_value};
     if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
         numbers.momentum = (float)optimizer->rmsprop_momentum;
@@ -95,12 +99,30 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
         numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));
         numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
     }
+    if (optimizer->kind == BEL_OPTIMIZER_LAMB) {
+        numbers.mean = (float)(1 / (1 - pow(optimizer->beta1, t)));
+        numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
+    }
     return numbers;
 }
 
 void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out, int64_t n)
 {
     bel_rule_kernels_get()->scale(sum, scale, step->clip_value, out, n);
+}
+
+void bel_rule_prepare(const bel_rule_step *step, const float *gradient, const float *values,
+                      float *direction, float *const *slots, int64_t n)
+{
+    bel_rule_kernels_get()->prepare(step, gradient, 1.0f, values, direction, slots, n);
+}
+
+float bel_rule_trust(const bel_rule_step *step, double values_square, double direction_square)
+{
+    double values = sqrt(values_square), direction = sqrt(direction_square);
+    if (values == 0 || direction == 0) return 1.0f;
+    if (step->kind == BEL_OPTIMIZER_LAMB) return (float)(values / direction);
+    return (float)(step->trust * values / (direction + (double)step->weight_decay * values));
 }
 
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,

@@ -120,6 +120,7 @@ static void fill_optimizer(optimizer_parts *parts)
     to->rmsprop_momentum = from->rmsprop_momentum;
     to->rmsprop_centered = from->rmsprop_centered;
     to->weight_decay = from->weight_decay;
+    to->lars_trust = from->lars_trust;
     to->moving_average_decay = from->moving_average_decay;
     to->moving_average_ramp = from->moving_average_ramp;
     to->clip_value = from->clip_value;
@@ -335,6 +336,7 @@ static bel_status *read_optimizer(const Belfry__Optimizer *from, bel_optimizer *
                           .rmsprop_momentum = from->rmsprop_momentum,
                           .rmsprop_centered = from->rmsprop_centered != 0,
                           .weight_decay = from->weight_decay,
+                          .lars_trust = from->lars_trust,
                           .moving_average_decay = from->moving_average_decay,
                           .moving_average_ramp = from->moving_average_ramp != 0,
                           .clip_value = from->clip_value,

@@ -23,7 +23,7 @@ run_fails 2 '--train_batch_size: expected a whole number in [1, inf), got "0"' \
     belfry train --train_batch_size 0
 run_fails 2 '--dropout: expected a number in [0, 1), got "1"' belfry train --dropout 1
 run_fails 2 '--learning_rate: expected a number|got "fast"' belfry train --learning_rate fast
-run_fails 2 '--optimizer: expected one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, got "adagard"' \
+run_fails 2 '--optimizer: expected one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, lars, got "adagard"' \
     belfry train --optimizer adagard
 run_fails 2 '--train_steps: expected a whole number|got nothing' belfry train --train_steps
 run_fails 2 'unexpected argument "runs"' belfry train runs
@@ -33,6 +33,7 @@ run_fails 2 '--param learning_rate=1: use --learning_rate' train x --param learn
 run_fails 2 '--towers_of_workers: expected a number for each of 2 workers, got 3' \
     train x --num_workers 2 --towers_of_workers 1,1,1
 run_fails 2 'clip_norm and clip_global_norm' train x --clip_norm 1 --clip_global_norm 1
+run_fails 2 'lamb takes norms itself' train x --clip_norm 1 --optimizer lamb
 run_fails 2 'class_count must be a whole number from 2' train x --class_count 0
 run_fails 2 '--model and --package exclude' train x --model dnn --package x.so
 run_fails 2 'inspect: expected one folder' belfry inspect

@@ -62,7 +62,7 @@ run_ok belfry predict --model_dir e --eval_files unlabelled.csv
 check "a file without labels gives the same" cmp -s out.txt labelled.txt
 
 # Every rule: other shards and workers, and a run in two parts.
-for rule in sgd adagrad "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl; do
+for rule in sgd adagrad lamb lars "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl; do
     read -r -a words <<<"$rule"
     name=${words[0]}
     rule_flags=(--optimizer "${words[@]}" --learning_rate 0.01 --weight_decay 0.01 --train_batch_size 16)

@@ -38,10 +38,10 @@ static bel_status *allocate(bel_shard *shard)
         BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
     }
     if (!shard->needs_norm) return NULL;
-    shard->grain_squares = bel_xcalloc((size_t)layout->grain_count, sizeof(double));
+    shard->grain_squares = bel_xcalloc(bel_shard_norm_count(shard), sizeof(double));
     shard->factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     size_t shards = (size_t)layout->shard_count;
-    shard->norm_inbox = bel_xcalloc(shards * (size_t)layout->grain_count, sizeof(double));
+    shard->norm_inbox = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
     shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     return bel_space_array(layout, "summed gradients", &shard->sums);
 }
@@ -53,7 +53,8 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     size_t nodes = (size_t)config->deal->node_count;
     shard->config = *config;
     shard->rule = bel_rule_get(&config->optimizer);
-    shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0;
+    shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0 ||
+                        shard->rule->trusts;
     bel_shard_make_groups(shard);
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
@@ -248,7 +249,7 @@ static void move_norms_locked(bel_shard *shard)
             (bel_frame){.kind = BEL_FRAME_NORMS,
                         .step = shard->step,
                         .payload = shard->grain_squares,
-                        .payload_bytes = (size_t)layout->grain_count * sizeof(double)});
+                        .payload_bytes = bel_shard_norm_count(shard) * sizeof(double)});
         return;
     }
     if (shard->norm_count < layout->shard_count - 1) return;
@@ -324,7 +325,7 @@ static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;
     if (frame->kind == BEL_FRAME_NORMS) {
-        bool sized = frame->payload_bytes == (size_t)layout->grain_count * sizeof(double);
+        bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
         if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
             fail_locked(shard, frame, "norms of the wrong size");
         } else if (shard->norms[frame->sender] == NULL) {

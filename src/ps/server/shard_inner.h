@@ -59,7 +59,7 @@ struct bel_shard {
     float *slots[BEL_RULE_MAX_SLOTS];
     float *averages;       // of the values; NULL: not kept
     float *sums;           // needs_norm: scaled gradients between the two passes
-    double *grain_squares; // needs_norm: by grain
+    double *grain_squares; // needs_norm: by grain; of rules that trust, then those of the values
     float *factors;        // needs_norm: by variable
     float *snapshot_slots[BEL_RULE_MAX_SLOTS];
 
@@ -67,7 +67,7 @@ struct bel_shard {
     float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
     int64_t inbox_elements; // of each
     double *tally_inbox;    // by node, tally_width each
-    double *norm_inbox;     // shard 0, by shard, grain_count each
+    double *norm_inbox;     // shard 0, by shard, bel_shard_norm_count each
     float *factor_inbox;    // other shards
 
     pthread_mutex_t mutex;  // guards all below
@@ -98,6 +98,12 @@ struct bel_shard {
     bel_status *error;
     bel_shard_counters counters;
 };
+
+// Sums of squares that a shard says: of directions, and of values where the rule trusts.
+static inline size_t bel_shard_norm_count(const bel_shard *shard)
+{
+    return (shard->rule->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
+}
 
 // pass.c
 void bel_shard_run_job(bel_shard *shard, bel_shard_job job);

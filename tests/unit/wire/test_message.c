@@ -52,6 +52,7 @@ static bel_message sample(void)
                       .lr_mults = {{"dense_0/*", 0.1}, {"*/bias", 0}},
                       .decay_mults = {{"*", 3}},
                       .moving_average_decay = 0.99,
+                      .lars_trust = 0.31,
                       .moving_average_ramp = true,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
                                    .decay_steps = 9,
@@ -142,6 +143,7 @@ static void test_parts(void **state)
     assert_memory_equal(got.optimizer.lr_mults, m.optimizer.lr_mults, sizeof m.optimizer.lr_mults);
     assert_memory_equal(got.optimizer.decay_mults, m.optimizer.decay_mults,
                         sizeof m.optimizer.decay_mults);
+    assert_true(got.optimizer.lars_trust == 0.31);
     assert_true(got.optimizer.moving_average_decay == 0.99 && got.optimizer.moving_average_ramp);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
