@@ -1,6 +1,6 @@
 /// Optimizers: how averaged gradients change parameters. A model function fills in a bel_optimizer;
 /// the parameter servers apply it. The order in a step is: sum over replicas → × 1/n → clip by
-/// value → clip by norm → weight decay → update.
+/// value → clip by norm → weight decay → update → moving average.
 #ifndef BELFRY_OPTIMIZER_H
 #define BELFRY_OPTIMIZER_H
 
@@ -103,8 +103,9 @@ typedef struct bel_optimizer {
     double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
     /// Factors of learning_rate and weight_decay by variable; of the patterns that match, the last
-    /// counts. With a rate of 0 a variable stays as it is, but for what weight decay adds to its
-    /// gradient its slots go on; FTRL, which divides by the rate, takes none.
+    /// counts. With a rate of 0 a variable stays as it is while its slots go on (but that of LARS,
+    /// which has the rate in it); FTRL, which divides by the rate, takes none. A pattern that
+    /// matches no trainable variable is an error when training begins.
     bel_multiplier lr_mults[BEL_MAX_MULTIPLIERS];
     bel_multiplier decay_mults[BEL_MAX_MULTIPLIERS];
     /// Keeps an average q of every trainable variable p beside it, as TensorFlow's
