@@ -184,6 +184,14 @@ static const bel_option table[] = {
      "Threads of each tower; 0: the cores divided by the towers."},
     {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
      "Training without progress for so long is an error."},
+    {"mode", STRING, TRAINING, "sync", "sync|async|bounded", NULL, RUN,
+     "When workers' reports become an update: together, each as it comes, or so within "
+     "--max_staleness."},
+    {"replicas_to_aggregate", INT, TRAINING, "0", "[0, 1024]", "workers", RUN,
+     "So many workers' reports make an update; 0: all with --mode sync, else 1. Fewer than there "
+     "are: the others are backups; more: workers take turns."},
+    {"max_staleness", INT, TRAINING, "0", "[0, 1000000000]", "steps", RUN,
+     "With --mode bounded: how far a worker may run ahead of the slowest."},
     {"lane", STRING, TRAINING, "auto", "auto|shm|grpc", NULL, RUN,
      "How the processes of a cluster exchange; auto: through shared memory on one host."},
 

@@ -100,6 +100,11 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->averages = bel_options_bool(options, "averages");
     config->allow_changes = bel_options_bool(options, "allow_changes");
     config->stall_timeout_secs = bel_options_double(options, "stall_timeout");
+    const char *mode = bel_options_string(options, "mode");
+    if (strcmp(mode, "async") == 0) config->aggregation = BEL_AGGREGATE_ASYNC;
+    if (strcmp(mode, "bounded") == 0) config->aggregation = BEL_AGGREGATE_BOUNDED;
+    config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
+    config->max_staleness = (int)bel_options_int(options, "max_staleness");
     const char *lane = bel_options_string(options, "lane");
     if (strcmp(lane, "shm") == 0) config->lane = BEL_LANE_SHM;
     if (strcmp(lane, "grpc") == 0) config->lane = BEL_LANE_GRPC;

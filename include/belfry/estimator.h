@@ -100,6 +100,24 @@ BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec 
 /// AUTO: through shared memory on one host, over gRPC between hosts.
 typedef enum bel_lane_choice { BEL_LANE_AUTO, BEL_LANE_SHM, BEL_LANE_GRPC } bel_lane_choice;
 
+/// When the reports of workers become an update.
+typedef enum bel_aggregation {
+    /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
+    /// workers: the bits of the result do not depend on timing. Fewer: the others are backups; the
+    /// first reports count, the same ones on all parameter servers, and later ones are dropped.
+    /// More
+    /// than there are: every worker plays several replicas a step, one after another.
+    BEL_AGGREGATE_SYNC,
+    /// Each report as it comes, on whatever version it was computed (or replicas_to_aggregate of
+    /// them
+    /// together).
+    BEL_AGGREGATE_ASYNC,
+    /// The same, but a worker waits while more of its reports were used than of the slowest
+    /// worker's
+    /// and max_staleness beyond (Ho et al. 2013, stale synchronous parallel).
+    BEL_AGGREGATE_BOUNDED,
+} bel_aggregation;
+
 /// How to run. Zero-initialise with bel_run_config_init, which sets the defaults in brackets.
 typedef struct bel_run_config {
     const char *model_dir; ///< checkpoints, events, report; created if missing
@@ -120,6 +138,9 @@ typedef struct bel_run_config {
     bool averages;                ///< bel_evaluate, bel_predict: moving averages, if there [true]
     double stall_timeout_secs;    ///< no progress for so long is an error [600]
     bel_lane_choice lane;         ///< how workers and shards of a cluster exchange [AUTO]
+    bel_aggregation aggregation;  ///< [SYNC]
+    int replicas_to_aggregate;    ///< workers; 0: all of them with SYNC, else 1 [0]
+    int max_staleness;            ///< BOUNDED [0]
 } bel_run_config;
 
 BEL_API void bel_run_config_init(bel_run_config *config);

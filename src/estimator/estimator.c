@@ -43,6 +43,8 @@ static bel_status *check_limits(const bel_run_config *c)
         {"save_summary_steps", (double)c->save_summary_steps, 0, steps},
         {"log_step_count_steps", (double)c->log_step_count_steps, 0, steps},
         {"stall_timeout_secs", c->stall_timeout_secs, 0.001, 1e9},
+        {"replicas_to_aggregate", c->replicas_to_aggregate, 0, MAX_WORKERS},
+        {"max_staleness", c->max_staleness, 0, INT_MAX},
     };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         const limit *l = &limits[i];
@@ -64,18 +66,63 @@ static bel_status *check_limits(const bel_run_config *c)
 static void deal_towers(bel_estimator *estimator, const int *towers_of)
 {
     const bel_run_config *config = &estimator->config;
-    int *list = bel_xcalloc((size_t)config->worker_count, sizeof(int));
+    int count = config->worker_count, towers = 0;
+    int *list = bel_xcalloc((size_t)count, sizeof(int));
+    int *replicas = bel_xcalloc((size_t)count, sizeof(int));
+    // More workers' reports than there are workers: some or all play several turns.
+    bool sync = config->aggregation == BEL_AGGREGATE_SYNC;
+    int wanted =
+        sync && config->replicas_to_aggregate > count ? config->replicas_to_aggregate : count;
     estimator->replica_count = 0;
-    for (int w = 0; w < config->worker_count; w++) {
+    for (int w = 0; w < count; w++) {
         list[w] = towers_of != NULL ? towers_of[w] : config->tower_count;
-        estimator->replica_count += list[w];
+        replicas[w] = list[w] * (wanted / count + (w < wanted % count ? 1 : 0));
+        towers += list[w];
+        estimator->replica_count += replicas[w];
     }
     bel_free(estimator->towers_of);
+    bel_free(estimator->replicas_of);
     estimator->config.towers_of = estimator->towers_of = list;
+    estimator->replicas_of = replicas;
     estimator->thread_count = config->thread_count;
     if (estimator->thread_count > 0) return;
-    int share = bel_available_cores() / estimator->replica_count;
+    int share = bel_available_cores() / towers;
     estimator->thread_count = share > 0 ? share : 1;
+}
+
+bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting *out_counting)
+{
+    const bel_run_config *c = &estimator->config;
+    bool sync = c->aggregation == BEL_AGGREGATE_SYNC;
+    int workers = c->replicas_to_aggregate;
+    *out_counting = (bel_counting){.max_lead = -1};
+    if (sync && (workers == 0 || workers >= c->worker_count)) return NULL;
+    if (workers == 0) workers = 1;
+    if (workers > c->worker_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "replicas_to_aggregate is %d, but only %d worker%s can report before an "
+                       "update",
+                       workers, c->worker_count, c->worker_count == 1 ? "" : "s");
+    }
+    for (int w = 1; w < c->worker_count; w++) {
+        if (estimator->towers_of[w] == estimator->towers_of[0]) continue;
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "worker %d has %d towers and worker 0 has %d: all must have as many when not "
+            "every worker counts in a step",
+            w, estimator->towers_of[w], estimator->towers_of[0]);
+    }
+    *out_counting =
+        (bel_counting){.workers = workers,
+                       .takes_stale = !sync,
+                       .max_lead = c->aggregation == BEL_AGGREGATE_BOUNDED ? c->max_staleness : -1};
+    return NULL;
+}
+
+int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting)
+{
+    if (!counting->takes_stale) return estimator->replica_count;
+    return counting->workers * estimator->replicas_of[0];
 }
 
 bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, const int *towers,
@@ -135,6 +182,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
     }
     bel_free(estimator->params);
     bel_free(estimator->towers_of);
+    bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);
     bel_free(estimator);
 }

@@ -3,6 +3,7 @@
 #define BELFRY_ESTIMATOR_ESTIMATOR_INNER_H
 
 #include "belfry/estimator.h"
+#include "ps/layout/counting.h"
 
 struct bel_estimator {
     bel_model_fn *model_fn;
@@ -11,9 +12,19 @@ struct bel_estimator {
     bool has_towers_of;    // they were given one by one
     bel_param *params;     // names and values owned
     int param_count;
-    int replica_count; // sum of towers_of
+    int *replicas_of;  // by worker: more than its towers when it plays several in turns
+    int replica_count; // sum of replicas_of
     int thread_count;  // of each tower, resolved
 };
+
+// Whose reports make a step, as the settings say. INVALID_ARGUMENT: they ask for what these workers
+// cannot do.
+bel_status *bel_estimator_counting(const bel_estimator *estimator,
+                                   bel_counting *out_counting) BEL_MUST_USE;
+
+// Blocks of the input that a step uses up: one for each replica, but those alone that can count
+// when reports are taken as they come.
+int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);
 
 // In a cluster the job's description, not the program, says how many workers and shards there are,
 // how many towers each worker has (NULL: the program does), and how many threads a tower (0: the

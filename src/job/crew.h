@@ -53,6 +53,10 @@ struct bel_crew {
     bool interrupted;    // training ended because somebody asked; set when the workers have ended
     bool lost;           // state is gone with a member: calls fail until load and start
     uint32_t generation; // of the state; 0 before the first start
+    // With a ledger: the first block of the input that was not granted when the snapshot in hand
+    // was made, else -1; and what became of reports.
+    int64_t granted;
+    bel_shard_staleness staleness;
 };
 
 #endif

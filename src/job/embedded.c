@@ -15,6 +15,8 @@ typedef struct member { // a worker and its thread
     bel_doorbell *bell;
     bel_lane **lanes; // by shard
     float **ranges;
+    float *values;    // with a ledger: where the shards copy what it computes on …
+    bel_space *space; // … and a space over it; else that of all
     pthread_t thread;
     bool started;
 } member;
@@ -33,6 +35,7 @@ typedef struct bel_embedded {
     bel_space *space;
     server *servers;
     member *members;
+    float **outboxes; // with a ledger: the members' values
     int server_count, member_count;
     bel_control *control;
 } bel_embedded;
@@ -65,6 +68,22 @@ static void make_lanes(bel_embedded *embedded)
     }
 }
 
+// What the members compute on: the shards' own memory, or with a ledger a copy each.
+static bel_status *make_values(bel_embedded *embedded)
+{
+    const bel_layout *layout = embedded->config.layout;
+    embedded->outboxes = bel_xcalloc((size_t)embedded->member_count, sizeof(float *));
+    for (int w = 0; w < embedded->member_count; w++) {
+        member *m = &embedded->members[w];
+        m->space = embedded->space;
+        if (embedded->config.counting.workers == 0) continue;
+        BEL_TRY(bel_space_array(layout, "parameters of a worker", &m->values));
+        m->space = bel_space_over(layout, (float *const[2]){m->values, m->values});
+        embedded->outboxes[w] = m->values;
+    }
+    return NULL;
+}
+
 static bel_status *make_shards(bel_embedded *embedded)
 {
     for (int k = 0; k < embedded->server_count; k++) {
@@ -79,7 +98,9 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .generation = embedded->crew.generation,
                                    .tally_width = BEL_TALLY_FIXED,
                                    .worker_lanes = s->worker_lanes,
-                                   .shard_lanes = s->shard_lanes};
+                                   .shard_lanes = s->shard_lanes,
+                                   .counting = embedded->config.counting,
+                                   .outboxes = embedded->outboxes};
         BEL_TRY(bel_shard_create(&config, &s->shard));
     }
     return NULL;
@@ -123,6 +144,8 @@ static void destroy(bel_crew *crew)
         for (int k = 0; k < embedded->server_count; k++)
             bel_lane_close(m->lanes[k]);
         bel_free(m->lanes);
+        if (m->space != embedded->space) bel_space_destroy(m->space);
+        bel_space_free_array(embedded->config.layout, m->values);
     }
     for (int k = 0; k < embedded->server_count; k++)
         close_server(embedded, &embedded->servers[k]);
@@ -135,6 +158,7 @@ static void destroy(bel_crew *crew)
     bel_space_free_array(embedded->config.layout, embedded->crew.averages);
     bel_space_destroy(embedded->space);
     bel_deal_destroy(embedded->deal);
+    bel_free(embedded->outboxes);
     bel_free(embedded->servers);
     bel_free(embedded->members);
     bel_free(embedded);
@@ -191,6 +215,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .layout = config->layout,
                                 .deal = embedded->deal,
                                 .lanes = m->lanes,
+                                .ledger = config->counting.workers > 0,
                                 .bell = m->bell,
                                 .help = help_shards,
                                 .help_context = m,
@@ -202,7 +227,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
     bel_worker_config worker = {.worker = w,
                                 .deal = embedded->deal,
                                 .layout = config->layout,
-                                .space = embedded->space,
+                                .space = m->space,
                                 .model = config->model,
                                 .input = config->input,
                                 .client = m->client,
@@ -212,6 +237,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .seed = estimator->config.seed,
                                 .first_step = first_step,
                                 .segment = *segment,
+                                .ledger = config->counting.workers > 0,
                                 .tally_width = BEL_TALLY_FIXED};
     return bel_worker_create(&worker, &m->worker);
 }
@@ -226,6 +252,7 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
     const bel_shard_events events = {.context = control,
                                      .decide = bel_control_decide,
                                      .snapshot_ready = bel_control_snapshot_ready};
+    bel_shard_grant_from(embedded->servers[0].shard, segment->first_block);
     for (int k = 0; k < embedded->server_count; k++)
         bel_shard_start(embedded->servers[k].shard, &events);
     for (int w = 0; w < embedded->member_count; w++) {
@@ -244,6 +271,8 @@ static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_st
     bel_embedded *embedded = (bel_embedded *)crew;
     bel_control_wait(embedded->control, secs, out_state);
     crew->interrupted = bel_control_was_interrupted(embedded->control);
+    if (out_state->has_snapshot) crew->granted = bel_shard_granted(embedded->servers[0].shard);
+    crew->staleness = bel_shard_stale(embedded->servers[0].shard, NULL);
 }
 
 static int take_points(bel_crew *crew, bel_control_point *out_points, int capacity)
@@ -296,6 +325,7 @@ static bel_status *snapshot_now(bel_crew *crew)
     bel_embedded *embedded = (bel_embedded *)crew;
     for (int k = 0; k < embedded->server_count; k++)
         bel_shard_snapshot_now(embedded->servers[k].shard);
+    crew->granted = bel_shard_granted(embedded->servers[0].shard);
     return NULL;
 }
 
@@ -351,9 +381,10 @@ bel_status *bel_embedded_create(const bel_embedded_config *config, bel_crew **ou
     embedded->config = *config;
     embedded->crew.ops = &embedded_ops;
     embedded->crew.shard_count = config->layout->shard_count;
+    embedded->crew.granted = -1;
     embedded->server_count = config->layout->shard_count;
     embedded->member_count = config->estimator->config.worker_count;
-    embedded->deal = bel_deal_create(config->estimator->towers_of, embedded->member_count);
+    embedded->deal = bel_deal_create(config->estimator->replicas_of, embedded->member_count);
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
     embedded->members = bel_xcalloc((size_t)embedded->member_count, sizeof *embedded->members);
     make_lanes(embedded);
@@ -363,6 +394,7 @@ bel_status *bel_embedded_create(const bel_embedded_config *config, bel_crew **ou
     if (status == NULL && config->built->spec.optimizer.moving_average_decay > 0) {
         status = bel_space_array(config->layout, "snapshot of averages", &embedded->crew.averages);
     }
+    if (status == NULL) status = make_values(embedded);
     if (status == NULL) status = make_shards(embedded);
     if (status != NULL) {
         destroy(&embedded->crew);

@@ -12,6 +12,7 @@ typedef struct bel_embedded_config {
     const bel_built *built; // TRAIN, with gradients added
     const bel_worker_model *model;
     const bel_layout *layout;
+    bel_counting counting;
     const bel_input *input;
 } bel_embedded_config;
 

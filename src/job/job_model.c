@@ -54,6 +54,7 @@ static bel_status *check_memory(const bel_job *job)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
     int kept = bel_rule_kept(&job->built->spec.optimizer);
     double copies = 3 + 2 * kept + job->estimator->replica_count;
+    if (job->counting.workers > 0) copies += job->estimator->config.worker_count;
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= available) return NULL;
@@ -101,6 +102,7 @@ static void make_layout(bel_job *job)
 bel_status *bel_job_build(bel_job *job)
 {
     const bel_estimator *estimator = job->estimator;
+    BEL_TRY(bel_estimator_counting(estimator, &job->counting));
     BEL_TRY(bel_job_open_input(job->spec->input_fn, job->spec->input_user, BEL_MODE_TRAIN,
                                &job->input));
     BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
@@ -127,6 +129,7 @@ bel_status *bel_job_embed(const bel_job *job, bel_crew **out_crew)
                                         .built = job->built,
                                         .model = &job->model,
                                         .layout = job->layout,
+                                        .counting = job->counting,
                                         .input = job->input};
     return bel_embedded_create(&config, out_crew);
 }

@@ -14,19 +14,36 @@
 
 // --- Saving --------------------------------------------------------------------------------------
 
+// With a ledger positions do not follow from the step: a run that goes on from here begins with the
+// first block that nobody was granted. What was granted and not used by then is left out.
+static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
+{
+    int count = job->segment_count;
+    memcpy(out_segments, job->segments, (size_t)count * sizeof *out_segments);
+    if (job->crew->granted < 0 || job->segments[count - 1].first_step == step) return count;
+    out_segments[count] = (bel_input_segment){
+        .first_step = step,
+        .first_block = job->crew->granted,
+        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->counting)};
+    return count + 1;
+}
+
 static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
 {
+    bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
     bel_ckpt_info info = {.step = step,
                           .generation = job->crew->generation,
                           .seed = job->estimator->config.seed,
-                          .segments = job->segments,
-                          .segment_count = job->segment_count,
+                          .segments = segments,
+                          .segment_count = segments_at(job, step, segments),
                           .setting_names = (const char *const *)job->settings.names,
                           .setting_values = (const char *const *)job->settings.values,
                           .setting_count = job->settings.count};
     bel_hash128 digest;
-    BEL_TRY(bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
-                            job->crew->shard_count, &digest));
+    bel_status *status = bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
+                                         job->crew->shard_count, &digest);
+    bel_free(segments);
+    if (status != NULL) return status;
     bel_hash128_text(digest, job->result.digest);
     job->saved_step = step;
     return NULL;
@@ -71,7 +88,8 @@ static void set_segments(bel_job *job, const bel_input_segment *segments, int co
 // cluster shards of this process write it, for no member has values yet.
 static bel_status *save_first(bel_job *job)
 {
-    bel_input_segment segment = {.replica_count = job->estimator->replica_count};
+    bel_input_segment segment = {.replica_count =
+                                     bel_estimator_blocks_per_step(job->estimator, &job->counting)};
     set_segments(job, &segment, 1);
     bel_crew *crew = job->crew, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_job_embed(job, &first));
@@ -86,13 +104,15 @@ static bel_status *save_first(bel_job *job)
     return status;
 }
 
-// With another number of replicas (allowed by --allow_changes) a new segment of blocks begins.
+// With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
+// a ledger always, since what is granted is counted from there.
 static void continue_segments(bel_job *job, const bel_ckpt_info *info)
 {
     set_segments(job, info->segments, info->segment_count);
     const bel_input_segment last = job->segments[job->segment_count - 1];
-    int replicas = job->estimator->replica_count;
-    if (last.replica_count == replicas) return;
+    int replicas = bel_estimator_blocks_per_step(job->estimator, &job->counting);
+    bool begins = job->counting.workers == 0 || last.first_step == info->step;
+    if (last.replica_count == replicas && begins) return;
     job->segments[job->segment_count++] = (bel_input_segment){
         .first_step = info->step,
         .first_block = last.first_block + (info->step - last.first_step) * last.replica_count,

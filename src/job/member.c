@@ -129,15 +129,20 @@ static bel_status *join(member *m)
 static bel_status *make_deal(member *m, const bel_message *setup)
 {
     size_t workers = (size_t)m->task->worker_count;
-    bool fits = setup->tower_count == workers;
-    int *towers = bel_xcalloc(workers, sizeof *towers);
+    const bel_message_schedule *schedule = &setup->schedule;
+    bool fits = setup->replica_count == workers && schedule->counting_workers >= 0 &&
+                schedule->counting_workers <= m->task->worker_count;
+    int *replicas = bel_xcalloc(workers, sizeof *replicas);
     for (size_t w = 0; w < workers && fits; w++) {
-        towers[w] = setup->towers[w];
-        fits = towers[w] > 0;
+        replicas[w] = setup->replicas[w];
+        fits = replicas[w] > 0;
     }
-    if (fits) m->deal = bel_deal_create(towers, m->task->worker_count);
-    bel_free(towers);
-    return fits ? NULL : BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: towers of the workers");
+    if (fits) m->deal = bel_deal_create(replicas, m->task->worker_count);
+    bel_free(replicas);
+    m->counting = (bel_counting){.workers = schedule->counting_workers,
+                                 .takes_stale = schedule->takes_stale,
+                                 .max_lead = schedule->max_lead};
+    return fits ? NULL : BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
 }
 
 static bel_status *make_layout(member *m, const bel_message *setup)
@@ -171,10 +176,15 @@ static bel_status *make_memory(member *m, const bel_message *setup)
     const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
     BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->space : &m->worker.space));
     if (!s->here) return NULL;
-    m->worker.space = m->worker.here ? s->space : NULL;
     s->layout = layout;
     s->deal = m->deal;
-    return NULL;
+    m->worker.space = m->worker.here ? s->space : NULL;
+    if (m->worker.here && bel_member_has_ledger(m)) {
+        member_worker *w = &m->worker;
+        BEL_TRY(bel_space_array(layout, "parameters of a worker", &w->values));
+        w->space = bel_space_over(layout, (float *const[2]){w->values, w->values});
+    }
+    return bel_member_make_outboxes(m);
 }
 
 static bel_status *check_setup(const member *m, const bel_message *setup)

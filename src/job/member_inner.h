@@ -23,6 +23,7 @@ typedef struct member_shard {
     const bel_layout *layout;
     const bel_deal *deal;
     bel_space *space;
+    float **outboxes; // with a ledger: by worker
     float *snapshot;
     float *snapshot_averages; // NULL: the optimizer keeps none
     bel_shard *shard;
@@ -56,6 +57,7 @@ typedef struct member_worker {
     bool here;
     bel_job job; // its model: input, graph, layout, settings
     bel_space *space;
+    float *values; // with a ledger, in a process with a shard: what `space` lies over
     float **ranges;
     int range_count;
     bel_client_peer *peers;
@@ -81,6 +83,7 @@ typedef struct member {
     bel_shm_hub *hub;                       // NULL: workers and shards talk over gRPC
     bel_shm_region *parameters, *gradients; // with a hub
     bel_deal *deal;
+    bel_counting counting;
     bel_layout *layout;  // a parameter server's own, from the master's description
     uint32_t generation; // of the state here; 0: none
     member_shard shard;
@@ -102,6 +105,13 @@ char *bel_member_shm_path(const char *address);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
                                        bel_space **out_space) BEL_MUST_USE;
 bel_status *bel_member_make_ranges(member *m) BEL_MUST_USE;
+// With a ledger: the copies of the values that workers compute on, at a shard and at a worker.
+bel_status *bel_member_make_outboxes(member *m) BEL_MUST_USE;
+size_t bel_member_parameter_bytes(const member *m); // of a shard's region that workers map
+static inline bool bel_member_has_ledger(const member *m)
+{
+    return m->counting.workers > 0;
+}
 bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
 void bel_member_free_memory(member *m);
 

@@ -62,11 +62,23 @@ static bel_status *each_run(const bel_layout *layout, int shard,
     return NULL;
 }
 
+// Two buffers and, with a ledger, a copy for each worker.
+static size_t arrays_of(const member *m)
+{
+    return 2 + (bel_member_has_ledger(m) ? (size_t)m->deal->worker_count : 0);
+}
+
+size_t bel_member_parameter_bytes(const member *m)
+{
+    const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
+    return arrays_of(m) * bel_space_bytes(layout);
+}
+
 static bel_status *touch_run(void *context, size_t offset, size_t bytes)
 {
     const member *m = context;
-    bel_shm_region_touch(m->parameters, offset, bytes);
-    bel_shm_region_touch(m->parameters, bel_space_bytes(m->shard.layout) + offset, bytes);
+    for (size_t i = 0; i < arrays_of(m); i++)
+        bel_shm_region_touch(m->parameters, i * bel_space_bytes(m->shard.layout) + offset, bytes);
     return NULL;
 }
 
@@ -74,7 +86,8 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_
 {
     if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, out_space);
     size_t bytes = bel_space_bytes(layout);
-    BEL_TRY(bel_shm_region_create("belfry-parameters", 2 * bytes, &m->parameters));
+    BEL_TRY(
+        bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m), &m->parameters));
     char *memory = bel_shm_region_memory(m->parameters);
     float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + bytes)};
     *out_space = bel_space_over(layout, buffers);
@@ -82,18 +95,41 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_
     return each_run(layout, m->shard.index, touch_run, m); // what is not its own costs nothing
 }
 
+// Before the region: it is a part of it.
+bel_status *bel_member_make_outboxes(member *m)
+{
+    member_shard *s = &m->shard;
+    if (!bel_member_has_ledger(m) || !s->here) return NULL;
+    s->outboxes = bel_xcalloc((size_t)m->deal->worker_count, sizeof *s->outboxes);
+    for (int w = 0; w < m->deal->worker_count; w++) {
+        bool own = m->worker.here && w == m->task->index;
+        if (own) {
+            s->outboxes[w] = m->worker.values;
+        } else if (m->hub != NULL) {
+            char *memory = bel_shm_region_memory(m->parameters);
+            s->outboxes[w] =
+                (float *)(void *)(memory + (size_t)(2 + w) * bel_space_bytes(s->layout));
+        } else {
+            BEL_TRY(bel_space_array(s->layout, "parameters of a worker", &s->outboxes[w]));
+        }
+    }
+    return NULL;
+}
+
 typedef struct mapping {
     const bel_shm_region *region;
     bel_space *space;
+    size_t first_array, arrays; // of the region: those that take the place of the buffers
 } mapping;
 
 static bel_status *map_run(void *context, size_t offset, size_t bytes)
 {
     const mapping *map = context;
     size_t space_bytes = bel_space_bytes(map->space->layout);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < map->arrays; i++) {
         char *at = (char *)map->space->buffers[i] + offset;
-        BEL_TRY(bel_shm_region_map(map->region, i * space_bytes + offset, bytes, at));
+        size_t from = (map->first_array + i) * space_bytes + offset;
+        BEL_TRY(bel_shm_region_map(map->region, from, bytes, at));
     }
     return NULL;
 }
@@ -106,7 +142,11 @@ bel_status *bel_member_attach(void *context)
     const bel_layout *layout = m->worker.job.layout;
     for (int k = 0; k < layout->shard_count; k++) {
         if (m->shard.here && m->shard.index == k) continue;
-        mapping map = {bel_shm_lane_peer(m->worker.lanes[k]), m->worker.space};
+        mapping map = {bel_shm_lane_peer(m->worker.lanes[k]), m->worker.space, 0, 2};
+        if (bel_member_has_ledger(m)) {
+            map.first_array = (size_t)(2 + m->task->index);
+            map.arrays = 1;
+        }
         if (map.region == NULL) return BEL_ERR(BEL_UNAVAILABLE, "shard %d has gone", k);
         BEL_TRY_CTX(each_run(layout, k, map_run, &map), "memory of shard %d", k);
     }
@@ -137,6 +177,12 @@ bel_status *bel_member_make_ranges(member *m)
 void bel_member_free_memory(member *m)
 {
     member_worker *w = &m->worker;
+    const member_shard *s = &m->shard;
+    for (int i = 0; s->outboxes != NULL && i < m->deal->worker_count; i++) {
+        bool own = w->here && i == m->task->index;
+        if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
+    }
+    bel_free(s->outboxes);
     if (m->gradients != NULL) {
         bel_free(w->ranges);
     } else if (w->ranges != NULL) {

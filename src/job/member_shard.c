@@ -1,4 +1,6 @@
 // The shard of a member: its memory, its lanes, its thread, and what the master asks of it.
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -139,11 +141,17 @@ static void send_progress(member *m, const bel_control_state *state)
                 (bel_message_point){points[i].step, points[i].loss, points[i].examples_per_second};
         }
         bool interrupted = bel_control_was_interrupted(m->shard.control);
+        bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
+        int64_t stale[BEL_STALENESS_BINS + 1];
+        memcpy(stale, staleness.counted, sizeof staleness.counted);
+        stale[BEL_STALENESS_BINS] = staleness.dropped;
         bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_PROGRESS,
                                          .step = state->step,
                                          .loss = state->loss,
                                          .examples = state->examples,
                                          .interrupted = interrupted,
+                                         .stale = stale,
+                                         .stale_count = BEL_STALENESS_BINS + 1,
                                          .points = out,
                                          .point_count = (size_t)count});
     } while (count == MOST);
@@ -228,7 +236,9 @@ static bel_status *make_shard(member *m, const bel_message *setup)
                                      .optimizer = optimizer,
                                      .tally_width = BEL_TALLY_FIXED,
                                      .worker_lanes = s->worker_lanes,
-                                     .shard_lanes = s->shard_lanes};
+                                     .shard_lanes = s->shard_lanes,
+                                     .counting = m->counting,
+                                     .outboxes = s->outboxes};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->deal->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
@@ -275,6 +285,7 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup)
     BEL_TRY_CTX(load_checkpoint(s, setup->folder), "shard %d", s->index);
     make_lanes(m, setup);
     if (s->index == 0) s->control = make_control(s, &setup->schedule);
+    bel_shard_grant_from(s->shard, setup->schedule.segment_first_block);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);
     forget_told(s);
@@ -311,7 +322,9 @@ static void save_and_answer(member *m, const bel_message *message)
 static void finish_and_answer(member *m, const bel_message *message)
 {
     bel_shard_snapshot_now(m->shard.shard);
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = message->step});
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
+                                     .step = message->step,
+                                     .granted = bel_shard_granted(m->shard.shard)});
 }
 
 // The master reads values on a lane of its own, which has a number: another master, or one that
@@ -360,6 +373,7 @@ static void admit_and_answer(member *m, const bel_message *message)
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ADMITTED,
                                      .index = worker,
                                      .incarnation = message->incarnation,
+                                     .counted = bel_shard_counted_step(s->shard, worker),
                                      .step = step});
 }
 
@@ -412,7 +426,8 @@ static void tell_snapshot(member *m)
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
                                      .step = version,
                                      .save = state.save,
-                                     .eval = state.eval});
+                                     .eval = state.eval,
+                                     .granted = bel_shard_granted(m->shard.shard)});
 }
 
 void bel_member_shard_progress(member *m)
@@ -473,7 +488,7 @@ void bel_member_shard_free(member *m)
     bel_doorbell_destroy(s->bell);
     if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
     if (s->snapshot_averages != NULL) bel_space_free_array(s->layout, s->snapshot_averages);
-    if (!m->worker.here) bel_space_destroy(s->space);
+    if (s->space != m->worker.space) bel_space_destroy(s->space);
     bel_free(s->worker_lanes);
     bel_free(s->shard_lanes);
     bel_free(s->worker_peers);

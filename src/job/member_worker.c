@@ -23,7 +23,7 @@ static void connect_shm_lane(member *m, const char *address, int shard, const be
                                         .bell = w->bell,
                                         .quiet = 1u << BEL_FRAME_REPORT, // a tally follows
                                         .region = m->gradients,
-                                        .peer_bytes = 2 * bel_space_bytes(w->job.layout)};
+                                        .peer_bytes = bel_member_parameter_bytes(m)};
     char *path = bel_member_shm_path(address);
     w->lanes[shard] = bel_shm_lane_connect(m->hub, path, hello, &config);
     bel_free(path);
@@ -90,6 +90,7 @@ static bel_status *create_worker(member *m, const bel_message *setup)
                                 .segment = {.first_step = schedule->segment_first_step,
                                             .first_block = schedule->segment_first_block,
                                             .replica_count = schedule->segment_replica_count},
+                                .ledger = bel_member_has_ledger(m),
                                 .tally_width = BEL_TALLY_FIXED};
     return bel_worker_create(&config, &w->worker);
 }
@@ -116,6 +117,7 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .attach = m->hub != NULL ? bel_member_attach : NULL,
                                 .attach_context = m,
                                 .loaded = setup->schedule.first_step,
+                                .ledger = bel_member_has_ledger(m),
                                 .bell = w->bell,
                                 .cancelled = is_cancelled,
                                 .cancelled_context = w,
@@ -216,5 +218,6 @@ void bel_member_worker_free(member *m)
     bel_doorbell_destroy(w->bell);
     bel_free(w->peers);
     bel_space_destroy(w->space);
+    bel_space_free_array(w->job.layout, w->values);
     bel_job_free_model(&w->job);
 }

@@ -372,7 +372,7 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_cr
     r->crew.ops = &remote_ops;
     r->crew.shard_count = config->layout->shard_count;
     r->config = *config;
-    r->values_step = -1;
+    r->values_step = r->crew.granted = -1;
     r->state.loss = NAN;
     r->bell = bel_doorbell_create();
     size_t shards = (size_t)r->crew.shard_count, workers = (size_t)config->task->worker_count;

@@ -27,6 +27,7 @@ typedef struct bel_remote_config {
     const bel_estimator *estimator;
     const bel_built *built;
     const bel_layout *layout;
+    bel_counting counting;
     const bel_settings *settings;
 } bel_remote_config;
 

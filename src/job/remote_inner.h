@@ -9,8 +9,9 @@
 typedef struct admission {
     bool under_way;
     int answers;
-    bool *answered; // by shard
-    int64_t step;   // the lowest of them
+    bool *answered;  // by shard
+    int64_t step;    // the lowest of them
+    int64_t counted; // the last step in which the one before counted, -1: none
 } admission;
 
 typedef struct remote {

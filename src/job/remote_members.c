@@ -43,7 +43,7 @@ void bel_remote_fail(remote *r, bel_status *status)
 typedef struct setup {
     bel_message message;
     char **addresses;
-    int32_t *towers;
+    int32_t *replicas;
     uint32_t *incarnations;
     bel_message_variable *variables;
 } setup;
@@ -68,6 +68,7 @@ static bel_message_schedule describe_schedule(const remote *r)
 {
     const bel_control_config *schedule = &r->schedule;
     const bel_input_segment *segment = &r->segment;
+    const bel_counting *counting = &r->config.counting;
     return (bel_message_schedule){.first_step = schedule->first_step,
                                   .last_step = schedule->last_step,
                                   .save_steps = schedule->save_steps,
@@ -76,7 +77,10 @@ static bel_message_schedule describe_schedule(const remote *r)
                                   .series_steps = schedule->series_steps,
                                   .segment_first_step = segment->first_step,
                                   .segment_first_block = segment->first_block,
-                                  .segment_replica_count = segment->replica_count};
+                                  .segment_replica_count = segment->replica_count,
+                                  .counting_workers = counting->workers,
+                                  .takes_stale = counting->takes_stale,
+                                  .max_lead = counting->max_lead};
 }
 
 static void describe_members(const remote *r, setup *s)
@@ -84,16 +88,16 @@ static void describe_members(const remote *r, setup *s)
     const bel_estimator *estimator = r->config.estimator;
     const bel_members *members = r->config.members;
     size_t workers = (size_t)estimator->config.worker_count;
-    s->towers = bel_xcalloc(workers, sizeof *s->towers);
+    s->replicas = bel_xcalloc(workers, sizeof *s->replicas);
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     for (size_t w = 0; w < workers; w++) {
-        s->towers[w] = estimator->towers_of[w];
+        s->replicas[w] = estimator->replicas_of[w];
         int member = bel_members_find(members, BEL_ROLE_WORKER, (int)w);
         s->incarnations[w] = bel_members_get(members, member)->incarnation;
     }
-    s->message.towers = s->towers;
+    s->message.replicas = s->replicas;
     s->message.incarnations = s->incarnations;
-    s->message.tower_count = s->message.incarnation_count = workers;
+    s->message.replica_count = s->message.incarnation_count = workers;
     s->addresses = bel_xcalloc((size_t)r->crew.shard_count, sizeof *s->addresses);
     for (int k = 0; k < r->crew.shard_count; k++)
         s->addresses[k] = bel_members_get(members, r->shard_members[k])->address;
@@ -114,12 +118,20 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     bel_members_set_generation(r->config.members, member, r->crew.generation);
     bel_members_send(r->config.members, member, &s.message);
     bel_free(s.addresses);
-    bel_free(s.towers);
+    bel_free(s.replicas);
     bel_free(s.incarnations);
     bel_free(s.variables);
 }
 
 // --- Taking messages -----------------------------------------------------------------------------
+
+static void take_staleness(remote *r, const bel_message *m)
+{
+    if (m->stale_count != BEL_STALENESS_BINS + 1) return;
+    bel_shard_staleness *staleness = &r->crew.staleness;
+    memcpy(staleness->counted, m->stale, sizeof staleness->counted);
+    staleness->dropped = m->stale[BEL_STALENESS_BINS];
+}
 
 static void take_progress(remote *r, const bel_message *m)
 {
@@ -130,6 +142,7 @@ static void take_progress(remote *r, const bel_message *m)
     if (r->examples_before < 0) r->examples_before = m->examples;
     r->state.examples = m->examples - r->examples_before;
     r->crew.interrupted = m->interrupted;
+    take_staleness(r, m);
     size_t count = r->point_count + m->point_count;
     r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);
     for (size_t i = 0; i < m->point_count; i++) {
@@ -149,6 +162,7 @@ static void take_snapshot(remote *r, int member, const bel_message *m)
         return;
     }
     if (shard == 0) {
+        r->crew.granted = m->granted;
         r->state.save = m->save;
         r->state.eval = m->eval;
         r->saved_snapshot = m->step;
@@ -231,8 +245,16 @@ static void take_admitted(remote *r, int member, const bel_message *m)
     if (!a->under_way || !current || a->answered[shard]) return;
     a->answered[shard] = true;
     if (m->step < a->step) a->step = m->step;
+    if (shard == 0) a->counted = m->counted;
     if (++a->answers < r->crew.shard_count) return;
     a->under_way = false;
+    // Its report is part of an update that some shard cannot finish without it.
+    if (r->config.counting.workers > 0 && a->step <= a->counted) {
+        bel_log_write(BEL_LOG_INFO, "worker %d was lost in the middle of step %lld", m->index,
+                      (long long)a->counted);
+        r->crew.lost = true;
+        return;
+    }
     bel_log_write(BEL_LOG_INFO, "worker %d is back and goes on with step %lld", m->index,
                   (long long)a->step);
     bel_remote_send_setup(r, worker, a->step);

@@ -101,6 +101,15 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
 {
     add(settings, "seed", "%llu", (unsigned long long)estimator->config.seed);
     add(settings, "replicas", "%d", estimator->replica_count);
+    const bel_run_config *config = &estimator->config;
+    if (config->aggregation != BEL_AGGREGATE_SYNC) {
+        add(settings, "mode", "%s",
+            config->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
+    }
+    bool backups = config->replicas_to_aggregate < config->worker_count;
+    if (config->replicas_to_aggregate > 0 && backups) {
+        add(settings, "replicas_to_aggregate", "%d", config->replicas_to_aggregate);
+    }
     add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
     add_optimizer(settings, &built->spec.optimizer);
     for (int i = 0; i < estimator->param_count; i++) {

@@ -107,6 +107,7 @@ static bel_status *make_crew(bel_job *job)
                                       .estimator = job->estimator,
                                       .built = job->built,
                                       .layout = job->layout,
+                                      .counting = job->counting,
                                       .settings = &job->settings};
     return bel_remote_create(&config, &job->crew);
 }
@@ -160,7 +161,8 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     double rate = (double)(state->examples - p->shown_examples) / seconds;
     p->rate = p->rate == 0 ? rate : 0.7 * p->rate + 0.3 * rate;
     if (final) p->rate = (double)state->examples / (bel_clock_wall() - job->started_at);
-    double per_step = (double)(bel_input_batch_size(job->input) * job->estimator->replica_count);
+    int blocks = bel_estimator_blocks_per_step(job->estimator, &job->counting);
+    double per_step = (double)(bel_input_batch_size(job->input) * blocks);
     double left = (double)(job->last_step - step) * per_step / p->rate;
     char eta[32];
     bel_str text = {0}, json = {0};

@@ -31,6 +31,7 @@ typedef struct bel_job {
     int *variables;      // by graph variable
     bel_worker_model model;
     bel_layout *layout;
+    bel_counting counting;
     bel_input_segment *segments;
     int segment_count;
     bel_settings settings;

@@ -24,7 +24,9 @@ typedef enum bel_frame_kind {
     BEL_FRAME_FACTORS,    // shard 0 → shard: factors of clipping or trust, one per variable
     BEL_FRAME_PARAMS,     // shard → reader: a chunk's values, where memory is not shared
     BEL_FRAME_PULL,       // worker → shard: send me version `step`; from then on I follow
-    BEL_FRAME_KIND_COUNT  // kinds of a lane's own stand behind (grpc/)
+    BEL_FRAME_LEDGER,     // shard 0 → shard: worker `node`, one of `chunk`, counts at `step`
+    BEL_FRAME_TICKET, // shard 0 → worker: your grant number `chunk` is the blocks from `step` on
+    BEL_FRAME_KIND_COUNT // kinds of a lane's own stand behind (grpc/)
 } bel_frame_kind;
 
 // What everybody does at a step; decided by shard 0, repeated in every report.
@@ -40,7 +42,7 @@ typedef struct bel_frame {
     int32_t sender;       // worker or shard number
     int64_t step;
     uint32_t decision;   // BEL_DECIDE_… of the step
-    int32_t chunk;       // REPORT, PARAMS
+    int32_t chunk;       // REPORT, PARAMS; others as above
     int32_t node;        // REPORT, TALLY: index among the deal's nodes
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;

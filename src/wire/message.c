@@ -53,8 +53,10 @@ static void fill_lists(const bel_message *m, Belfry__Control *control, lists *l)
     }
     control->n_variables = m->variable_count;
     control->variables = l->variable_pointers;
-    control->n_towers = m->tower_count;
-    control->towers = m->towers;
+    control->n_replicas = m->replica_count;
+    control->replicas = m->replicas;
+    control->n_stale = m->stale_count;
+    control->stale = m->stale;
     control->n_incarnations = m->incarnation_count;
     control->incarnations = m->incarnations;
     control->n_settings = m->setting_count;
@@ -156,6 +158,9 @@ static void fill_schedule(const bel_message_schedule *from, Belfry__Schedule *to
     to->segment_first_step = from->segment_first_step;
     to->segment_first_block = from->segment_first_block;
     to->segment_replica_count = from->segment_replica_count;
+    to->counting_workers = from->counting_workers;
+    to->takes_stale = from->takes_stale;
+    to->max_lead = from->max_lead;
 }
 
 static void fill_times(const bel_message_times *from, Belfry__Times *to)
@@ -188,6 +193,8 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
     control->save = m->save;
     control->eval = m->eval;
     control->interrupted = m->interrupted;
+    control->granted = m->granted;
+    control->counted = m->counted;
     control->data.data = m->data;
     control->data.len = m->data_bytes;
 }
@@ -241,6 +248,8 @@ static void read_scalars(const Belfry__Control *control, bel_message *m)
     m->save = control->save != 0;
     m->eval = control->eval != 0;
     m->interrupted = control->interrupted != 0;
+    m->granted = control->granted;
+    m->counted = control->counted;
 }
 
 static void read_lists(const Belfry__Control *control, bel_message *m)
@@ -261,10 +270,14 @@ static void read_lists(const Belfry__Control *control, bel_message *m)
         const Belfry__Point *point = control->points[i];
         m->points[i] = (bel_message_point){point->step, point->loss, point->examples_per_second};
     }
-    m->tower_count = control->n_towers;
-    m->towers = bel_xcalloc(m->tower_count + 1, sizeof *m->towers);
-    for (size_t i = 0; i < m->tower_count; i++)
-        m->towers[i] = control->towers[i];
+    m->replica_count = control->n_replicas;
+    m->replicas = bel_xcalloc(m->replica_count + 1, sizeof *m->replicas);
+    for (size_t i = 0; i < m->replica_count; i++)
+        m->replicas[i] = control->replicas[i];
+    m->stale_count = control->n_stale;
+    m->stale = bel_xcalloc(m->stale_count + 1, sizeof *m->stale);
+    for (size_t i = 0; i < m->stale_count; i++)
+        m->stale[i] = control->stale[i];
     m->incarnation_count = control->n_incarnations;
     m->incarnations = bel_xcalloc(m->incarnation_count + 1, sizeof *m->incarnations);
     for (size_t i = 0; i < m->incarnation_count; i++)
@@ -368,7 +381,10 @@ static bel_status *read_parts(const Belfry__Control *control, bel_message *m)
                                              .series_steps = s->series_steps,
                                              .segment_first_step = s->segment_first_step,
                                              .segment_first_block = s->segment_first_block,
-                                             .segment_replica_count = s->segment_replica_count};
+                                             .segment_replica_count = s->segment_replica_count,
+                                             .counting_workers = s->counting_workers,
+                                             .takes_stale = s->takes_stale != 0,
+                                             .max_lead = s->max_lead};
     }
     const Belfry__Times *t = control->times;
     if (t != NULL) {
@@ -415,7 +431,8 @@ void bel_message_deinit(bel_message *message)
     for (size_t i = 0; i < message->variable_count; i++)
         bel_free(message->variables[i].name);
     bel_free(message->variables);
-    bel_free(message->towers);
+    bel_free(message->replicas);
+    bel_free(message->stale);
     bel_free(message->incarnations);
     bel_free(message->points);
     bel_free(message->data);

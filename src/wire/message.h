@@ -57,6 +57,9 @@ typedef struct bel_message_schedule {
     int64_t first_step, last_step, save_steps, eval_steps, series_steps;
     double save_secs;
     int64_t segment_first_step, segment_first_block, segment_replica_count;
+    int32_t counting_workers; // bel_counting
+    bool takes_stale;
+    int64_t max_lead;
 } bel_message_schedule;
 
 typedef struct bel_message_times {
@@ -82,8 +85,8 @@ typedef struct bel_message {
     bel_message_variable *variables;
     size_t variable_count;
     bel_optimizer optimizer;
-    int32_t *towers;
-    size_t tower_count;
+    int32_t *replicas;
+    size_t replica_count;
     uint32_t *incarnations;
     size_t incarnation_count;
     double loss;
@@ -91,6 +94,9 @@ typedef struct bel_message {
     bel_message_point *points;
     size_t point_count;
     bool save, eval, interrupted;
+    int64_t *stale; // reports by lateness, then those that were dropped
+    size_t stale_count;
+    int64_t granted, counted;
     bel_message_times times;
     uint8_t *data;
     size_t data_bytes;

@@ -21,10 +21,13 @@ static int64_t next_block(void *context, int64_t index)
 {
     const bel_tower *tower = context;
     const bel_worker_config *config = &tower->worker->config;
-    int64_t rounds = rounds_of(tower);
+    int64_t rounds = rounds_of(tower), own = tower->index + index % rounds * config->tower_count;
+    if (config->ledger) {
+        int64_t first = bel_client_grant(config->client, index / rounds);
+        return bel_worker_has_blocks(tower->worker, first) ? first + own : -1;
+    }
     int64_t step = config->first_step + index / rounds;
-    int64_t replica =
-        tower->worker->first_replica + tower->index + index % rounds * config->tower_count;
+    int64_t replica = tower->worker->first_replica + own;
     const bel_input_segment *segment = &config->segment;
     int64_t block =
         segment->first_block + (step - segment->first_step) * segment->replica_count + replica;

@@ -61,6 +61,8 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
 void bel_worker_destroy(bel_worker *worker)
 {
     if (worker == NULL) return;
+    if (worker->config.ledger)
+        bel_client_end_grants(worker->config.client); // readers wait for them
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
@@ -175,21 +177,45 @@ static bel_status *run_step(bel_worker *worker)
     return NULL;
 }
 
+bool bel_worker_has_blocks(const bel_worker *worker, int64_t first_block)
+{
+    int64_t count = bel_input_block_count(worker->config.input, false);
+    return first_block >= 0 && first_block <= count - worker->replica_count;
+}
+
+// Waits for the version to compute on next; with a ledger, for another one while the input has
+// nothing for this worker: then it waits for the end.
+static bel_status *next_version(bel_worker *worker)
+{
+    bel_client *client = worker->config.client;
+    if (!worker->config.ledger) {
+        return bel_client_wait(client, worker->step, &worker->decision);
+    }
+    do {
+        BEL_TRY(bel_client_wait_next(client, &worker->step, &worker->decision));
+    } while ((worker->decision & BEL_DECIDE_STOP) == 0 &&
+             !bel_worker_has_blocks(worker, bel_client_grant(client, worker->times.steps)));
+    return NULL;
+}
+
 bel_status *bel_worker_run(bel_worker *worker)
 {
     int64_t begun = bel_clock_ns();
     worker->step = worker->config.first_step;
     BEL_TRY(bel_client_pull(worker->config.client, worker->step));
-    for (;; worker->step++) {
+    if (worker->config.ledger) worker->step = -1; // whatever comes
+    for (;;) {
         int64_t waiting = bel_clock_ns();
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, true);
-        BEL_TRY(bel_client_wait(worker->config.client, worker->step, &worker->decision));
+        BEL_TRY(next_version(worker));
         worker->times.exchange_ns += bel_clock_ns() - waiting;
+        atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
         if ((worker->decision & BEL_DECIDE_STOP) != 0) break;
         BEL_TRY(run_step(worker));
         worker->times.steps++;
+        if (!worker->config.ledger) worker->step++;
     }
     worker->times.total_ns = bel_clock_ns() - begun;
     return NULL;
@@ -235,6 +261,7 @@ int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words)
 {
     int64_t step = atomic_load(&worker->shown_step);
     if (atomic_load(&worker->waits)) {
+        if (worker->config.ledger) step++; // at least
         bel_str_printf(out_words, "waits for version %lld of shard ", (long long)step);
         bel_client_missing(worker->config.client, step, out_words);
     } else {

@@ -3,6 +3,7 @@
 // The loop: wait for version s and its decision → each tower reads its next batch and runs its
 // program for each of its replicas, writing gradients straight into the replica's range → as soon
 // as all replicas have finished a chunk, its nodes are summed and reported → tally → next version.
+// With a ledger the next version is whatever shard 0 answers with.
 // A worker keeps nothing that outlives a step.
 #ifndef BELFRY_WORKER_WORKER_H
 #define BELFRY_WORKER_WORKER_H
@@ -36,7 +37,8 @@ typedef struct bel_worker_config {
     int thread_count; // of each tower
     uint64_t seed;
     int64_t first_step;
-    bel_input_segment segment; // which blocks the steps from first_step on read
+    bel_input_segment segment; // which blocks the steps from first_step on read …
+    bool ledger;               // … or those that are granted: not everybody counts in a step
     int tally_width;
 } bel_worker_config;
 

@@ -44,6 +44,9 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index) BEL_
 void bel_tower_deinit(bel_tower *tower);
 void bel_tower_step(bel_tower *tower); // runs its replicas; the outcome is in tower->status
 
+// True while blocks are left for the worker's next step.
+bool bel_worker_has_blocks(const bel_worker *worker, int64_t first_block);
+
 // worker.c: the caller has finished one variable of one replica; reports chunks that are complete.
 bel_status *bel_worker_finish_variable(bel_worker *worker, int variable) BEL_MUST_USE;
 

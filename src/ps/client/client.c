@@ -1,11 +1,13 @@
 // The parameter client over lanes.
 #include "ps/client/client.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 // What is known of a shard's newest version. Where memory is not shared its values come first or,
 // with disturbed lanes, last.
@@ -15,7 +17,18 @@ typedef struct shard_view {
     int expected;           // chunks of values that belong to it
     int64_t values_step;    // version of the values that came last
     int values;             // chunks of it
+    int64_t pulled;         // with a ledger: the version that was asked for last
 } shard_view;
+
+// Grants that are not read yet: a shard has at most two of a worker's under way.
+enum { GRANTS = 4 };
+typedef struct grants {
+    pthread_mutex_t mutex;
+    pthread_cond_t came;
+    int64_t blocks[GRANTS]; // by index mod GRANTS
+    int64_t numbers[GRANTS];
+    bool over;
+} grants;
 
 struct bel_client {
     bel_client_config config;
@@ -23,6 +36,8 @@ struct bel_client {
     int64_t *value_steps; // by chunk: the version of its newest values
     bool attached;
     uint32_t decision; // shard 0's, of its newest version
+    int64_t answers;   // with a ledger: versions that were waited for
+    grants grants;
 };
 
 bel_client *bel_client_create(const bel_client_config *config)
@@ -33,8 +48,12 @@ bel_client *bel_client_create(const bel_client_config *config)
     client->value_steps = bel_xcalloc((size_t)config->layout->chunk_count, sizeof(int64_t));
     for (int k = 0; k < config->layout->shard_count; k++) {
         atomic_store(&client->shards[k].published, -1);
-        client->shards[k].announced = client->shards[k].values_step = -1;
+        client->shards[k].announced = client->shards[k].values_step = client->shards[k].pulled = -1;
     }
+    pthread_mutex_init(&client->grants.mutex, NULL);
+    bel_cond_init(&client->grants.came);
+    for (int i = 0; i < GRANTS; i++)
+        client->grants.numbers[i] = -1;
     for (int c = 0; c < config->layout->chunk_count; c++) {
         client->value_steps[c] = -1;
         // Values of lanes begin in the first buffer, as those that a shard of this process loads.
@@ -46,6 +65,8 @@ bel_client *bel_client_create(const bel_client_config *config)
 void bel_client_destroy(bel_client *client)
 {
     if (client == NULL) return;
+    pthread_cond_destroy(&client->grants.came);
+    pthread_mutex_destroy(&client->grants.mutex);
     bel_free(client->shards);
     bel_free(client->value_steps);
     bel_free(client);
@@ -93,7 +114,8 @@ static void complete_version(bel_client *client, int shard)
     if (view->expected > 0 && (view->values_step != version || view->values < view->expected)) {
         return;
     }
-    if (client->config.lanes[shard]->ops->maps_memory) point_at_version(client, shard, version);
+    bool mapped = client->config.lanes[shard]->ops->maps_memory && !client->config.ledger;
+    if (mapped) point_at_version(client, shard, version);
     const bel_layout *layout = client->config.layout;
     bool flip = view->expected > 0 && published(view) >= 0;
     for (int c = 0; flip && c < layout->chunk_count; c++) {
@@ -104,10 +126,28 @@ static void complete_version(bel_client *client, int shard)
     atomic_store_explicit(&view->published, version, memory_order_relaxed);
 }
 
+static void take_grant(bel_client *client, const bel_frame *frame)
+{
+    grants *g = &client->grants;
+    if (frame->chunk < 0) return;
+    pthread_mutex_lock(&g->mutex);
+    int slot = frame->chunk % GRANTS;
+    if (frame->chunk > g->numbers[slot]) { // else it has come again
+        g->numbers[slot] = frame->chunk;
+        g->blocks[slot] = frame->step;
+        pthread_cond_broadcast(&g->came);
+    }
+    pthread_mutex_unlock(&g->mutex);
+}
+
 static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
     if (frame->generation != client->config.generation) return;
+    if (frame->kind == BEL_FRAME_TICKET) {
+        if (client->config.ledger && shard == 0) take_grant(client, frame);
+        return;
+    }
     if (frame->step <= published(view)) return; // late or repeated
     if (frame->kind == BEL_FRAME_PARAMS && client->value_steps[frame->chunk] < frame->step) {
         client->value_steps[frame->chunk] = frame->step;
@@ -167,13 +207,19 @@ static bel_status *check_lanes(bel_client *client, int64_t version)
     return NULL;
 }
 
-bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_decision)
+// What a wait waits for, asked after everything that has come was taken; an error ends it.
+typedef bel_status *is_there(bel_client *client, int64_t version, bool *out_there);
+
+static bel_status *wait_until(bel_client *client, int64_t version, is_there *there)
 {
     enum { NAP_NS = 1000000 }; // how long a wait lasts before cancellation is asked again
     const bel_client_config *config = &client->config;
     int64_t stall_ns = (int64_t)(config->stall_timeout_secs * 1e9);
     int64_t deadline = bel_clock_ns() + stall_ns;
-    while (!drain(client, version)) {
+    for (;;) {
+        bool done;
+        BEL_TRY(there(client, version, &done));
+        if (done) break;
         if (config->cancelled != NULL && config->cancelled(config->cancelled_context)) {
             return missing(client, version, BEL_CANCELLED, "training is ending");
         }
@@ -193,6 +239,18 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
     if (!client->attached && config->attach != NULL)
         BEL_TRY(config->attach(config->attach_context));
     client->attached = true;
+    return NULL;
+}
+
+static bel_status *version_is_there(bel_client *client, int64_t version, bool *out_there)
+{
+    *out_there = drain(client, version);
+    return NULL;
+}
+
+bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_decision)
+{
+    BEL_TRY(wait_until(client, version, version_is_there));
     *out_decision = client->decision;
     return NULL;
 }
@@ -207,16 +265,84 @@ static bel_frame frame_of(const bel_client *client, int64_t step, uint32_t decis
                        .node = node};
 }
 
-bel_status *bel_client_pull(bel_client *client, int64_t version)
+static bel_status *pull_from(bel_client *client, int shard, int64_t version)
 {
     bel_frame frame = frame_of(client, version, 0, 0);
     frame.kind = BEL_FRAME_PULL;
-    for (int k = 0; k < client->config.layout->shard_count; k++) {
-        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, pull from shard %d",
-                    client->config.worker, k);
+    BEL_TRY_CTX(bel_lane_send(client->config.lanes[shard], &frame), "worker %d, pull from shard %d",
+                client->config.worker, shard);
+    return NULL;
+}
+
+bel_status *bel_client_pull(bel_client *client, int64_t version)
+{
+    int shards = client->config.ledger ? 1 : client->config.layout->shard_count;
+    for (int k = 0; k < shards; k++)
+        BEL_TRY(pull_from(client, k, version));
+    return NULL;
+}
+
+// --- With a ledger -------------------------------------------------------------------------------
+
+static bool has_grant(bel_client *client, int64_t index)
+{
+    grants *g = &client->grants;
+    pthread_mutex_lock(&g->mutex);
+    bool has = g->numbers[index % GRANTS] >= index;
+    pthread_mutex_unlock(&g->mutex);
+    return has;
+}
+
+// Shard 0 has answered, and the other shards have what it answered with. The grant is waited for as
+// well, since nobody takes frames while the step waits for its batch.
+static bel_status *answer_is_there(bel_client *client, int64_t version, bool *out_there)
+{
+    *out_there = false;
+    (void)drain(client, INT64_MAX);
+    int64_t answer = published(&client->shards[0]);
+    if (answer < version) return NULL;
+    bool stops = (client->decision & BEL_DECIDE_STOP) != 0;
+    if (!stops && !has_grant(client, client->answers)) return NULL;
+    *out_there = true;
+    for (int k = 1; k < client->config.layout->shard_count; k++) {
+        shard_view *view = &client->shards[k];
+        if (published(view) < answer) *out_there = false;
+        if (published(view) >= answer || view->pulled >= answer) continue;
+        view->pulled = answer;
+        BEL_TRY(pull_from(client, k, answer));
     }
     return NULL;
 }
+
+bel_status *bel_client_wait_next(bel_client *client, int64_t *version, uint32_t *out_decision)
+{
+    BEL_TRY(wait_until(client, *version + 1, answer_is_there));
+    client->answers++;
+    *version = published(&client->shards[0]);
+    *out_decision = client->decision;
+    return NULL;
+}
+
+int64_t bel_client_grant(bel_client *client, int64_t index)
+{
+    grants *g = &client->grants;
+    pthread_mutex_lock(&g->mutex);
+    while (!g->over && g->numbers[index % GRANTS] < index)
+        pthread_cond_wait(&g->came, &g->mutex); // ended by bel_client_end_grants at the latest
+    int64_t block = g->over ? -1 : g->blocks[index % GRANTS];
+    pthread_mutex_unlock(&g->mutex);
+    return block;
+}
+
+void bel_client_end_grants(bel_client *client)
+{
+    pthread_mutex_lock(&client->grants.mutex);
+    client->grants.over = true;
+    pthread_cond_broadcast(&client->grants.came);
+    pthread_mutex_unlock(&client->grants.mutex);
+}
+
+// --- Reports -------------------------------------------------------------------------------------
 
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
                               int node, const float *data)

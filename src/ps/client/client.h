@@ -1,4 +1,8 @@
 // The parameter client: a worker's view of all shards. It waits for versions and sends reports.
+//
+// Where everybody counts it waits for each version in turn. With a ledger (bel_counting) shard 0
+// says which version comes next, and grants the blocks of the batches; the same version is then
+// pulled from the other shards.
 #ifndef BELFRY_PS_CLIENT_CLIENT_H
 #define BELFRY_PS_CLIENT_CLIENT_H
 
@@ -23,6 +27,7 @@ typedef struct bel_client_config {
     bel_status *(*attach)(void *context);
     void *attach_context;
     int64_t loaded;
+    bool ledger;        // whose values lie in the first buffer, where the shards copy them
     bel_doorbell *bell; // rung by all of them
     // What a waiting worker does meanwhile: in one process it works for the shards. Returns false
     // when there was nothing to do. May be NULL.
@@ -46,7 +51,7 @@ typedef struct bel_client_peer {
 void *bel_client_place(void *peer, const bel_frame *frame);
 
 // Asks every shard for `version`, on which the worker begins; they send each later one by
-// themselves. UNAVAILABLE: a lane was cut.
+// themselves. With a ledger shard 0 is asked for whatever is newest. UNAVAILABLE: a lane was cut.
 bel_status *bel_client_pull(bel_client *client, int64_t version) BEL_MUST_USE;
 
 // Shards whose version `version` is still missing, as "0, 2"; for messages. Any thread.
@@ -57,6 +62,17 @@ void bel_client_missing(bel_client *client, int64_t version, bel_str *out);
 // UNAVAILABLE: a lane was cut.
 bel_status *bel_client_wait(bel_client *client, int64_t version,
                             uint32_t *out_decision) BEL_MUST_USE;
+
+// With a ledger: waits for the next version that shard 0 answers with, later than `*version`, and
+// for the other shards' values of it. Errors as above.
+bel_status *bel_client_wait_next(bel_client *client, int64_t *version,
+                                 uint32_t *out_decision) BEL_MUST_USE;
+
+// With a ledger: the first block of the blocks that this worker's step number `index`, from 0,
+// reads; waits for the grant. -1: bel_client_end_grants was called meanwhile, as when the worker
+// ends. Any thread.
+int64_t bel_client_grant(bel_client *client, int64_t index);
+void bel_client_end_grants(bel_client *client);
 
 // Sends node `node`'s sums of chunk `chunk` to its shard. The data stays as it is until the next
 // version is published. Any thread.

@@ -84,7 +84,8 @@ static int node_at(const bel_deal *deal, int first)
     return -1;
 }
 
-// Value of node (level, first); NULL when none of its ids exists.
+// Value of node (level, first), an input or row `level`; NULL when none of its ids exists or
+// counts.
 static const float *sum_below(const bel_deal *deal, const float *const *inputs, int level,
                               int first, int64_t n, float *scratch)
 {
@@ -101,6 +102,11 @@ static const float *sum_below(const bel_deal *deal, const float *const *inputs, 
     }
     const float *right = sum_below(deal, inputs, level - 1, first + (1 << (level - 1)), n, scratch);
     if (right == NULL) return left;
+    if (left == NULL) {
+        if (right != scratch + (int64_t)(level - 1) * n) return right;
+        memcpy(row, right, (size_t)n * sizeof *row);
+        return row;
+    }
     add_f32(row, left, right, n);
     return row;
 }
@@ -144,16 +150,18 @@ void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t
     double *values = bel_xcalloc(nodes * row, sizeof *values);
     bool *alive = bel_xcalloc(nodes, sizeof *alive);
     for (size_t k = 0; k < nodes; k++) {
+        if (inputs[k] == NULL) continue;
         memcpy(values + k * row, inputs[k], row * sizeof *values);
         alive[k] = true;
     }
     for (int level = 0; level < deal->depth; level++) {
         for (size_t k = 0; k < nodes; k++) {
-            if (!alive[k] || deal->nodes[k].first % (2 << level) != 0) continue;
+            if (deal->nodes[k].first % (2 << level) != 0) continue;
             int right = node_at(deal, deal->nodes[k].first + (1 << level));
             if (right < 0 || !alive[right]) continue;
-            for (size_t j = 0; j < row; j++)
+            for (size_t j = 0; j < row; j++) // an absent left one is zero: nothing was put there
                 values[k * row + j] += values[(size_t)right * row + j];
+            alive[k] = true;
             alive[right] = false;
         }
     }

@@ -35,8 +35,9 @@ void bel_deal_destroy(bel_deal *deal);
 // chunks: two reports.
 size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count);
 
-// Sums `n` floats over the whole tree. inputs[k] holds node k's values. Returns a pointer to the
-// sum: an input when there is only one, else inside `scratch`, which holds (depth + 1) · n floats.
+// Sums `n` floats over the whole tree. inputs[k] holds node k's values; a node that does not count
+// is NULL and passed over, but one counts. Returns a pointer to the sum: an input when there is
+// only one, else inside `scratch`, which holds (depth + 1) · n floats.
 const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs, int64_t n,
                           float *scratch);
 

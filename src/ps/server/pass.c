@@ -15,8 +15,12 @@ static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chu
 {
     const bel_deal *deal = shard->config.deal;
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
-    for (int k = 0; k < deal->node_count; k++)
-        chunk->inputs[k] = chunk->nodes[k] + (offset - start);
+    const bel_ledger_page *page =
+        bel_shard_has_ledger(shard) ? bel_ledger_page_of(shard, shard->step) : NULL;
+    for (int k = 0; k < deal->node_count; k++) {
+        bool counts = page == NULL || page->counts[deal->nodes[k].worker];
+        chunk->inputs[k] = counts ? chunk->nodes[k] + (offset - start) : NULL;
+    }
     return bel_deal_sum(deal, chunk->inputs, n, chunk->scratch);
 }
 
@@ -145,6 +149,18 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
     }
 }
 
+float bel_shard_scale(const bel_shard *shard)
+{
+    const bel_deal *deal = shard->config.deal;
+    int replicas = 0;
+    for (int w = 0; w < deal->worker_count; w++) {
+        bool counts =
+            !bel_shard_has_ledger(shard) || bel_ledger_page_of(shard, shard->step)->counts[w];
+        if (counts) replicas += deal->first_replica[w + 1] - deal->first_replica[w];
+    }
+    return (float)(1.0 / replicas);
+}
+
 void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
 {
     const bel_shard_chunk *local = &shard->chunks[job.local];
@@ -153,13 +169,17 @@ void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     int current = atomic_load(&space->current[local->chunk]);
     const bel_deal *deal = shard->config.deal;
 
+    if (job.kind == BEL_JOB_COPY) {
+        bel_shard_copy_values(shard, job.local, job.worker);
+        return;
+    }
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
         pass p = {.shard = shard,
                   .chunk = local,
                   .gradient = local->scratch + (deal->depth + 1) * PIECE,
                   .values = space->buffers[current],
                   .new_values = space->buffers[1 - current],
-                  .scale = (float)(1.0 / deal->replica_count)};
+                  .scale = bel_shard_scale(shard)};
         run_segments(&p, job.kind, chunk);
     }
     if (job.kind == BEL_JOB_SUM) return;

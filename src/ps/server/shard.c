@@ -71,10 +71,12 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     }
     shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
     shard->workers = bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->workers);
-    shard->ready = bel_xcalloc((size_t)shard->chunk_count, sizeof *shard->ready);
+    size_t copies = config->counting.workers > 0 ? (size_t)config->deal->worker_count : 0;
+    shard->ready = bel_xcalloc((size_t)shard->chunk_count * (1 + copies), sizeof *shard->ready);
     shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
     shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
     shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
+    bel_ledger_create(shard);
     bel_status *status = allocate(shard);
     if (status != NULL) {
         bel_shard_destroy(shard);
@@ -94,6 +96,7 @@ void bel_shard_destroy(bel_shard *shard)
     }
     bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
+    bel_ledger_destroy(shard);
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
@@ -127,18 +130,18 @@ void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 
 // --- A step --------------------------------------------------------------------------------------
 
-static void push_ready_locked(bel_shard *shard, bel_job_kind kind, int local)
+void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
 {
-    shard->ready[shard->ready_count++] = (bel_shard_job){kind, local};
+    shard->ready[shard->ready_count++] = job;
 }
 
-static bel_job_kind first_job(const bel_shard *shard)
+bel_job_kind bel_shard_first_job(const bel_shard *shard)
 {
     return shard->needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS;
 }
 
 // Chunks without reports are ready as soon as it is known what the step does.
-static void decision_known_locked(bel_shard *shard, uint32_t decision)
+void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
 {
     if (shard->decision_known) return;
     shard->decision = decision;
@@ -146,7 +149,9 @@ static void decision_known_locked(bel_shard *shard, uint32_t decision)
     if ((decision & BEL_DECIDE_STOP) != 0) return; // the step is not run
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
-        if (chunk->kind == BEL_VARIABLE_FROZEN) push_ready_locked(shard, first_job(shard), i);
+        if (chunk->kind != BEL_VARIABLE_FROZEN) continue;
+        bel_shard_push_locked(shard,
+                              (bel_shard_job){.kind = bel_shard_first_job(shard), .local = i});
     }
 }
 
@@ -156,15 +161,16 @@ static void begin_step_locked(bel_shard *shard)
     shard->decision = 0;
     shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
     shard->ready_count = 0;
+    bool ledger = bel_shard_has_ledger(shard); // then reports stay until their workers are answered
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
     bel_shard_begin_numbers(shard);
     size_t nodes = (size_t)shard->config.deal->node_count;
     for (int i = 0; i < shard->chunk_count; i++) {
         shard->chunks[i].arrived = 0;
         shard->chunks[i].passed = false;
-        memset(shard->chunks[i].nodes, 0, nodes * sizeof *shard->chunks[i].nodes);
+        if (!ledger) memset(shard->chunks[i].nodes, 0, nodes * sizeof *shard->chunks[i].nodes);
     }
-    memset(shard->tallies, 0, nodes * sizeof *shard->tallies);
+    if (!ledger) memset(shard->tallies, 0, nodes * sizeof *shard->tallies);
     memset(shard->norms, 0, (size_t)shard->config.layout->shard_count * sizeof *shard->norms);
 }
 
@@ -174,6 +180,7 @@ static bool step_done_locked(const bel_shard *shard)
 {
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
     if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
+    if (bel_shard_has_ledger(shard)) return bel_ledger_step_done_locked(shard);
     return shard->tally_count == shard->config.deal->node_count;
 }
 
@@ -185,8 +192,9 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     begin_step_locked(shard);
     shard->last_decision = last;
     shard->counters.versions++;
-    if (shard->config.shard == 0) decision_known_locked(shard, decision);
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    if (shard->config.shard == 0) bel_shard_decision_known_locked(shard, decision);
+    if (bel_shard_has_ledger(shard)) bel_ledger_published_locked(shard);
+    for (int w = 0; w < shard->config.deal->worker_count && !bel_shard_has_ledger(shard); w++) {
         const bel_shard_worker *worker = &shard->workers[w];
         if (worker->reader == BEL_READER_FOLLOWS) {
             bel_shard_send_version_locked(shard, w, shard->step, shard->values_sent);
@@ -207,12 +215,14 @@ static bool try_publish_locked(bel_shard *shard)
     bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0 && !shard->snapshot_told;
     bool first = shard->config.shard == 0;
     shard->snapshot_told = true; // once, however often the decision comes later
+    if (saved) shard->ledger.granted = shard->ledger.next_block;
+    const double *const *tallies =
+        bel_shard_has_ledger(shard) ? bel_ledger_tallies_locked(shard) : shard->tallies;
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
     if (first) {
-        bel_deal_sum_f64(shard->config.deal, shard->tallies, shard->config.tally_width,
-                         shard->tally_sum);
+        bel_deal_sum_f64(shard->config.deal, tallies, shard->config.tally_width, shard->tally_sum);
     }
     bool good = !first || shard->tally_sum[BEL_TALLY_NONFINITE] == 0; // a diverged step is not kept
     if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);
@@ -232,7 +242,7 @@ static void factors_known_locked(bel_shard *shard)
 {
     shard->factors_known = true;
     for (int i = 0; i < shard->chunk_count; i++)
-        push_ready_locked(shard, BEL_JOB_UPDATE, i);
+        bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
 }
 
 static void move_norms_locked(bel_shard *shard)
@@ -267,52 +277,64 @@ static void move_norms_locked(bel_shard *shard)
 
 // --- Frames --------------------------------------------------------------------------------------
 
-static void fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
+void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
 {
     if (shard->error != NULL) return;
     shard->error = BEL_ERR(BEL_INTERNAL, "shard %d: malformed frame from %d at step %lld: %s",
                            shard->config.shard, frame->sender, (long long)frame->step, what);
 }
 
-static int local_chunk(const bel_shard *shard, int chunk)
+int bel_shard_local_chunk(const bel_shard *shard, int chunk)
 {
     for (int i = 0; i < shard->chunk_count; i++)
         if (shard->chunks[i].chunk == chunk) return i;
     return -1;
 }
 
+bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame)
+{
+    int local = bel_shard_local_chunk(shard, frame->chunk);
+    if (local < 0 || frame->node < 0 || frame->node >= shard->config.deal->node_count) {
+        bel_shard_fail_locked(shard, frame, "no such chunk or node here");
+        return false;
+    }
+    size_t expected = (size_t)shard->config.layout->chunks[frame->chunk].count * sizeof(float);
+    if (frame->payload_bytes == expected) return true;
+    bel_shard_fail_locked(shard, frame, "a report of the wrong size");
+    return false;
+}
+
 static void take_report_locked(bel_shard *shard, const bel_frame *frame)
 {
-    int local = local_chunk(shard, frame->chunk);
-    if (local < 0 || frame->node < 0 || frame->node >= shard->config.deal->node_count) {
-        fail_locked(shard, frame, "no such chunk or node here");
-        return;
-    }
+    if (!bel_shard_check_report_locked(shard, frame)) return;
+    int local = bel_shard_local_chunk(shard, frame->chunk);
     bel_shard_chunk *chunk = &shard->chunks[local];
-    size_t expected = (size_t)shard->config.layout->chunks[frame->chunk].count * sizeof(float);
-    if (frame->payload_bytes != expected) {
-        fail_locked(shard, frame, "a report of the wrong size");
-        return;
-    }
     if (chunk->nodes[frame->node] != NULL) {
         shard->counters.repeated++;
         return;
     }
-    decision_known_locked(shard, frame->decision);
+    bel_shard_decision_known_locked(shard, frame->decision);
     chunk->nodes[frame->node] = frame->payload;
     if (++chunk->arrived == shard->config.deal->node_count) {
-        push_ready_locked(shard, first_job(shard), local);
+        bel_shard_push_locked(shard,
+                              (bel_shard_job){.kind = bel_shard_first_job(shard), .local = local});
     }
+}
+
+bool bel_shard_check_tally_locked(bel_shard *shard, const bel_frame *frame)
+{
+    bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
+    if (known && frame->payload_bytes == (size_t)shard->config.tally_width * sizeof(double)) {
+        return true;
+    }
+    bel_shard_fail_locked(shard, frame, "a tally of the wrong size");
+    return false;
 }
 
 static void take_tally_locked(bel_shard *shard, const bel_frame *frame)
 {
-    bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
-    if (!known || frame->payload_bytes != (size_t)shard->config.tally_width * sizeof(double)) {
-        fail_locked(shard, frame, "a tally of the wrong size");
-        return;
-    }
-    decision_known_locked(shard, frame->decision);
+    if (!bel_shard_check_tally_locked(shard, frame)) return;
+    bel_shard_decision_known_locked(shard, frame->decision);
     if (shard->tallies[frame->node] != NULL) {
         shard->counters.repeated++;
         return;
@@ -327,7 +349,7 @@ static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
     if (frame->kind == BEL_FRAME_NORMS) {
         bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
         if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
-            fail_locked(shard, frame, "norms of the wrong size");
+            bel_shard_fail_locked(shard, frame, "norms of the wrong size");
         } else if (shard->norms[frame->sender] == NULL) {
             shard->norms[frame->sender] = frame->payload;
             shard->norm_count++;
@@ -337,7 +359,7 @@ static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
         return;
     }
     if (frame->payload_bytes != (size_t)layout->variable_count * sizeof(float)) {
-        fail_locked(shard, frame, "factors of the wrong size");
+        bel_shard_fail_locked(shard, frame, "factors of the wrong size");
     } else if (!shard->factors_known) {
         memcpy(shard->factors, frame->payload, frame->payload_bytes);
         factors_known_locked(shard);
@@ -363,6 +385,11 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
         shard->counters.foreign++;
         return;
     }
+    bool norms = frame->kind == BEL_FRAME_NORMS || frame->kind == BEL_FRAME_FACTORS;
+    if (bel_shard_has_ledger(shard) && !norms) {
+        bel_ledger_take_frame_locked(shard, frame, worker);
+        return;
+    }
     if (frame->kind == BEL_FRAME_PULL && worker >= 0) {
         bel_shard_take_pull_locked(shard, worker, frame->step);
         return;
@@ -381,7 +408,11 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_VERSION:
     case BEL_FRAME_PARAMS:
     case BEL_FRAME_PULL:
-    case BEL_FRAME_KIND_COUNT: fail_locked(shard, frame, "a kind that shards do not take"); break;
+    case BEL_FRAME_LEDGER:
+    case BEL_FRAME_TICKET:
+    case BEL_FRAME_KIND_COUNT:
+        bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
+        break;
     }
 }
 
@@ -437,10 +468,15 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
         if (!bel_shard_work(shard)) (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
         pthread_mutex_lock(&shard->mutex);
     }
-    forget_worker_locked(shard, worker);
     bel_lane *before = shard->config.worker_lanes[worker];
     shard->config.worker_lanes[worker] = lane;
-    shard->workers[worker] = (bel_shard_worker){.incarnation = incarnation};
+    if (bel_shard_has_ledger(shard)) {
+        bel_ledger_forget_locked(shard, worker);
+        shard->workers[worker].incarnation = incarnation;
+    } else {
+        forget_worker_locked(shard, worker);
+        shard->workers[worker] = (bel_shard_worker){.incarnation = incarnation};
+    }
     *out_step = shard->step;
     pthread_mutex_unlock(&shard->mutex);
     return before;
@@ -456,6 +492,7 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
     shard->error = NULL;
     for (int w = 0; w < shard->config.deal->worker_count; w++)
         shard->workers[w] = (bel_shard_worker){.incarnation = shard->workers[w].incarnation};
+    bel_ledger_reset_locked(shard);
     begin_step_locked(shard);
     shard->values_sent = 0;
     pthread_mutex_unlock(&shard->mutex);
@@ -476,6 +513,10 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
 
 static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent_ns)
 {
+    if (job.kind == BEL_JOB_COPY) {
+        bel_ledger_copied_locked(shard, job.worker);
+        return;
+    }
     shard->counters.passes++;
     shard->counters.pass_ns += spent_ns;
     if (job.kind == BEL_JOB_SUM) {
@@ -485,7 +526,8 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
     shard->passed++;
     shard->chunks[job.local].passed = true;
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[job.local].chunk];
-    if (chunk->kind != BEL_VARIABLE_FROZEN) bel_shard_send_passed_locked(shard, job.local);
+    bool sent = chunk->kind != BEL_VARIABLE_FROZEN && !bel_shard_has_ledger(shard);
+    if (sent) bel_shard_send_passed_locked(shard, job.local);
 }
 
 bool bel_shard_work(bel_shard *shard)
@@ -565,9 +607,9 @@ static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
     const bel_deal *deal = shard->config.deal;
     int missing = 0;
     for (int w = 0; w < deal->worker_count; w++) {
-        bool here = true;
+        bool here = !bel_shard_has_ledger(shard) || shard->workers[w].complete;
         for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++)
-            here = here && shard->tallies[k] != NULL;
+            here = here && (bel_shard_has_ledger(shard) || shard->tallies[k] != NULL);
         if (here) continue;
         bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ", w);
     }

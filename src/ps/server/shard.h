@@ -11,6 +11,11 @@
 // that some shards have finished, a shard can send the version before its own as well: nothing is
 // written over it before that worker has reported the next.
 //
+// With a ledger (bel_counting) steps are made of some workers' reports. Shard 0 names them, grants
+// each worker the blocks of its next batches, and answers those whose reports were used or dropped
+// with its newest version; they pull the same from the other shards. Every shard makes the same
+// steps. What a worker computes on is copied for it first, so it never sees a version change.
+//
 // The work is taken by whoever calls bel_shard_work: a server's own threads, or in one process the
 // workers' threads while they would wait. Results do not depend on who does what, nor when.
 #ifndef BELFRY_PS_SERVER_SHARD_H
@@ -21,6 +26,7 @@
 #include "belfry/optimizer.h"
 #include "checkpoint/checkpoint.h"
 #include "optim/rule.h"
+#include "ps/layout/counting.h"
 #include "ps/layout/deal.h"
 #include "ps/layout/space.h"
 #include "ps/layout/tally.h"
@@ -53,6 +59,9 @@ typedef struct bel_shard_config {
     int tally_width;
     bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
     bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
+    bel_counting counting;
+    float *const *outboxes; // with a ledger: by worker, its copy of the values, laid out as the
+                            // space; the shard writes its own chunks
 } bel_shard_config;
 
 typedef struct bel_shard_counters {
@@ -63,6 +72,14 @@ typedef struct bel_shard_counters {
     int64_t passes;   // chunk passes run
     int64_t pass_ns;  // time in them, over all threads
 } bel_shard_counters;
+
+enum { BEL_STALENESS_BINS = 16 };
+
+// Shard 0, with a ledger: what became of complete reports.
+typedef struct bel_shard_staleness {
+    int64_t counted[BEL_STALENESS_BINS]; // by how many versions they were late; the last: or more
+    int64_t dropped;                     // too late to count, over all workers
+} bel_shard_staleness;
 
 // The lanes, layout, deal and space must outlive the shard; the lanes may be put into their arrays
 // later, until bel_shard_start. RESOURCE_EXHAUSTED without memory.
@@ -116,6 +133,21 @@ bool bel_shard_work_together(bel_shard *shard, bel_team *team);
 bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;
 
 bel_shard_counters bel_shard_count(bel_shard *shard);
+
+// --- With a ledger -------------------------------------------------------------------------------
+
+// Shard 0, before the start: the first block of the input that is not yet used.
+void bel_shard_grant_from(bel_shard *shard, int64_t first_block);
+
+// Shard 0: how it stands, by worker in out_dropped (may be NULL).
+bel_shard_staleness bel_shard_stale(bel_shard *shard, int64_t *out_dropped);
+
+// Shard 0: the first block that was not granted when the newest snapshot was made. -1: no ledger.
+int64_t bel_shard_granted(bel_shard *shard);
+
+// Shard 0: the last step in which a worker counted, -1: none. A shard that stands at that step or
+// before it when the worker is replaced cannot finish it any more: then state goes back.
+int64_t bel_shard_counted_step(bel_shard *shard, int worker);
 
 // The version it stands at, and in words what it does: "waits for reports of worker 1", "updates".
 int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words);

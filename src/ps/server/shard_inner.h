@@ -1,5 +1,6 @@
-// The inside of a shard, for shard.c (frames and steps), values.c (what workers are sent), inbox.c,
-// groups.c (a step's numbers), pass.c (arithmetic), shard_state.c (files).
+// The inside of a shard, for shard.c (frames and steps), ledger.c (steps of some workers' reports),
+// values.c (what workers are sent), inbox.c, groups.c (a step's numbers), pass.c (arithmetic),
+// shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
@@ -13,11 +14,13 @@ typedef enum bel_job_kind {
     BEL_JOB_PASS,   // everything in one pass
     BEL_JOB_SUM,    // sums and grain squares
     BEL_JOB_UPDATE, // the update from the sums
+    BEL_JOB_COPY,   // the values for a worker
 } bel_job_kind;
 
 typedef struct bel_shard_job {
     bel_job_kind kind;
-    int local; // index among the shard's chunks
+    int local;  // index among the shard's chunks
+    int worker; // COPY
 } bel_shard_job;
 
 typedef struct bel_shard_group { // variables with the same factors
@@ -47,7 +50,42 @@ typedef struct bel_shard_worker {
     uint32_t incarnation;
     bel_shard_reader reader;
     int64_t version; // that it was sent last
+    // With a ledger:
+    bool complete;        // its report on that version is in
+    int64_t wanted;       // other shards: the version it has pulled and not got, -1: none
+    int copies;           // chunks that are still copied for it
+    int64_t answer;       // the version that they belong to
+    int64_t counted_step; // shard 0: the last that it counted in, -1: none
+    int64_t lead;         // shard 0: its reports that were counted
+    int64_t dropped;      // shard 0: its reports that were not
+    bool held;            // shard 0: gets no version before slower ones have come nearer
+    int64_t grants[2];    // shard 0: first blocks granted and not used up, in order
+    int grant_count;
+    int32_t granted; // shard 0: grants so far
 } bel_shard_worker;
+
+// A page of the ledger: who counts in a step.
+typedef struct bel_ledger_page {
+    bool known;
+    uint32_t decision;
+    bool *counts; // by worker
+    int named;    // workers that count, as far as they are known
+} bel_ledger_page;
+
+typedef struct bel_ledger {
+    bel_ledger_page *pages; // by step mod page_count
+    int page_count;
+    int *queue; // shard 0: workers whose reports are complete and do not count yet, as they came
+    int queue_count;
+    int64_t next_block; // shard 0: the first that was never granted
+    int64_t *returned;  // shard 0: first blocks whose worker was lost with them
+    int returned_count;
+    int64_t granted; // next_block when the newest snapshot was made
+    int64_t stale[BEL_STALENESS_BINS];
+    double *tallies;         // by node: copies
+    const double **counting; // by node: tallies of this step's workers; NULL: does not count
+    int copying;             // copies under way: the next version is not published before
+} bel_ledger;
 
 struct bel_shard {
     bel_shard_config config;
@@ -71,6 +109,7 @@ struct bel_shard {
     float *factor_inbox;    // other shards
 
     pthread_mutex_t mutex;  // guards all below
+    int64_t loaded;         // the version that a checkpoint brought
     int64_t step;           // the version that workers compute on
     uint32_t decision;      // of this step; other shards learn it from reports
     uint32_t last_decision; // shard 0: of the step before
@@ -97,6 +136,7 @@ struct bel_shard {
     bool started;
     bel_status *error;
     bel_shard_counters counters;
+    bel_ledger ledger;
 };
 
 // Sums of squares that a shard says: of directions, and of values where the rule trusts.
@@ -105,13 +145,45 @@ static inline size_t bel_shard_norm_count(const bel_shard *shard)
     return (shard->rule->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
 }
 
+static inline bool bel_shard_has_ledger(const bel_shard *shard)
+{
+    return shard->config.counting.workers > 0;
+}
+
 // pass.c
 void bel_shard_run_job(bel_shard *shard, bel_shard_job job);
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values);
+float bel_shard_scale(const bel_shard *shard); // 1 / replicas that count
 
 // shard.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
+void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what);
+int bel_shard_local_chunk(const bel_shard *shard, int chunk); // -1: not here
+// True when a report is one of a chunk and node that are here; else the shard has failed.
+bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame);
+bool bel_shard_check_tally_locked(bel_shard *shard, const bel_frame *frame);
+void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
+bel_job_kind bel_shard_first_job(const bel_shard *shard);
+void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
+
+// ledger.c
+void bel_ledger_create(bel_shard *shard); // nothing without a ledger
+void bel_ledger_destroy(bel_shard *shard);
+void bel_ledger_reset_locked(bel_shard *shard); // another generation
+void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker);
+// True when this step's workers are known and all they have said of it is in.
+bool bel_ledger_step_done_locked(const bel_shard *shard);
+// The tallies of those that count, by node.
+const double *const *bel_ledger_tallies_locked(bel_shard *shard);
+// The step became the one before: answers those who wait.
+void bel_ledger_published_locked(bel_shard *shard);
+void bel_ledger_copied_locked(bel_shard *shard, int worker);
+void bel_ledger_forget_locked(bel_shard *shard, int worker);
+static inline bel_ledger_page *bel_ledger_page_of(const bel_shard *shard, int64_t step)
+{
+    return &shard->ledger.pages[step % shard->ledger.page_count];
+}
 
 // values.c. Those who follow get a chunk's new values as soon as it is passed …
 void bel_shard_send_passed_locked(bel_shard *shard, int local);
@@ -120,6 +192,10 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
 // The whole of this step's version, or of the one before.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version);
 void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version);
+// True for a worker that needs no frames of values; so is one that is not there.
+bool bel_shard_reads_in_place(const bel_shard *shard, int worker);
+// With a ledger: a chunk's values of this step into the worker's outbox. Without the lock.
+void bel_shard_copy_values(const bel_shard *shard, int local, int worker);
 
 // groups.c
 void bel_shard_make_groups(bel_shard *shard);

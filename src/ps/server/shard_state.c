@@ -42,12 +42,13 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
                         "loading %s", bel_ckpt_folder(reader));
         }
     }
-    shard->step = bel_ckpt_reader_info(reader)->step;
+    shard->step = shard->loaded = bel_ckpt_reader_info(reader)->step;
     return NULL;
 }
 
 void bel_shard_snapshot_now(bel_shard *shard)
 {
+    shard->ledger.granted = shard->ledger.next_block;
     const bel_space *space = shard->config.space;
     for (int i = 0; i < shard->chunk_count; i++) {
         int c = shard->chunks[i].chunk;

@@ -1,4 +1,6 @@
 // What workers are sent of the values: versions, and chunks where memory is not shared.
+#include <string.h>
+
 #include "ps/server/shard_inner.h"
 
 // Where chunk `local` of a version lies: that of the step, the one that the step makes, or the one
@@ -14,8 +16,7 @@ static const float *values_locked(const bel_shard *shard, int local, int64_t ver
     return space->buffers[other ? 1 - current : current] + part->offset;
 }
 
-// True for a worker that needs no copies; so is one that is not there.
-static bool reads_in_place(const bel_shard *shard, int worker)
+bool bel_shard_reads_in_place(const bel_shard *shard, int worker)
 {
     const bel_lane *lane = shard->config.worker_lanes[worker];
     return lane == NULL || lane->ops->shares_memory;
@@ -38,7 +39,7 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
 {
     for (int w = 0; w < shard->config.deal->worker_count; w++) {
         bool follows = shard->workers[w].reader == BEL_READER_FOLLOWS;
-        if (follows && !reads_in_place(shard, w))
+        if (follows && !bel_shard_reads_in_place(shard, w))
             send_chunk_locked(shard, w, local, shard->step + 1);
     }
     shard->values_sent++;
@@ -48,18 +49,19 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
 {
     bool newest = version == shard->step;
-    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
-                          (bel_frame){.kind = BEL_FRAME_VERSION,
-                                      .step = version,
-                                      .decision = newest ? shard->decision : shard->last_decision,
-                                      .chunk = reads_in_place(shard, worker) ? 0 : chunks});
+    bel_shard_send_locked(
+        shard, shard->config.worker_lanes[worker],
+        (bel_frame){.kind = BEL_FRAME_VERSION,
+                    .step = version,
+                    .decision = newest ? shard->decision : shard->last_decision,
+                    .chunk = bel_shard_reads_in_place(shard, worker) ? 0 : chunks});
     shard->workers[worker].version = version;
 }
 
 // The whole of this step's version, or of the one before.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
 {
-    bool reads = reads_in_place(shard, worker);
+    bool reads = bel_shard_reads_in_place(shard, worker);
     bool anew = shard->workers[worker].reader == BEL_READER_NONE; // frozen values go out once
     int sent = 0;
     for (int i = 0; i < shard->chunk_count && !reads; i++) {
@@ -82,4 +84,16 @@ void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version)
     } else {
         shard->counters.late++;
     }
+}
+
+// Every step changes the buffer of what it updates, so a version's parity tells where it lies. The
+// next version is not published before the copy is done, so nothing writes there.
+void bel_shard_copy_values(const bel_shard *shard, int local, int worker)
+{
+    const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];
+    bool frozen = chunk->kind == BEL_VARIABLE_FROZEN;
+    const float *values =
+        shard->config.space->buffers[frozen ? 0 : (shard->step - shard->loaded) % 2];
+    memcpy(shard->config.outboxes[worker] + chunk->offset, values + chunk->offset,
+           (size_t)chunk->count * sizeof(float));
 }

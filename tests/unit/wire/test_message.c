@@ -13,7 +13,7 @@ static bel_message sample(void)
     static bel_message_point points[] = {{3, 0.5, 100}};
     static bel_message_variable variables[] = {{variable_name, 2, {.rank = 2, .dims = {4, 5}}}};
     static char *addresses[] = {address, host};
-    static int32_t towers[] = {2, 1};
+    static int32_t replicas[] = {2, 1};
     static uint32_t incarnations[] = {0, 7};
     static uint8_t data[] = {0, 255, 7};
     return (bel_message){
@@ -59,10 +59,10 @@ static bel_message sample(void)
                                    .boundaries = {[0] = 7, [14] = 8},
                                    .rates = {[0] = 0.7, [15] = 0.8},
                                    .alpha = 0.2}},
-        .towers = towers,
+        .replicas = replicas,
         .incarnations = incarnations,
         .incarnation_count = 2,
-        .tower_count = 2,
+        .replica_count = 2,
         .loss = 0.75,
         .examples = 64,
         .points = points,
@@ -125,8 +125,8 @@ static void test_parts(void **state)
     assert_int_equal(got.variable_count, 1);
     assert_string_equal(got.variables[0].name, variable_name);
     assert_true(bel_shape_equal(&got.variables[0].shape, &m.variables[0].shape));
-    assert_int_equal(got.tower_count, 2);
-    assert_int_equal(got.towers[0], 2);
+    assert_int_equal(got.replica_count, 2);
+    assert_int_equal(got.replicas[0], 2);
     assert_int_equal(got.incarnation_count, 2);
     assert_int_equal(got.incarnations[1], 7);
     assert_int_equal(got.optimizer.kind, BEL_OPTIMIZER_ADAM);

@@ -1,0 +1,508 @@
+// Steps of some workers' reports: who counts, who is answered, and with what.
+//
+// A worker's report stays where it is until the worker is answered; then all that is kept of it is
+// forgotten, as it computes anew. Shard 0 answers those whose reports were used or dropped. The
+// worker then pulls that version from the other shards, which know by then, or soon, who counted.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ps/server/shard_inner.h"
+
+// --- Life ----------------------------------------------------------------------------------------
+
+static void reset_worker(bel_shard_worker *worker)
+{
+    *worker = (bel_shard_worker){.incarnation = worker->incarnation,
+                                 .version = -1,
+                                 .wanted = -1,
+                                 .counted_step = worker->counted_step,
+                                 .lead = worker->lead,
+                                 .dropped = worker->dropped,
+                                 .granted = 0};
+}
+
+void bel_ledger_create(bel_shard *shard)
+{
+    if (!bel_shard_has_ledger(shard)) return;
+    bel_ledger *ledger = &shard->ledger;
+    size_t workers = (size_t)shard->config.deal->worker_count;
+    size_t nodes = (size_t)shard->config.deal->node_count;
+    // Each page of a step that is not finished everywhere names a worker who still waits for it.
+    ledger->page_count = (int)workers + 2;
+    ledger->pages = bel_xcalloc((size_t)ledger->page_count, sizeof *ledger->pages);
+    for (int i = 0; i < ledger->page_count; i++)
+        ledger->pages[i].counts = bel_xcalloc(workers, sizeof(bool));
+    ledger->queue = bel_xcalloc(workers, sizeof *ledger->queue);
+    ledger->returned = bel_xcalloc(2 * workers, sizeof *ledger->returned);
+    ledger->tallies = bel_xcalloc(nodes * (size_t)shard->config.tally_width, sizeof(double));
+    ledger->counting = bel_xcalloc(nodes, sizeof *ledger->counting);
+    bel_ledger_reset_locked(shard);
+}
+
+void bel_ledger_destroy(bel_shard *shard)
+{
+    bel_ledger *ledger = &shard->ledger;
+    for (int i = 0; i < ledger->page_count; i++)
+        bel_free(ledger->pages[i].counts);
+    bel_free(ledger->pages);
+    bel_free(ledger->queue);
+    bel_free(ledger->returned);
+    bel_free(ledger->tallies);
+    bel_free(ledger->counting);
+}
+
+static void clear_page(const bel_shard *shard, bel_ledger_page *page)
+{
+    memset(page->counts, 0, (size_t)shard->config.deal->worker_count * sizeof *page->counts);
+    page->known = false;
+    page->named = 0;
+}
+
+// What is known of a worker's report and not of use any more.
+static void forget_report_locked(bel_shard *shard, int worker)
+{
+    const bel_deal *deal = shard->config.deal;
+    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+        shard->tallies[k] = NULL;
+        for (int i = 0; i < shard->chunk_count; i++)
+            shard->chunks[i].nodes[k] = NULL;
+    }
+    shard->workers[worker].complete = false;
+}
+
+void bel_ledger_reset_locked(bel_shard *shard)
+{
+    if (!bel_shard_has_ledger(shard)) return;
+    bel_ledger *ledger = &shard->ledger;
+    for (int i = 0; i < ledger->page_count; i++)
+        clear_page(shard, &ledger->pages[i]);
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        forget_report_locked(shard, w);
+        reset_worker(&shard->workers[w]);
+        shard->workers[w].counted_step = -1;
+        shard->workers[w].lead = 0;
+    }
+    ledger->queue_count = ledger->returned_count = ledger->copying = 0;
+}
+
+void bel_shard_grant_from(bel_shard *shard, int64_t first_block)
+{
+    shard->ledger.next_block = shard->ledger.granted = first_block;
+}
+
+// --- Grants --------------------------------------------------------------------------------------
+
+// Blocks for one more step of a worker: those that came back first.
+static int64_t next_grant(bel_shard *shard, int worker)
+{
+    bel_ledger *ledger = &shard->ledger;
+    if (ledger->returned_count > 0) {
+        int64_t first = ledger->returned[0];
+        ledger->returned_count--;
+        memmove(ledger->returned, ledger->returned + 1,
+                (size_t)ledger->returned_count * sizeof *ledger->returned);
+        return first;
+    }
+    const int *first_replica = shard->config.deal->first_replica;
+    int64_t first = ledger->next_block;
+    ledger->next_block += first_replica[worker + 1] - first_replica[worker];
+    return first;
+}
+
+// Two in hand: those of the next step, and those after it, which are read meanwhile.
+static void grant_locked(bel_shard *shard, int worker)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    while (w->grant_count < 2) {
+        int64_t first = next_grant(shard, worker);
+        w->grants[w->grant_count++] = first;
+        bel_shard_send_locked(
+            shard, shard->config.worker_lanes[worker],
+            (bel_frame){.kind = BEL_FRAME_TICKET, .step = first, .chunk = w->granted++});
+    }
+}
+
+static void use_up_grant(bel_shard_worker *worker)
+{
+    if (worker->grant_count == 0) return;
+    worker->grants[0] = worker->grants[1];
+    worker->grant_count--;
+}
+
+static void return_grants_locked(bel_shard *shard, bel_shard_worker *worker)
+{
+    bel_ledger *ledger = &shard->ledger;
+    for (int i = 0; i < worker->grant_count; i++)
+        ledger->returned[ledger->returned_count++] = worker->grants[i];
+    worker->grant_count = 0;
+}
+
+// --- Answers -------------------------------------------------------------------------------------
+
+static bool is_stopping(const bel_shard *shard)
+{
+    return shard->decision_known && (shard->decision & BEL_DECIDE_STOP) != 0;
+}
+
+static void announce_locked(bel_shard *shard, int worker, int64_t version)
+{
+    bel_lane *lane = shard->config.worker_lanes[worker];
+    bool reads = bel_shard_reads_in_place(shard, worker);
+    int sent = 0;
+    for (int i = 0; i < shard->chunk_count && !reads && !is_stopping(shard); i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        bool frozen = chunk->kind == BEL_VARIABLE_FROZEN;
+        if (frozen && shard->workers[worker].reader != BEL_READER_NONE) continue;
+        bel_shard_send_locked(shard, lane,
+                              (bel_frame){.kind = BEL_FRAME_PARAMS,
+                                          .step = version,
+                                          .chunk = shard->chunks[i].chunk,
+                                          .payload = shard->config.outboxes[worker] + chunk->offset,
+                                          .payload_bytes = (size_t)chunk->count * sizeof(float)});
+        sent++;
+    }
+    shard->workers[worker].reader = BEL_READER_BEHIND;
+    bel_shard_send_locked(shard, lane,
+                          (bel_frame){.kind = BEL_FRAME_VERSION,
+                                      .step = version,
+                                      .decision = shard->decision,
+                                      .chunk = sent});
+}
+
+// The worker has nothing under way and gets the values of now, as `version`. Where training stops
+// it needs none, and may still be computing.
+static void answer_locked(bel_shard *shard, int worker, int64_t version)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    forget_report_locked(shard, worker);
+    w->version = w->answer = version;
+    w->held = false;
+    w->wanted = -1;
+    if (shard->config.shard == 0 && !is_stopping(shard)) grant_locked(shard, worker);
+    for (int i = 0; i < shard->chunk_count && !is_stopping(shard); i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        if (chunk->kind == BEL_VARIABLE_FROZEN && w->reader != BEL_READER_NONE) continue;
+        bel_shard_push_locked(shard,
+                              (bel_shard_job){.kind = BEL_JOB_COPY, .local = i, .worker = worker});
+        w->copies++;
+        shard->ledger.copying++;
+    }
+    if (w->copies == 0) announce_locked(shard, worker, version);
+}
+
+void bel_ledger_copied_locked(bel_shard *shard, int worker)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    shard->ledger.copying--;
+    if (--w->copies == 0) announce_locked(shard, worker, w->answer);
+}
+
+// --- Who counts ----------------------------------------------------------------------------------
+
+static bool counts_now(const bel_shard *shard, int worker)
+{
+    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    return page->known && page->counts[worker];
+}
+
+// A chunk is passed when the reports of all that count are in; `arrived` says that it is.
+static void look_at_chunk_locked(bel_shard *shard, int local)
+{
+    const bel_deal *deal = shard->config.deal;
+    bel_shard_chunk *chunk = &shard->chunks[local];
+    if (shard->config.layout->chunks[chunk->chunk].kind == BEL_VARIABLE_FROZEN) return;
+    if (chunk->arrived > 0) return;
+    for (int k = 0; k < deal->node_count; k++)
+        if (counts_now(shard, deal->nodes[k].worker) && chunk->nodes[k] == NULL) return;
+    chunk->arrived = deal->node_count;
+    bel_shard_push_locked(shard,
+                          (bel_shard_job){.kind = bel_shard_first_job(shard), .local = local});
+}
+
+static void page_known_locked(bel_shard *shard)
+{
+    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    if (!page->known) return;
+    bel_shard_decision_known_locked(shard, page->decision);
+    for (int i = 0; i < shard->chunk_count; i++)
+        look_at_chunk_locked(shard, i);
+}
+
+// Shard 0: names the workers of this step as soon as there are enough.
+static void close_page_locked(bel_shard *shard)
+{
+    bel_ledger *ledger = &shard->ledger;
+    bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    int needed = shard->config.counting.workers;
+    if (!shard->started || page->known || is_stopping(shard) || ledger->queue_count < needed)
+        return;
+    for (int i = 0; i < needed; i++) {
+        int worker = ledger->queue[i];
+        page->counts[worker] = true;
+        shard->workers[worker].counted_step = shard->step;
+        for (int k = 1; k < shard->config.layout->shard_count; k++) {
+            bel_shard_send_locked(shard, shard->config.shard_lanes[k],
+                                  (bel_frame){.kind = BEL_FRAME_LEDGER,
+                                              .step = shard->step,
+                                              .decision = shard->decision,
+                                              .chunk = needed,
+                                              .node = worker});
+        }
+    }
+    ledger->queue_count -= needed;
+    memmove(ledger->queue, ledger->queue + needed,
+            (size_t)ledger->queue_count * sizeof *ledger->queue);
+    page->named = needed;
+    page->decision = shard->decision;
+    page->known = true;
+    page_known_locked(shard);
+}
+
+bool bel_ledger_step_done_locked(const bel_shard *shard)
+{
+    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    if (!page->known || shard->ledger.copying > 0) return false;
+    for (int w = 0; w < shard->config.deal->worker_count; w++)
+        if (page->counts[w] && !shard->workers[w].complete) return false;
+    return true;
+}
+
+const double *const *bel_ledger_tallies_locked(bel_shard *shard)
+{
+    const bel_deal *deal = shard->config.deal;
+    for (int k = 0; k < deal->node_count; k++) {
+        bool counts = counts_now(shard, deal->nodes[k].worker);
+        shard->ledger.counting[k] = counts ? shard->tallies[k] : NULL;
+    }
+    return shard->ledger.counting;
+}
+
+// --- After a step --------------------------------------------------------------------------------
+
+static void drop_report(bel_shard_worker *worker)
+{
+    worker->dropped++;
+    use_up_grant(worker);
+}
+
+static void account_locked(bel_shard *shard, bel_shard_worker *worker)
+{
+    int64_t late = shard->step - 1 - worker->version;
+    int64_t last = BEL_STALENESS_BINS - 1;
+    shard->ledger.stale[late < last ? late : last]++;
+    worker->lead++;
+    worker->held = true; // until it is answered
+    use_up_grant(worker);
+}
+
+static int64_t slowest_lead(const bel_shard *shard)
+{
+    int64_t slowest = INT64_MAX;
+    for (int w = 0; w < shard->config.deal->worker_count; w++)
+        if (shard->workers[w].lead < slowest) slowest = shard->workers[w].lead;
+    return slowest;
+}
+
+static bool may_go_on(const bel_shard *shard, const bel_shard_worker *worker, int64_t slowest)
+{
+    int64_t most = shard->config.counting.max_lead;
+    return most < 0 || worker->lead - slowest <= most;
+}
+
+// Shard 0: `page` is that of the step before.
+static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
+{
+    bel_ledger *ledger = &shard->ledger;
+    int workers = shard->config.deal->worker_count;
+    for (int w = 0; w < workers; w++)
+        if (page->counts[w]) account_locked(shard, &shard->workers[w]);
+    for (int i = 0; i < ledger->queue_count && !shard->config.counting.takes_stale; i++) {
+        drop_report(&shard->workers[ledger->queue[i]]);
+        shard->workers[ledger->queue[i]].held = true;
+    }
+    if (!shard->config.counting.takes_stale) ledger->queue_count = 0;
+    int64_t slowest = slowest_lead(shard);
+    for (int w = 0; w < workers; w++) {
+        bel_shard_worker *worker = &shard->workers[w];
+        bool due = worker->held && may_go_on(shard, worker, slowest);
+        bool last = is_stopping(shard) && worker->version >= 0;
+        if (due || last) answer_locked(shard, w, shard->step);
+    }
+}
+
+void bel_ledger_published_locked(bel_shard *shard)
+{
+    if (shard->step > 0) {
+        bel_ledger_page *page = bel_ledger_page_of(shard, shard->step - 1);
+        if (shard->config.shard == 0 && page->known) answer_workers_locked(shard, page);
+        clear_page(shard, page);
+    }
+    for (int w = 0; w < shard->config.deal->worker_count && shard->config.shard != 0; w++) {
+        int64_t wanted = shard->workers[w].wanted;
+        if (wanted >= 0 && wanted <= shard->step) answer_locked(shard, w, wanted);
+    }
+    if (shard->config.shard == 0) close_page_locked(shard);
+    page_known_locked(shard);
+}
+
+// --- Frames --------------------------------------------------------------------------------------
+
+static void take_report_locked(bel_shard *shard, const bel_frame *frame)
+{
+    if (!bel_shard_check_report_locked(shard, frame)) return;
+    int local = bel_shard_local_chunk(shard, frame->chunk);
+    if (shard->chunks[local].nodes[frame->node] != NULL) {
+        shard->counters.repeated++;
+        return;
+    }
+    shard->chunks[local].nodes[frame->node] = frame->payload;
+    if (counts_now(shard, frame->sender)) look_at_chunk_locked(shard, local);
+}
+
+// Shard 0: a worker's report is all there.
+static void take_complete_locked(bel_shard *shard, int worker)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    if (!shard->config.counting.takes_stale && w->version < shard->step) {
+        drop_report(w);
+        answer_locked(shard, worker, shard->step);
+        return;
+    }
+    shard->ledger.queue[shard->ledger.queue_count++] = worker;
+    close_page_locked(shard);
+}
+
+static void take_tally_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    if (!bel_shard_check_tally_locked(shard, frame)) return;
+    if (shard->tallies[frame->node] != NULL) {
+        shard->counters.repeated++;
+        return;
+    }
+    size_t width = (size_t)shard->config.tally_width;
+    double *copy = shard->ledger.tallies + (size_t)frame->node * width;
+    memcpy(copy, frame->payload, width * sizeof *copy);
+    shard->tallies[frame->node] = copy;
+    const bel_deal *deal = shard->config.deal;
+    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++)
+        if (shard->tallies[k] == NULL) return;
+    shard->workers[worker].complete = true;
+    if (shard->config.shard == 0) take_complete_locked(shard, worker);
+}
+
+static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    if (shard->config.shard == 0) {
+        bool begins = w->version < 0;
+        if (begins) answer_locked(shard, worker, shard->step);
+        if (!begins) shard->counters.repeated++;
+    } else if (frame->step <= w->version || frame->step == w->wanted) {
+        shard->counters.repeated++;
+    } else if (frame->step <= shard->step) {
+        answer_locked(shard, worker, frame->step);
+    } else {
+        w->wanted = frame->step;
+    }
+}
+
+static void take_page_locked(bel_shard *shard, const bel_frame *frame)
+{
+    if (frame->step < shard->step) {
+        shard->counters.late++;
+        return;
+    }
+    bool fits = frame->node >= 0 && frame->node < shard->config.deal->worker_count &&
+                frame->chunk == shard->config.counting.workers && shard->config.shard != 0 &&
+                frame->step < shard->step + shard->ledger.page_count - 1;
+    if (!fits) {
+        bel_shard_fail_locked(shard, frame, "no such page of the ledger");
+        return;
+    }
+    bel_ledger_page *page = bel_ledger_page_of(shard, frame->step);
+    if (page->counts[frame->node]) {
+        shard->counters.repeated++;
+        return;
+    }
+    page->counts[frame->node] = true;
+    page->decision = frame->decision;
+    page->known = ++page->named == frame->chunk;
+    if (frame->step == shard->step) page_known_locked(shard);
+}
+
+void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    const bel_deal *deal = shard->config.deal;
+    if (frame->kind == BEL_FRAME_LEDGER && worker < 0) {
+        take_page_locked(shard, frame);
+        return;
+    }
+    bool reports = frame->kind == BEL_FRAME_REPORT || frame->kind == BEL_FRAME_TALLY;
+    if (worker < 0 || (!reports && frame->kind != BEL_FRAME_PULL)) {
+        bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
+        return;
+    }
+    if (frame->kind == BEL_FRAME_PULL) {
+        take_pull_locked(shard, frame, worker);
+        return;
+    }
+    bool its_own =
+        frame->node >= deal->first_node[worker] && frame->node < deal->first_node[worker + 1];
+    if (!its_own) {
+        bel_shard_fail_locked(shard, frame, "no such node of this worker");
+    } else if (frame->step != shard->workers[worker].version || is_stopping(shard)) {
+        shard->counters.late++;
+    } else if (frame->kind == BEL_FRAME_REPORT) {
+        take_report_locked(shard, frame);
+    } else {
+        take_tally_locked(shard, frame, worker);
+    }
+}
+
+// --- Workers that are replaced -------------------------------------------------------------------
+
+void bel_ledger_forget_locked(bel_shard *shard, int worker)
+{
+    bel_ledger *ledger = &shard->ledger;
+    bel_shard_worker *w = &shard->workers[worker];
+    forget_report_locked(shard, worker);
+    int kept = 0;
+    for (int i = 0; i < ledger->queue_count; i++)
+        if (ledger->queue[i] != worker) ledger->queue[kept++] = ledger->queue[i];
+    ledger->queue_count = kept;
+    if (shard->config.shard == 0) return_grants_locked(shard, w);
+    reset_worker(w);
+}
+
+// --- Looking in ----------------------------------------------------------------------------------
+
+bel_shard_staleness bel_shard_stale(bel_shard *shard, int64_t *out_dropped)
+{
+    bel_shard_staleness staleness = {.dropped = 0};
+    pthread_mutex_lock(&shard->mutex);
+    memcpy(staleness.counted, shard->ledger.stale, sizeof staleness.counted);
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        staleness.dropped += shard->workers[w].dropped;
+        if (out_dropped != NULL) out_dropped[w] = shard->workers[w].dropped;
+    }
+    pthread_mutex_unlock(&shard->mutex);
+    return staleness;
+}
+
+int64_t bel_shard_granted(bel_shard *shard)
+{
+    if (!bel_shard_has_ledger(shard)) return -1;
+    pthread_mutex_lock(&shard->mutex);
+    int64_t granted = shard->ledger.granted;
+    pthread_mutex_unlock(&shard->mutex);
+    return granted;
+}
+
+int64_t bel_shard_counted_step(bel_shard *shard, int worker)
+{
+    if (!bel_shard_has_ledger(shard)) return -1;
+    pthread_mutex_lock(&shard->mutex);
+    int64_t step = shard->workers[worker].counted_step;
+    pthread_mutex_unlock(&shard->mutex);
+    return step;
+}
