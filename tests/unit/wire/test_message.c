@@ -34,7 +34,7 @@ static bel_message sample(void)
         .address_count = 2,
         .settings = settings,
         .setting_count = 2,
-        .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8},
+        .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8, 9, true, 10},
         .variables = variables,
         .variable_count = 1,
         .optimizer = {.kind = BEL_OPTIMIZER_ADAM,
