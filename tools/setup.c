@@ -97,6 +97,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->save_summary_steps = bel_options_int(options, "save_summary_steps");
     config->log_step_count_steps = bel_options_int(options, "log_step_count_steps");
     config->report = bel_options_bool(options, "report");
+    config->averages = bel_options_bool(options, "averages");
     config->allow_changes = bel_options_bool(options, "allow_changes");
     config->stall_timeout_secs = bel_options_double(options, "stall_timeout");
     const char *mode = bel_options_string(options, "mode");

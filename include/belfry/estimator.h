@@ -60,6 +60,10 @@ BEL_API double bel_context_param_number(bel_model_context *context, const char *
 BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
                                    const char *otherwise, int64_t *out_numbers, int capacity);
 
+/// The same for numbers ("0.1,0.01"): at most `capacity` of them; more are a sticky error.
+BEL_API int bel_context_param_numbers(bel_model_context *context, const char *name,
+                                      const char *otherwise, double *out_numbers, int capacity);
+
 /// A metric that is a mean over the whole evaluation: the batches' sums over the batches' weights.
 typedef struct bel_metric {
     const char *name;
@@ -131,6 +135,7 @@ typedef struct bel_run_config {
     int64_t log_step_count_steps; ///< progress lines when stderr is no terminal; 0: off [100]
     bool report;                  ///< write report.html [true]
     bool allow_changes;           ///< resume although settings that determine the bits changed
+    bool averages;                ///< bel_evaluate, bel_predict: moving averages, if there [true]
     double stall_timeout_secs;    ///< no progress for so long is an error [600]
     bel_lane_choice lane;         ///< how workers and shards of a cluster exchange [AUTO]
     bel_aggregation aggregation;  ///< [SYNC]
@@ -241,7 +246,7 @@ typedef struct bel_package {
     bel_model_fn *model_fn;
 } bel_package;
 
-enum { BEL_PACKAGE_ABI = 2 };
+enum { BEL_PACKAGE_ABI = 3 };
 
 #define BEL_PACKAGE(package_name, package_description, function)                                   \
     BEL_API extern const bel_package bel_package_entry;                                            \

@@ -1,6 +1,6 @@
 /// Optimizers: how averaged gradients change parameters. A model function fills in a bel_optimizer;
 /// the parameter servers apply it. The order in a step is: sum over replicas → × 1/n → clip by
-/// value → clip by norm → weight decay → update.
+/// value → clip by norm → weight decay → update → moving average.
 #ifndef BELFRY_OPTIMIZER_H
 #define BELFRY_OPTIMIZER_H
 
@@ -32,6 +32,13 @@ typedef enum bel_optimizer_kind {
     /// where |z| <= l1, else (sign(z) l1 - z) / (s'^q / a + 2 l2). s begins at initial_accumulator,
     /// z at 0: the first step replaces initial values, also where the gradient is 0.
     BEL_OPTIMIZER_FTRL,
+    /// You et al. 2020, algorithm 2, with phi(z) = z: r = Adam's direction with bias correction +
+    /// weight_decay p; p -= a r |p| / |r|, with the norms of each variable. Where either is 0 their
+    /// ratio counts as 1.
+    BEL_OPTIMIZER_LAMB,
+    /// You et al. 2017, algorithm 1: m = mu m + a q (g + weight_decay p); p -= m, where q =
+    /// lars_trust |p| / (|g| + weight_decay |p|) for each variable, 1 where |p| or |g| is 0.
+    BEL_OPTIMIZER_LARS,
     BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
@@ -41,7 +48,12 @@ typedef enum bel_schedule_kind {
     /// Loshchilov & Hutter 2017, section 3, once, as TensorFlow's CosineDecay: with x = min(1, step
     /// / decay_steps) rate · (alpha + (1 - alpha) (1 + cos(pi x)) / 2)
     BEL_SCHEDULE_COSINE,
+    /// TensorFlow's PiecewiseConstantDecay: rates[i] with the first i where step <= boundaries[i],
+    /// and behind the last boundary the last rate. learning_rate is not used.
+    BEL_SCHEDULE_PIECEWISE,
 } bel_schedule_kind;
+
+enum { BEL_SCHEDULE_MAX_PIECES = 16 };
 
 /// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the
 /// first w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
@@ -52,18 +64,29 @@ typedef struct bel_schedule {
     bool staircase;      ///< EXPONENTIAL: step / decay_steps is cut to a whole number
     int64_t warmup_steps;
     double alpha; ///< COSINE: the share of the rate that stays at the end, [0, 1]
+    int64_t boundaries[BEL_SCHEDULE_MAX_PIECES - 1]; ///< PIECEWISE: rising; one fewer than rates
+    double rates[BEL_SCHEDULE_MAX_PIECES];           ///< PIECEWISE: > 0; they end at the first 0
 } bel_schedule;
+
+enum { BEL_MAX_MULTIPLIERS = 16, BEL_PATTERN_BYTES = 64 };
+
+/// A factor for the variables whose names match a pattern: `*` stands for any characters, "/"
+/// included, `?` for one, `[ab]` for one of these (fnmatch).
+typedef struct bel_multiplier {
+    char pattern[BEL_PATTERN_BYTES]; ///< with its closing 0; "" ends a list
+    double factor;                   ///< [0, 1e6]
+} bel_multiplier;
 
 /// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0
 /// take the default in brackets or switch the feature off.
 typedef struct bel_optimizer {
     bel_optimizer_kind kind;
-    double learning_rate;       ///< > 0
-    double momentum;            ///< mu [0.9]
+    double learning_rate;       ///< > 0; PIECEWISE [the first rate]
+    double momentum;            ///< MOMENTUM, LARS: mu [0.9]
     bool nesterov;              ///< MOMENTUM only
-    double beta1;               ///< ADAM, ADAMW [0.9]
-    double beta2;               ///< ADAM, ADAMW [0.999]
-    double epsilon;             ///< ADAM, ADAMW, ADAGRAD, RMSPROP [1e-8]
+    double beta1;               ///< ADAM, ADAMW, LAMB [0.9]
+    double beta2;               ///< ADAM, ADAMW, LAMB [0.999]
+    double epsilon;             ///< ADAM, ADAMW, LAMB, ADAGRAD, RMSPROP [1e-8]
     double initial_accumulator; ///< ADAGRAD, FTRL [0.1]
     double rmsprop_decay;       ///< d [0.9]
     double rmsprop_momentum;    ///< mu [off]
@@ -72,17 +95,34 @@ typedef struct bel_optimizer {
     double ftrl_l1;             ///< FTRL [off]
     double ftrl_l2;             ///< FTRL [off]
     double ftrl_l2_shrinkage;   ///< FTRL [off]
+    double lars_trust;          ///< LARS [0.001]
     double weight_decay;        ///< adds weight_decay · p to the clipped gradient, but ADAMW [off]
     double clip_value;          ///< each element into [-clip_value, clip_value] [off]
-    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]
+    double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]; neither
+                                ///< this nor the next with LAMB and LARS, which take norms once
     double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
     bel_schedule schedule;
+    /// Factors of learning_rate and weight_decay by variable; of the patterns that match, the last
+    /// counts. With a rate of 0 a variable stays as it is while its slots go on (but that of LARS,
+    /// which has the rate in it); FTRL, which divides by the rate, takes none. A pattern that
+    /// matches no trainable variable is an error when training begins.
+    bel_multiplier lr_mults[BEL_MAX_MULTIPLIERS];
+    bel_multiplier decay_mults[BEL_MAX_MULTIPLIERS];
+    /// Keeps an average q of every trainable variable p beside it, as TensorFlow's
+    /// ExponentialMovingAverage: q begins as p, and after each update q -= (1 - d) (q - p), [0, 1)
+    /// [off]. Checkpoints hold it as "<variable>/average"; evaluation and prediction use it.
+    double moving_average_decay; ///< d
+    bool moving_average_ramp; ///< d = min(d, (1 + step) / (10 + step)), step from 0 (num_updates)
 } bel_optimizer;
 
 /// Fills defaults in and checks ranges. INVALID_ARGUMENT names the field, its value and the range.
 BEL_API bel_status *bel_optimizer_check(bel_optimizer *optimizer) BEL_MUST_USE;
 
-/// Learning rate at `step`.
+/// Reads a list "dense_0/*=0.1,*/bias=0". INVALID_ARGUMENT names the piece that is none.
+BEL_API bel_status *
+bel_multipliers_parse(const char *text, bel_multiplier out_list[BEL_MAX_MULTIPLIERS]) BEL_MUST_USE;
+
+/// Learning rate at `step`, before the multipliers.
 BEL_API double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step);
 
 #ifdef __cplusplus

@@ -113,6 +113,13 @@ bel_status *bel_ckpt_read(const bel_ckpt_reader *reader, const char *name, bel_d
                           const bel_shape *shape, int64_t first, int64_t count,
                           void *out_data) BEL_MUST_USE;
 
+// The same for the moving average of a variable, "<variable>/average"; its values where the
+// checkpoint has none.
+#define BEL_CKPT_AVERAGE "average"
+bel_status *bel_ckpt_read_average(const bel_ckpt_reader *reader, const char *variable,
+                                  bel_dtype dtype, const bel_shape *shape, int64_t first,
+                                  int64_t count, void *out_data) BEL_MUST_USE;
+
 // Steps of all visible checkpoints, ascending; free with bel_free.
 bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,
                           size_t *out_count) BEL_MUST_USE;

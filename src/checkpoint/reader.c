@@ -322,6 +322,17 @@ bel_status *bel_ckpt_read(const bel_ckpt_reader *reader, const char *name, bel_d
     return read_elements(reader, index, first, count, out_data);
 }
 
+bel_status *bel_ckpt_read_average(const bel_ckpt_reader *reader, const char *variable,
+                                  bel_dtype dtype, const bel_shape *shape, int64_t first,
+                                  int64_t count, void *out_data)
+{
+    char *name = bel_strf("%s/" BEL_CKPT_AVERAGE, variable);
+    const char *there = bel_ckpt_find(reader, name) >= 0 ? name : variable;
+    bel_status *status = bel_ckpt_read(reader, there, dtype, shape, first, count, out_data);
+    bel_free(name);
+    return status;
+}
+
 // --- Verification -------------------------------------------------------------------------------
 
 // Hashes the grains of a whole tensor as they are in the files; the run lives in `arena`.

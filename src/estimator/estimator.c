@@ -19,6 +19,7 @@ void bel_run_config_init(bel_run_config *config)
                                .save_summary_steps = 100,
                                .log_step_count_steps = 100,
                                .report = true,
+                               .averages = true,
                                .stall_timeout_secs = 600};
 }
 

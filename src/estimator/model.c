@@ -114,6 +114,25 @@ int bel_context_param_list(bel_model_context *context, const char *name, const c
     return count;
 }
 
+int bel_context_param_numbers(bel_model_context *context, const char *name, const char *otherwise,
+                              double *out_numbers, int capacity)
+{
+    const char *text = bel_context_param(context, name, otherwise), *rest = text;
+    int count = 0;
+    for (; *rest != '\0'; count++) {
+        size_t length = strcspn(rest, ",");
+        if (count == capacity || !bel_parse_f64(rest, length, &out_numbers[count])) {
+            bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT,
+                           "parameter %s must be a list of at most %d numbers such as 0.1,0.01, "
+                           "got \"%s\"",
+                           name, capacity, text);
+            return 0;
+        }
+        rest += length + (rest[length] == ',');
+    }
+    return count;
+}
+
 // --- Metrics -------------------------------------------------------------------------------------
 
 static bool metric_name_ok(const bel_estimator_spec *spec, const char *name)

@@ -46,6 +46,9 @@ typedef struct bel_crew_ops {
 struct bel_crew {
     const bel_crew_ops *ops;
     float *values; // of the snapshot, laid out as the space
+    // Moving averages of the snapshot, laid out alike, which are evaluated in place of the values;
+    // NULL: there are none, or `values` holds them (remote.c, which only evaluates).
+    float *averages;
     int shard_count;
     bool interrupted;    // training ended because somebody asked; set when the workers have ended
     bool lost;           // state is gone with a member: calls fail until load and start

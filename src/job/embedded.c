@@ -93,6 +93,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .deal = embedded->deal,
                                    .space = embedded->space,
                                    .snapshot = embedded->crew.values,
+                                   .snapshot_averages = embedded->crew.averages,
                                    .optimizer = embedded->config.built->spec.optimizer,
                                    .generation = embedded->crew.generation,
                                    .tally_width = BEL_TALLY_FIXED,
@@ -154,6 +155,7 @@ static void destroy(bel_crew *crew)
         bel_doorbell_destroy(embedded->servers[k].bell);
     bel_control_destroy(embedded->control);
     bel_space_free_array(embedded->config.layout, embedded->crew.values);
+    bel_space_free_array(embedded->config.layout, embedded->crew.averages);
     bel_space_destroy(embedded->space);
     bel_deal_destroy(embedded->deal);
     bel_free(embedded->outboxes);
@@ -389,6 +391,9 @@ bel_status *bel_embedded_create(const bel_embedded_config *config, bel_crew **ou
     bel_status *status = bel_space_create(config->layout, &embedded->space);
     if (status == NULL)
         status = bel_space_array(config->layout, "snapshot", &embedded->crew.values);
+    if (status == NULL && config->built->spec.optimizer.moving_average_decay > 0) {
+        status = bel_space_array(config->layout, "snapshot of averages", &embedded->crew.averages);
+    }
     if (status == NULL) status = make_values(embedded);
     if (status == NULL) status = make_shards(embedded);
     if (status != NULL) {

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "job/embedded.h"
 #include "job/train.h"
+#include "optim/multiplier.h"
 #include "optim/rule.h"
 
 bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
@@ -42,16 +43,17 @@ static bel_status *add_reports(bel_job *job)
     return bel_graph_check(graph);
 }
 
-// Parameters take, beside each other: two buffers, a snapshot, slots and their snapshot, and a
-// gradient range for each replica. What cannot fit is said before anything is laid out.
+// Parameters take, beside each other: two buffers, a snapshot, slots and averages with their
+// snapshot, and a gradient range for each replica. What cannot fit is said before anything is laid
+// out.
 static bel_status *check_memory(const bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
     double parameters = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int slots = bel_rule_get(&job->built->spec.optimizer)->slot_count;
-    double copies = 3 + 2 * slots + job->estimator->replica_count;
+    int kept = bel_rule_kept(&job->built->spec.optimizer);
+    double copies = 3 + 2 * kept + job->estimator->replica_count;
     if (job->counting.workers > 0) copies += job->estimator->config.worker_count;
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -60,6 +62,20 @@ static bel_status *check_memory(const bel_job *job)
                    "%.0f parameters need %.1f GiB with optimizer and gradients (%.0f copies), but "
                    "this machine has %.1f GiB",
                    parameters, needed * 0x1p-30, copies, available * 0x1p-30);
+}
+
+static bel_status *check_multipliers(const bel_job *job)
+{
+    const bel_graph *graph = job->built->graph;
+    const char **names = bel_xcalloc(graph->variable_count, sizeof *names);
+    size_t count = 0;
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        if (variable->kind == BEL_VARIABLE_TRAINABLE) names[count++] = variable->name;
+    }
+    bel_status *status = bel_multipliers_check_names(&job->built->spec.optimizer, names, count);
+    bel_free(names);
+    return status;
 }
 
 static void make_layout(bel_job *job)
@@ -95,6 +111,7 @@ bel_status *bel_job_build(bel_job *job)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
     BEL_TRY_CTX(add_reports(job), "gradients");
+    BEL_TRY(check_multipliers(job));
     BEL_TRY(check_memory(job));
     make_layout(job);
     job->model = (bel_worker_model){.graph = job->built->graph,
@@ -122,7 +139,8 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
 {
     const bel_graph *graph = eval->built->graph;
     eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
-    const float *snapshot = job->crew->values;
+    const bel_crew *crew = job->crew;
+    const float *snapshot = crew->averages != NULL ? crew->averages : crew->values;
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
         int index = bel_layout_find(job->layout, variable->name);

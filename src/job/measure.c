@@ -38,8 +38,7 @@ static bel_status *measure(bel_job *job, bel_plan_sizes *sizes, int64_t **out_sh
     const bel_layout *layout = job->layout;
     BEL_TRY(measure_activations(job, &sizes->activation_bytes));
     sizes->parameters = layout->parameters;
-    sizes->slot_elements =
-        layout->parameters * bel_rule_get(&job->built->spec.optimizer)->slot_count;
+    sizes->slot_elements = layout->parameters * bel_rule_kept(&job->built->spec.optimizer);
     int64_t *bytes = bel_xcalloc((size_t)layout->shard_count, sizeof *bytes);
     for (int c = 0; c < layout->chunk_count; c++)
         bytes[layout->chunks[c].shard] += layout->chunks[c].count * (int64_t)sizeof(float);

@@ -25,6 +25,7 @@ typedef struct member_shard {
     bel_space *space;
     float **outboxes; // with a ledger: by worker
     float *snapshot;
+    float *snapshot_averages; // NULL: the optimizer keeps none
     bel_shard *shard;
     bel_doorbell *bell;
     bel_shard_peer *worker_peers, *shard_peers;

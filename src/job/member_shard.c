@@ -224,11 +224,15 @@ static bel_status *make_shard(member *m, const bel_message *setup)
     BEL_TRY(bel_space_array(s->layout, "snapshot", &s->snapshot));
     bel_optimizer optimizer = setup->optimizer;
     BEL_TRY(bel_optimizer_check(&optimizer));
+    if (optimizer.moving_average_decay > 0) {
+        BEL_TRY(bel_space_array(s->layout, "snapshot of averages", &s->snapshot_averages));
+    }
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .deal = s->deal,
                                      .space = s->space,
                                      .snapshot = s->snapshot,
+                                     .snapshot_averages = s->snapshot_averages,
                                      .optimizer = optimizer,
                                      .tally_width = BEL_TALLY_FIXED,
                                      .worker_lanes = s->worker_lanes,
@@ -483,6 +487,7 @@ void bel_member_shard_free(member *m)
     bel_team_destroy(s->team);
     bel_doorbell_destroy(s->bell);
     if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
+    if (s->snapshot_averages != NULL) bel_space_free_array(s->layout, s->snapshot_averages);
     if (s->space != m->worker.space) bel_space_destroy(s->space);
     bel_free(s->worker_lanes);
     bel_free(s->shard_lanes);

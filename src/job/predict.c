@@ -35,9 +35,12 @@ static bel_status *load_values(use *u)
         void *memory;
         BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, variable->name, &memory));
         u->values[v] = memory;
-        BEL_TRY_CTX(bel_ckpt_read(u->reader, variable->name, spec->dtype, &spec->shape, 0, elements,
-                                  memory),
-                    "loading %s", bel_ckpt_folder(u->reader));
+        bel_status *status = u->estimator->config.averages
+                                 ? bel_ckpt_read_average(u->reader, variable->name, spec->dtype,
+                                                         &spec->shape, 0, elements, memory)
+                                 : bel_ckpt_read(u->reader, variable->name, spec->dtype,
+                                                 &spec->shape, 0, elements, memory);
+        BEL_TRY_CTX(status, "loading %s", bel_ckpt_folder(u->reader));
     }
     return NULL;
 }

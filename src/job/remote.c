@@ -68,10 +68,14 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     bel_free(r->checkpoint);
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
     crew->lost = r->started = false;
+    bool averaged = r->config.built->spec.optimizer.moving_average_decay > 0;
+    bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
+                        int64_t, int64_t, void *) =
+        averaged ? bel_ckpt_read_average : bel_ckpt_read;
     for (int v = 0; v < layout->variable_count; v++) { // refused here, before anybody starts
         const bel_layout_variable *variable = &layout->variables[v];
-        BEL_TRY_CTX(bel_ckpt_read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
-                                  variable->elements, crew->values + variable->offset),
+        BEL_TRY_CTX(read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
+                         variable->elements, crew->values + variable->offset),
                     "loading %s", r->checkpoint);
     }
     r->state.step = bel_ckpt_reader_info(reader)->step;

@@ -8,12 +8,13 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "ops/kernels/blas.h"
+#include "optim/multiplier.h"
 #include "optim/rule.h"
 
 BEL_PRINTF(3, 4)
 static void add(bel_settings *settings, const char *name, const char *format, ...)
 {
-    char text[512];
+    char text[BEL_MULTIPLIERS_TEXT]; // the longest
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -27,14 +28,33 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
     settings->values[settings->count++] = bel_xstrdup(text);
 }
 
+// "piecewise: 0.1 up to step 1000, 0.01 up to step 2000, 0.001"
+static void add_pieces(bel_settings *settings, const bel_schedule *s)
+{
+    bel_str text = {0};
+    bel_str_puts(&text, "piecewise: ");
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES && s->rates[i] != 0; i++) {
+        if (i > 0) bel_str_printf(&text, " up to step %lld, ", (long long)s->boundaries[i - 1]);
+        bel_str_printf(&text, "%.9g", s->rates[i]);
+    }
+    add(settings, "schedule", "%s", text.text);
+    bel_str_deinit(&text);
+}
+
 static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
 {
     add(settings, "optimizer", "%s%s", bel_rule_get(o)->name, o->nesterov ? " nesterov" : "");
-    add(settings, "learning_rate", "%.9g", o->learning_rate);
+    if (o->schedule.kind != BEL_SCHEDULE_PIECEWISE) {
+        add(settings, "learning_rate", "%.9g", o->learning_rate);
+    }
     if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
-    if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW) {
+    if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW ||
+        o->kind == BEL_OPTIMIZER_LAMB) {
         add(settings, bel_rule_get(o)->name, "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1,
             o->beta2, o->epsilon);
+    }
+    if (o->kind == BEL_OPTIMIZER_LARS) {
+        add(settings, "lars", "momentum %.9g, trust %.9g", o->momentum, o->lars_trust);
     }
     if (o->kind == BEL_OPTIMIZER_ADAGRAD) {
         add(settings, "adagrad", "epsilon %.9g, initial accumulator %.9g", o->epsilon,
@@ -51,6 +71,10 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
             o->initial_accumulator);
     }
     if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
+    if (o->moving_average_decay > 0) {
+        add(settings, "moving_average_decay", "%.9g%s", o->moving_average_decay,
+            o->moving_average_ramp ? ", ramp" : "");
+    }
     if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
     if (o->clip_norm > 0) add(settings, "clip_norm", "%.9g", o->clip_norm);
     if (o->clip_global_norm > 0) add(settings, "clip_global_norm", "%.9g", o->clip_global_norm);
@@ -63,6 +87,12 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
         add(settings, "schedule", "cosine, steps %lld, alpha %.9g", (long long)s->decay_steps,
             s->alpha);
     }
+    if (s->kind == BEL_SCHEDULE_PIECEWISE) add_pieces(settings, s);
+    char text[BEL_MULTIPLIERS_TEXT];
+    bel_multipliers_text(o->lr_mults, text);
+    if (text[0] != '\0') add(settings, "lr_mult", "%s", text);
+    bel_multipliers_text(o->decay_mults, text);
+    if (text[0] != '\0') add(settings, "decay_mult", "%s", text);
     if (s->warmup_steps > 0) add(settings, "warmup_steps", "%lld", (long long)s->warmup_steps);
 }
 

@@ -86,28 +86,59 @@ static int choice(bel_model_context *context, const char *name, const char *cons
     return 0;
 }
 
+// Lists of a length that does not fit are found here, where they still have one.
+static void take_pieces(bel_model_context *context, bel_schedule *schedule)
+{
+    int64_t boundaries[BEL_SCHEDULE_MAX_PIECES];
+    int cuts =
+        bel_context_param_list(context, "boundaries", "", boundaries, BEL_SCHEDULE_MAX_PIECES);
+    int rates =
+        bel_context_param_numbers(context, "rates", "", schedule->rates, BEL_SCHEDULE_MAX_PIECES);
+    if (schedule->kind != BEL_SCHEDULE_PIECEWISE) return;
+    if (rates < 1 || cuts != rates - 1) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "schedule piecewise needs 1 to %d rates and a boundary between each two, "
+                       "got %d rates and %d boundaries",
+                       BEL_SCHEDULE_MAX_PIECES, rates, cuts);
+        return;
+    }
+    memcpy(schedule->boundaries, boundaries, (size_t)cuts * sizeof boundaries[0]);
+}
+
 static bel_schedule schedule_from_params(bel_model_context *context)
 {
-    static const char *const names[] = {"constant", "cosine", "exponential", NULL};
+    static const char *const names[] = {"constant", "cosine", "exponential", "piecewise", NULL};
     static const bel_schedule_kind kinds[] = {BEL_SCHEDULE_CONSTANT, BEL_SCHEDULE_COSINE,
-                                              BEL_SCHEDULE_EXPONENTIAL};
+                                              BEL_SCHEDULE_EXPONENTIAL, BEL_SCHEDULE_PIECEWISE};
     const int64_t most = INT64_C(1) << 53; // whole numbers that a double holds
-    return (bel_schedule){.kind = kinds[choice(context, "schedule", names)],
-                          .decay_rate = bel_context_param_number(context, "decay_rate", 0.96),
-                          .decay_steps = bel_part_whole(context, "decay_steps", 1000, 1, most),
-                          .alpha = bel_context_param_number(context, "alpha", 0),
-                          .warmup_steps = bel_part_whole(context, "warmup_steps", 0, 0, most)};
+    bel_schedule schedule = {.kind = kinds[choice(context, "schedule", names)],
+                             .decay_rate = bel_context_param_number(context, "decay_rate", 0.96),
+                             .decay_steps = bel_part_whole(context, "decay_steps", 1000, 1, most),
+                             .alpha = bel_context_param_number(context, "alpha", 0),
+                             .warmup_steps = bel_part_whole(context, "warmup_steps", 0, 0, most)};
+    take_pieces(context, &schedule);
+    return schedule;
+}
+
+static void take_multipliers(bel_model_context *context, const char *name, bel_multiplier *list)
+{
+    bel_status *status = bel_multipliers_parse(bel_context_param(context, name, ""), list);
+    if (status == NULL) return;
+    bel_graph_fail(bel_context_graph(context), bel_status_code(status), "parameter %s: %s", name,
+                   bel_status_message(status));
+    bel_status_destroy(status);
 }
 
 bel_optimizer bel_part_optimizer(bel_model_context *context)
 {
-    static const char *const names[] = {"adam",     "adagrad", "adamw", "ftrl",
-                                        "momentum", "rmsprop", "sgd",   NULL};
+    static const char *const names[] = {"adam", "adagrad",  "adamw",   "ftrl", "lamb",
+                                        "lars", "momentum", "rmsprop", "sgd",  NULL};
     static const bel_optimizer_kind kinds[] = {
-        BEL_OPTIMIZER_ADAM,     BEL_OPTIMIZER_ADAGRAD, BEL_OPTIMIZER_ADAMW, BEL_OPTIMIZER_FTRL,
+        BEL_OPTIMIZER_ADAM,     BEL_OPTIMIZER_ADAGRAD, BEL_OPTIMIZER_ADAMW,
+        BEL_OPTIMIZER_FTRL,     BEL_OPTIMIZER_LAMB,    BEL_OPTIMIZER_LARS,
         BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
-    return (bel_optimizer){
+    bel_optimizer optimizer = {
         .kind = kinds[choice(context, "optimizer", names)],
         .learning_rate = bel_context_param_number(context, "learning_rate", 0.001),
         .momentum = bel_context_param_number(context, "momentum", 0.9),
@@ -122,9 +153,15 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         .ftrl_l2 = bel_context_param_number(context, "ftrl_l2", 0),
         .ftrl_l2_shrinkage = bel_context_param_number(context, "ftrl_l2_shrinkage", 0),
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
+        .lars_trust = bel_context_param_number(context, "lars_trust", 0.001),
+        .moving_average_decay = bel_context_param_number(context, "moving_average_decay", 0),
+        .moving_average_ramp = choice(context, "moving_average_ramp", switches) == 1,
         .clip_value = bel_context_param_number(context, "clip_value", 0),
         .clip_norm = bel_context_param_number(context, "clip_norm", 0),
         .clip_global_norm = bel_context_param_number(context, "clip_global_norm", 0),
         .schedule = schedule_from_params(context),
     };
+    take_multipliers(context, "lr_mult", optimizer.lr_mults);
+    take_multipliers(context, "decay_mult", optimizer.decay_mults);
+    return optimizer;
 }

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "optim/multiplier.h"
+#include "optim/rule.h"
+
 typedef struct range {
     const char *name;
     size_t offset;
@@ -19,6 +22,7 @@ static const range ranges[] = {
     {"beta2", offsetof(bel_optimizer, beta2), 0.999, 0, 0.9999999, "above 0 and below 1"},
     {"epsilon", offsetof(bel_optimizer, epsilon), 1e-8, 0, 1, "above 0 and at most 1"},
     {"initial_accumulator", offsetof(bel_optimizer, initial_accumulator), 0.1, 0, 1e6, "above 0"},
+    {"lars_trust", offsetof(bel_optimizer, lars_trust), 0.001, 0, 1e6, "above 0"},
     {"rmsprop_decay", offsetof(bel_optimizer, rmsprop_decay), 0.9, 0, 0.9999999,
      "above 0 and below 1"},
 };
@@ -29,6 +33,8 @@ static const range limits[] = {
     {"ftrl_l2_shrinkage", offsetof(bel_optimizer, ftrl_l2_shrinkage), 0, 0, 1e30,
      "0 (off) or above"},
     {"rmsprop_momentum", offsetof(bel_optimizer, rmsprop_momentum), 0, 0, 0.999999,
+     "from 0 (off) to below 1"},
+    {"moving_average_decay", offsetof(bel_optimizer, moving_average_decay), 0, 0, 0.9999999,
      "from 0 (off) to below 1"},
     {"weight_decay", offsetof(bel_optimizer, weight_decay), 0, 0, 1, "from 0 to 1"},
     {"clip_value", offsetof(bel_optimizer, clip_value), 0, 0, 1e30, "0 (off) or above"},
@@ -47,17 +53,56 @@ static bel_status *bad_field(const range *r, double value)
                    value);
 }
 
+static int piece_count(const bel_schedule *schedule)
+{
+    int count = 0;
+    while (count < BEL_SCHEDULE_MAX_PIECES && schedule->rates[count] != 0)
+        count++;
+    return count;
+}
+
+// Rates end at the first 0, and what stands behind the end of either list was meant to count.
+static bel_status *check_pieces(const bel_schedule *schedule)
+{
+    int count = piece_count(schedule);
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++) {
+        double rate = schedule->rates[i];
+        bool used = i == 0 || i < count;
+        if (used ? rate > 0 && rate <= 1e6 : rate == 0) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: rates[%d] of the schedule must be above 0, got %g", i,
+                       used ? rate : 0);
+    }
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES - 1; i++) {
+        int64_t boundary = schedule->boundaries[i];
+        if (i >= count - 1 && boundary != 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "optimizer: %d rates need %d boundaries, but there is boundaries[%d] "
+                           "with %lld",
+                           count, count - 1, i, (long long)boundary);
+        }
+        int64_t before = i > 0 ? schedule->boundaries[i - 1] : -1;
+        if (i >= count - 1 || boundary > before) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: boundaries of the schedule must be at least 0 and rise, but "
+                       "boundaries[%d] is %lld",
+                       i, (long long)boundary);
+    }
+    return NULL;
+}
+
 static bel_status *check_schedule(bel_schedule *schedule)
 {
     if (schedule->warmup_steps < 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: warmup_steps must be at least 0, got %lld",
                        (long long)schedule->warmup_steps);
     }
-    if ((unsigned)schedule->kind > BEL_SCHEDULE_COSINE) {
+    if ((unsigned)schedule->kind > BEL_SCHEDULE_PIECEWISE) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no schedule %d",
                        (int)schedule->kind);
     }
     if (schedule->kind == BEL_SCHEDULE_CONSTANT) return NULL;
+    if (schedule->kind == BEL_SCHEDULE_PIECEWISE) return check_pieces(schedule);
     if (schedule->decay_steps < 1) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: decay_steps must be at least 1, got %lld",
                        (long long)schedule->decay_steps);
@@ -80,6 +125,10 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
     if ((unsigned)optimizer->kind >= BEL_OPTIMIZER_COUNT) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no kind %d",
                        (int)optimizer->kind);
+    }
+    if (optimizer->schedule.kind == BEL_SCHEDULE_PIECEWISE) {
+        BEL_TRY(check_schedule(&optimizer->schedule)); // whose first rate is a default
+        if (optimizer->learning_rate == 0) optimizer->learning_rate = optimizer->schedule.rates[0];
     }
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         double *value = field(optimizer, &ranges[i]);
@@ -104,7 +153,24 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "optimizer: clip_norm and clip_global_norm exclude each other; set one");
     }
+    if (bel_rule_get(optimizer)->trusts &&
+        (optimizer->clip_norm > 0 || optimizer->clip_global_norm > 0)) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "optimizer: %s takes norms itself, so clip_norm and clip_global_norm must be "
+            "0; clip_value may be set",
+            bel_rule_get(optimizer)->name);
+    }
+    BEL_TRY(bel_multipliers_check(optimizer));
     return check_schedule(&optimizer->schedule);
+}
+
+static double piece_rate(const bel_schedule *schedule, int64_t step)
+{
+    int piece = 0, last = piece_count(schedule) - 1;
+    while (piece < last && step > schedule->boundaries[piece])
+        piece++;
+    return schedule->rates[piece];
 }
 
 double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
@@ -120,6 +186,7 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
         double x = fmin(1, (double)step / (double)schedule->decay_steps);
         rate *= schedule->alpha + (1 - schedule->alpha) * (1 + cos(acos(-1) * x)) / 2;
     }
+    if (schedule->kind == BEL_SCHEDULE_PIECEWISE) rate = piece_rate(schedule, step);
     if (step < schedule->warmup_steps) {
         rate *= (double)(step + 1) / (double)schedule->warmup_steps;
     }

@@ -19,6 +19,9 @@ static const bel_rule rules[] = {
                             .slot_count = 2,
                             .slots = {"accumulator", "linear"},
                             .accumulates = true},
+    [BEL_OPTIMIZER_LAMB] =
+        {.name = "lamb", .slot_count = 2, .slots = {"m", "v"}, .trusts = true, .prepares = true},
+    [BEL_OPTIMIZER_LARS] = {.name = "lars", .slot_count = 1, .slots = {"m"}, .trusts = true},
 };
 
 // By centered and by momentum: what is not used is not kept.
@@ -38,6 +41,11 @@ const bel_rule *bel_rule_get(const bel_optimizer *optimizer)
     return &rules[optimizer->kind];
 }
 
+int bel_rule_kept(const bel_optimizer *optimizer)
+{
+    return bel_rule_get(optimizer)->slot_count + (optimizer->moving_average_decay > 0 ? 1 : 0);
+}
+
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)
 {
     bool accumulator = slot == 0 && bel_rule_get(optimizer)->accumulates;
@@ -53,7 +61,14 @@ const bel_rule_kernels *bel_rule_kernels_get(void)
 
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
 {
-    double rate = bel_optimizer_rate(optimizer, step), t = (double)step + 1;
+    return bel_rule_begin_scaled(optimizer, step, 1, 1);
+}
+
+bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
+                                    double decay_factor)
+{
+    double rate = bel_optimizer_rate(optimizer, step) * lr_factor, t = (double)step + 1;
+    double weight_decay = optimizer->weight_decay * decay_factor;
     bel_rule_step numbers = {.kind = optimizer->kind,
                              .nesterov = optimizer->nesterov,
                              .rate = (float)rate,
@@ -61,7 +76,8 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
                              .beta1 = (float)optimizer->beta1,
                              .beta2 = (float)optimizer->beta2,
                              .epsilon = (float)optimizer->epsilon,
-                             .weight_decay = (float)optimizer->weight_decay,
+                             .weight_decay = (float)weight_decay,
+                             .trust = optimizer->lars_trust,
                              .clip_value = (float)optimizer->clip_value};
     if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
         numbers.momentum = (float)optimizer->rmsprop_momentum;
@@ -77,10 +93,14 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
         numbers.twice_shrinkage = (float)(2 * optimizer->ftrl_l2_shrinkage);
     }
     if (optimizer->kind == BEL_OPTIMIZER_ADAMW) {
-        numbers.shrink = (float)(1 - rate * optimizer->weight_decay);
+        numbers.shrink = (float)(1 - rate * weight_decay);
     }
     if (optimizer->kind == BEL_OPTIMIZER_ADAM || optimizer->kind == BEL_OPTIMIZER_ADAMW) {
         numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));
+        numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
+    }
+    if (optimizer->kind == BEL_OPTIMIZER_LAMB) {
+        numbers.mean = (float)(1 / (1 - pow(optimizer->beta1, t)));
         numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
     }
     return numbers;
@@ -91,10 +111,36 @@ void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, fl
     bel_rule_kernels_get()->scale(sum, scale, step->clip_value, out, n);
 }
 
+void bel_rule_prepare(const bel_rule_step *step, const float *gradient, const float *values,
+                      float *direction, float *const *slots, int64_t n)
+{
+    bel_rule_kernels_get()->prepare(step, gradient, 1.0f, values, direction, slots, n);
+}
+
+float bel_rule_trust(const bel_rule_step *step, double values_square, double direction_square)
+{
+    double values = sqrt(values_square), direction = sqrt(direction_square);
+    if (values == 0 || direction == 0) return 1.0f;
+    if (step->kind == BEL_OPTIMIZER_LAMB) return (float)(values / direction);
+    return (float)(step->trust * values / (direction + (double)step->weight_decay * values));
+}
+
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n)
 {
     bel_rule_kernels_get()->apply[step->kind](step, gradient, factor, values, new_values, slots, n);
+}
+
+float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step)
+{
+    double decay = optimizer->moving_average_decay, n = (double)step;
+    if (optimizer->moving_average_ramp) decay = fmin(decay, (1 + n) / (10 + n));
+    return (float)(1 - decay);
+}
+
+void bel_rule_average(const float *values, float rest, float *averages, int64_t n)
+{
+    bel_rule_kernels_get()->average(values, rest, averages, n);
 }
 
 double bel_rule_sum_square(const float *values, int64_t n)

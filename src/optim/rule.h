@@ -12,9 +12,14 @@ typedef struct bel_rule {
     int slot_count;                        // arrays as large as the parameters that the rule keeps
     const char *slots[BEL_RULE_MAX_SLOTS]; // "m", "v"
     bool accumulates;                      // slot 0 begins at initial_accumulator
+    bool trusts;   // its factors follow from the norms of variable and direction: bel_rule_trust
+    bool prepares; // the direction is not the gradient, but what bel_rule_prepare makes of it
 } bel_rule;
 
 const bel_rule *bel_rule_get(const bel_optimizer *optimizer);
+
+// Arrays as large as the parameters that are kept beside them: slots and averages.
+int bel_rule_kept(const bel_optimizer *optimizer);
 
 // What every element of a slot is before the first step.
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
@@ -25,7 +30,9 @@ typedef struct bel_rule_step {
     bool nesterov;
     float rate; // ADAM, ADAMW: learning rate / (1 - beta1^t); FTRL: 1 / learning rate
     float momentum, beta1, beta2, epsilon;
-    float root;     // ADAM, ADAMW: 1 / sqrt(1 - beta2^t)
+    float mean;     // LAMB: 1 / (1 - beta1^t)
+    double trust;   // LARS
+    float root;     // ADAM, ADAMW, LAMB: 1 / sqrt(1 - beta2^t)
     bool centered;  // RMSPROP
     float decay;    // RMSPROP: of the means
     float shrink;   // ADAMW: 1 - learning rate · weight decay
@@ -38,14 +45,30 @@ typedef struct bel_rule_step {
 // `step` counts from 0; the optimizer has passed bel_optimizer_check.
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step);
 
+// The same for variables with factors of their own for learning rate and weight decay.
+bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
+                                    double decay_factor);
+
 // One element-wise pass over n elements: out = clip(sum * scale), with clip_value.
 void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out,
                     int64_t n);
 
+// Rules that trust pass twice: the direction of n elements from the scaled gradient, which may be
+// the same array, with slots updated in place; then, with norms of whole variables, the update,
+// whose gradient is the direction and whose factor bel_rule_trust gives.
+void bel_rule_prepare(const bel_rule_step *step, const float *gradient, const float *values,
+                      float *direction, float *const *slots, int64_t n);
+float bel_rule_trust(const bel_rule_step *step, double values_square, double direction_square);
+
 // new_values = update(values, gradient * factor) for n elements; slots are updated in place.
-// `factor` is what norm clipping left (1: none). values and new_values may be the same array.
+// `factor` is what norm clipping left (1: none), or trust. values and new_values may be the same
+// array.
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
+
+// averages -= rest (averages - values) for n elements; `rest` is that of the step, 1 - decay.
+float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step);
+void bel_rule_average(const float *values, float rest, float *averages, int64_t n);
 
 // Sum of squares of n elements, in double, in a fixed order.
 double bel_rule_sum_square(const float *values, int64_t n);
@@ -58,6 +81,8 @@ typedef void bel_rule_kernel(const bel_rule_step *step, const float *gradient, f
 typedef struct bel_rule_kernels {
     void (*scale)(const float *sum, float scale, float limit, float *out, int64_t n);
     bel_rule_kernel *apply[BEL_OPTIMIZER_COUNT]; // by kind
+    bel_rule_kernel *prepare;                    // LAMB: the direction into new_values
+    void (*average)(const float *values, float rest, float *averages, int64_t n);
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
 extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;

@@ -157,6 +157,48 @@ static void ftrl(const bel_rule_step *step, const float *gradient, float factor,
     }
 }
 
+static void lamb_direction(const bel_rule_step *step, const float *gradient, float factor,
+                           const float *values, float *direction, float *const *slots, int64_t n)
+{
+    float mean = step->mean, root = step->root, decay = step->weight_decay;
+    float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
+    float c1 = 1.0f - b1, c2 = 1.0f - b2;
+    float *restrict m = slots[0], *restrict v = slots[1];
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor;
+        m[i] = b1 * m[i] + c1 * g;
+        v[i] = b2 * v[i] + c2 * (g * g);
+        direction[i] = m[i] * mean / (sqrtf(v[i]) * root + epsilon) + decay * values[i];
+    }
+}
+
+static void lamb(const bel_rule_step *step, const float *direction, float factor,
+                 const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    (void)slots; // lamb_direction has brought them up to date
+    float rate = step->rate;
+    for (int64_t i = 0; i < n; i++)
+        new_values[i] = values[i] - rate * (direction[i] * factor);
+}
+
+static void lars(const bel_rule_step *step, const float *gradient, float factor,
+                 const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, mu = step->momentum;
+    float *restrict m = slots[0];
+    for (int64_t i = 0; i < n; i++) {
+        float g = (gradient[i] + decay * values[i]) * factor;
+        m[i] = mu * m[i] + rate * g;
+        new_values[i] = values[i] - m[i];
+    }
+}
+
+static void average(const float *values, float rest, float *averages, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        averages[i] = averages[i] - rest * (averages[i] - values[i]);
+}
+
 static double sum_square(const float *values, int64_t n)
 {
     double lanes[LANES] = {0};
@@ -180,6 +222,10 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
               [BEL_OPTIMIZER_ADAMW] = adamw,
               [BEL_OPTIMIZER_ADAGRAD] = adagrad,
               [BEL_OPTIMIZER_FTRL] = ftrl,
+              [BEL_OPTIMIZER_LAMB] = lamb,
+              [BEL_OPTIMIZER_LARS] = lars,
               [BEL_OPTIMIZER_RMSPROP] = rmsprop},
+    .prepare = lamb_direction,
+    .average = average,
     .sum_square = sum_square,
 };

@@ -21,7 +21,7 @@ typedef enum bel_frame_kind {
     BEL_FRAME_TALLY,      // worker → shard: one node's tally; the report of that node is complete
     BEL_FRAME_VERSION,    // shard → worker: a version is published; shard 0 adds its decisions
     BEL_FRAME_NORMS,      // shard → shard 0: sums of squares of its grains
-    BEL_FRAME_FACTORS,    // shard 0 → shard: clipping factors, one per variable
+    BEL_FRAME_FACTORS,    // shard 0 → shard: factors of clipping or trust, one per variable
     BEL_FRAME_PARAMS,     // shard → reader: a chunk's values, where memory is not shared
     BEL_FRAME_PULL,       // worker → shard: send me version `step`; from then on I follow
     BEL_FRAME_LEDGER,     // shard 0 → shard: worker `node`, one of `chunk`, counts at `step`

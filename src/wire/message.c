@@ -77,8 +77,34 @@ static void free_lists(lists *l)
     bel_free(l->variable_pointers);
 }
 
-static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
+typedef struct multipliers {
+    Belfry__Multiplier items[BEL_MAX_MULTIPLIERS], *pointers[BEL_MAX_MULTIPLIERS];
+    size_t count;
+} multipliers;
+
+static void fill_multipliers(bel_multiplier *from, multipliers *to)
 {
+    to->count = 0;
+    for (size_t i = 0; i < BEL_MAX_MULTIPLIERS && from[i].pattern[0] != '\0'; i++) {
+        belfry__multiplier__init(&to->items[i]);
+        to->items[i].pattern = from[i].pattern;
+        to->items[i].factor = from[i].factor;
+        to->pointers[i] = &to->items[i];
+        to->count++;
+    }
+}
+
+// A message's optimizer and what protobuf-c points at beside it.
+typedef struct optimizer_parts {
+    bel_optimizer numbers;
+    Belfry__Optimizer written;
+    multipliers lr_mults, decay_mults;
+} optimizer_parts;
+
+static void fill_optimizer(optimizer_parts *parts)
+{
+    bel_optimizer *from = &parts->numbers;
+    Belfry__Optimizer *to = &parts->written;
     belfry__optimizer__init(to);
     to->kind = (int32_t)from->kind;
     to->learning_rate = from->learning_rate;
@@ -96,6 +122,9 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->rmsprop_momentum = from->rmsprop_momentum;
     to->rmsprop_centered = from->rmsprop_centered;
     to->weight_decay = from->weight_decay;
+    to->lars_trust = from->lars_trust;
+    to->moving_average_decay = from->moving_average_decay;
+    to->moving_average_ramp = from->moving_average_ramp;
     to->clip_value = from->clip_value;
     to->clip_norm = from->clip_norm;
     to->clip_global_norm = from->clip_global_norm;
@@ -104,6 +133,16 @@ static void fill_optimizer(const bel_optimizer *from, Belfry__Optimizer *to)
     to->decay_steps = from->schedule.decay_steps;
     to->staircase = from->schedule.staircase;
     to->alpha = from->schedule.alpha;
+    to->n_boundaries = BEL_SCHEDULE_MAX_PIECES - 1;
+    to->boundaries = from->schedule.boundaries;
+    to->n_rates = BEL_SCHEDULE_MAX_PIECES;
+    to->rates = from->schedule.rates;
+    fill_multipliers(from->lr_mults, &parts->lr_mults);
+    to->n_lr_mults = parts->lr_mults.count;
+    to->lr_mults = parts->lr_mults.pointers;
+    fill_multipliers(from->decay_mults, &parts->decay_mults);
+    to->n_decay_mults = parts->decay_mults.count;
+    to->decay_mults = parts->decay_mults.pointers;
     to->warmup_steps = from->schedule.warmup_steps;
 }
 
@@ -166,7 +205,7 @@ uint8_t *bel_message_write(const bel_message *message, size_t *out_bytes)
     Belfry__Control control;
     Belfry__Schedule schedule;
     Belfry__Times times;
-    Belfry__Optimizer optimizer;
+    optimizer_parts optimizer = {.numbers = message->optimizer};
     lists l;
     belfry__control__init(&control);
     fill_scalars(message, &control);
@@ -174,8 +213,8 @@ uint8_t *bel_message_write(const bel_message *message, size_t *out_bytes)
     fill_times(&message->times, &times);
     control.schedule = &schedule;
     control.times = &times;
-    fill_optimizer(&message->optimizer, &optimizer);
-    control.optimizer = &optimizer;
+    fill_optimizer(&optimizer);
+    control.optimizer = &optimizer.written;
     fill_lists(message, &control, &l);
     size_t size = belfry__control__get_packed_size(&control);
     uint8_t *bytes = bel_xmalloc(LENGTH + size);
@@ -266,8 +305,34 @@ static bel_status *read_variables(const Belfry__Control *control, bel_message *m
     return NULL;
 }
 
-static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
+static bel_status *read_multipliers(Belfry__Multiplier *const *from, size_t count,
+                                    bel_multiplier *to)
 {
+    if (count > BEL_MAX_MULTIPLIERS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed control message: %zu multipliers", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(from[i]->pattern);
+        if (length == 0 || length >= sizeof to[i].pattern) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "malformed control message: a multiplier's pattern of %zu bytes",
+                           length);
+        }
+        memcpy(to[i].pattern, from[i]->pattern, length);
+        to[i].factor = from[i]->factor;
+    }
+    return NULL;
+}
+
+// Whether the numbers make sense is bel_optimizer_check's question.
+static bel_status *read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
+{
+    if (from->n_boundaries > BEL_SCHEDULE_MAX_PIECES - 1 ||
+        from->n_rates > BEL_SCHEDULE_MAX_PIECES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed control message: a schedule of %zu rates and %zu boundaries",
+                       from->n_rates, from->n_boundaries);
+    }
     *to = (bel_optimizer){.kind = (bel_optimizer_kind)from->kind,
                           .learning_rate = from->learning_rate,
                           .momentum = from->momentum,
@@ -284,6 +349,9 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                           .rmsprop_momentum = from->rmsprop_momentum,
                           .rmsprop_centered = from->rmsprop_centered != 0,
                           .weight_decay = from->weight_decay,
+                          .lars_trust = from->lars_trust,
+                          .moving_average_decay = from->moving_average_decay,
+                          .moving_average_ramp = from->moving_average_ramp != 0,
                           .clip_value = from->clip_value,
                           .clip_norm = from->clip_norm,
                           .clip_global_norm = from->clip_global_norm,
@@ -293,9 +361,15 @@ static void read_optimizer(const Belfry__Optimizer *from, bel_optimizer *to)
                                        .staircase = from->staircase != 0,
                                        .alpha = from->alpha,
                                        .warmup_steps = from->warmup_steps}};
+    for (size_t i = 0; i < from->n_boundaries; i++)
+        to->schedule.boundaries[i] = from->boundaries[i];
+    for (size_t i = 0; i < from->n_rates; i++)
+        to->schedule.rates[i] = from->rates[i];
+    BEL_TRY(read_multipliers(from->lr_mults, from->n_lr_mults, to->lr_mults));
+    return read_multipliers(from->decay_mults, from->n_decay_mults, to->decay_mults);
 }
 
-static void read_parts(const Belfry__Control *control, bel_message *m)
+static bel_status *read_parts(const Belfry__Control *control, bel_message *m)
 {
     const Belfry__Schedule *s = control->schedule;
     if (s != NULL) {
@@ -312,12 +386,12 @@ static void read_parts(const Belfry__Control *control, bel_message *m)
                                              .takes_stale = s->takes_stale != 0,
                                              .max_lead = s->max_lead};
     }
-    if (control->optimizer != NULL) read_optimizer(control->optimizer, &m->optimizer);
     const Belfry__Times *t = control->times;
     if (t != NULL) {
         m->times =
             (bel_message_times){t->input_ns, t->compute_ns, t->exchange_ns, t->total_ns, t->steps};
     }
+    return control->optimizer != NULL ? read_optimizer(control->optimizer, &m->optimizer) : NULL;
 }
 
 bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *out_message)
@@ -333,8 +407,8 @@ bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *ou
     *out_message = (bel_message){0};
     read_scalars(control, out_message);
     read_lists(control, out_message);
-    read_parts(control, out_message);
-    bel_status *status = read_variables(control, out_message);
+    bel_status *status = read_parts(control, out_message);
+    if (status == NULL) status = read_variables(control, out_message);
     belfry__control__free_unpacked(control, NULL);
     if (status != NULL) bel_message_deinit(out_message);
     return status;

@@ -78,6 +78,24 @@ for fault in delay repeat reorder break delay+repeat+reorder+break; do
     equal "digest with lane:$fault" "$(digest "fault-$fault")" "${alone[4]}"
 done
 
+# What a parameter server is told of an optimizer that is more than numbers, or passes twice.
+told() { # NAME [flags]: alone and as a cluster of 2 workers and 2 shards
+    local name=$1
+    shift
+    run_ok train "$name-alone" "${settings[@]}" --num_gpus 2 "$@"
+    grep '^loss ' out.txt >alone.txt
+    for what in "evaluation of $name" "$name, evaluated once more"; do # the second run trains nothing
+        run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 \
+            --job_dir "$name" -- "${digits[@]}" "${settings[@]}" "$@"
+        equal "digest of $name" "$(digest "$name")" "$(digest "$name-alone")"
+        equal "$what" "$(grep '^loss ' out.txt)" "$(cat alone.txt)"
+    done
+}
+told words --schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001 \
+    --weight_decay 0.01 --lr_mult 'dense_0/*=0.1' --decay_mult '*/bias=0' --moving_average_decay 0.9
+told lamb --optimizer lamb --clip_global_norm 0 --weight_decay 0.01 --learning_rate 0.01
+told lars --optimizer lars --clip_global_norm 0 --lars_trust 0.01 --learning_rate 1
+
 # The test can fail: sums in the order of arrival, and dividing twice, are other bits. With three
 # replicas on each worker neither happens to be the same.
 run_ok cluster whole 2 3 2

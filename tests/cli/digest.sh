@@ -62,7 +62,7 @@ run_ok belfry predict --model_dir e --eval_files unlabelled.csv
 check "a file without labels gives the same" cmp -s out.txt labelled.txt
 
 # Every rule: other shards and workers, and a run in two parts.
-for rule in sgd adagrad "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl; do
+for rule in sgd adagrad lamb lars "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl; do
     read -r -a words <<<"$rule"
     name=${words[0]}
     rule_flags=(--optimizer "${words[@]}" --learning_rate 0.01 --weight_decay 0.01 --train_batch_size 16)
@@ -71,5 +71,55 @@ for rule in sgd adagrad "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adam
     run_ok train "$name-two" --train_steps 20 "${rule_flags[@]}" --num_workers 2 --parameter_server_count 3
     equal "digest with $name" "$(digest "$name-two")" "$(digest "$name-one")"
 done
+
+# Settings of an optimizer that belong to steps and variables: the same.
+settings=("--schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001"
+    "--optimizer adamw --weight_decay 0.01 --lr_mult dense_0/*=0.1 --decay_mult */bias=0"
+    "--moving_average_decay 0.9 --moving_average_ramp"
+    "--optimizer ftrl --lr_mult log*=0.1 --lr_mult dense_?/kernel=2")
+for words in "${settings[@]}"; do
+    read -r -a rule_flags <<<"$words"
+    rule_flags+=(--train_batch_size 16)
+    rm -rf in-one in-parts
+    run_ok train in-one --train_steps 20 "${rule_flags[@]}" --num_gpus 2
+    run_ok train in-parts --train_steps 8 "${rule_flags[@]}" --num_workers 2
+    run_ok train in-parts --train_steps 20 "${rule_flags[@]}" --num_workers 2 --parameter_server_count 3
+    equal "digest with $words" "$(digest in-parts)" "$(digest in-one)"
+done
+run_fails 2 'lr_mult: "dense_3/*" matches no trainable variable' \
+    train none --train_steps 1 --lr_mult 'dense_3/*=0.1'
+run_fails 2 'lr_mult: "lgits/bias" matches|did you mean "logits/bias"?' \
+    train none --train_steps 1 --lr_mult lgits/bias=0.1
+run_fails 2 'lr_mult was log*=0.1,dense_?/kernel=2 and is log*=0.2' \
+    train in-one --train_steps 30 --train_batch_size 16 --num_gpus 2 --optimizer ftrl --lr_mult 'log*=0.2'
+run_ok train pieces --train_steps 2 --schedule piecewise --boundaries 5 --rates 0.01,0.001
+run_fails 2 'piecewise: 0.01 up to step 5, 0.001 and is piecewise: 0.01 up to step 6, 0.001' \
+    train pieces --train_steps 4 --schedule piecewise --boundaries 6 --rates 0.01,0.001
+
+# Averages: saved beside the variables, evaluated while training and afterwards, and the parameters
+# themselves when asked.
+run_ok train mean --train_steps 30 --moving_average_decay 0.95
+averaged=$(grep -E '^(loss|accuracy) ' out.txt)
+run_ok belfry inspect mean
+check "averages are saved" grep -q 'dense_0/kernel/average' out.txt
+run_ok belfry evaluate --model_dir mean --eval_files "$EVAL_CSV"
+equal "evaluated averages" "$(grep -E '^(loss|accuracy) ' out.txt)" "$averaged"
+run_ok train plain --train_steps 30
+plain=$(grep -E '^(loss|accuracy) ' out.txt)
+check "averages are something else" test "$plain" != "$averaged"
+run_ok belfry evaluate --checkpoint mean/ckpt-00000000 --eval_files "$EVAL_CSV"
+check "and not what they began as" test "$(grep -E '^(loss|accuracy) ' out.txt)" != "$averaged"
+run_ok belfry evaluate --model_dir mean --eval_files "$EVAL_CSV" --no_averages
+equal "evaluated parameters" "$(grep -E '^(loss|accuracy) ' out.txt)" "$plain"
+run_ok belfry predict --model_dir mean --eval_files "$EVAL_CSV" --label_column digit
+cp out.txt mean.txt
+run_ok belfry predict --model_dir plain --eval_files "$EVAL_CSV" --label_column digit
+cp out.txt plain.txt
+run_ok belfry predict --model_dir mean --eval_files "$EVAL_CSV" --label_column digit --no_averages
+check "predictions by parameters" cmp -s out.txt plain.txt
+check "predictions by averages" test "$(cat mean.txt)" != "$(cat plain.txt)"
+# Averages that begin later begin as the parameters.
+run_ok train plain --train_steps 30 --moving_average_decay 0.95 --allow_changes
+equal "averages of a run that had none" "$(grep -E '^(loss|accuracy) ' out.txt)" "$plain"
 
 finish

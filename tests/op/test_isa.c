@@ -107,9 +107,16 @@ static void run_scale(int level, int number, const vectors *v, int offset, int n
     rules[level]->scale(v->a + offset, 0.375f, number == 0 ? 0.0f : 0.5f, out, n);
 }
 
+static void run_average(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    (void)number;
+    memcpy(out, v->b + offset, (size_t)n * sizeof *out);
+    rules[level]->average(v->a + offset, 0.01f, out, n);
+}
+
 // Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad, 5 to 8
-// rmsprop without and with momentum, then centered, 9 adamw, 10 ftrl, 11 ftrl with another power.
-// Slots come out as a checksum in the values.
+// rmsprop without and with momentum, then centered, 9 adamw, 10 ftrl, 11 ftrl with another power,
+// 12 lamb, 13 lars, 14 lamb's direction. Slots come out as a checksum in the values.
 static void run_rule(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     bel_rule_step step = {.nesterov = number == 2,
@@ -119,6 +126,7 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
                           .beta2 = 0.999f,
                           .epsilon = 1e-8f,
                           .root = 3.0f,
+                          .mean = 1.5f,
                           .decay = 0.9f,
                           .centered = number >= 7,
                           .shrink = 0.99f,
@@ -137,8 +145,11 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
         BEL_OPTIMIZER_SGD,     BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_MOMENTUM,
         BEL_OPTIMIZER_ADAM,    BEL_OPTIMIZER_ADAGRAD,  BEL_OPTIMIZER_RMSPROP,
         BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_RMSPROP,  BEL_OPTIMIZER_RMSPROP,
-        BEL_OPTIMIZER_ADAMW,   BEL_OPTIMIZER_FTRL,     BEL_OPTIMIZER_FTRL};
-    rules[level]->apply[kind_of[number]](&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
+        BEL_OPTIMIZER_ADAMW,   BEL_OPTIMIZER_FTRL,     BEL_OPTIMIZER_FTRL,
+        BEL_OPTIMIZER_LAMB,    BEL_OPTIMIZER_LARS,     BEL_OPTIMIZER_LAMB};
+    bel_rule_kernel *kernel =
+        number == 14 ? rules[level]->prepare : rules[level]->apply[kind_of[number]];
+    kernel(&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
     for (int i = 0; i < n; i++)
         out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f + t[offset + i] * 0.125f;
 }
@@ -155,7 +166,8 @@ static const struct {
     {"masked_scale", run_masked_scale, 1},
     {"sum_rows", run_sum_rows, 1},
     {"rule scale", run_scale, 2},
-    {"rule", run_rule, 12},
+    {"rule", run_rule, 15},
+    {"rule average", run_average, 1},
 };
 
 static void test_elementwise(void **state)

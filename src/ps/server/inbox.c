@@ -60,13 +60,13 @@ void *bel_shard_place(void *context, const bel_frame *frame)
     const bel_shard *shard = peer->shard;
     if (peer->worker >= 0) return place_from_worker(shard, peer->worker, frame);
     const bel_layout *layout = shard->config.layout;
-    size_t grains = (size_t)layout->grain_count, variables = (size_t)layout->variable_count;
+    size_t norms = bel_shard_norm_count(shard), variables = (size_t)layout->variable_count;
     if (frame->sender != peer->peer_shard) return NULL;
     if (shard->config.shard == 0) {
         bool fits =
-            frame->kind == BEL_FRAME_NORMS && frame->payload_bytes == grains * sizeof(double);
+            frame->kind == BEL_FRAME_NORMS && frame->payload_bytes == norms * sizeof(double);
         if (!fits || shard->norm_inbox == NULL) return NULL;
-        return shard->norm_inbox + (size_t)peer->peer_shard * grains;
+        return shard->norm_inbox + (size_t)peer->peer_shard * norms;
     }
     bool fits =
         frame->kind == BEL_FRAME_FACTORS && frame->payload_bytes == variables * sizeof(float);

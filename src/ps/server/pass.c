@@ -33,14 +33,35 @@ typedef struct pass {
     float scale; // 1 / replicas
 } pass;
 
-static void update_piece(pass *p, int64_t offset, int64_t n, const float *gradient, float factor)
+static void find_slots(const bel_shard *shard, int64_t offset, float *slots[BEL_RULE_MAX_SLOTS])
+{
+    for (int k = 0; k < shard->rule->slot_count; k++)
+        slots[k] = shard->slots[k] + offset;
+}
+
+static void update_piece(pass *p, const bel_rule_step *numbers, int64_t offset, int64_t n,
+                         const float *gradient, float factor)
 {
     bel_shard *shard = p->shard;
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
-    for (int k = 0; k < shard->rule->slot_count; k++)
-        slots[k] = shard->slots[k] + offset;
-    bel_rule_apply(&shard->numbers, gradient, factor, p->values + offset, p->new_values + offset,
-                   slots, n);
+    find_slots(shard, offset, slots);
+    float *new_values = p->new_values + offset;
+    bel_rule_apply(numbers, gradient, factor, p->values + offset, new_values, slots, n);
+    if (shard->averages != NULL) {
+        bel_rule_average(new_values, shard->average_rest, shard->averages + offset, n);
+    }
+}
+
+// The first pass of two: what norms are taken of.
+static void direct_piece(pass *p, const bel_rule_step *numbers, int64_t offset, int64_t n,
+                         const float *sum)
+{
+    bel_shard *shard = p->shard;
+    float *direction = shard->sums + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
+    bel_rule_scale(numbers, sum, p->scale, direction, n);
+    if (!shard->rule->prepares) return;
+    find_slots(shard, offset, slots);
+    bel_rule_prepare(numbers, direction, p->values + offset, direction, slots, n);
 }
 
 static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t n)
@@ -61,39 +82,56 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
         if (job != BEL_JOB_SUM) state_piece(p, kind, offset, n);
         return;
     }
+    const bel_rule_step *numbers = &shard->groups[shard->group_of[segment->variable]].numbers;
     if (job == BEL_JOB_UPDATE) {
-        update_piece(p, offset, n, shard->sums + offset, shard->factors[segment->variable]);
+        update_piece(p, numbers, offset, n, shard->sums + offset,
+                     shard->factors[segment->variable]);
         return;
     }
     const float *sum = sum_piece(shard, p->chunk, offset, n);
     if (job == BEL_JOB_SUM) {
-        bel_rule_scale(&shard->numbers, sum, p->scale, shard->sums + offset, n);
-    } else if (p->scale == 1.0f && shard->numbers.clip_value == 0.0f) {
-        update_piece(p, offset, n, sum, 1.0f); // one replica, nothing to clip
+        direct_piece(p, numbers, offset, n, sum);
+    } else if (p->scale == 1.0f && numbers->clip_value == 0.0f) {
+        update_piece(p, numbers, offset, n, sum, 1.0f); // one replica, nothing to clip
     } else {
-        bel_rule_scale(&shard->numbers, sum, p->scale, p->gradient, n);
-        update_piece(p, offset, n, p->gradient, 1.0f);
+        bel_rule_scale(numbers, sum, p->scale, p->gradient, n);
+        update_piece(p, numbers, offset, n, p->gradient, 1.0f);
     }
 }
 
-// Sums of squares of the segment's grains, from the scaled sums.
-static void square_grains(bel_shard *shard, const bel_segment *segment)
+// Sums of squares of the segment's grains, of an array that is laid out as the space.
+static void square_grains(const bel_layout *layout, const bel_segment *segment, const float *array,
+                          double *squares)
 {
-    const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
+    const bel_layout_variable *variable = &layout->variables[segment->variable];
     int64_t grain = variable->first_grain + segment->first / BEL_GRAIN;
     for (int64_t at = 0; at < segment->count; at += BEL_GRAIN, grain++) {
         int64_t left = segment->count - at;
-        shard->grain_squares[grain] = bel_rule_sum_square(shard->sums + segment->offset + at,
-                                                          left < BEL_GRAIN ? left : BEL_GRAIN);
+        squares[grain] =
+            bel_rule_sum_square(array + segment->offset + at, left < BEL_GRAIN ? left : BEL_GRAIN);
     }
 }
 
-static void copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
+static void take_squares(const pass *p, const bel_segment *segment)
+{
+    bel_shard *shard = p->shard;
+    const bel_layout *layout = shard->config.layout;
+    square_grains(layout, segment, shard->sums, shard->grain_squares);
+    if (!shard->rule->trusts) return;
+    square_grains(layout, segment, p->values, shard->grain_squares + layout->grain_count);
+}
+
+void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
 {
     size_t bytes = (size_t)chunk->count * sizeof(float);
     memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
     for (int k = 0; k < shard->rule->slot_count; k++)
         memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset, bytes);
+    if (shard->averages == NULL) return;
+    // What has no average stands for itself: the array is complete for those who evaluate.
+    bool averaged = chunk->kind == BEL_VARIABLE_TRAINABLE;
+    memcpy(shard->config.snapshot_averages + chunk->offset,
+           (averaged ? shard->averages : values) + chunk->offset, bytes);
 }
 
 static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
@@ -106,7 +144,7 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
             run_piece(p, kind, segment, at, left < PIECE ? left : PIECE);
         }
         if (kind == BEL_JOB_SUM && chunk->kind == BEL_VARIABLE_TRAINABLE) {
-            square_grains(p->shard, segment);
+            take_squares(p, segment);
         }
     }
 }
@@ -151,7 +189,7 @@ void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
                               memory_order_release);
     }
     if ((shard->decision & BEL_DECIDE_SAVE) != 0) {
-        copy_to_snapshot(shard, chunk, space->buffers[current]);
+        bel_shard_copy_to_snapshot(shard, chunk, space->buffers[current]);
     }
 }
 
@@ -176,8 +214,11 @@ static void gather_squares(bel_shard *shard)
         for (int c = 0; c < layout->chunk_count; c++)
             if (s >= layout->chunks[c].first_segment) owner = layout->chunks[c].shard;
         if (owner == shard->config.shard) continue;
-        memcpy(shard->grain_squares + grain, shard->norms[owner] + grain,
-               (size_t)bel_grains_of(segment->count) * sizeof(double));
+        size_t norms = bel_shard_norm_count(shard);
+        for (size_t at = (size_t)grain; at < norms; at += (size_t)layout->grain_count) {
+            memcpy(shard->grain_squares + at, shard->norms[owner] + at,
+                   (size_t)bel_grains_of(segment->count) * sizeof(double));
+        }
     }
 }
 
@@ -209,6 +250,17 @@ static float factor_of(double square, double limit)
     return norm > limit ? (float)(limit / norm) : 1.0f;
 }
 
+// What rules that trust do with each variable, by its norm and that of its direction.
+static void combine_trust(bel_shard *shard, int v, double direction_square)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_layout_variable *variable = &layout->variables[v];
+    double *squares = shard->grain_squares + layout->grain_count + variable->first_grain;
+    double values_square = add_pairwise(squares, bel_grains_of(variable->elements));
+    const bel_rule_step *numbers = &shard->groups[shard->group_of[v]].numbers;
+    shard->factors[v] = bel_rule_trust(numbers, values_square, direction_square);
+}
+
 void bel_shard_combine_norms(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
@@ -223,6 +275,7 @@ void bel_shard_combine_norms(bel_shard *shard)
         double square = add_pairwise(shard->grain_squares + variable->first_grain,
                                      bel_grains_of(variable->elements));
         totals[trainable++] = square;
+        if (shard->rule->trusts) combine_trust(shard, v, square);
         if (optimizer->clip_norm > 0) shard->factors[v] = factor_of(square, optimizer->clip_norm);
     }
     double all = add_pairwise(totals, trainable);

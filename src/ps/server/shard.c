@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
 
@@ -32,11 +33,15 @@ static bel_status *allocate(bel_shard *shard)
         BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
         start_slot(shard, k);
     }
+    if (shard->config.optimizer.moving_average_decay > 0) {
+        BEL_CHECK(shard->config.snapshot_averages != NULL);
+        BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
+    }
     if (!shard->needs_norm) return NULL;
-    shard->grain_squares = bel_xcalloc((size_t)layout->grain_count, sizeof(double));
+    shard->grain_squares = bel_xcalloc(bel_shard_norm_count(shard), sizeof(double));
     shard->factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     size_t shards = (size_t)layout->shard_count;
-    shard->norm_inbox = bel_xcalloc(shards * (size_t)layout->grain_count, sizeof(double));
+    shard->norm_inbox = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
     shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     return bel_space_array(layout, "summed gradients", &shard->sums);
 }
@@ -48,7 +53,9 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     size_t nodes = (size_t)config->deal->node_count;
     shard->config = *config;
     shard->rule = bel_rule_get(&config->optimizer);
-    shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0;
+    shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0 ||
+                        shard->rule->trusts;
+    bel_shard_make_groups(shard);
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
     for (int c = 0; c < layout->chunk_count; c++) {
@@ -87,11 +94,14 @@ void bel_shard_destroy(bel_shard *shard)
         bel_space_free_array(layout, shard->slots[k]);
         bel_space_free_array(layout, shard->snapshot_slots[k]);
     }
+    bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
     bel_ledger_destroy(shard);
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
+    bel_free(shard->groups);
+    bel_free(shard->group_of);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_free(shard->chunks[i].nodes);
         bel_free(shard->chunks[i].inputs);
@@ -153,7 +163,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->ready_count = 0;
     bool ledger = bel_shard_has_ledger(shard); // then reports stay until their workers are answered
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
-    shard->numbers = bel_rule_begin(&shard->config.optimizer, shard->step);
+    bel_shard_begin_numbers(shard);
     size_t nodes = (size_t)shard->config.deal->node_count;
     for (int i = 0; i < shard->chunk_count; i++) {
         shard->chunks[i].arrived = 0;
@@ -249,7 +259,7 @@ static void move_norms_locked(bel_shard *shard)
             (bel_frame){.kind = BEL_FRAME_NORMS,
                         .step = shard->step,
                         .payload = shard->grain_squares,
-                        .payload_bytes = (size_t)layout->grain_count * sizeof(double)});
+                        .payload_bytes = bel_shard_norm_count(shard) * sizeof(double)});
         return;
     }
     if (shard->norm_count < layout->shard_count - 1) return;
@@ -337,7 +347,7 @@ static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;
     if (frame->kind == BEL_FRAME_NORMS) {
-        bool sized = frame->payload_bytes == (size_t)layout->grain_count * sizeof(double);
+        bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
         if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
             bel_shard_fail_locked(shard, frame, "norms of the wrong size");
         } else if (shard->norms[frame->sender] == NULL) {

@@ -53,7 +53,8 @@ typedef struct bel_shard_config {
     const bel_deal *deal;
     bel_space *space;
     float *snapshot; // values of the snapshot, laid out as the space; shards of a process share it
-    bel_optimizer optimizer; // checked
+    float *snapshot_averages; // the same for moving averages, where the optimizer keeps them
+    bel_optimizer optimizer;  // checked
     uint32_t generation;
     int tally_width;
     bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
@@ -156,7 +157,8 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words);
 // Copies the live values and slots into the snapshot. Only while no step runs: at the end.
 void bel_shard_snapshot_now(bel_shard *shard);
 
-// Sends the snapshot's values on a lane without shared memory: a PARAMS frame for each chunk and
+// Sends the snapshot's values, or their averages where they are kept, for evaluation, on a lane
+// without shared memory: a PARAMS frame for each chunk and
 // then VERSION `version` with their number. The snapshot must stay until they are taken.
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version) BEL_MUST_USE;
 

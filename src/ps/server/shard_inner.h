@@ -1,5 +1,6 @@
 // The inside of a shard, for shard.c (frames and steps), ledger.c (steps of some workers' reports),
-// values.c (what workers are sent), inbox.c, pass.c (arithmetic), shard_state.c (files).
+// values.c (what workers are sent), inbox.c, groups.c (a step's numbers), pass.c (arithmetic),
+// shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
@@ -21,6 +22,11 @@ typedef struct bel_shard_job {
     int local;  // index among the shard's chunks
     int worker; // COPY
 } bel_shard_job;
+
+typedef struct bel_shard_group { // variables with the same factors
+    double lr_factor, decay_factor;
+    bel_rule_step numbers; // of this step
+} bel_shard_group;
 
 typedef struct bel_shard_chunk {
     int chunk;            // index in the layout
@@ -89,8 +95,9 @@ struct bel_shard {
 
     // Memory, laid out as the space; only this shard's chunks are touched.
     float *slots[BEL_RULE_MAX_SLOTS];
+    float *averages;       // of the values; NULL: not kept
     float *sums;           // needs_norm: scaled gradients between the two passes
-    double *grain_squares; // needs_norm: by grain
+    double *grain_squares; // needs_norm: by grain; of rules that trust, then those of the values
     float *factors;        // needs_norm: by variable
     float *snapshot_slots[BEL_RULE_MAX_SLOTS];
 
@@ -98,7 +105,7 @@ struct bel_shard {
     float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
     int64_t inbox_elements; // of each
     double *tally_inbox;    // by node, tally_width each
-    double *norm_inbox;     // shard 0, by shard, grain_count each
+    double *norm_inbox;     // shard 0, by shard, bel_shard_norm_count each
     float *factor_inbox;    // other shards
 
     pthread_mutex_t mutex;  // guards all below
@@ -109,7 +116,10 @@ struct bel_shard {
     bool decision_known;
     bool snapshot_told;
     bel_shard_worker *workers;
-    bel_rule_step numbers;
+    bel_shard_group *groups;
+    int group_count;
+    int *group_of;      // by variable; fixed
+    float average_rest; // of this step
     bel_shard_chunk *chunks;
     int chunk_count;
     bel_shard_job *ready; // a stack
@@ -129,6 +139,12 @@ struct bel_shard {
     bel_ledger ledger;
 };
 
+// Sums of squares that a shard says: of directions, and of values where the rule trusts.
+static inline size_t bel_shard_norm_count(const bel_shard *shard)
+{
+    return (shard->rule->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
+}
+
 static inline bool bel_shard_has_ledger(const bel_shard *shard)
 {
     return shard->config.counting.workers > 0;
@@ -137,7 +153,8 @@ static inline bool bel_shard_has_ledger(const bel_shard *shard)
 // pass.c
 void bel_shard_run_job(bel_shard *shard, bel_shard_job job);
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
-float bel_shard_scale(const bel_shard *shard);  // 1 / replicas that count
+void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values);
+float bel_shard_scale(const bel_shard *shard); // 1 / replicas that count
 
 // shard.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
@@ -179,6 +196,10 @@ void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version);
 bool bel_shard_reads_in_place(const bel_shard *shard, int worker);
 // With a ledger: a chunk's values of this step into the worker's outbox. Without the lock.
 void bel_shard_copy_values(const bel_shard *shard, int local, int worker);
+
+// groups.c
+void bel_shard_make_groups(bel_shard *shard);
+void bel_shard_begin_numbers(bel_shard *shard); // those of shard->step
 
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);

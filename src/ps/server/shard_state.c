@@ -23,7 +23,9 @@ static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
         bel_free(name);
         if (status != NULL) return status;
     }
-    return NULL;
+    if (shard->averages == NULL) return NULL;
+    return bel_ckpt_read_average(reader, variable->name, BEL_DTYPE_F32, &variable->shape,
+                                 segment->first, segment->count, shard->averages + segment->offset);
 }
 
 bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
@@ -51,24 +53,21 @@ void bel_shard_snapshot_now(bel_shard *shard)
     for (int i = 0; i < shard->chunk_count; i++) {
         int c = shard->chunks[i].chunk;
         const bel_chunk *chunk = &shard->config.layout->chunks[c];
-        size_t bytes = (size_t)chunk->count * sizeof(float);
-        const float *values = space->buffers[atomic_load(&space->current[c])];
-        memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
-        for (int k = 0; k < shard->rule->slot_count; k++)
-            memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset,
-                   bytes);
+        bel_shard_copy_to_snapshot(shard, chunk, space->buffers[atomic_load(&space->current[c])]);
     }
 }
 
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version)
 {
+    const float *values =
+        shard->averages != NULL ? shard->config.snapshot_averages : shard->config.snapshot;
     bel_frame frame = {
         .generation = shard->config.generation, .sender = shard->config.shard, .step = version};
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         frame.kind = BEL_FRAME_PARAMS;
         frame.chunk = shard->chunks[i].chunk;
-        frame.payload = shard->config.snapshot + chunk->offset;
+        frame.payload = values + chunk->offset;
         frame.payload_bytes = (size_t)chunk->count * sizeof(float);
         BEL_TRY(bel_lane_send(lane, &frame));
     }
@@ -108,18 +107,34 @@ static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_se
 
 enum { SLOT_TEXT = 32 }; // room for "/adam/m" and the like
 
+// Arrays of a trainable variable in a checkpoint: its values, -1, slots, and the average behind
+// them. Writes the name into `room` bytes; returns its length.
+static int name_array(const bel_shard *shard, const char *variable, int k, char *name, size_t room)
+{
+    if (k < 0) return snprintf(name, room, "%s", variable);
+    const bel_rule *rule = shard->rule;
+    if (k == rule->slot_count) return snprintf(name, room, "%s/" BEL_CKPT_AVERAGE, variable);
+    return snprintf(name, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
+}
+
+static const float *find_array(const bel_shard *shard, int k)
+{
+    if (k < 0) return shard->config.snapshot;
+    return k < shard->rule->slot_count ? shard->snapshot_slots[k] : shard->config.snapshot_averages;
+}
+
 // Names live behind the pieces in one allocation.
 static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
 {
     const bel_layout *layout = shard->config.layout;
-    int slots = shard->rule->slot_count, count = 0;
+    int kept = bel_rule_kept(&shard->config.optimizer), count = 0;
     size_t most = 0, text = 0;
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
         for (int s = 0; s < chunk->segment_count; s++) {
             int variable = layout->segments[chunk->first_segment + s].variable;
-            most += (size_t)slots + 1;
-            text += ((size_t)slots + 1) * (strlen(layout->variables[variable].name) + SLOT_TEXT);
+            most += (size_t)kept + 1;
+            text += ((size_t)kept + 1) * (strlen(layout->variables[variable].name) + SLOT_TEXT);
         }
     }
     bel_ckpt_piece *pieces = bel_xmalloc(most * sizeof *pieces + text);
@@ -129,14 +144,11 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
         for (int s = 0; s < chunk->segment_count; s++) {
             const bel_segment *segment = &layout->segments[chunk->first_segment + s];
             const bel_layout_variable *variable = &layout->variables[segment->variable];
-            for (int k = -1; k < slots; k++) {
+            for (int k = -1; k < kept; k++) {
                 if (k >= 0 && variable->kind != BEL_VARIABLE_TRAINABLE) break;
-                size_t room = strlen(variable->name) + SLOT_TEXT;
-                int length = k < 0 ? snprintf(names, room, "%s", variable->name)
-                                   : snprintf(names, room, "%s/%s/%s", variable->name,
-                                              shard->rule->name, shard->rule->slots[k]);
-                const float *array = k < 0 ? shard->config.snapshot : shard->snapshot_slots[k];
-                pieces[count++] = piece_of(variable, segment, names, array);
+                int length =
+                    name_array(shard, variable->name, k, names, strlen(variable->name) + SLOT_TEXT);
+                pieces[count++] = piece_of(variable, segment, names, find_array(shard, k));
                 names += length + 1;
             }
         }

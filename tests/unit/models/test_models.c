@@ -95,14 +95,15 @@ static void test_table(void **state)
 static void test_models_learn(void **state)
 {
     (void)state;
-    static const char *const optimizers[] = {"sgd",     "momentum", "adam",
-                                             "adagrad", "rmsprop",  "adamw"};
+    static const char *const optimizers[] = {"sgd",     "momentum", "adam", "adagrad",
+                                             "rmsprop", "adamw",    "lamb"};
     for (int m = 0; m < 2; m++) {
-        for (int o = 0; o < 6; o++) {
+        for (int o = 0; o < 7; o++) {
+            const char *rate = strcmp(optimizers[o], "lamb") == 0 ? "0.01" : "0.05";
             const bel_param params[] = {{"class_count", "3"},
                                         {"hidden_units", "8,6"},
                                         {"optimizer", optimizers[o]},
-                                        {"learning_rate", "0.05"},
+                                        {"learning_rate", rate},
                                         {"nesterov", "true"},
                                         {"l2", "0.0001"},
                                         {NULL, NULL}};
@@ -208,11 +209,16 @@ static void test_wrong_parameters_are_named(void **state)
         {{"dropout", "1"}, "dropout must be at least 0 and below 1, got 1"},
         {{"l2", "much"}, "l2 must be a number, got \"much\""},
         {{"optimizer", "adm"},
-         "optimizer must be one of adam, adagrad, adamw, ftrl, momentum, rmsprop, sgd, got "
+         "optimizer must be one of adam, adagrad, adamw, ftrl, lamb, lars, momentum, rmsprop, sgd, "
+         "got "
          "\"adm\""},
         {{"nesterov", "1"}, "nesterov must be one of false, true"},
-        {{"schedule", "cosin"}, "schedule must be one of constant, cosine, exponential"},
+        {{"schedule", "cosin"}, "schedule must be one of constant, cosine, exponential, piecewise"},
         {{"decay_steps", "0"}, "decay_steps must be a whole number from 1"},
+        {{"schedule", "piecewise"}, "got 0 rates and 0 boundaries"},
+        {{"rates", "1,x"}, "rates must be a list of at most 16 numbers such as 0.1,0.01"},
+        {{"lr_mult", "dense_0/*"}, "lr_mult: expected PATTERN=FACTOR, got \"dense_0/*\""},
+        {{"decay_mult", "dense_7/*=1"}, "decay_mult: \"dense_7/*\" matches no trainable variable"},
         {{"warmup_steps", "-1"}, "warmup_steps must be a whole number from 0"},
         {{"learning_rate", "-1"}, "learning_rate must be above 0"},
     };

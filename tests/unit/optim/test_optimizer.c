@@ -1,7 +1,7 @@
 // Settings of an optimizer: defaults, ranges, schedules.
 #include <math.h>
 
-#include "belfry/optimizer.h"
+#include "optim/multiplier.h"
 #include "support/bel_test.h"
 
 static void test_defaults(void **state)
@@ -17,63 +17,87 @@ static void test_defaults(void **state)
     assert_true(optimizer.clip_value == 0 && optimizer.clip_norm == 0);
 }
 
+static const struct {
+    bel_optimizer optimizer;
+    const char *part;
+} refused[] = {
+    {{.kind = BEL_OPTIMIZER_COUNT, .learning_rate = 1}, "there is no kind"},
+    {{.learning_rate = 0}, "learning_rate must be above 0, got 0"},
+    {{.learning_rate = -0.5}, "learning_rate must be above 0, got -0.5"},
+    {{.learning_rate = NAN}, "learning_rate"},
+    {{.learning_rate = INFINITY}, "learning_rate"},
+    {{.learning_rate = 1, .momentum = 1}, "momentum must be above 0 and below 1, got 1"},
+    {{.learning_rate = 1, .momentum = -1}, "momentum"},
+    {{.learning_rate = 1, .beta1 = 1.5}, "beta1"},
+    {{.learning_rate = 1, .beta2 = -0.1}, "beta2"},
+    {{.learning_rate = 1, .epsilon = 2}, "epsilon must be above 0 and at most 1, got 2"},
+    {{.learning_rate = 1, .initial_accumulator = -1},
+     "initial_accumulator must be above 0, got -1"},
+    {{.learning_rate = 1, .rmsprop_decay = 1}, "rmsprop_decay must be above 0 and below 1, got 1"},
+    {{.learning_rate = 1, .rmsprop_momentum = -1}, "rmsprop_momentum must be from 0"},
+    {{.learning_rate = 1, .rmsprop_momentum = 1}, "rmsprop_momentum"},
+    {{.learning_rate = 1, .learning_rate_power = 0.5},
+     "learning_rate_power must be from -1 to below 0, got 0.5"},
+    {{.learning_rate = 1, .learning_rate_power = -1.5}, "learning_rate_power"},
+    {{.learning_rate = 1, .learning_rate_power = NAN}, "learning_rate_power"},
+    {{.learning_rate = 1, .ftrl_l1 = -1}, "ftrl_l1 must be 0 (off) or above, got -1"},
+    {{.learning_rate = 1, .ftrl_l2 = -1}, "ftrl_l2 must"},
+    {{.learning_rate = 1, .ftrl_l2_shrinkage = -1}, "ftrl_l2_shrinkage"},
+    {{.learning_rate = 1, .initial_accumulator = NAN}, "initial_accumulator"},
+    {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
+    {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},
+    {{.learning_rate = 1, .clip_value = -1}, "clip_value"},
+    {{.learning_rate = 1, .clip_norm = NAN}, "clip_norm"},
+    {{.learning_rate = 1, .clip_global_norm = -2}, "clip_global_norm"},
+    {{.learning_rate = 1, .clip_norm = 1, .clip_global_norm = 1}, "exclude each other"},
+    {{.learning_rate = 1, .schedule = {.warmup_steps = -1}}, "warmup_steps"},
+    {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_rate = 0.5}},
+     "decay_steps must be at least 1, got 0"},
+    {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1}},
+     "decay_rate must be above 0 and at most 1, got 0"},
+    {{.learning_rate = 1,
+      .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1, .decay_rate = 1.5}},
+     "decay_rate"},
+    {{.learning_rate = 1, .schedule = {.kind = (bel_schedule_kind)77}}, "no schedule 77"},
+    {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_COSINE}}, "decay_steps"},
+    {{.learning_rate = 1,
+      .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = 1.5}},
+     "alpha must be from 0 to 1, got 1.5"},
+    {{.learning_rate = 1,
+      .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = NAN}},
+     "alpha"},
+    {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE}}, "rates[0] of the schedule must be above"},
+    {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, -1}, .boundaries = {5}}},
+     "rates[1] of the schedule must be above 0, got -1"},
+    {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 0, 1}, .boundaries = {5, 6}}},
+     "rates[2] of the schedule must be above 0, got 0"},
+    {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, NAN}}}, "rates[1]"},
+    {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2}, .boundaries = {5, 6}}},
+     "2 rates need 1 boundaries, but there is boundaries[1] with 6"},
+    {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2}, .boundaries = {-1}}},
+     "boundaries[0] is -1"},
+    {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2, 3}, .boundaries = {5, 5}}},
+     "must be at least 0 and rise, but boundaries[1] is 5"},
+    {{.learning_rate = 1, .moving_average_decay = 1}, "moving_average_decay must be from 0"},
+    {{.learning_rate = 1, .moving_average_decay = -1}, "moving_average_decay"},
+    {{.learning_rate = 1, .lars_trust = -1}, "lars_trust must be above 0, got -1"},
+    {{.kind = BEL_OPTIMIZER_LAMB, .learning_rate = 1, .clip_norm = 1}, "lamb takes norms itself"},
+    {{.kind = BEL_OPTIMIZER_LARS, .learning_rate = 1, .clip_global_norm = 1},
+     "lars takes norms itself"},
+    {{.learning_rate = 1, .lr_mults = {{"a", -1}}}, "lr_mult of \"a\" must be from 0"},
+    {{.learning_rate = 1, .decay_mults = {{"a", 1}, {"b", NAN}}}, "decay_mult of \"b\" must"},
+    {{.learning_rate = 1, .lr_mults = {{"a", 1}, {"", 1}, {"c", 1}}},
+     "\"c\" stands behind an empty pattern"},
+    {{.learning_rate = 1, .kind = BEL_OPTIMIZER_FTRL, .lr_mults = {{"a", 0}}},
+     "must be above 0 with ftrl"},
+};
+
 static void test_errors(void **state)
 {
     (void)state;
-    static const struct {
-        bel_optimizer optimizer;
-        const char *part;
-    } rows[] = {
-        {{.kind = BEL_OPTIMIZER_COUNT, .learning_rate = 1}, "there is no kind"},
-        {{.learning_rate = 0}, "learning_rate must be above 0, got 0"},
-        {{.learning_rate = -0.5}, "learning_rate must be above 0, got -0.5"},
-        {{.learning_rate = NAN}, "learning_rate"},
-        {{.learning_rate = INFINITY}, "learning_rate"},
-        {{.learning_rate = 1, .momentum = 1}, "momentum must be above 0 and below 1, got 1"},
-        {{.learning_rate = 1, .momentum = -1}, "momentum"},
-        {{.learning_rate = 1, .beta1 = 1.5}, "beta1"},
-        {{.learning_rate = 1, .beta2 = -0.1}, "beta2"},
-        {{.learning_rate = 1, .epsilon = 2}, "epsilon must be above 0 and at most 1, got 2"},
-        {{.learning_rate = 1, .initial_accumulator = -1},
-         "initial_accumulator must be above 0, got -1"},
-        {{.learning_rate = 1, .rmsprop_decay = 1},
-         "rmsprop_decay must be above 0 and below 1, got 1"},
-        {{.learning_rate = 1, .rmsprop_momentum = -1}, "rmsprop_momentum must be from 0"},
-        {{.learning_rate = 1, .rmsprop_momentum = 1}, "rmsprop_momentum"},
-        {{.learning_rate = 1, .learning_rate_power = 0.5},
-         "learning_rate_power must be from -1 to below 0, got 0.5"},
-        {{.learning_rate = 1, .learning_rate_power = -1.5}, "learning_rate_power"},
-        {{.learning_rate = 1, .learning_rate_power = NAN}, "learning_rate_power"},
-        {{.learning_rate = 1, .ftrl_l1 = -1}, "ftrl_l1 must be 0 (off) or above, got -1"},
-        {{.learning_rate = 1, .ftrl_l2 = -1}, "ftrl_l2 must"},
-        {{.learning_rate = 1, .ftrl_l2_shrinkage = -1}, "ftrl_l2_shrinkage"},
-        {{.learning_rate = 1, .initial_accumulator = NAN}, "initial_accumulator"},
-        {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
-        {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},
-        {{.learning_rate = 1, .clip_value = -1}, "clip_value"},
-        {{.learning_rate = 1, .clip_norm = NAN}, "clip_norm"},
-        {{.learning_rate = 1, .clip_global_norm = -2}, "clip_global_norm"},
-        {{.learning_rate = 1, .clip_norm = 1, .clip_global_norm = 1}, "exclude each other"},
-        {{.learning_rate = 1, .schedule = {.warmup_steps = -1}}, "warmup_steps"},
-        {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_rate = 0.5}},
-         "decay_steps must be at least 1, got 0"},
-        {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1}},
-         "decay_rate must be above 0 and at most 1, got 0"},
-        {{.learning_rate = 1,
-          .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1, .decay_rate = 1.5}},
-         "decay_rate"},
-        {{.learning_rate = 1, .schedule = {.kind = (bel_schedule_kind)77}}, "no schedule 77"},
-        {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_COSINE}}, "decay_steps"},
-        {{.learning_rate = 1,
-          .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = 1.5}},
-         "alpha must be from 0 to 1, got 1.5"},
-        {{.learning_rate = 1,
-          .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = NAN}},
-         "alpha"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        bel_optimizer optimizer = rows[i].optimizer;
-        BEL_ASSERT_FAILS(bel_optimizer_check(&optimizer), BEL_INVALID_ARGUMENT, rows[i].part);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        bel_optimizer optimizer = refused[i].optimizer;
+        BEL_ASSERT_FAILS(bel_optimizer_check(&optimizer), BEL_INVALID_ARGUMENT, refused[i].part);
     }
 }
 
@@ -117,13 +141,87 @@ static void test_cosine(void **state)
     assert_true(fabs(bel_optimizer_rate(&o, 4) - 3.5) < 1e-12);
 }
 
+// The example in TensorFlow's documentation of PiecewiseConstantDecay, moved nearer: a boundary
+// belongs to the rate before it.
+static void test_piecewise(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.schedule = {.kind = BEL_SCHEDULE_PIECEWISE,
+                                    .boundaries = {3, 5},
+                                    .rates = {1, 0.5, 0.125}}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    assert_true(o.learning_rate == 1);
+    static const double expected[] = {1, 1, 1, 1, 0.5, 0.5, 0.125, 0.125};
+    for (int step = 0; step < 8; step++)
+        assert_true(bel_optimizer_rate(&o, step) == expected[step]);
+    assert_true(bel_optimizer_rate(&o, INT64_MAX - 1) == 0.125);
+    o.schedule.warmup_steps = 8;
+    assert_true(bel_optimizer_rate(&o, 5) == 0.5 * 6 / 8);
+    o.schedule = (bel_schedule){.kind = BEL_SCHEDULE_PIECEWISE, .rates = {2}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    assert_true(bel_optimizer_rate(&o, 0) == 2 && bel_optimizer_rate(&o, 99) == 2);
+    o.schedule = (bel_schedule){.kind = BEL_SCHEDULE_PIECEWISE};
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++) {
+        o.schedule.rates[i] = i + 1;
+        if (i > 0) o.schedule.boundaries[i - 1] = i - 1;
+    }
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    for (int step = 0; step < 20; step++)
+        assert_true(bel_optimizer_rate(&o, step) == fmin(step + 1, BEL_SCHEDULE_MAX_PIECES));
+}
+
+static void test_multipliers(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.learning_rate = 1};
+    BEL_ASSERT_OK(bel_multipliers_parse("dense_?/*=0.5,*/bias=0,dense_1/bias=2", o.lr_mults));
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/kernel") == 0.5);
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/deep/kernel") == 0.5);
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/bias") == 0); // the last that matches
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_1/bias") == 2);
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_10/kernel") == 1);
+    assert_true(bel_multiplier_get(o.lr_mults, "logits/kernel") == 1);
+    assert_true(bel_multiplier_get(o.decay_mults, "logits/bias") == 1);
+    char text[BEL_MULTIPLIERS_TEXT];
+    assert_string_equal(bel_multipliers_text(o.lr_mults, text),
+                        "dense_?/*=0.5,*/bias=0,dense_1/bias=2");
+    assert_string_equal(bel_multipliers_text(o.decay_mults, text), "");
+
+    static const char *const names[] = {"dense_1/kernel", "dense_1/bias", "logits/bias"};
+    BEL_ASSERT_OK(bel_multipliers_check_names(&o, names, 3));
+    BEL_ASSERT_FAILS(bel_multipliers_check_names(&o, names + 2, 1), BEL_INVALID_ARGUMENT,
+                     "lr_mult: \"dense_?/*\" matches no trainable variable; there are logits/bias");
+    BEL_ASSERT_OK(bel_multipliers_parse("dense_1/bais=1", o.decay_mults));
+    BEL_ASSERT_FAILS(bel_multipliers_check_names(&o, names, 3), BEL_INVALID_ARGUMENT,
+                     "decay_mult: \"dense_1/bais\" matches no trainable variable; did you mean "
+                     "\"dense_1/bias\"?");
+    BEL_ASSERT_FAILS(bel_multipliers_check_names(&o, names, 0), BEL_INVALID_ARGUMENT, "matches no");
+
+    static const char *const bad[] = {"a", "=1", "a=", "a=x", "a=1,,b=1", "a=1,b"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        BEL_ASSERT_FAILS(bel_multipliers_parse(bad[i], o.lr_mults), BEL_INVALID_ARGUMENT,
+                         "expected PATTERN=FACTOR, got");
+    BEL_ASSERT_FAILS(bel_multipliers_parse("a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,a=1,"
+                                           "a=1,a=1,a=1,a=1",
+                                           o.lr_mults),
+                     BEL_INVALID_ARGUMENT, "at most 16 patterns");
+    char longest[BEL_PATTERN_BYTES + 3];
+    memset(longest, 'a', sizeof longest);
+    memcpy(longest + BEL_PATTERN_BYTES, "=1", 3);
+    BEL_ASSERT_FAILS(bel_multipliers_parse(longest, o.lr_mults), BEL_INVALID_ARGUMENT,
+                     "shorter than 64 bytes");
+    BEL_ASSERT_OK(bel_multipliers_parse(longest + 1, o.lr_mults));
+    memset(o.lr_mults[0].pattern, 'a', BEL_PATTERN_BYTES);
+    BEL_ASSERT_FAILS(bel_optimizer_check(&o), BEL_INVALID_ARGUMENT, "pattern 0 must be shorter");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_schedules), cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_piecewise), cmocka_unit_test(test_multipliers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,44 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
         e->p[i] = -copysign(over, e->v[i]) / (new / a + 2 * o->ftrl_l2);
         break;
     }
+    case BEL_OPTIMIZER_LAMB:
+    case BEL_OPTIMIZER_LARS: // expected_trusting
     case BEL_OPTIMIZER_COUNT: fail();
+    }
+}
+
+static double norm(const double *x)
+{
+    double square = 0;
+    for (int i = 0; i < COUNT; i++)
+        square += x[i] * x[i];
+    return sqrt(square);
+}
+
+// One step of a whole variable, as the papers have it.
+static void expected_trusting(const bel_optimizer *o, int step, model *e)
+{
+    double t = step + 1, a = o->learning_rate, w = o->weight_decay, r[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        double g = gradient_sum(i, step) / REPLICAS;
+        if (o->clip_value > 0) g = fmax(-o->clip_value, fmin(o->clip_value, g));
+        r[i] = g;
+        if (o->kind == BEL_OPTIMIZER_LARS) continue;
+        e->m[i] = o->beta1 * e->m[i] + (1 - o->beta1) * g;
+        e->v[i] = o->beta2 * e->v[i] + (1 - o->beta2) * g * g;
+        r[i] = e->m[i] / (1 - pow(o->beta1, t)) /
+               (sqrt(e->v[i] / (1 - pow(o->beta2, t))) + o->epsilon);
+        r[i] += w * e->p[i];
+    }
+    double p_norm = norm(e->p), r_norm = norm(r);
+    for (int i = 0; i < COUNT; i++) {
+        if (o->kind == BEL_OPTIMIZER_LAMB) {
+            e->p[i] -= a * p_norm / r_norm * r[i];
+        } else {
+            double local = o->lars_trust * p_norm / (r_norm + w * p_norm);
+            e->m[i] = o->momentum * e->m[i] + a * local * (r[i] + w * e->p[i]);
+            e->p[i] -= e->m[i];
+        }
     }
 }
 
@@ -91,12 +128,18 @@ static void check_rule(bel_optimizer optimizer)
         expected.m[i] = optimizer.initial_accumulator;
     for (int step = 0; step < STEPS; step++) {
         bel_rule_step numbers = bel_rule_begin(&optimizer, step);
+        const bel_rule *rule = bel_rule_get(&optimizer);
         for (int i = 0; i < COUNT; i++) {
             sum[i] = (float)gradient_sum(i, step);
-            expected_step(&optimizer, step, &expected, i);
+            if (!rule->trusts) expected_step(&optimizer, step, &expected, i);
         }
+        if (rule->trusts) expected_trusting(&optimizer, step, &expected);
         bel_rule_scale(&numbers, sum, (float)(1.0 / REPLICAS), gradient, COUNT);
-        bel_rule_apply(&numbers, gradient, 1.0f, p, p, slots, COUNT);
+        if (rule->prepares) bel_rule_prepare(&numbers, gradient, p, gradient, slots, COUNT);
+        float factor = !rule->trusts ? 1.0f
+                                     : bel_rule_trust(&numbers, bel_rule_sum_square(p, COUNT),
+                                                      bel_rule_sum_square(gradient, COUNT));
+        bel_rule_apply(&numbers, gradient, factor, p, p, slots, COUNT);
         for (int i = 0; i < COUNT; i++) {
             if (fabs((double)p[i] - expected.p[i]) > 3e-6 * fmax(1, fabs(expected.p[i]))) {
                 fail_msg("step %d, element %d: got %.9g, expected %.9g", step, i, (double)p[i],
@@ -141,6 +184,19 @@ static void test_rules(void **state)
                                    .weight_decay = 0.1});
     }
     check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 0.01});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_LAMB, .learning_rate = 0.01});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_LAMB,
+                               .learning_rate = 0.05,
+                               .beta1 = 0.5,
+                               .beta2 = 0.9,
+                               .epsilon = 0.01,
+                               .weight_decay = 0.1});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_LARS, .learning_rate = 2});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_LARS,
+                               .learning_rate = 0.5,
+                               .momentum = 0.5,
+                               .lars_trust = 0.25,
+                               .weight_decay = 0.1});
     static const double powers[] = {0, -1, -0.25, -0.7, -0.001}; // 0: the default
     for (int i = 0; i < 5; i++) {
         check_rule((bel_optimizer){
@@ -259,6 +315,69 @@ static void test_clip_value(void **state)
     assert_memory_equal(out, expected, sizeof expected);
 }
 
+// Factors of a variable: what an optimizer with that rate and that decay does.
+static void test_scaled(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < BEL_OPTIMIZER_COUNT; kind++) {
+        bel_optimizer o = {
+            .kind = (bel_optimizer_kind)kind, .learning_rate = 0.3, .weight_decay = 0.1};
+        BEL_ASSERT_OK(bel_optimizer_check(&o));
+        bel_rule_step got = bel_rule_begin_scaled(&o, 3, 0.7, 0.2), plain = bel_rule_begin(&o, 3);
+        o.learning_rate *= 0.7;
+        o.weight_decay *= 0.2;
+        bel_rule_step want = bel_rule_begin(&o, 3);
+        assert_true(got.rate == want.rate && got.rate != plain.rate);
+        assert_true(got.weight_decay == want.weight_decay && got.shrink == want.shrink);
+        assert_true(got.root == want.root);
+    }
+    bel_optimizer o = {.kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.3, .weight_decay = 0.1};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    bel_rule_step numbers = bel_rule_begin_scaled(&o, 0, 0, 1); // stays, and its slots go on
+    float gradient = 4.0f, value = 2.0f, m = 0, v = 0;
+    bel_rule_apply(&numbers, &gradient, 1.0f, &value, &value, (float *[]){&m, &v}, 1);
+    assert_true(value == 2.0f && m > 0 && v > 0);
+}
+
+// Without a norm there is nothing to measure by.
+static void test_trust(void **state)
+{
+    (void)state;
+    bel_rule_step step = {.kind = BEL_OPTIMIZER_LAMB, .trust = 0.5, .weight_decay = 0.25f};
+    assert_true(bel_rule_trust(&step, 0, 4) == 1 && bel_rule_trust(&step, 4, 0) == 1);
+    assert_true(bel_rule_trust(&step, 4, 16) == 0.5f);
+    step.kind = BEL_OPTIMIZER_LARS;
+    assert_true(bel_rule_trust(&step, 0, 4) == 1 && bel_rule_trust(&step, 4, 0) == 1);
+    assert_true(bel_rule_trust(&step, 4, 2.25) == 0.5f * 2 / (1.5f + 0.25f * 2));
+}
+
+// TensorFlow's formula in double, with and without num_updates.
+static void test_average(void **state)
+{
+    (void)state;
+    for (int ramp = 0; ramp < 2; ramp++) {
+        bel_optimizer o = {
+            .learning_rate = 1, .moving_average_decay = 0.15, .moving_average_ramp = ramp == 1};
+        BEL_ASSERT_OK(bel_optimizer_check(&o));
+        assert_int_equal(bel_rule_kept(&o), 1);
+        float values[COUNT], averages[COUNT];
+        double expected[COUNT];
+        for (int i = 0; i < COUNT; i++)
+            expected[i] = averages[i] = (float)i / 16.0f - 1.0f;
+        for (int step = 0; step < STEPS; step++) {
+            double d = ramp == 1 ? fmin(0.15, (1.0 + step) / (10.0 + step)) : 0.15;
+            assert_true(ramp == 0 || (d < 0.15) == (step == 0)); // both sides of the minimum
+            for (int i = 0; i < COUNT; i++) {
+                values[i] = (float)gradient_sum(i, step);
+                expected[i] = d * expected[i] + (1 - d) * gradient_sum(i, step);
+            }
+            bel_rule_average(values, bel_rule_average_rest(&o, step), averages, COUNT);
+            for (int i = 0; i < COUNT; i++)
+                assert_true(fabs((double)averages[i] - expected[i]) < 1e-6);
+        }
+    }
+}
+
 // The factor that norm clipping leaves scales the gradient before the decay is added.
 static void test_factor(void **state)
 {
@@ -333,7 +452,8 @@ int main(void)
         cmocka_unit_test(test_stored),     cmocka_unit_test(test_ftrl_zeros),
         cmocka_unit_test(test_rules),      cmocka_unit_test(test_clip_value),
         cmocka_unit_test(test_factor),     cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_sum_square),
+        cmocka_unit_test(test_sum_square), cmocka_unit_test(test_scaled),
+        cmocka_unit_test(test_average),    cmocka_unit_test(test_trust),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ typedef struct cluster {
     bel_layout *layout;
     bel_deal *deal;
     bel_space *space;
-    float *snapshot;
+    float *snapshot, *averages; // of it
     bel_doorbell *bell;
     bel_lane *worker_ends[MAX_WORKERS][MAX_SHARDS]; // by worker, by shard
     bel_lane *shard_ends[MAX_SHARDS][MAX_WORKERS];  // by shard, by worker
@@ -93,6 +93,7 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .deal = c->deal,
                                    .space = c->space,
                                    .snapshot = c->snapshot,
+                                   .snapshot_averages = c->averages,
                                    .optimizer = optimizer,
                                    .generation = 1,
                                    .tally_width = BEL_TALLY_FIXED,
@@ -121,6 +122,7 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
     assert_int_equal(c->deal->replica_count, REPLICAS);
     BEL_ASSERT_OK(bel_space_create(c->layout, &c->space));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot", &c->snapshot));
+    BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot of averages", &c->averages));
     for (int64_t i = 0; i < c->layout->size; i++)
         c->space->buffers[0][i] = (float)(i % 101) / 50.0f - 1.0f;
     for (int r = 0; r < REPLICAS; r++)
@@ -171,6 +173,7 @@ static void cluster_destroy(cluster *c)
     for (int r = 0; r < REPLICAS; r++)
         bel_space_free_array(c->layout, c->gradients[r]);
     bel_space_free_array(c->layout, c->snapshot);
+    bel_space_free_array(c->layout, c->averages);
     bel_space_destroy(c->space);
     bel_doorbell_destroy(c->bell);
     bel_deal_destroy(c->deal);

@@ -75,6 +75,14 @@ static double expected_update(bel_variable_kind kind, double value, double gradi
     return NAN;
 }
 
+// Of the patterns below.
+static double expected_factor(const bel_optimizer *o, const char *name)
+{
+    if (o->lr_mults[0].pattern[0] == '\0') return 1;
+    if (strcmp(name, "last") == 0) return 0;
+    return strcmp(name, "kernel") == 0 ? 0.25 : 1;
+}
+
 static void check_values(const cluster *c, const bel_optimizer *o)
 {
     const bel_layout *layout = c->layout;
@@ -88,8 +96,8 @@ static void check_values(const cluster *c, const bel_optimizer *o)
         for (int v = 0; v < layout->variable_count; v++) {
             const bel_layout_variable *variable = &layout->variables[v];
             for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++)
-                values[i] =
-                    expected_update(variable->kind, values[i], gradients[i], o->learning_rate);
+                values[i] = expected_update(variable->kind, values[i], gradients[i],
+                                            o->learning_rate * expected_factor(o, variable->name));
         }
     }
     for (int v = 0; v < layout->variable_count; v++) {
@@ -112,8 +120,20 @@ static const bel_optimizer optimizers[] = {
     {.learning_rate = 0.5, .clip_norm = 2},
     {.learning_rate = 0.5, .clip_norm = 1000}, // above every norm: no change
     {.learning_rate = 0.5, .clip_global_norm = 3},
+    {.learning_rate = 0.5, .lr_mults = {{"k*", 0.25}, {"l*", 3}, {"?ast", 0}}},
+    {.learning_rate = 0.5, .clip_norm = 2, .lr_mults = {{"k*", 0.25}, {"l*", 3}, {"?ast", 0}}},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
+
+// Rules with norms and slots of their own: the two passes and the way of the norms are those above.
+static const bel_optimizer trusting[] = {
+    {.kind = BEL_OPTIMIZER_LARS, .learning_rate = 0.5, .weight_decay = 0.1, .lars_trust = 0.5},
+    {.kind = BEL_OPTIMIZER_LAMB,
+     .learning_rate = 0.1,
+     .weight_decay = 0.2,
+     .lr_mults = {{"k*", 0.25}, {"l*", 3}, {"?ast", 0}}},
+};
+enum { TRUSTING = sizeof trusting / sizeof trusting[0] };
 
 static void test_values(void **state)
 {
@@ -125,6 +145,114 @@ static void test_values(void **state)
             check_values(c, &optimizers[o]);
             cluster_destroy(c);
         }
+    }
+}
+
+static double norm_of(const double *x, int64_t n)
+{
+    double square = 0;
+    for (int64_t i = 0; i < n; i++)
+        square += x[i] * x[i];
+    return sqrt(square);
+}
+
+// One step of a variable; g becomes the direction.
+static void trusting_step(const bel_optimizer *o, double rate, int64_t step, int64_t n, double *p,
+                          double *g, double *m, double *v)
+{
+    bool lamb = o->kind == BEL_OPTIMIZER_LAMB;
+    double t = (double)step + 1, w = o->weight_decay;
+    for (int64_t i = 0; i < n && lamb; i++) {
+        m[i] = o->beta1 * m[i] + (1 - o->beta1) * g[i];
+        v[i] = o->beta2 * v[i] + (1 - o->beta2) * g[i] * g[i];
+        g[i] = m[i] / (1 - pow(o->beta1, t)) / (sqrt(v[i] / (1 - pow(o->beta2, t))) + o->epsilon) +
+               w * p[i];
+    }
+    double p_norm = norm_of(p, n), g_norm = norm_of(g, n);
+    double trust = lamb ? p_norm / g_norm : o->lars_trust * p_norm / (g_norm + w * p_norm);
+    for (int64_t i = 0; i < n; i++) {
+        double move = rate * trust * (lamb ? g[i] : g[i] + w * p[i]);
+        if (!lamb) move = m[i] = o->momentum * m[i] + move;
+        p[i] -= move;
+    }
+}
+
+static void check_trusting(const cluster *c, bel_optimizer o)
+{
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    size_t size = (size_t)c->layout->size;
+    double *p = bel_xcalloc(size, sizeof *p), *g = bel_xcalloc(size, sizeof *g);
+    double *m = bel_xcalloc(size, sizeof *m), *v = bel_xcalloc(size, sizeof *v);
+    for (size_t i = 0; i < size; i++)
+        p[i] = (double)((float)(i % 101) / 50.0f - 1.0f);
+    for (int64_t step = 0; step < STEPS; step++) {
+        expected_gradients(c->layout, &o, step, g);
+        for (int k = 0; k < c->layout->variable_count; k++) {
+            const bel_layout_variable *variable = &c->layout->variables[k];
+            double rate = o.learning_rate * expected_factor(&o, variable->name);
+            int64_t at = variable->offset;
+            trusting_step(&o, rate, step, variable->elements, p + at, g + at, m + at, v + at);
+        }
+    }
+    for (int k = 0; k < c->layout->variable_count; k++) {
+        const bel_layout_variable *variable = &c->layout->variables[k];
+        const float *got = bel_space_variable(c->space, k);
+        for (int64_t i = 0; i < variable->elements && variable->kind == BEL_VARIABLE_TRAINABLE; i++)
+            assert_true(fabs((double)got[i] - p[variable->offset + i]) < 1e-5);
+    }
+    bel_free(p);
+    bel_free(g);
+    bel_free(m);
+    bel_free(v);
+}
+
+static void test_trusting(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {2, 3};
+    for (int o = 0; o < TRUSTING; o++) {
+        for (int shards = 1; shards <= MAX_SHARDS; shards++) {
+            cluster *c = train(shards, replicas_of, 2, trusting[o]);
+            check_trusting(c, trusting[o]);
+            cluster_destroy(c);
+        }
+    }
+}
+
+// Averages of what is trained, which begin at 0 as nothing was loaded; the rest stands for itself.
+static void test_averages(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {2, 3};
+    const bel_optimizer o = {.learning_rate = 0.5, .moving_average_decay = 0.75};
+    for (int shards = 1; shards <= MAX_SHARDS; shards++) {
+        cluster *c = cluster_create(shards, replicas_of, 2, o, STEPS);
+        double *expected = bel_xcalloc((size_t)c->layout->size, sizeof *expected);
+        for (int64_t step = 0; step <= STEPS; step++) {
+            for (int w = 0; w < 2; w++)
+                wait_for(c, w, step);
+            for (int v = 0; v < c->layout->variable_count; v++) {
+                const bel_layout_variable *variable = &c->layout->variables[v];
+                bool averaged = variable->kind == BEL_VARIABLE_TRAINABLE;
+                for (int64_t i = 0; i < variable->elements; i++) {
+                    double *average = &expected[variable->offset + i];
+                    double value = (double)bel_space_variable(c->space, v)[i];
+                    if (step > 0 || !averaged)
+                        *average = value + (averaged ? 0.75 : 0) * (*average - value);
+                }
+            }
+            for (int w = 0; w < 2 && step < STEPS; w++)
+                report_step(c, w, step);
+        }
+        for (int k = 0; k < shards; k++)
+            bel_shard_snapshot_now(c->shards[k]);
+        for (int v = 0; v < c->layout->variable_count; v++) {
+            const bel_layout_variable *variable = &c->layout->variables[v];
+            for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++)
+                assert_true(fabs((double)c->averages[i] - expected[i]) < 5e-6);
+        }
+        bel_free(expected);
+        cluster_destroy(c);
     }
 }
 
@@ -145,11 +273,13 @@ static void test_same_bits(void **state)
     static const struct {
         int workers, replicas_of[MAX_WORKERS];
     } deals[] = {{1, {5}}, {2, {4, 1}}, {2, {2, 3}}, {4, {1, 1, 2, 1}}};
-    for (int o = 0; o < OPTIMIZERS; o++) {
+    for (int o = 0; o < OPTIMIZERS + TRUSTING; o++) {
+        const bel_optimizer *optimizer =
+            o < OPTIMIZERS ? &optimizers[o] : &trusting[o - OPTIMIZERS];
         float *expected = NULL, *got = NULL;
         for (int at = 0; at < MAX_SHARDS * 4; at++) {
             int deal = at / MAX_SHARDS, shards = 1 + at % MAX_SHARDS;
-            cluster *c = train(shards, deals[deal].replicas_of, deals[deal].workers, optimizers[o]);
+            cluster *c = train(shards, deals[deal].replicas_of, deals[deal].workers, *optimizer);
             size_t size = (size_t)c->layout->size;
             if (at == 0) {
                 expected = bel_xcalloc(size, sizeof *expected);
@@ -348,7 +478,8 @@ static void test_waiting(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),           cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_values),           cmocka_unit_test(test_averages),
+        cmocka_unit_test(test_trusting),         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_dropped_frames),   cmocka_unit_test(test_refused_frames),
         cmocka_unit_test(test_replaced_workers), cmocka_unit_test(test_waiting),
     };

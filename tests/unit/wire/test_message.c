@@ -34,7 +34,7 @@ static bel_message sample(void)
         .address_count = 2,
         .settings = settings,
         .setting_count = 2,
-        .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8},
+        .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8, 9, true, 10},
         .variables = variables,
         .variable_count = 1,
         .optimizer = {.kind = BEL_OPTIMIZER_ADAM,
@@ -49,8 +49,15 @@ static bel_message sample(void)
                       .rmsprop_decay = 0.4,
                       .rmsprop_momentum = 0.6,
                       .rmsprop_centered = true,
+                      .lr_mults = {{"dense_0/*", 0.1}, {"*/bias", 0}},
+                      .decay_mults = {{"*", 3}},
+                      .moving_average_decay = 0.99,
+                      .lars_trust = 0.31,
+                      .moving_average_ramp = true,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
                                    .decay_steps = 9,
+                                   .boundaries = {[0] = 7, [14] = 8},
+                                   .rates = {[0] = 0.7, [15] = 0.8},
                                    .alpha = 0.2}},
         .replicas = replicas,
         .incarnations = incarnations,
@@ -130,6 +137,14 @@ static void test_parts(void **state)
     assert_true(got.optimizer.rmsprop_centered && got.optimizer.learning_rate_power == -0.7);
     assert_true(got.optimizer.ftrl_l1 == 0.11 && got.optimizer.ftrl_l2 == 0.12);
     assert_true(got.optimizer.ftrl_l2_shrinkage == 0.13 && got.optimizer.schedule.alpha == 0.2);
+    const bel_schedule *schedule = &got.optimizer.schedule;
+    assert_true(schedule->boundaries[0] == 7 && schedule->boundaries[14] == 8);
+    assert_true(schedule->rates[0] == 0.7 && schedule->rates[15] == 0.8);
+    assert_memory_equal(got.optimizer.lr_mults, m.optimizer.lr_mults, sizeof m.optimizer.lr_mults);
+    assert_memory_equal(got.optimizer.decay_mults, m.optimizer.decay_mults,
+                        sizeof m.optimizer.decay_mults);
+    assert_true(got.optimizer.lars_trust == 0.31);
+    assert_true(got.optimizer.moving_average_decay == 0.99 && got.optimizer.moving_average_ramp);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
@@ -177,10 +192,63 @@ static void test_damaged(void **state)
     bel_free(bytes);
 }
 
+// A message of an optimizer alone, with a list of its own written by hand. Field 26 of the control
+// message holds the optimizer.
+static bel_status *read_optimizer(uint8_t field, const uint8_t *item, uint8_t item_bytes, int count,
+                                  bel_message *out_message)
+{
+    enum { MOST = 1024, HEADS = 4 };
+    uint8_t bytes[MOST] = {0x08, BEL_MESSAGE_SETUP, 0xd2, 0x01};
+    size_t inner = (size_t)count * ((size_t)item_bytes + 3);
+    assert_true(inner < 1 << 14 && inner + 8 < MOST);
+    size_t at = HEADS;
+    bytes[at++] = (uint8_t)(0x80 | (inner & 0x7f));
+    bytes[at++] = (uint8_t)(inner >> 7);
+    for (int i = 0; i < count; i++) {
+        int tag = field << 3 | 2; // with a length
+        bytes[at++] = (uint8_t)(0x80 | (tag & 0x7f));
+        bytes[at++] = (uint8_t)(tag >> 7);
+        bytes[at++] = item_bytes;
+        memcpy(bytes + at, item, item_bytes);
+        at += item_bytes;
+    }
+    return bel_message_read(bytes, at, out_message);
+}
+
+static void test_lists_that_do_not_fit(void **state)
+{
+    (void)state;
+    enum { BOUNDARIES = 26, RATES, LR_MULTS, DECAY_MULTS };
+    static const uint8_t one[8] = {0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, boundary[] = {5};
+    uint8_t pattern[2 + BEL_PATTERN_BYTES] = {0x0a, BEL_PATTERN_BYTES - 1};
+    memset(pattern + 2, 'a', BEL_PATTERN_BYTES);
+    bel_message got;
+    BEL_ASSERT_OK(read_optimizer(RATES, one, 8, BEL_SCHEDULE_MAX_PIECES, &got));
+    assert_true(got.optimizer.schedule.rates[15] == 1);
+    bel_message_deinit(&got);
+    BEL_ASSERT_FAILS(read_optimizer(RATES, one, 8, BEL_SCHEDULE_MAX_PIECES + 1, &got),
+                     BEL_INVALID_ARGUMENT, "a schedule of 17 rates and 0 boundaries");
+    BEL_ASSERT_FAILS(read_optimizer(BOUNDARIES, boundary, 1, BEL_SCHEDULE_MAX_PIECES, &got),
+                     BEL_INVALID_ARGUMENT, "a schedule of 0 rates and 16 boundaries");
+    for (uint8_t field = LR_MULTS; field <= DECAY_MULTS; field++) {
+        BEL_ASSERT_OK(read_optimizer(field, pattern, sizeof pattern - 1, 1, &got));
+        bel_message_deinit(&got);
+        BEL_ASSERT_FAILS(read_optimizer(field, (const uint8_t[]){0x0a, 1, 'a'}, 3,
+                                        BEL_MAX_MULTIPLIERS + 1, &got),
+                         BEL_INVALID_ARGUMENT, "17 multipliers");
+        pattern[1]++;
+        BEL_ASSERT_FAILS(read_optimizer(field, pattern, sizeof pattern, 1, &got),
+                         BEL_INVALID_ARGUMENT, "pattern of 64 bytes");
+        pattern[1]--;
+        BEL_ASSERT_FAILS(read_optimizer(field, (const uint8_t[]){0x0a, 0}, 2, 1, &got),
+                         BEL_INVALID_ARGUMENT, "pattern of 0 bytes");
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scalars), cmocka_unit_test(test_parts),
-                                       cmocka_unit_test(test_empty),
-                                       cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scalars), cmocka_unit_test(test_parts), cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_lists_that_do_not_fit), cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,21 @@
+// Factors of the learning rate and of the weight decay by variable name.
+#ifndef BELFRY_OPTIM_MULTIPLIER_H
+#define BELFRY_OPTIM_MULTIPLIER_H
+
+#include "belfry/optimizer.h"
+
+// The factor that a list has for a variable: that of the last pattern that matches, else 1.
+double bel_multiplier_get(const bel_multiplier list[BEL_MAX_MULTIPLIERS], const char *name);
+
+// INVALID_ARGUMENT: a list that bel_optimizer_check refuses.
+bel_status *bel_multipliers_check(const bel_optimizer *optimizer) BEL_MUST_USE;
+
+// INVALID_ARGUMENT: a pattern matches none of the names; it is named, with the nearest name.
+bel_status *bel_multipliers_check_names(const bel_optimizer *optimizer, const char *const *names,
+                                        size_t count) BEL_MUST_USE;
+
+// "dense_0/*=0.1,*/bias=0" into `text`, which has room for BEL_MULTIPLIERS_TEXT bytes.
+enum { BEL_MULTIPLIERS_TEXT = BEL_MAX_MULTIPLIERS * (BEL_PATTERN_BYTES + 24) };
+const char *bel_multipliers_text(const bel_multiplier list[BEL_MAX_MULTIPLIERS], char *text);
+
+#endif
