@@ -39,6 +39,7 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     const bel_worker_config *config = &worker->config;
     tower->worker = worker;
     tower->index = index;
+    pthread_mutex_init(&tower->mutex, NULL);
     tower->input_shapes =
         bel_xcalloc(config->model->graph->input_count, sizeof *tower->input_shapes);
     BEL_TRY(bel_team_create(config->thread_count, &tower->team));
@@ -56,18 +57,22 @@ void bel_tower_deinit(bel_tower *tower)
     bel_team_destroy(tower->team);
     bel_free(tower->input_shapes);
     bel_status_destroy(tower->status);
+    if (tower->worker != NULL) pthread_mutex_destroy(&tower->mutex);
 }
 
-static void publish(void *context, int output)
+static void publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
-    bel_status *status = bel_worker_finish_variable(worker, worker->output_variables[output]);
+    bel_status *status = bel_worker_finish(worker, worker->output_variables[output], first, count);
+    if (status == NULL) return;
+    pthread_mutex_lock(&tower->mutex);
     if (tower->status == NULL) {
         tower->status = status;
     } else {
         bel_status_ignore(status); // the first error is reported
     }
+    pthread_mutex_unlock(&tower->mutex);
 }
 
 static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)

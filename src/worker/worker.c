@@ -9,7 +9,17 @@
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// Reports in layout order, then the loss; and how many reported variables each chunk holds.
+// How many elements of a variable, from `first` on, lie in a chunk.
+static int64_t overlap(const bel_chunk *chunk, const bel_layout_variable *variable, int64_t first,
+                       int64_t count)
+{
+    int64_t begin = variable->offset + first, end = begin + count;
+    if (begin < chunk->offset) begin = chunk->offset;
+    if (end > chunk->offset + chunk->count) end = chunk->offset + chunk->count;
+    return end > begin ? end - begin : 0;
+}
+
+// Reports in layout order, then the loss; and how many reported elements each chunk holds.
 static void list_outputs(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
@@ -28,7 +38,9 @@ static void list_outputs(bel_worker *worker)
         const bel_chunk *chunk = &layout->chunks[c];
         for (int s = 0; s < chunk->segment_count; s++) {
             int variable = layout->segments[chunk->first_segment + s].variable;
-            if (model->reports[variable] != NULL) worker->chunk_reports[c]++;
+            if (model->reports[variable] == NULL) continue;
+            const bel_layout_variable *v = &layout->variables[variable];
+            worker->chunk_reports[c] += overlap(chunk, v, 0, v->elements);
         }
     }
 }
@@ -94,13 +106,15 @@ static bel_status *report_chunk(bel_worker *worker, int c)
     return NULL;
 }
 
-bel_status *bel_worker_finish_variable(bel_worker *worker, int variable)
+bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, int64_t count)
 {
     const bel_layout *layout = worker->config.layout;
     const bel_layout_variable *v = &layout->variables[variable];
-    int64_t end = v->offset + v->elements;
+    int64_t end = v->offset + first + count;
     for (int c = v->first_chunk; c < layout->chunk_count && layout->chunks[c].offset < end; c++) {
-        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], 1, memory_order_acq_rel) == 1) {
+        long long done = overlap(&layout->chunks[c], v, first, count);
+        if (done == 0) continue;
+        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], done, memory_order_acq_rel) == done) {
             BEL_TRY(report_chunk(worker, c));
         }
     }

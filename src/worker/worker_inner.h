@@ -2,6 +2,7 @@
 #ifndef BELFRY_WORKER_WORKER_INNER_H
 #define BELFRY_WORKER_WORKER_INNER_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/thread.h"
@@ -18,7 +19,8 @@ typedef struct bel_tower {
     bel_shape *input_shapes; // scratch, by graph input
     int replica;             // being run, counted from the worker's first
     int64_t input_ns, compute_ns;
-    bel_status *status; // of its part of the step
+    pthread_mutex_t mutex; // guards status while its threads publish
+    bel_status *status;    // of its part of the step
 } bel_tower;
 
 struct bel_worker {
@@ -29,9 +31,9 @@ struct bel_worker {
     bel_program_output *outputs; // reports, then the loss
     int *output_variables;       // by report: the layout variable
     int report_count;
-    double *tallies;        // by replica, tally_width each
-    atomic_int *chunk_left; // by chunk: publications until all replicas have finished it
-    int *chunk_reports;     // by chunk: variables in it that are reported
+    double *tallies;          // by replica, tally_width each
+    atomic_llong *chunk_left; // by chunk: elements until all replicas have finished it
+    int64_t *chunk_reports;   // by chunk: elements of it that are reported
     int64_t step;
     uint32_t decision;
     bel_worker_times times;
@@ -47,7 +49,9 @@ void bel_tower_step(bel_tower *tower); // runs its replicas; the outcome is in t
 // True while blocks are left for the worker's next step.
 bool bel_worker_has_blocks(const bel_worker *worker, int64_t first_block);
 
-// worker.c: the caller has finished one variable of one replica; reports chunks that are complete.
-bel_status *bel_worker_finish_variable(bel_worker *worker, int variable) BEL_MUST_USE;
+// worker.c: the caller has finished `count` elements of a variable of one replica, from `first` on;
+// reports chunks that are complete.
+bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first,
+                              int64_t count) BEL_MUST_USE;
 
 #endif
