@@ -6,8 +6,8 @@
 // rows exist, and their bits, depend on the updates alone: not on threads, on the order of keys
 // within an update, on what was pulled, or on how many shards there are.
 //
-// Memory a row: 8 bytes of key, width · 4 · (1 + slots) bytes, and the index; docs/tables.md has the
-// figure.
+// Memory a row: 8 bytes of key, width · 4 · (1 + slots) bytes, and the index; docs/tables.md has
+// the figure.
 #ifndef BELFRY_PS_SERVER_TABLE_H
 #define BELFRY_PS_SERVER_TABLE_H
 
@@ -41,15 +41,15 @@ int bel_table_shard(int64_t key, int shard_count);
 bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table) BEL_MUST_USE;
 void bel_table_destroy(bel_table *table);
 
-// Writes the values of rows `keys` (any order, repeats allowed), n × width. Several threads may pull
-// at once, but not during an update, a load or a restart.
+// Writes the values of rows `keys` (any order, repeats allowed), n × width. Several threads may
+// pull at once, but not during an update, a load or a restart.
 void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows);
 
 // One update of n distinct rows: gradient = sums × scale, then as the optimizer says for elements
-// (clip by value, weight decay, update) on the rows given and no others: ADAM is lazy, a row that no
-// example named keeps its moments. New rows are made. On the threads of `team` (NULL: the caller's).
-// RESOURCE_EXHAUSTED: the rows would need more than memory_limit, or memory is gone; says how many
-// rows there are and their bytes; then no row has changed.
+// (clip by value, weight decay, update) on the rows given and no others: ADAM is lazy, a row that
+// no example named keeps its moments. New rows are made. On the threads of `team` (NULL: the
+// caller's). RESOURCE_EXHAUSTED: the rows would need more than memory_limit, or memory is gone;
+// says how many rows there are and their bytes; then no row has changed.
 bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
                              const int64_t *keys, const float *sums, float scale,
                              int64_t n) BEL_MUST_USE;
