@@ -97,6 +97,17 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
     bel_rule_kernels_get()->apply[step->kind](step, gradient, factor, values, new_values, slots, n);
 }
 
+bool bel_rule_has_rows(bel_optimizer_kind kind)
+{
+    return bel_rule_kernels_get()->apply_rows[kind] != NULL;
+}
+
+void bel_rule_apply_rows(const bel_rule_step *step, const float *sums, float scale,
+                         float *const *rows, int width, int64_t n)
+{
+    bel_rule_kernels_get()->apply_rows[step->kind](step, sums, scale, rows, width, n);
+}
+
 double bel_rule_sum_square(const float *values, int64_t n)
 {
     return bel_rule_kernels_get()->sum_square(values, n);

@@ -37,7 +37,8 @@ typedef struct bel_table_config {
 int bel_table_shard(int64_t key, int shard_count);
 
 // INVALID_ARGUMENT: an optimizer that has no rule for rows, or a setting of it that needs the whole
-// variable (clip_norm, clip_global_norm), named. RESOURCE_EXHAUSTED.
+// variable (clip_norm, clip_global_norm), named; a width below 1 or above 2^20; a scale that is
+// negative or not finite. RESOURCE_EXHAUSTED.
 bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table) BEL_MUST_USE;
 void bel_table_destroy(bel_table *table);
 
@@ -60,20 +61,29 @@ int64_t bel_table_bytes(const bel_table *table); // memory held: what memory_lim
 // --- Snapshots -----------------------------------------------------------------------------------
 
 // Marks the state of now. Rows that later updates change are copied aside before, so that the
-// snapshot can be read by another thread while updates go on. One snapshot at a time.
-// RESOURCE_EXHAUSTED.
+// snapshot can be read by another thread while updates go on. One snapshot at a time. Neither
+// bel_table_bytes nor memory_limit counts the copies: whether an update succeeds must not depend
+// on how fast a checkpoint is written. RESOURCE_EXHAUSTED.
 bel_status *bel_table_snapshot(bel_table *table) BEL_MUST_USE;
-// The snapshot in order of keys. `out_keys` has room for bel_table_snapshot_count, the arrays for
-// that × width floats; slots by rule. Safe beside updates and pulls.
+// The snapshot in order of keys, for one thread at a time. `out_keys` has room for
+// bel_table_snapshot_count, the arrays for that × width floats; slots by rule. Safe beside updates
+// and pulls.
 int64_t bel_table_snapshot_count(const bel_table *table);
 bel_status *bel_table_snapshot_read(const bel_table *table, int64_t *out_keys, float *out_rows,
                                     float *const *out_slots) BEL_MUST_USE;
+// The same for the n rows from the first-th on, for who writes a snapshot without having room for
+// all of it. out_keys, out_rows, out_slots and each of the slots may be NULL. The first reading
+// sorts the keys, which takes 36 bytes a row for a moment and 4 until the end. RESOURCE_EXHAUSTED.
+bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
+                                     int64_t *out_keys, float *out_rows,
+                                     float *const *out_slots) BEL_MUST_USE;
 void bel_table_snapshot_end(bel_table *table);
 
 // Adds rows that do not exist yet, of a checkpoint: the table's own values and slots.
-// RESOURCE_EXHAUSTED; DATA_LOSS: a key comes twice.
+// RESOURCE_EXHAUSTED; DATA_LOSS: a key comes twice. Then no row was added.
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n) BEL_MUST_USE;
-void bel_table_clear(bel_table *table); // no rows; memory is kept for the next ones
+// No rows; memory is kept for the next ones. Not while there is a snapshot.
+void bel_table_clear(bel_table *table);
 
 #endif

@@ -1,0 +1,276 @@
+// A table: made, pulled, updated, loaded. Where rows lie is table_index.c's matter.
+#include "ps/server/table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/sort.h"
+#include "ps/server/table_inner.h"
+
+enum { TILE = 2 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
+
+int bel_table_shard(int64_t key, int shard_count)
+{
+    uint64_t low = bel_table_hash(key) & ((UINT64_C(1) << BEL_TABLE_SHARD_BITS) - 1);
+    return (int)(low * (uint64_t)shard_count >> BEL_TABLE_SHARD_BITS);
+}
+
+// --- Making --------------------------------------------------------------------------------------
+
+static bel_status *check_config(const bel_table_config *config)
+{
+    const bel_optimizer *o = &config->optimizer;
+    if (config->width < 1 || config->width > MAX_WIDTH) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "table \"%s\": width must be from 1 to %d, got %d",
+                       config->name, MAX_WIDTH, config->width);
+    }
+    if (!(isfinite(config->scale) && config->scale >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "table \"%s\": scale must be 0 or above, got %g",
+                       config->name, (double)config->scale);
+    }
+    if (!bel_rule_has_rows(o->kind)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "table \"%s\": expected the optimizer sgd, adagrad, adam or ftrl, whose "
+                       "rules can leave rows out, got %s",
+                       config->name, bel_rule_get(o)->name);
+    }
+    if (o->clip_norm > 0 || o->clip_global_norm > 0) {
+        const char *field = o->clip_norm > 0 ? "clip_norm" : "clip_global_norm";
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "table \"%s\": %s needs the gradient of the whole variable, which a table "
+                       "never has; use clip_value",
+                       config->name, field);
+    }
+    return NULL;
+}
+
+// The smallest power of two of records that fills BEL_TABLE_BLOCK_BYTES.
+static void size_blocks(bel_table *table)
+{
+    size_t record_bytes = table->record_floats * sizeof(float);
+    int bits = 0;
+    while (record_bytes << bits < BEL_TABLE_BLOCK_BYTES)
+        bits++;
+    table->records.bits = bits;
+    table->records.bytes = record_bytes << bits;
+    table->keys.bits = BEL_TABLE_KEY_BLOCK_BITS;
+    table->keys.bytes = sizeof(int64_t) << BEL_TABLE_KEY_BLOCK_BITS;
+}
+
+bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table)
+{
+    BEL_TRY(check_config(config));
+    bel_table *table = bel_xcalloc(1, sizeof *table);
+    table->name = bel_xstrdup(config->name);
+    table->width = config->width;
+    table->start = config->start;
+    table->scale = config->scale;
+    table->random =
+        bel_rng_key_make(config->seed, "table", bel_hash64(config->name, strlen(config->name)));
+    table->rule = bel_rule_get(&config->optimizer);
+    for (int k = 0; k < table->rule->slot_count; k++)
+        table->slot_start[k] = bel_rule_slot_start(&config->optimizer, k);
+    table->memory_limit = config->memory_limit;
+    table->record_floats = (size_t)config->width * (size_t)(1 + table->rule->slot_count);
+    size_blocks(table);
+    bel_status *status = bel_table_index_init(table);
+    if (status != NULL) {
+        status = bel_status_wrap(status, __FILE__, __LINE__, "table \"%s\"", config->name);
+        bel_table_destroy(table);
+        return status;
+    }
+    *out_table = table;
+    return NULL;
+}
+
+void bel_table_destroy(bel_table *table)
+{
+    if (table == NULL) return;
+    bel_table_snapshot_end(table);
+    bel_table_index_deinit(table);
+    bel_free(table->name);
+    bel_free(table);
+}
+
+int64_t bel_table_count(const bel_table *table)
+{
+    return table->count;
+}
+
+int64_t bel_table_bytes(const bel_table *table)
+{
+    return table->bytes;
+}
+
+void bel_table_clear(bel_table *table)
+{
+    BEL_CHECK(table->snapshot == NULL);
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        bel_table_part *part = &table->parts[p];
+        memset(part->slots, 0, part->capacity * sizeof *part->slots);
+        part->used = 0;
+    }
+    table->count = 0;
+}
+
+// --- Pull ----------------------------------------------------------------------------------------
+
+// With a constant width the copy is a few vectors.
+static inline __attribute__((always_inline)) void copy_rows(const bel_table *table,
+                                                            const int64_t *keys,
+                                                            const uint32_t *rows, int n, int width,
+                                                            float *out_rows)
+{
+    for (int i = 0; i < n; i++, out_rows += width) {
+        if (rows[i] == BEL_TABLE_NO_ROW) {
+            bel_table_start_values(table, keys[i], out_rows);
+        } else {
+            memcpy(out_rows, bel_table_record(table, rows[i]), (size_t)width * sizeof *out_rows);
+        }
+    }
+}
+
+void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows)
+{
+    int width = table->width;
+    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP) {
+        int group = (int)(n - i < BEL_TABLE_GROUP ? n - i : BEL_TABLE_GROUP);
+        uint32_t rows[BEL_TABLE_GROUP];
+        float *out = out_rows + i * width;
+        bel_table_find(table, keys + i, group, (size_t)width, rows);
+        switch (width) {
+        case 8: copy_rows(table, keys + i, rows, group, 8, out); break;
+        case 16: copy_rows(table, keys + i, rows, group, 16, out); break;
+        case 32: copy_rows(table, keys + i, rows, group, 32, out); break;
+        default: copy_rows(table, keys + i, rows, group, width, out); break;
+        }
+    }
+}
+
+// --- Update --------------------------------------------------------------------------------------
+
+typedef struct update_job {
+    bel_table *table;
+    const bel_rule_step *step;
+    const int64_t *keys;
+    const float *sums;
+    float scale;
+    int64_t n;
+    int64_t old_count; // rows from this number on are new
+} update_job;
+
+static void start_record(const bel_table *table, int64_t key, float *record)
+{
+    bel_table_start_values(table, key, record);
+    for (int k = 0; k < table->rule->slot_count; k++) {
+        float *slot = record + (int64_t)(k + 1) * table->width;
+        for (int i = 0; i < table->width; i++)
+            slot[i] = table->slot_start[k];
+    }
+}
+
+// Positions of one tile; no two have the same row. The records of the next group come while one is
+// worked on.
+static void update_tile(void *argument, int64_t tile)
+{
+    const update_job *job = argument;
+    bel_table *table = job->table;
+    int64_t end = (tile + 1) * TILE < job->n ? (tile + 1) * TILE : job->n;
+    for (int64_t i = tile * TILE; i < end; i += BEL_TABLE_GROUP) {
+        int group = (int)(end - i < BEL_TABLE_GROUP ? end - i : BEL_TABLE_GROUP);
+        float *records[BEL_TABLE_GROUP];
+        for (int j = 0; j < group; j++) {
+            records[j] = bel_table_record(table, table->rows[i + j]);
+            bel_table_prefetch(records[j], table->record_floats);
+        }
+        for (int j = 0; j < group; j++) {
+            uint32_t row = table->rows[i + j];
+            if ((int64_t)row >= job->old_count) {
+                start_record(table, job->keys[i + j], records[j]);
+            } else if (table->snapshot != NULL) {
+                bel_table_snapshot_save(table, row);
+            }
+        }
+        bel_rule_apply_rows(job->step, job->sums + i * table->width, job->scale, records,
+                            table->width, group);
+    }
+}
+
+bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
+                             const int64_t *keys, const float *sums, float scale, int64_t n)
+{
+    update_job job = {table, step, keys, sums, scale, n, table->count};
+    BEL_TRY(bel_table_admit(table, team, keys, n));
+    int64_t tiles = (n + TILE - 1) / TILE;
+    if (team != NULL) {
+        bel_team_run(team, update_tile, &job, tiles);
+    } else {
+        for (int64_t tile = 0; tile < tiles; tile++)
+            update_tile(&job, tile);
+    }
+    return NULL;
+}
+
+// --- Load ----------------------------------------------------------------------------------------
+
+// Keys in ascending order, as checkpoints have them, need no sorting to see that none comes twice.
+static bel_status *check_distinct(const bel_table *table, const int64_t *keys, int64_t n)
+{
+    int64_t i = 1;
+    while (i < n && keys[i - 1] < keys[i])
+        i++;
+    if (i >= n) return NULL;
+    void *memory;
+    size_t bytes = (size_t)n * 2 * sizeof(bel_keyed);
+    BEL_TRY_CTX(bel_pages_create(bytes, false, "sorting keys", &memory), "table \"%s\"",
+                table->name);
+    bel_keyed *items = memory;
+    for (i = 0; i < n; i++)
+        items[i] = (bel_keyed){.key = keys[i]};
+    const bel_keyed *sorted = bel_sort_keyed(items, items + n, n);
+    for (i = 1; i < n && sorted[i - 1].key != sorted[i].key;)
+        i++;
+    bel_status *status = NULL;
+    if (i < n) {
+        status = BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected each key once, %lld comes twice",
+                         table->name, (long long)sorted[i].key);
+    }
+    bel_pages_destroy(memory, bytes);
+    return status;
+}
+
+static bel_status *check_absent(const bel_table *table, const int64_t *keys, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP) {
+        uint32_t rows[BEL_TABLE_GROUP];
+        int group = (int)(n - i < BEL_TABLE_GROUP ? n - i : BEL_TABLE_GROUP);
+        bel_table_find(table, keys + i, group, 0, rows);
+        for (int j = 0; j < group; j++) {
+            if (rows[j] == BEL_TABLE_NO_ROW) continue;
+            return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected each key once, %lld comes twice",
+                           table->name, (long long)keys[i + j]);
+        }
+    }
+    return NULL;
+}
+
+bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
+                           const float *const *slots, int64_t n)
+{
+    BEL_TRY(check_distinct(table, keys, n));
+    BEL_TRY(check_absent(table, keys, n));
+    BEL_TRY(bel_table_admit(table, NULL, keys, n));
+    size_t row_bytes = (size_t)table->width * sizeof(float);
+    for (int64_t i = 0; i < n; i++) {
+        float *record = bel_table_record(table, table->rows[i]);
+        memcpy(record, rows + i * table->width, row_bytes);
+        for (int k = 0; k < table->rule->slot_count; k++) {
+            record += table->width;
+            memcpy(record, slots[k] + i * table->width, row_bytes);
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,318 @@
+// The index: which row a key has, and room for rows that are new.
+//
+// A look-up misses the cache for the slot, then for the key and the record. So keys go in groups:
+// all slots are asked for, then all candidates' keys and records, then keys are compared.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "ps/server/table_inner.h"
+
+enum { TILE = 4 * BEL_TABLE_GROUP, PAGE_SLOTS = 4096 / sizeof(bel_table_slot) };
+
+// --- Looking up ----------------------------------------------------------------------------------
+
+// The next slot from `at` on that has the tag: its row, or NO_ROW at a free slot.
+static inline uint32_t next_candidate(const bel_table_part *part, uint32_t tag, uint64_t *at)
+{
+    for (;; *at = *at + 1 == part->capacity ? 0 : *at + 1) {
+        bel_table_slot slot = part->slots[*at];
+        if (slot.row_after == 0) return BEL_TABLE_NO_ROW;
+        if (slot.tag == tag) return slot.row_after - 1;
+    }
+}
+
+// A candidate turned out to have another key; one in some ten thousand does in a large table.
+static uint32_t find_further(const bel_table *table, uint64_t hash, int64_t key)
+{
+    const bel_table_part *part = &table->parts[bel_table_part_of(hash)];
+    uint32_t tag = bel_table_tag_of(hash);
+    uint64_t at = bel_table_place(part, tag);
+    for (;;) {
+        uint32_t row = next_candidate(part, tag, &at);
+        if (row == BEL_TABLE_NO_ROW || *bel_table_key(table, row) == key) return row;
+        at = at + 1 == part->capacity ? 0 : at + 1;
+    }
+}
+
+void bel_table_find(const bel_table *table, const int64_t *keys, int n, size_t fetch_floats,
+                    uint32_t *out_rows)
+{
+    uint64_t hashes[BEL_TABLE_GROUP];
+    for (int i = 0; i < n; i++) {
+        hashes[i] = bel_table_hash(keys[i]);
+        const bel_table_part *part = &table->parts[bel_table_part_of(hashes[i])];
+        __builtin_prefetch(&part->slots[bel_table_place(part, bel_table_tag_of(hashes[i]))]);
+    }
+    for (int i = 0; i < n; i++) {
+        const bel_table_part *part = &table->parts[bel_table_part_of(hashes[i])];
+        uint32_t tag = bel_table_tag_of(hashes[i]);
+        uint64_t at = bel_table_place(part, tag);
+        uint32_t row = next_candidate(part, tag, &at);
+        out_rows[i] = row;
+        if (row == BEL_TABLE_NO_ROW) continue;
+        __builtin_prefetch(bel_table_key(table, row));
+        if (fetch_floats > 0) bel_table_prefetch(bel_table_record(table, row), fetch_floats);
+    }
+    for (int i = 0; i < n; i++) {
+        uint32_t row = out_rows[i];
+        if (row != BEL_TABLE_NO_ROW && *bel_table_key(table, row) != keys[i]) {
+            out_rows[i] = find_further(table, hashes[i], keys[i]);
+        }
+    }
+}
+
+// --- Room ----------------------------------------------------------------------------------------
+
+static bel_status *grow_blocks(bel_table_blocks *blocks, size_t needed)
+{
+    blocks->at = bel_xgrow(blocks->at, &blocks->capacity, needed, sizeof *blocks->at);
+    while (blocks->count < needed) {
+        void *block;
+        BEL_TRY(bel_pages_create(blocks->bytes, false, "rows", &block));
+        blocks->at[blocks->count++] = block;
+    }
+    return NULL;
+}
+
+static void shrink_blocks(bel_table_blocks *blocks, size_t count)
+{
+    while (blocks->count > count)
+        bel_pages_destroy(blocks->at[--blocks->count], blocks->bytes);
+}
+
+static size_t blocks_for(const bel_table_blocks *blocks, int64_t rows)
+{
+    size_t needed = (size_t)((rows + (INT64_C(1) << blocks->bits) - 1) >> blocks->bits);
+    return needed > blocks->count ? needed : blocks->count;
+}
+
+// A part is at most 4/5 full and grows by half, in whole pages: 10 to 15 bytes a row.
+static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
+{
+    if (rows * 5 <= part->capacity * 4) return part->capacity;
+    uint64_t wanted = part->capacity + part->capacity / 2;
+    if (wanted < rows * 5 / 4 + 1) wanted = rows * 5 / 4 + 1;
+    return (wanted + PAGE_SLOTS - 1) / PAGE_SLOTS * PAGE_SLOTS;
+}
+
+// What an admission is about to add.
+typedef struct admission {
+    bel_table *table;
+    const int64_t *keys;
+    int64_t n;
+    _Atomic int64_t missing;
+    int64_t first[BEL_TABLE_PARTS + 1]; // where a part's new rows begin in table->missing
+    bel_table_part grown[BEL_TABLE_PARTS];
+    size_t key_blocks, record_blocks;
+    int64_t bytes; // of the table, afterwards
+} admission;
+
+static void plan(admission *a, int64_t new_rows)
+{
+    const bel_table *table = a->table;
+    a->key_blocks = blocks_for(&table->keys, table->count + new_rows);
+    a->record_blocks = blocks_for(&table->records, table->count + new_rows);
+    a->bytes = table->bytes;
+    a->bytes += (int64_t)((a->key_blocks - table->keys.count) * table->keys.bytes);
+    a->bytes += (int64_t)((a->record_blocks - table->records.count) * table->records.bytes);
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        const bel_table_part *part = &table->parts[p];
+        a->grown[p].used = part->used + (uint64_t)(a->first[p + 1] - a->first[p]);
+        a->grown[p].capacity = capacity_for(part, a->grown[p].used);
+        a->bytes += (int64_t)((a->grown[p].capacity - part->capacity) * sizeof(bel_table_slot));
+    }
+}
+
+static bel_status *take_room(admission *a)
+{
+    bel_table *table = a->table;
+    BEL_TRY(grow_blocks(&table->keys, a->key_blocks));
+    BEL_TRY(grow_blocks(&table->records, a->record_blocks));
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        if (a->grown[p].capacity == table->parts[p].capacity) continue;
+        void *slots;
+        BEL_TRY(bel_pages_create(a->grown[p].capacity * sizeof(bel_table_slot), false, "an index",
+                                 &slots));
+        a->grown[p].slots = slots;
+    }
+    return NULL;
+}
+
+static bel_status *reserve(admission *a, int64_t new_rows)
+{
+    bel_table *table = a->table;
+    plan(a, new_rows);
+    bool too_many = table->count + new_rows >= BEL_TABLE_NO_ROW - 1;
+    if (too_many || (table->memory_limit > 0 && a->bytes > table->memory_limit)) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "table \"%s\" has %lld rows in %lld bytes; %lld more rows would take it to "
+                       "%lld bytes, expected at most %lld bytes and %u rows on a shard",
+                       table->name, (long long)table->count, (long long)table->bytes,
+                       (long long)new_rows, (long long)a->bytes,
+                       (long long)(table->memory_limit > 0 ? table->memory_limit : INT64_MAX),
+                       BEL_TABLE_NO_ROW - 2);
+    }
+    size_t key_blocks = table->keys.count, record_blocks = table->records.count;
+    bel_status *status = take_room(a);
+    if (status == NULL) return NULL;
+    shrink_blocks(&table->keys, key_blocks);
+    shrink_blocks(&table->records, record_blocks);
+    for (int p = 0; p < BEL_TABLE_PARTS; p++)
+        bel_pages_destroy(a->grown[p].slots, a->grown[p].capacity * sizeof(bel_table_slot));
+    return bel_status_wrap(status, __FILE__, __LINE__,
+                           "table \"%s\" has %lld rows in %lld bytes, %lld more are wanted",
+                           table->name, (long long)table->count, (long long)table->bytes,
+                           (long long)new_rows);
+}
+
+// --- New rows ------------------------------------------------------------------------------------
+
+static void find_tile(void *argument, int64_t tile)
+{
+    admission *a = argument;
+    int64_t end = (tile + 1) * TILE < a->n ? (tile + 1) * TILE : a->n, missing = 0;
+    for (int64_t i = tile * TILE; i < end; i += BEL_TABLE_GROUP) {
+        int group = (int)(end - i < BEL_TABLE_GROUP ? end - i : BEL_TABLE_GROUP);
+        uint32_t *rows = a->table->rows + i;
+        bel_table_find(a->table, a->keys + i, group, 0, rows);
+        for (int j = 0; j < group; j++)
+            missing += rows[j] == BEL_TABLE_NO_ROW;
+    }
+    if (missing > 0) atomic_fetch_add_explicit(&a->missing, missing, memory_order_relaxed);
+}
+
+// Lists the positions of missing keys by part, in order of positions.
+static void list_missing(admission *a)
+{
+    bel_table *table = a->table;
+    int64_t place[BEL_TABLE_PARTS] = {0}, next = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        if (table->rows[i] != BEL_TABLE_NO_ROW) continue;
+        place[bel_table_part_of(bel_table_hash(a->keys[i]))]++;
+    }
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        int64_t count = place[p];
+        a->first[p] = place[p] = next;
+        next += count;
+    }
+    a->first[BEL_TABLE_PARTS] = next;
+    for (int64_t i = 0; i < a->n; i++) {
+        if (table->rows[i] != BEL_TABLE_NO_ROW) continue;
+        table->missing[place[bel_table_part_of(bel_table_hash(a->keys[i]))]++] = (uint32_t)i;
+    }
+}
+
+static void move_slots(const bel_table_part *from, bel_table_part *to)
+{
+    for (uint64_t i = 0; i < from->capacity; i++) {
+        if (from->slots[i].row_after == 0) continue;
+        uint64_t at = bel_table_place(to, from->slots[i].tag);
+        while (to->slots[at].row_after != 0)
+            at = at + 1 == to->capacity ? 0 : at + 1;
+        to->slots[at] = from->slots[i];
+    }
+}
+
+static void insert_key(bel_table *table, bel_table_part *part, int64_t key, uint32_t row)
+{
+    uint32_t tag = bel_table_tag_of(bel_table_hash(key));
+    uint64_t at = bel_table_place(part, tag), first = at;
+    for (;;) {
+        uint32_t other = next_candidate(part, tag, &at);
+        if (other == BEL_TABLE_NO_ROW) break;
+        BEL_CHECK(*bel_table_key(table, other) != key); // keys of an update are distinct
+        at = at + 1 == part->capacity ? 0 : at + 1;
+        BEL_CHECK(at != first);
+    }
+    part->slots[at] = (bel_table_slot){tag, row + 1};
+    *bel_table_key(table, row) = key;
+}
+
+// One part's new rows, in the order of the list: the number of a row follows from the list alone.
+static void insert_part(void *argument, int64_t p)
+{
+    enum { AHEAD = 16 };
+    admission *a = argument;
+    bel_table *table = a->table;
+    bel_table_part *part = &table->parts[p];
+    if (a->grown[p].slots != NULL) {
+        move_slots(part, &a->grown[p]);
+        bel_pages_destroy(part->slots, part->capacity * sizeof *part->slots);
+        *part = a->grown[p];
+    }
+    part->used = a->grown[p].used;
+    for (int64_t j = a->first[p]; j < a->first[p + 1]; j++) {
+        if (j + AHEAD < a->first[p + 1]) {
+            uint64_t hash = bel_table_hash(a->keys[table->missing[j + AHEAD]]);
+            __builtin_prefetch(&part->slots[bel_table_place(part, bel_table_tag_of(hash))]);
+        }
+        uint32_t row = (uint32_t)(table->count + j), position = table->missing[j];
+        insert_key(table, part, a->keys[position], row);
+        table->rows[position] = row;
+    }
+}
+
+static void run(bel_team *team, bel_team_job *job, void *argument, int64_t tiles)
+{
+    if (team != NULL) {
+        bel_team_run(team, job, argument, tiles);
+        return;
+    }
+    for (int64_t tile = 0; tile < tiles; tile++)
+        job(argument, tile);
+}
+
+static bel_status *grow_scratch(bel_table *table, int64_t n)
+{
+    if (n <= table->scratch_capacity) return NULL;
+    void *memory;
+    BEL_TRY_CTX(bel_pages_create((size_t)n * 2 * sizeof(uint32_t), false, "an update", &memory),
+                "table \"%s\"", table->name);
+    bel_pages_destroy(table->rows, (size_t)table->scratch_capacity * 2 * sizeof(uint32_t));
+    table->rows = memory;
+    table->missing = table->rows + n;
+    table->scratch_capacity = n;
+    return NULL;
+}
+
+bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys, int64_t n)
+{
+    BEL_CHECK(n >= 0 && n < UINT32_MAX);
+    BEL_TRY(grow_scratch(table, n));
+    admission a = {.table = table, .keys = keys, .n = n};
+    run(team, find_tile, &a, (n + TILE - 1) / TILE);
+    if (table->snapshot != NULL) BEL_TRY(bel_table_snapshot_reserve(table, n));
+    int64_t missing = atomic_load_explicit(&a.missing, memory_order_relaxed);
+    if (missing == 0) return NULL;
+    list_missing(&a);
+    BEL_TRY(reserve(&a, missing));
+    run(team, insert_part, &a, BEL_TABLE_PARTS);
+    table->count += missing;
+    table->bytes = a.bytes;
+    return NULL;
+}
+
+bel_status *bel_table_index_init(bel_table *table)
+{
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        void *slots;
+        BEL_TRY(bel_pages_create(PAGE_SLOTS * sizeof(bel_table_slot), false, "an index", &slots));
+        table->parts[p] = (bel_table_part){.slots = slots, .capacity = PAGE_SLOTS};
+        table->bytes += (int64_t)(PAGE_SLOTS * sizeof(bel_table_slot));
+    }
+    return NULL;
+}
+
+void bel_table_index_deinit(bel_table *table)
+{
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        const bel_table_part *part = &table->parts[p];
+        bel_pages_destroy(part->slots, part->capacity * sizeof *part->slots);
+    }
+    shrink_blocks(&table->keys, 0);
+    shrink_blocks(&table->records, 0);
+    bel_free(table->keys.at);
+    bel_free(table->records.at);
+    bel_pages_destroy(table->rows, (size_t)table->scratch_capacity * 2 * sizeof(uint32_t));
+}
