@@ -10,7 +10,7 @@
 #include "base/sort.h"
 #include "ps/server/table_inner.h"
 
-enum { TILE = 2 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
+enum { TILE = 8 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
 
 int bel_table_shard(int64_t key, int shard_count)
 {
@@ -133,20 +133,33 @@ static inline __attribute__((always_inline)) void copy_rows(const bel_table *tab
     }
 }
 
+static void copy_group(const bel_table *table, const int64_t *keys, const uint32_t *rows, int n,
+                       float *out_rows)
+{
+    switch (table->width) {
+    case 8: copy_rows(table, keys, rows, n, 8, out_rows); break;
+    case 16: copy_rows(table, keys, rows, n, 16, out_rows); break;
+    case 32: copy_rows(table, keys, rows, n, 32, out_rows); break;
+    default: copy_rows(table, keys, rows, n, table->width, out_rows); break;
+    }
+}
+
+// Three groups are under way: one is copied, of the next one records are asked for, of the one
+// after that the index.
 void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows)
 {
-    int width = table->width;
-    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP) {
-        int group = (int)(n - i < BEL_TABLE_GROUP ? n - i : BEL_TABLE_GROUP);
-        uint32_t rows[BEL_TABLE_GROUP];
-        float *out = out_rows + i * width;
-        bel_table_find(table, keys + i, group, (size_t)width, rows);
-        switch (width) {
-        case 8: copy_rows(table, keys + i, rows, group, 8, out); break;
-        case 16: copy_rows(table, keys + i, rows, group, 16, out); break;
-        case 32: copy_rows(table, keys + i, rows, group, 32, out); break;
-        default: copy_rows(table, keys + i, rows, group, width, out); break;
-        }
+    uint64_t hashes[BEL_TABLE_GROUP];
+    uint32_t rows[2][BEL_TABLE_GROUP];
+    size_t width = (size_t)table->width;
+    bel_table_seek(table, keys, bel_table_group(0, n), hashes);
+    bel_table_find(table, hashes, bel_table_group(0, n), width, rows[0]);
+    bel_table_seek(table, keys + BEL_TABLE_GROUP, bel_table_group(BEL_TABLE_GROUP, n), hashes);
+    int turn = 0;
+    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP, turn = 1 - turn) {
+        int64_t next = i + BEL_TABLE_GROUP, after = next + BEL_TABLE_GROUP;
+        bel_table_find(table, hashes, bel_table_group(next, n), width, rows[1 - turn]);
+        bel_table_seek(table, keys + after, bel_table_group(after, n), hashes);
+        copy_group(table, keys + i, rows[turn], bel_table_group(i, n), out_rows + i * table->width);
     }
 }
 
@@ -172,30 +185,46 @@ static void start_record(const bel_table *table, int64_t key, float *record)
     }
 }
 
-// Positions of one tile; no two have the same row. The records of the next group come while one is
-// worked on.
+static void fetch_records(const bel_table *table, const uint32_t *rows, int n, float **out_records)
+{
+    for (int j = 0; j < n; j++) {
+        out_records[j] = bel_table_record(table, rows[j]);
+        bel_table_prefetch(out_records[j], table->record_floats);
+    }
+}
+
+// Makes the content of new rows and saves that of others for a snapshot.
+static void prepare_records(const update_job *job, int64_t at, int n, float *const *records)
+{
+    bel_table *table = job->table;
+    if (table->count == job->old_count && table->snapshot == NULL) return;
+    for (int j = 0; j < n; j++) {
+        uint32_t row = table->rows[at + j];
+        if ((int64_t)row >= job->old_count) {
+            start_record(table, job->keys[at + j], records[j]);
+        } else if (table->snapshot != NULL) {
+            bel_table_snapshot_save(table, row);
+        }
+    }
+}
+
+// Positions of one tile; no two have the same row. The records of a group come while the one before
+// is worked on.
 static void update_tile(void *argument, int64_t tile)
 {
     const update_job *job = argument;
-    bel_table *table = job->table;
-    int64_t end = (tile + 1) * TILE < job->n ? (tile + 1) * TILE : job->n;
-    for (int64_t i = tile * TILE; i < end; i += BEL_TABLE_GROUP) {
-        int group = (int)(end - i < BEL_TABLE_GROUP ? end - i : BEL_TABLE_GROUP);
-        float *records[BEL_TABLE_GROUP];
-        for (int j = 0; j < group; j++) {
-            records[j] = bel_table_record(table, table->rows[i + j]);
-            bel_table_prefetch(records[j], table->record_floats);
-        }
-        for (int j = 0; j < group; j++) {
-            uint32_t row = table->rows[i + j];
-            if ((int64_t)row >= job->old_count) {
-                start_record(table, job->keys[i + j], records[j]);
-            } else if (table->snapshot != NULL) {
-                bel_table_snapshot_save(table, row);
-            }
-        }
-        bel_rule_apply_rows(job->step, job->sums + i * table->width, job->scale, records,
+    const bel_table *table = job->table;
+    int64_t end = (tile + 1) * TILE < job->n ? (tile + 1) * TILE : job->n, i = tile * TILE;
+    float *records[2][BEL_TABLE_GROUP];
+    fetch_records(table, table->rows + i, bel_table_group(i, end), records[0]);
+    for (int turn = 0; i < end; turn = 1 - turn) {
+        int group = bel_table_group(i, end);
+        int64_t next = i + group;
+        fetch_records(table, table->rows + next, bel_table_group(next, end), records[1 - turn]);
+        prepare_records(job, i, group, records[turn]);
+        bel_rule_apply_rows(job->step, job->sums + i * table->width, job->scale, records[turn],
                             table->width, group);
+        i = next;
     }
 }
 
@@ -244,14 +273,16 @@ static bel_status *check_distinct(const bel_table *table, const int64_t *keys, i
 
 static bel_status *check_absent(const bel_table *table, const int64_t *keys, int64_t n)
 {
-    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP) {
+    for (int64_t i = 0; table->count > 0 && i < n; i += BEL_TABLE_GROUP) {
+        uint64_t hashes[BEL_TABLE_GROUP];
         uint32_t rows[BEL_TABLE_GROUP];
-        int group = (int)(n - i < BEL_TABLE_GROUP ? n - i : BEL_TABLE_GROUP);
-        bel_table_find(table, keys + i, group, 0, rows);
-        for (int j = 0; j < group; j++) {
+        bel_table_seek(table, keys + i, bel_table_group(i, n), hashes);
+        bel_table_find(table, hashes, bel_table_group(i, n), 0, rows);
+        for (int j = 0; j < bel_table_group(i, n); j++) {
             if (rows[j] == BEL_TABLE_NO_ROW) continue;
-            return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected each key once, %lld comes twice",
-                           table->name, (long long)keys[i + j]);
+            return BEL_ERR(BEL_DATA_LOSS,
+                           "table \"%s\": expected each key once, %lld comes twice", table->name,
+                           (long long)keys[i + j]);
         }
     }
     return NULL;

@@ -1,64 +1,49 @@
 // The index: which row a key has, and room for rows that are new.
-//
-// A look-up misses the cache for the slot, then for the key and the record. So keys go in groups:
-// all slots are asked for, then all candidates' keys and records, then keys are compared.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "ps/server/table_inner.h"
 
-enum { TILE = 4 * BEL_TABLE_GROUP, PAGE_SLOTS = 4096 / sizeof(bel_table_slot) };
+enum { TILE = 8 * BEL_TABLE_GROUP, PAGE_SLOTS = 4096 / sizeof(bel_table_slot) };
 
 // --- Looking up ----------------------------------------------------------------------------------
 
-// The next slot from `at` on that has the tag: its row, or NO_ROW at a free slot.
-static inline uint32_t next_candidate(const bel_table_part *part, uint32_t tag, uint64_t *at)
+static inline uint64_t next_place(const bel_table_part *part, uint64_t at)
 {
-    for (;; *at = *at + 1 == part->capacity ? 0 : *at + 1) {
-        bel_table_slot slot = part->slots[*at];
-        if (slot.row_after == 0) return BEL_TABLE_NO_ROW;
-        if (slot.tag == tag) return slot.row_after - 1;
+    return at + 1 == part->capacity ? 0 : at + 1;
+}
+
+// The place of a hash, or the free one where it would have to be.
+static inline uint64_t find_place(const bel_table_part *part, uint64_t hash)
+{
+    uint32_t high = (uint32_t)(hash >> 32), low = (uint32_t)hash;
+    uint64_t at = bel_table_place(part, hash);
+    for (;; at = next_place(part, at)) {
+        const bel_table_slot *slot = &part->slots[at];
+        if (slot->hash_low == low && slot->hash_high == high && slot->row_after != 0) return at;
+        if (slot->row_after == 0) return at;
     }
 }
 
-// A candidate turned out to have another key; one in some ten thousand does in a large table.
-static uint32_t find_further(const bel_table *table, uint64_t hash, int64_t key)
+void bel_table_seek(const bel_table *table, const int64_t *keys, int n, uint64_t *out_hashes)
 {
-    const bel_table_part *part = &table->parts[bel_table_part_of(hash)];
-    uint32_t tag = bel_table_tag_of(hash);
-    uint64_t at = bel_table_place(part, tag);
-    for (;;) {
-        uint32_t row = next_candidate(part, tag, &at);
-        if (row == BEL_TABLE_NO_ROW || *bel_table_key(table, row) == key) return row;
-        at = at + 1 == part->capacity ? 0 : at + 1;
+    for (int i = 0; i < n; i++) {
+        uint64_t hash = out_hashes[i] = bel_table_hash(keys[i]);
+        const bel_table_part *part = &table->parts[bel_table_part_of(hash)];
+        __builtin_prefetch(&part->slots[bel_table_place(part, hash)]);
     }
 }
 
-void bel_table_find(const bel_table *table, const int64_t *keys, int n, size_t fetch_floats,
+void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_t fetch_floats,
                     uint32_t *out_rows)
 {
-    uint64_t hashes[BEL_TABLE_GROUP];
-    for (int i = 0; i < n; i++) {
-        hashes[i] = bel_table_hash(keys[i]);
-        const bel_table_part *part = &table->parts[bel_table_part_of(hashes[i])];
-        __builtin_prefetch(&part->slots[bel_table_place(part, bel_table_tag_of(hashes[i]))]);
-    }
     for (int i = 0; i < n; i++) {
         const bel_table_part *part = &table->parts[bel_table_part_of(hashes[i])];
-        uint32_t tag = bel_table_tag_of(hashes[i]);
-        uint64_t at = bel_table_place(part, tag);
-        uint32_t row = next_candidate(part, tag, &at);
+        uint32_t row = part->slots[find_place(part, hashes[i])].row_after - 1; // free: NO_ROW
         out_rows[i] = row;
-        if (row == BEL_TABLE_NO_ROW) continue;
-        __builtin_prefetch(bel_table_key(table, row));
-        if (fetch_floats > 0) bel_table_prefetch(bel_table_record(table, row), fetch_floats);
-    }
-    for (int i = 0; i < n; i++) {
-        uint32_t row = out_rows[i];
-        if (row != BEL_TABLE_NO_ROW && *bel_table_key(table, row) != keys[i]) {
-            out_rows[i] = find_further(table, hashes[i], keys[i]);
-        }
+        if (row == BEL_TABLE_NO_ROW || fetch_floats == 0) continue;
+        bel_table_prefetch(bel_table_record(table, row), fetch_floats);
     }
 }
 
@@ -87,7 +72,7 @@ static size_t blocks_for(const bel_table_blocks *blocks, int64_t rows)
     return needed > blocks->count ? needed : blocks->count;
 }
 
-// A part is at most 4/5 full and grows by half, in whole pages: 10 to 15 bytes a row.
+// A part is at most 4/5 full and grows by half, in whole pages: 15 to 23 bytes a row.
 static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
 {
     if (rows * 5 <= part->capacity * 4) return part->capacity;
@@ -172,10 +157,15 @@ static void find_tile(void *argument, int64_t tile)
 {
     admission *a = argument;
     int64_t end = (tile + 1) * TILE < a->n ? (tile + 1) * TILE : a->n, missing = 0;
-    for (int64_t i = tile * TILE; i < end; i += BEL_TABLE_GROUP) {
-        int group = (int)(end - i < BEL_TABLE_GROUP ? end - i : BEL_TABLE_GROUP);
+    int64_t i = tile * TILE;
+    uint64_t hashes[2][BEL_TABLE_GROUP];
+    bel_table_seek(a->table, a->keys + i, bel_table_group(i, end), hashes[0]);
+    for (int turn = 0; i < end; turn = 1 - turn) {
+        int group = bel_table_group(i, end);
         uint32_t *rows = a->table->rows + i;
-        bel_table_find(a->table, a->keys + i, group, 0, rows);
+        i += group;
+        bel_table_seek(a->table, a->keys + i, bel_table_group(i, end), hashes[1 - turn]);
+        bel_table_find(a->table, hashes[turn], group, 0, rows);
         for (int j = 0; j < group; j++)
             missing += rows[j] == BEL_TABLE_NO_ROW;
     }
@@ -203,30 +193,20 @@ static void list_missing(admission *a)
     }
 }
 
+static uint64_t hash_in(const bel_table_slot *slot)
+{
+    return (uint64_t)slot->hash_high << 32 | slot->hash_low;
+}
+
 static void move_slots(const bel_table_part *from, bel_table_part *to)
 {
     for (uint64_t i = 0; i < from->capacity; i++) {
         if (from->slots[i].row_after == 0) continue;
-        uint64_t at = bel_table_place(to, from->slots[i].tag);
+        uint64_t at = bel_table_place(to, hash_in(&from->slots[i]));
         while (to->slots[at].row_after != 0)
-            at = at + 1 == to->capacity ? 0 : at + 1;
+            at = next_place(to, at);
         to->slots[at] = from->slots[i];
     }
-}
-
-static void insert_key(bel_table *table, bel_table_part *part, int64_t key, uint32_t row)
-{
-    uint32_t tag = bel_table_tag_of(bel_table_hash(key));
-    uint64_t at = bel_table_place(part, tag), first = at;
-    for (;;) {
-        uint32_t other = next_candidate(part, tag, &at);
-        if (other == BEL_TABLE_NO_ROW) break;
-        BEL_CHECK(*bel_table_key(table, other) != key); // keys of an update are distinct
-        at = at + 1 == part->capacity ? 0 : at + 1;
-        BEL_CHECK(at != first);
-    }
-    part->slots[at] = (bel_table_slot){tag, row + 1};
-    *bel_table_key(table, row) = key;
 }
 
 // One part's new rows, in the order of the list: the number of a row follows from the list alone.
@@ -244,11 +224,15 @@ static void insert_part(void *argument, int64_t p)
     part->used = a->grown[p].used;
     for (int64_t j = a->first[p]; j < a->first[p + 1]; j++) {
         if (j + AHEAD < a->first[p + 1]) {
-            uint64_t hash = bel_table_hash(a->keys[table->missing[j + AHEAD]]);
-            __builtin_prefetch(&part->slots[bel_table_place(part, bel_table_tag_of(hash))]);
+            uint64_t later = bel_table_hash(a->keys[table->missing[j + AHEAD]]);
+            __builtin_prefetch(&part->slots[bel_table_place(part, later)]);
         }
         uint32_t row = (uint32_t)(table->count + j), position = table->missing[j];
-        insert_key(table, part, a->keys[position], row);
+        uint64_t hash = bel_table_hash(a->keys[position]);
+        bel_table_slot *slot = &part->slots[find_place(part, hash)];
+        BEL_CHECK(slot->row_after == 0); // keys of an update are distinct
+        *slot = (bel_table_slot){(uint32_t)(hash >> 32), (uint32_t)hash, row + 1};
+        *bel_table_key(table, row) = a->keys[position];
         table->rows[position] = row;
     }
 }

@@ -2,11 +2,13 @@
 //
 // A row has a number, given when it is made and never changed. Its record (values, then slots) lies
 // in a block of records, its key in a block of keys; blocks never move. The index says which number
-// a key has: an open-addressing array of (tag, number) for each of PARTS parts of the keys.
+// a key has: an open-addressing array of (hash, number) for each of PARTS parts of the keys. The
+// hash is a bijection of the key, so a look-up touches the index and the record, and no key: what
+// a look-up costs is the cache lines that it touches. Keys by number are there for snapshots.
 //
-// A key's hash is cut like this: 5 bits choose the part, the next 32 are the tag, the lowest 27
-// choose the shard. A slot's place in the array follows from the tag alone, in the tag's order, so
-// a larger array is filled from a smaller one in a single run over both, without a key being read.
+// A hash is cut like this: 5 bits choose the part, the next 32 the place in its array, the lowest 27
+// the shard. Places are in the order of hashes, so that a larger array is filled from a smaller one
+// in a single run over both.
 #ifndef BELFRY_PS_SERVER_TABLE_INNER_H
 #define BELFRY_PS_SERVER_TABLE_INNER_H
 
@@ -28,7 +30,7 @@ enum {
 #define BEL_TABLE_NO_ROW UINT32_MAX
 
 typedef struct bel_table_slot {
-    uint32_t tag;
+    uint32_t hash_high, hash_low;
     uint32_t row_after; // row number + 1; 0: free
 } bel_table_slot;
 
@@ -78,6 +80,13 @@ struct bel_table {
     bel_table_snapshot_state *snapshot;
 };
 
+// Keys of the group that begins at `at`, of those before `end`.
+static inline int bel_table_group(int64_t at, int64_t end)
+{
+    if (at >= end) return 0;
+    return (int)(end - at < BEL_TABLE_GROUP ? end - at : BEL_TABLE_GROUP);
+}
+
 // Murmur3's 64-bit finalizer: a bijection, so that distinct keys have distinct hashes.
 static inline uint64_t bel_table_hash(int64_t key)
 {
@@ -92,14 +101,9 @@ static inline unsigned bel_table_part_of(uint64_t hash)
     return (unsigned)(hash >> (64 - BEL_TABLE_PART_BITS));
 }
 
-static inline uint32_t bel_table_tag_of(uint64_t hash)
+static inline uint64_t bel_table_place(const bel_table_part *part, uint64_t hash)
 {
-    return (uint32_t)(hash >> BEL_TABLE_SHARD_BITS);
-}
-
-static inline uint64_t bel_table_place(const bel_table_part *part, uint32_t tag)
-{
-    return (uint64_t)tag * part->capacity >> 32;
+    return (uint64_t)(uint32_t)(hash >> BEL_TABLE_SHARD_BITS) * part->capacity >> 32;
 }
 
 static inline void *bel_table_item(char *const *blocks, int bits, size_t item_bytes, uint32_t row)
@@ -133,9 +137,11 @@ static inline void bel_table_prefetch(const float *record, size_t count)
 bel_status *bel_table_index_init(bel_table *table) BEL_MUST_USE;
 void bel_table_index_deinit(bel_table *table);
 
-// Row numbers of n ≤ BEL_TABLE_GROUP keys, BEL_TABLE_NO_ROW where there is none. The first
-// `fetch_floats` floats of their records are asked for on the way.
-void bel_table_find(const bel_table *table, const int64_t *keys, int n, size_t fetch_floats,
+// Looking up n ≤ BEL_TABLE_GROUP keys in two strides, so that the second of one group can follow
+// the first of the next. The first computes hashes and asks for the index. The second finds row
+// numbers, BEL_TABLE_NO_ROW where there is none, and asks for `fetch_floats` floats of the records.
+void bel_table_seek(const bel_table *table, const int64_t *keys, int n, uint64_t *out_hashes);
+void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_t fetch_floats,
                     uint32_t *out_rows);
 
 // Finds the rows of n keys (table->rows, by position) and makes those that are missing, with their
