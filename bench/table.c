@@ -215,8 +215,9 @@ static void large_table(bel_row_batch *batch, bel_optimizer_kind kind, int round
     int64_t clock = bel_clock_ns();
     bel_table *table = make_table(kind, ROWS);
     double load = lap(&clock);
-    printf("%s, %d rows of %d floats: %.1f bytes a row, loaded in %.1f s", bel_rule_get(&optimizer)->name,
-           ROWS, WIDTH, (double)bel_table_bytes(table) / ROWS, load);
+    printf("%s, %d rows of %d floats: %.1f bytes a row, loaded in %.1f s",
+           bel_rule_get(&optimizer)->name, ROWS, WIDTH, (double)bel_table_bytes(table) / ROWS,
+           load);
     for (int threads = 1; threads <= 2; threads++) {
         double updates[MAX_ROUNDS];
         bel_team *team;

@@ -110,7 +110,7 @@ void bel_table_clear(bel_table *table)
     BEL_CHECK(table->snapshot == NULL);
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         bel_table_part *part = &table->parts[p];
-        memset(part->slots, 0, part->capacity * sizeof *part->slots);
+        memset(part->buckets, 0, part->capacity * sizeof *part->buckets);
         part->used = 0;
     }
     table->count = 0;
@@ -280,9 +280,8 @@ static bel_status *check_absent(const bel_table *table, const int64_t *keys, int
         bel_table_find(table, hashes, bel_table_group(i, n), 0, rows);
         for (int j = 0; j < bel_table_group(i, n); j++) {
             if (rows[j] == BEL_TABLE_NO_ROW) continue;
-            return BEL_ERR(BEL_DATA_LOSS,
-                           "table \"%s\": expected each key once, %lld comes twice", table->name,
-                           (long long)keys[i + j]);
+            return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected each key once, %lld comes twice",
+                           table->name, (long long)keys[i + j]);
         }
     }
     return NULL;

@@ -5,24 +5,36 @@
 #include "base/check.h"
 #include "ps/server/table_inner.h"
 
-enum { TILE = 8 * BEL_TABLE_GROUP, PAGE_SLOTS = 4096 / sizeof(bel_table_slot) };
+enum { TILE = 8 * BEL_TABLE_GROUP, PAGE_BUCKETS = 4096 / sizeof(bel_table_bucket), FILL = 4 };
 
 // --- Looking up ----------------------------------------------------------------------------------
 
-static inline uint64_t next_place(const bel_table_part *part, uint64_t at)
+typedef struct index_place {
+    bel_table_bucket *bucket;
+    int at;
+} index_place;
+
+static inline int first_free(const bel_table_bucket *bucket)
 {
-    return at + 1 == part->capacity ? 0 : at + 1;
+    int at = 0;
+    while (bucket->row_after[at] != 0)
+        at++;
+    return at;
 }
 
-// The place of a hash, or the free one where it would have to be.
-static inline uint64_t find_place(const bel_table_part *part, uint64_t hash)
+// Where a hash is, or the free place where it would have to be. A free place whose hash, 0, is the
+// one that is looked for is the latter.
+static inline index_place find_place(const bel_table_part *part, uint64_t hash)
 {
-    uint32_t high = (uint32_t)(hash >> 32), low = (uint32_t)hash;
-    uint64_t at = bel_table_place(part, hash);
-    for (;; at = next_place(part, at)) {
-        const bel_table_slot *slot = &part->slots[at];
-        if (slot->hash_low == low && slot->hash_high == high && slot->row_after != 0) return at;
-        if (slot->row_after == 0) return at;
+    for (uint64_t b = bel_table_place(part, hash);; b = b + 1 == part->capacity ? 0 : b + 1) {
+        bel_table_bucket *bucket = &part->buckets[b];
+        unsigned equal = 0;
+        for (int i = 0; i < BEL_TABLE_BUCKET; i++)
+            equal |= (unsigned)(bucket->hash[i] == hash) << i;
+        if (equal != 0) return (index_place){bucket, __builtin_ctz(equal)};
+        if (bucket->row_after[BEL_TABLE_BUCKET - 1] == 0) {
+            return (index_place){bucket, first_free(bucket)};
+        }
     }
 }
 
@@ -31,7 +43,7 @@ void bel_table_seek(const bel_table *table, const int64_t *keys, int n, uint64_t
     for (int i = 0; i < n; i++) {
         uint64_t hash = out_hashes[i] = bel_table_hash(keys[i]);
         const bel_table_part *part = &table->parts[bel_table_part_of(hash)];
-        __builtin_prefetch(&part->slots[bel_table_place(part, hash)]);
+        __builtin_prefetch(&part->buckets[bel_table_place(part, hash)]);
     }
 }
 
@@ -40,7 +52,8 @@ void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_
 {
     for (int i = 0; i < n; i++) {
         const bel_table_part *part = &table->parts[bel_table_part_of(hashes[i])];
-        uint32_t row = part->slots[find_place(part, hashes[i])].row_after - 1; // free: NO_ROW
+        index_place found = find_place(part, hashes[i]);
+        uint32_t row = found.bucket->row_after[found.at] - 1; // free: NO_ROW
         out_rows[i] = row;
         if (row == BEL_TABLE_NO_ROW || fetch_floats == 0) continue;
         bel_table_prefetch(bel_table_record(table, row), fetch_floats);
@@ -72,13 +85,14 @@ static size_t blocks_for(const bel_table_blocks *blocks, int64_t rows)
     return needed > blocks->count ? needed : blocks->count;
 }
 
-// A part is at most 4/5 full and grows by half, in whole pages: 15 to 23 bytes a row.
+// Four rows to a bucket of five places are the most; a part grows by half, in whole pages: 16 to 24
+// bytes a row.
 static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
 {
-    if (rows * 5 <= part->capacity * 4) return part->capacity;
+    if (rows <= part->capacity * FILL) return part->capacity;
     uint64_t wanted = part->capacity + part->capacity / 2;
-    if (wanted < rows * 5 / 4 + 1) wanted = rows * 5 / 4 + 1;
-    return (wanted + PAGE_SLOTS - 1) / PAGE_SLOTS * PAGE_SLOTS;
+    if (wanted < rows / FILL + 1) wanted = rows / FILL + 1;
+    return (wanted + PAGE_BUCKETS - 1) / PAGE_BUCKETS * PAGE_BUCKETS;
 }
 
 // What an admission is about to add.
@@ -105,7 +119,7 @@ static void plan(admission *a, int64_t new_rows)
         const bel_table_part *part = &table->parts[p];
         a->grown[p].used = part->used + (uint64_t)(a->first[p + 1] - a->first[p]);
         a->grown[p].capacity = capacity_for(part, a->grown[p].used);
-        a->bytes += (int64_t)((a->grown[p].capacity - part->capacity) * sizeof(bel_table_slot));
+        a->bytes += (int64_t)((a->grown[p].capacity - part->capacity) * sizeof(bel_table_bucket));
     }
 }
 
@@ -116,10 +130,10 @@ static bel_status *take_room(admission *a)
     BEL_TRY(grow_blocks(&table->records, a->record_blocks));
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         if (a->grown[p].capacity == table->parts[p].capacity) continue;
-        void *slots;
-        BEL_TRY(bel_pages_create(a->grown[p].capacity * sizeof(bel_table_slot), false, "an index",
-                                 &slots));
-        a->grown[p].slots = slots;
+        void *buckets;
+        BEL_TRY(bel_pages_create(a->grown[p].capacity * sizeof(bel_table_bucket), false, "an index",
+                                 &buckets));
+        a->grown[p].buckets = buckets;
     }
     return NULL;
 }
@@ -144,7 +158,7 @@ static bel_status *reserve(admission *a, int64_t new_rows)
     shrink_blocks(&table->keys, key_blocks);
     shrink_blocks(&table->records, record_blocks);
     for (int p = 0; p < BEL_TABLE_PARTS; p++)
-        bel_pages_destroy(a->grown[p].slots, a->grown[p].capacity * sizeof(bel_table_slot));
+        bel_pages_destroy(a->grown[p].buckets, a->grown[p].capacity * sizeof(bel_table_bucket));
     return bel_status_wrap(status, __FILE__, __LINE__,
                            "table \"%s\" has %lld rows in %lld bytes, %lld more are wanted",
                            table->name, (long long)table->count, (long long)table->bytes,
@@ -193,19 +207,15 @@ static void list_missing(admission *a)
     }
 }
 
-static uint64_t hash_in(const bel_table_slot *slot)
+static void move_rows(const bel_table_part *from, const bel_table_part *to)
 {
-    return (uint64_t)slot->hash_high << 32 | slot->hash_low;
-}
-
-static void move_slots(const bel_table_part *from, bel_table_part *to)
-{
-    for (uint64_t i = 0; i < from->capacity; i++) {
-        if (from->slots[i].row_after == 0) continue;
-        uint64_t at = bel_table_place(to, hash_in(&from->slots[i]));
-        while (to->slots[at].row_after != 0)
-            at = next_place(to, at);
-        to->slots[at] = from->slots[i];
+    for (uint64_t b = 0; b < from->capacity; b++) {
+        const bel_table_bucket *bucket = &from->buckets[b];
+        for (int i = 0; i < BEL_TABLE_BUCKET && bucket->row_after[i] != 0; i++) {
+            index_place free = find_place(to, bucket->hash[i]);
+            free.bucket->hash[free.at] = bucket->hash[i];
+            free.bucket->row_after[free.at] = bucket->row_after[i];
+        }
     }
 }
 
@@ -216,22 +226,23 @@ static void insert_part(void *argument, int64_t p)
     admission *a = argument;
     bel_table *table = a->table;
     bel_table_part *part = &table->parts[p];
-    if (a->grown[p].slots != NULL) {
-        move_slots(part, &a->grown[p]);
-        bel_pages_destroy(part->slots, part->capacity * sizeof *part->slots);
+    if (a->grown[p].buckets != NULL) {
+        move_rows(part, &a->grown[p]);
+        bel_pages_destroy(part->buckets, part->capacity * sizeof *part->buckets);
         *part = a->grown[p];
     }
     part->used = a->grown[p].used;
     for (int64_t j = a->first[p]; j < a->first[p + 1]; j++) {
         if (j + AHEAD < a->first[p + 1]) {
             uint64_t later = bel_table_hash(a->keys[table->missing[j + AHEAD]]);
-            __builtin_prefetch(&part->slots[bel_table_place(part, later)]);
+            __builtin_prefetch(&part->buckets[bel_table_place(part, later)]);
         }
         uint32_t row = (uint32_t)(table->count + j), position = table->missing[j];
         uint64_t hash = bel_table_hash(a->keys[position]);
-        bel_table_slot *slot = &part->slots[find_place(part, hash)];
-        BEL_CHECK(slot->row_after == 0); // keys of an update are distinct
-        *slot = (bel_table_slot){(uint32_t)(hash >> 32), (uint32_t)hash, row + 1};
+        index_place free = find_place(part, hash);
+        BEL_CHECK(free.bucket->row_after[free.at] == 0); // keys of an update are distinct
+        free.bucket->hash[free.at] = hash;
+        free.bucket->row_after[free.at] = row + 1;
         *bel_table_key(table, row) = a->keys[position];
         table->rows[position] = row;
     }
@@ -280,10 +291,11 @@ bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *key
 bel_status *bel_table_index_init(bel_table *table)
 {
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
-        void *slots;
-        BEL_TRY(bel_pages_create(PAGE_SLOTS * sizeof(bel_table_slot), false, "an index", &slots));
-        table->parts[p] = (bel_table_part){.slots = slots, .capacity = PAGE_SLOTS};
-        table->bytes += (int64_t)(PAGE_SLOTS * sizeof(bel_table_slot));
+        void *buckets;
+        BEL_TRY(
+            bel_pages_create(PAGE_BUCKETS * sizeof(bel_table_bucket), false, "an index", &buckets));
+        table->parts[p] = (bel_table_part){.buckets = buckets, .capacity = PAGE_BUCKETS};
+        table->bytes += (int64_t)(PAGE_BUCKETS * sizeof(bel_table_bucket));
     }
     return NULL;
 }
@@ -292,7 +304,7 @@ void bel_table_index_deinit(bel_table *table)
 {
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         const bel_table_part *part = &table->parts[p];
-        bel_pages_destroy(part->slots, part->capacity * sizeof *part->slots);
+        bel_pages_destroy(part->buckets, part->capacity * sizeof *part->buckets);
     }
     shrink_blocks(&table->keys, 0);
     shrink_blocks(&table->records, 0);

@@ -2,13 +2,13 @@
 //
 // A row has a number, given when it is made and never changed. Its record (values, then slots) lies
 // in a block of records, its key in a block of keys; blocks never move. The index says which number
-// a key has: an open-addressing array of (hash, number) for each of PARTS parts of the keys. The
+// a key has: an array of buckets of (hash, number) for each of PARTS parts of the keys. The
 // hash is a bijection of the key, so a look-up touches the index and the record, and no key: what
 // a look-up costs is the cache lines that it touches. Keys by number are there for snapshots.
 //
-// A hash is cut like this: 5 bits choose the part, the next 32 the place in its array, the lowest 27
-// the shard. Places are in the order of hashes, so that a larger array is filled from a smaller one
-// in a single run over both.
+// A hash is cut like this: 5 bits choose the part, the next 32 the place in its array, the lowest
+// 27 the shard. Places are in the order of hashes, so that a larger array is filled from a smaller
+// one in a single run over both.
 #ifndef BELFRY_PS_SERVER_TABLE_INNER_H
 #define BELFRY_PS_SERVER_TABLE_INNER_H
 
@@ -22,6 +22,7 @@ enum {
     BEL_TABLE_PARTS = 1 << BEL_TABLE_PART_BITS,
     BEL_TABLE_SHARD_BITS = 27,
     BEL_TABLE_GROUP = 128,         // keys looked up together: all their cache lines are on the way
+    BEL_TABLE_BUCKET = 5,          // hashes and numbers that fit a cache line
     BEL_TABLE_KEY_BLOCK_BITS = 18, // keys of a block: 2 MiB
     BEL_TABLE_BLOCK_BYTES = 2 << 20, // of records, at least: what a huge page backs
     BEL_TABLE_LOCKS = 64,
@@ -29,14 +30,20 @@ enum {
 
 #define BEL_TABLE_NO_ROW UINT32_MAX
 
-typedef struct bel_table_slot {
-    uint32_t hash_high, hash_low;
-    uint32_t row_after; // row number + 1; 0: free
-} bel_table_slot;
+// A cache line of the index, filled from the front. All five hashes are compared without a branch:
+// a guess that fails costs more than the comparisons.
+typedef struct bel_table_bucket {
+    uint64_t hash[BEL_TABLE_BUCKET];
+    uint32_t row_after[BEL_TABLE_BUCKET]; // row number + 1; 0: free
+    uint32_t unused;
+} bel_table_bucket;
 
+// Full buckets run over into the next one. Rows are never removed, so a bucket with a free place
+// ends a search.
 typedef struct bel_table_part {
-    bel_table_slot *slots;
-    uint64_t capacity, used;
+    bel_table_bucket *buckets;
+    uint64_t capacity; // buckets
+    uint64_t used;     // rows
 } bel_table_part;
 
 // Blocks of one size, each of 2^bits items.

@@ -228,7 +228,7 @@ static void test_million(void **state)
             right = right && rows[2 * i] == (float)(COUNT - 1 - first - i) && rows[2 * i + 1] == -1;
         assert_true(right);
     }
-    assert_true(bel_table_bytes(table) < COUNT * (8 + 8 + 16) + (4 << 20));
+    assert_true(bel_table_bytes(table) < COUNT * (8 + 8 + 24) + (4 << 20));
     bel_table_destroy(table);
 }
 
