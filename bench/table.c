@@ -22,6 +22,7 @@ enum { FIELDS = 26, EXAMPLES = 512, IDS = FIELDS * EXAMPLES, WIDTH = 16 };
 enum { BATCHES = 64, STEPS = 64, MAX_ROUNDS = 100, CHUNK = 1 << 16 };
 
 static int64_t batches[BATCHES][IDS];
+static uint32_t places[IDS];
 static float gradients[IDS * WIDTH], pulled[IDS * WIDTH], spread[IDS * WIDTH], sums[IDS * WIDTH];
 
 static void check(bel_status *status)
@@ -101,7 +102,7 @@ static void step(bel_row_batch *batch, bel_table *table, bel_team *team, const b
     bel_row_batch_set(batch, batches[number % BATCHES], IDS);
     int64_t count = bel_row_batch_count(batch);
     p->set += lap(&clock);
-    bel_table_pull(table, bel_row_batch_keys(batch), count, pulled);
+    bel_table_pull_places(table, bel_row_batch_keys(batch), count, pulled, places);
     p->pull += lap(&clock);
     const int32_t *index = bel_row_batch_index(batch);
     for (int64_t i = 0; i < IDS; i++)
@@ -109,7 +110,8 @@ static void step(bel_row_batch *batch, bel_table *table, bel_team *team, const b
     p->spread += lap(&clock);
     bel_row_batch_sum(batch, gradients, WIDTH, sums);
     p->sum += lap(&clock);
-    check(bel_table_update(table, team, rule, bel_row_batch_keys(batch), sums, 1, count));
+    check(bel_table_update_places(table, team, rule, bel_row_batch_keys(batch), places, sums, 1,
+                                  count));
     p->update += lap(&clock);
 }
 

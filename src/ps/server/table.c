@@ -146,7 +146,8 @@ static void copy_group(const bel_table *table, const int64_t *keys, const uint32
 
 // Three groups are under way: one is copied, of the next one records are asked for, of the one
 // after that the index.
-void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows)
+void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
+                           uint32_t *out_places)
 {
     uint64_t hashes[BEL_TABLE_GROUP];
     uint32_t rows[2][BEL_TABLE_GROUP];
@@ -159,8 +160,17 @@ void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, floa
         int64_t next = i + BEL_TABLE_GROUP, after = next + BEL_TABLE_GROUP;
         bel_table_find(table, hashes, bel_table_group(next, n), width, rows[1 - turn]);
         bel_table_seek(table, keys + after, bel_table_group(after, n), hashes);
-        copy_group(table, keys + i, rows[turn], bel_table_group(i, n), out_rows + i * table->width);
+        int group = bel_table_group(i, n);
+        copy_group(table, keys + i, rows[turn], group, out_rows + i * table->width);
+        if (out_places != NULL) {
+            memcpy(out_places + i, rows[turn], (size_t)group * sizeof *out_places);
+        }
     }
+}
+
+void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows)
+{
+    bel_table_pull_places(table, keys, n, out_rows, NULL);
 }
 
 // --- Update --------------------------------------------------------------------------------------
@@ -228,11 +238,12 @@ static void update_tile(void *argument, int64_t tile)
     }
 }
 
-bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
-                             const int64_t *keys, const float *sums, float scale, int64_t n)
+bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
+                                    const int64_t *keys, const uint32_t *places, const float *sums,
+                                    float scale, int64_t n)
 {
     update_job job = {table, step, keys, sums, scale, n, table->count};
-    BEL_TRY(bel_table_admit(table, team, keys, n));
+    BEL_TRY(bel_table_admit(table, team, keys, places, n));
     int64_t tiles = (n + TILE - 1) / TILE;
     if (team != NULL) {
         bel_team_run(team, update_tile, &job, tiles);
@@ -241,6 +252,12 @@ bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_st
             update_tile(&job, tile);
     }
     return NULL;
+}
+
+bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
+                             const int64_t *keys, const float *sums, float scale, int64_t n)
+{
+    return bel_table_update_places(table, team, step, keys, NULL, sums, scale, n);
 }
 
 // --- Load ----------------------------------------------------------------------------------------
@@ -292,7 +309,7 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
 {
     BEL_TRY(check_distinct(table, keys, n));
     BEL_TRY(check_absent(table, keys, n));
-    BEL_TRY(bel_table_admit(table, NULL, keys, n));
+    BEL_TRY(bel_table_admit(table, NULL, keys, NULL, n));
     size_t row_bytes = (size_t)table->width * sizeof(float);
     for (int64_t i = 0; i < n; i++) {
         float *record = bel_table_record(table, table->rows[i]);

@@ -99,6 +99,7 @@ static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
 typedef struct admission {
     bel_table *table;
     const int64_t *keys;
+    const uint32_t *places; // NULL: not known
     int64_t n;
     _Atomic int64_t missing;
     int64_t first[BEL_TABLE_PARTS + 1]; // where a part's new rows begin in table->missing
@@ -167,11 +168,24 @@ static bel_status *reserve(admission *a, int64_t new_rows)
 
 // --- New rows ------------------------------------------------------------------------------------
 
-static void find_tile(void *argument, int64_t tile)
+// Looks those keys up whose place is not known.
+static int64_t find_rest(const admission *a, int64_t first, int64_t end)
 {
-    admission *a = argument;
-    int64_t end = (tile + 1) * TILE < a->n ? (tile + 1) * TILE : a->n, missing = 0;
-    int64_t i = tile * TILE;
+    int64_t missing = 0;
+    for (int64_t i = first; i < end; i++) {
+        uint32_t *row = &a->table->rows[i];
+        *row = a->places[i];
+        if (*row != BEL_TABLE_NO_ROW) continue;
+        uint64_t hash = bel_table_hash(a->keys[i]);
+        bel_table_find(a->table, &hash, 1, 0, row);
+        missing += *row == BEL_TABLE_NO_ROW;
+    }
+    return missing;
+}
+
+static int64_t find_all(const admission *a, int64_t first, int64_t end)
+{
+    int64_t i = first, missing = 0;
     uint64_t hashes[2][BEL_TABLE_GROUP];
     bel_table_seek(a->table, a->keys + i, bel_table_group(i, end), hashes[0]);
     for (int turn = 0; i < end; turn = 1 - turn) {
@@ -183,6 +197,14 @@ static void find_tile(void *argument, int64_t tile)
         for (int j = 0; j < group; j++)
             missing += rows[j] == BEL_TABLE_NO_ROW;
     }
+    return missing;
+}
+
+static void find_tile(void *argument, int64_t tile)
+{
+    admission *a = argument;
+    int64_t first = tile * TILE, end = first + TILE < a->n ? first + TILE : a->n;
+    int64_t missing = a->places != NULL ? find_rest(a, first, end) : find_all(a, first, end);
     if (missing > 0) atomic_fetch_add_explicit(&a->missing, missing, memory_order_relaxed);
 }
 
@@ -271,11 +293,12 @@ static bel_status *grow_scratch(bel_table *table, int64_t n)
     return NULL;
 }
 
-bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys, int64_t n)
+bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
+                            const uint32_t *places, int64_t n)
 {
     BEL_CHECK(n >= 0 && n < UINT32_MAX);
     BEL_TRY(grow_scratch(table, n));
-    admission a = {.table = table, .keys = keys, .n = n};
+    admission a = {.table = table, .keys = keys, .places = places, .n = n};
     run(team, find_tile, &a, (n + TILE - 1) / TILE);
     if (table->snapshot != NULL) BEL_TRY(bel_table_snapshot_reserve(table, n));
     int64_t missing = atomic_load_explicit(&a.missing, memory_order_relaxed);

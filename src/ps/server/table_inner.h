@@ -28,7 +28,7 @@ enum {
     BEL_TABLE_LOCKS = 64,
 };
 
-#define BEL_TABLE_NO_ROW UINT32_MAX
+#define BEL_TABLE_NO_ROW BEL_TABLE_NOWHERE
 
 // A cache line of the index, filled from the front. All five hashes are compared without a branch:
 // a guess that fails costs more than the comparisons.
@@ -136,7 +136,7 @@ static inline void bel_table_prefetch(const float *record, size_t count)
     size_t end = count < LINE * LINES ? count : LINE * LINES;
     for (size_t i = 0; i < end; i += LINE)
         __builtin_prefetch(record + i);
-    __builtin_prefetch(record + end - 1);
+    if (end % LINE != 0) __builtin_prefetch(record + end - 1); // it may lie across one more line
 }
 
 // --- table_index.c -------------------------------------------------------------------------------
@@ -152,10 +152,10 @@ void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_
                     uint32_t *out_rows);
 
 // Finds the rows of n keys (table->rows, by position) and makes those that are missing, with their
-// keys but without content: they have the numbers from the count before on. On an error nothing
-// has changed.
+// keys but without content: they have the numbers from the count before on. `places` as of
+// bel_table_update_places. On an error nothing has changed.
 bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
-                            int64_t n) BEL_MUST_USE;
+                            const uint32_t *places, int64_t n) BEL_MUST_USE;
 
 // --- table_start.c -------------------------------------------------------------------------------
 

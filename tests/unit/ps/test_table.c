@@ -294,6 +294,40 @@ static void test_lazy_adam(void **state)
     bel_table_destroy(table);
 }
 
+// --- Places
+// ---------------------------------------------------------------------------------------
+
+// Places of an older pull: rows made since are found all the same.
+static void test_places(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static int64_t keys[COUNT];
+    static uint32_t places[COUNT];
+    static float rows[COUNT * WIDTH], sums[COUNT * WIDTH];
+    bel_table_config config = make_config(BEL_OPTIMIZER_ADAM);
+    bel_table *noted = make_table(&config), *plain = make_table(&config);
+    make_keys(0, 5000, true, keys, COUNT);
+    update_rows(noted, NULL, &config.optimizer, 0, keys, 300);
+    update_rows(plain, NULL, &config.optimizer, 0, keys, 300);
+    bel_table_pull_places(noted, keys, COUNT, rows, places);
+    for (int i = 0; i < COUNT; i++)
+        assert_true((places[i] == BEL_TABLE_NOWHERE) == (i >= 300));
+    for (int64_t step = 1; step < 4; step++) {
+        int64_t n = step * COUNT / 3;
+        make_sums(keys, n, WIDTH, step, sums);
+        bel_rule_step numbers = bel_rule_begin(&config.optimizer, step);
+        BEL_ASSERT_OK(bel_table_update_places(noted, NULL, &numbers, keys, places, sums, 0.25f, n));
+        BEL_ASSERT_OK(bel_table_update(plain, NULL, &numbers, keys, sums, 0.25f, n));
+    }
+    content a = read_table(noted), b = read_table(plain);
+    assert_same(&a, &b);
+    free_content(&a);
+    free_content(&b);
+    bel_table_destroy(noted);
+    bel_table_destroy(plain);
+}
+
 // --- Limits --------------------------------------------------------------------------------------
 
 static void test_memory_limit(void **state)
@@ -418,19 +452,13 @@ static void test_malformed_load(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_start_values),
-        cmocka_unit_test(test_start_keys),
-        cmocka_unit_test(test_start_bits),
-        cmocka_unit_test(test_against_dense),
-        cmocka_unit_test(test_wide_clip),
-        cmocka_unit_test(test_lazy_adam),
-        cmocka_unit_test(test_memory_limit),
-        cmocka_unit_test(test_load),
-        cmocka_unit_test(test_clear_forgets),
-        cmocka_unit_test(test_malformed_load),
-        cmocka_unit_test(test_pull_changes_nothing),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_start_values),   cmocka_unit_test(test_start_keys),
+        cmocka_unit_test(test_start_bits),     cmocka_unit_test(test_against_dense),
+        cmocka_unit_test(test_wide_clip),      cmocka_unit_test(test_lazy_adam),
+        cmocka_unit_test(test_places),         cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_load),           cmocka_unit_test(test_clear_forgets),
+        cmocka_unit_test(test_malformed_load), cmocka_unit_test(test_pull_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
