@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/sort.h"
+#include "base/str.h"
 #include "ps/server/table_inner.h"
 
 enum { TILE = 8 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
@@ -71,8 +72,11 @@ bel_status *bel_table_create(const bel_table_config *config, bel_table **out_tab
     table->random =
         bel_rng_key_make(config->seed, "table", bel_hash64(config->name, strlen(config->name)));
     table->rule = bel_rule_get(&config->optimizer);
-    for (int k = 0; k < table->rule->slot_count; k++)
+    table->columns[0] = bel_xstrdup("values");
+    for (int k = 0; k < table->rule->slot_count; k++) {
         table->slot_start[k] = bel_rule_slot_start(&config->optimizer, k);
+        table->columns[1 + k] = bel_strf("%s/%s", table->rule->name, table->rule->slots[k]);
+    }
     table->memory_limit = config->memory_limit;
     table->record_floats = (size_t)config->width * (size_t)(1 + table->rule->slot_count);
     size_blocks(table);
@@ -91,6 +95,8 @@ void bel_table_destroy(bel_table *table)
     if (table == NULL) return;
     bel_table_snapshot_end(table);
     bel_table_index_deinit(table);
+    for (int i = 0; i < 1 + BEL_RULE_MAX_SLOTS; i++)
+        bel_free(table->columns[i]);
     bel_free(table->name);
     bel_free(table);
 }

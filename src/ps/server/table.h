@@ -13,6 +13,7 @@
 
 #include "base/thread.h"
 #include "belfry/optimizer.h"
+#include "checkpoint/table.h"
 #include "optim/rule.h"
 
 typedef struct bel_table bel_table;
@@ -95,6 +96,18 @@ void bel_table_snapshot_end(bel_table *table);
 // RESOURCE_EXHAUSTED; DATA_LOSS: a key comes twice. Then no row was added.
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n) BEL_MUST_USE;
+// --- Checkpoints ---------------------------------------------------------------------------------
+
+// The snapshot as bel_ckpt_write_shard_tables wants it: columns "values" and "<rule>/<slot>". What
+// is pointed to belongs to the table; reading it is ABORTED at a value that is not finite.
+bel_ckpt_rows bel_table_rows(const bel_table *table);
+
+// Loads the rows of one of `shard_count` shards, whatever number of shards wrote them, block by
+// block. The table has no rows yet; after an error it may have some. NOT_FOUND: no such table.
+// DATA_LOSS: other columns, or malformed. RESOURCE_EXHAUSTED.
+bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, int shard,
+                              int shard_count) BEL_MUST_USE;
+
 // No rows; memory is kept for the next ones. Not while there is a snapshot.
 void bel_table_clear(bel_table *table);
 

@@ -75,6 +75,7 @@ struct bel_table {
     float scale;
     bel_rng_key random;
     const bel_rule *rule;
+    char *columns[1 + BEL_RULE_MAX_SLOTS]; // their names in checkpoints
     float slot_start[BEL_RULE_MAX_SLOTS];
     int64_t memory_limit;
     int64_t count, bytes;
