@@ -250,8 +250,10 @@ int main(int count, char **arguments)
         int64_t rows = i / 2 == 1 ? 1000000 : 100000;
         compare(batch, kinds[i % 2], rows, i / 2 == 2, rounds, script);
     }
-    for (int i = 0; i < 2; i++)
-        large_table(batch, kinds[i], rounds);
+    static const bel_optimizer_kind all[] = {BEL_OPTIMIZER_SGD, BEL_OPTIMIZER_ADAGRAD,
+                                             BEL_OPTIMIZER_ADAM, BEL_OPTIMIZER_FTRL};
+    for (int i = 0; i < 4; i++)
+        large_table(batch, all[i], rounds);
     bel_row_batch_destroy(batch);
     return 0;
 }
