@@ -44,8 +44,8 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
         bel_xcalloc(config->model->graph->input_count, sizeof *tower->input_shapes);
     BEL_TRY(bel_team_create(config->thread_count, &tower->team));
     bel_program_options options = {.threads = config->thread_count};
-    tower->runner = bel_runner_create(config->model->graph, worker->outputs,
-                                      worker->report_count + 1, &options);
+    tower->runner =
+        bel_runner_create(config->model->graph, worker->outputs, worker->output_count, &options);
     if (rounds_of(tower) == 0) return NULL;
     return bel_prefetch_start(config->input, next_block, tower, &tower->prefetch);
 }
@@ -64,6 +64,7 @@ static void publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
+    if (output >= worker->report_count) return; // of rows: reported when all replicas have run
     bel_status *status = bel_worker_finish(worker, worker->output_variables[output], first, count);
     if (status == NULL) return;
     pthread_mutex_lock(&tower->mutex);
@@ -81,7 +82,8 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
     const bel_worker_config *config = &worker->config;
     const bel_worker_model *model = config->model;
     for (size_t i = 0; i < model->graph->input_count; i++)
-        bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
+        if (model->fields[i] >= 0)
+            bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
     for (size_t v = 0; v < model->graph->variable_count; v++) {
         bel_instance_bind_variable(instance, (int)v,
                                    bel_space_variable(config->space, model->variables[v]));
@@ -107,47 +109,78 @@ static void fill_tally(bel_tower *tower, const bel_instance *instance, const bel
         (double)(bel_input_batch_size(worker->config.input) - batch->example_count);
 }
 
-static bel_status *run_replica(bel_tower *tower)
+static bel_status *take_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_model *model = worker->config.model;
-    const bel_batch *batch;
     int64_t begun = bel_clock_ns();
-    BEL_TRY(bel_prefetch_take(tower->prefetch, &batch));
-    int64_t ready = bel_clock_ns();
-    tower->input_ns += ready - begun;
-    if (batch == NULL || batch->example_count == 0) {
+    BEL_TRY(bel_prefetch_take(tower->prefetch, &tower->batch));
+    tower->input_ns += bel_clock_ns() - begun;
+    if (tower->batch == NULL || tower->batch->example_count == 0) {
         return BEL_ERR(BEL_DATA_LOSS, "the input has no example for this replica");
     }
-    for (size_t i = 0; i < model->graph->input_count; i++)
-        tower->input_shapes[i] = batch->fields[model->fields[i]].shape;
+    const bel_graph *graph = model->graph;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (model->fields[i] >= 0)
+            tower->input_shapes[i] = tower->batch->fields[model->fields[i]].shape;
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        bel_shape shape = tower->input_shapes[lookup->ids];
+        shape.dims[shape.rank++] = graph->tables[lookup->table].width;
+        tower->input_shapes[lookup->rows] = shape;
+    }
+    return NULL;
+}
+
+static bel_status *run_batch(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    int64_t begun = bel_clock_ns();
     bel_instance *instance;
     BEL_TRY(bel_runner_get(tower->runner, tower->input_shapes, &instance));
-    bind(tower, instance, batch);
+    bind(tower, instance, tower->batch);
+    bel_tower_bind_rows(tower, instance);
     tower->context.seed = worker->config.seed;
     tower->context.step = worker->step;
     tower->context.replica = worker->first_replica + tower->replica;
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
-    fill_tally(tower, instance, batch);
-    tower->compute_ns += bel_clock_ns() - ready;
+    fill_tally(tower, instance, tower->batch);
+    bel_tower_sum_rows(tower);
+    tower->compute_ns += bel_clock_ns() - begun;
     return NULL;
+}
+
+static void keep_error(bel_tower *tower, bel_status *status)
+{
+    const bel_worker *worker = tower->worker;
+    if (tower->status != NULL) {
+        bel_status_ignore(status); // a failed report came first
+    } else if (status != NULL) {
+        tower->status = bel_status_wrap(
+            status, __FILE__, __LINE__, "worker %d, step %lld, replica %d", worker->config.worker,
+            (long long)worker->step, worker->first_replica + tower->replica);
+    }
+}
+
+void bel_tower_take(bel_tower *tower, int replica)
+{
+    tower->replica = replica;
+    if (replica == tower->index) bel_fault_point("tower_step"); // once a step
+    keep_error(tower, take_batch(tower));
+    if (tower->status == NULL) bel_tower_gather_ids(tower);
+}
+
+void bel_tower_run(bel_tower *tower)
+{
+    if (tower->status == NULL) keep_error(tower, run_batch(tower));
 }
 
 void bel_tower_step(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    bel_fault_point("tower_step");
-    for (tower->replica = tower->index;
-         tower->replica < worker->replica_count && tower->status == NULL;
-         tower->replica += worker->config.tower_count) {
-        bel_status *status = run_replica(tower);
-        if (tower->status != NULL) {
-            bel_status_ignore(status); // a failed report came first
-        } else if (status != NULL) {
-            tower->status =
-                bel_status_wrap(status, __FILE__, __LINE__, "worker %d, step %lld, replica %d",
-                                worker->config.worker, (long long)worker->step,
-                                worker->first_replica + tower->replica);
-        }
+    for (int replica = tower->index; replica < worker->replica_count && tower->status == NULL;
+         replica += worker->config.tower_count) {
+        bel_tower_take(tower, replica);
+        bel_tower_run(tower);
     }
 }

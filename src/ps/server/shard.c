@@ -72,12 +72,15 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
     shard->workers = bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->workers);
     size_t copies = config->counting.workers > 0 ? (size_t)config->deal->worker_count : 0;
-    shard->ready = bel_xcalloc((size_t)shard->chunk_count * (1 + copies), sizeof *shard->ready);
+    size_t tables = (size_t)layout->table_count * (1 + (size_t)config->deal->worker_count);
+    shard->ready =
+        bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
     shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
     shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
     shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
     bel_ledger_create(shard);
     bel_status *status = allocate(shard);
+    if (status == NULL) status = bel_shard_create_tables(shard);
     if (status != NULL) {
         bel_shard_destroy(shard);
         return status;
@@ -97,6 +100,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
     bel_ledger_destroy(shard);
+    bel_shard_destroy_tables(shard);
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
@@ -161,6 +165,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->decision = 0;
     shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
     shard->ready_count = 0;
+    bel_shard_begin_tables_locked(shard);
     bool ledger = bel_shard_has_ledger(shard); // then reports stay until their workers are answered
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
     bel_shard_begin_numbers(shard);
@@ -180,6 +185,7 @@ static bool step_done_locked(const bel_shard *shard)
 {
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
     if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
+    if (shard->tables_done < shard->config.layout->table_count) return false;
     if (bel_shard_has_ledger(shard)) return bel_ledger_step_done_locked(shard);
     return shard->tally_count == shard->config.deal->node_count;
 }
@@ -405,11 +411,14 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
     case BEL_FRAME_NORMS:
     case BEL_FRAME_FACTORS: take_norms_locked(shard, frame); break;
+    case BEL_FRAME_ROW_PULL:
+    case BEL_FRAME_ROW_REPORT: bel_shard_take_rows_locked(shard, frame, worker); break;
     case BEL_FRAME_VERSION:
     case BEL_FRAME_PARAMS:
     case BEL_FRAME_PULL:
     case BEL_FRAME_LEDGER:
     case BEL_FRAME_TICKET:
+    case BEL_FRAME_ROWS:
     case BEL_FRAME_KIND_COUNT:
         bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
         break;
@@ -511,8 +520,25 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     pthread_mutex_unlock(&shard->mutex);
 }
 
+static void keep_error_locked(bel_shard *shard, bel_status *status)
+{
+    if (shard->error == NULL) {
+        shard->error = status;
+    } else {
+        bel_status_ignore(status); // the first error is the story
+    }
+}
+
 static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent_ns)
 {
+    if (job.kind == BEL_JOB_ROWS) {
+        bel_shard_rows_answered_locked(shard, job.local, job.worker);
+        return;
+    }
+    if (job.kind == BEL_JOB_TABLE) {
+        shard->tables_done++;
+        return;
+    }
     if (job.kind == BEL_JOB_COPY) {
         bel_ledger_copied_locked(shard, job.worker);
         return;
@@ -542,12 +568,13 @@ bool bel_shard_work(bel_shard *shard)
         pthread_mutex_unlock(&shard->mutex);
         int64_t begun = bel_clock_ns();
         bel_fault_point("shard_passes");
-        bel_shard_run_job(shard, job);
+        bel_status *status = bel_shard_run_job(shard, job);
         bel_fault_point("shard_passed");
         int64_t spent = bel_clock_ns() - begun;
         pthread_mutex_lock(&shard->mutex);
         shard->running--;
-        finish_job_locked(shard, job, spent);
+        if (status == NULL) finish_job_locked(shard, job, spent);
+        if (status != NULL) keep_error_locked(shard, status);
         move_norms_locked(shard);
         try_publish_locked(shard);
         worked = true;

@@ -13,12 +13,6 @@
 
 enum { TILE = 8 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
 
-int bel_table_shard(int64_t key, int shard_count)
-{
-    uint64_t low = bel_table_hash(key) & ((UINT64_C(1) << BEL_TABLE_SHARD_BITS) - 1);
-    return (int)(low * (uint64_t)shard_count >> BEL_TABLE_SHARD_BITS);
-}
-
 // --- Making --------------------------------------------------------------------------------------
 
 static bel_status *check_config(const bel_table_config *config)

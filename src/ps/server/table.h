@@ -15,6 +15,7 @@
 #include "belfry/optimizer.h"
 #include "checkpoint/table.h"
 #include "optim/rule.h"
+#include "ps/layout/row_set.h"
 
 typedef struct bel_table bel_table;
 
@@ -33,9 +34,6 @@ typedef struct bel_table_config {
     bel_optimizer optimizer; // checked; SGD, ADAGRAD, ADAM and FTRL are for rows
     int64_t memory_limit;    // bytes for all that grows with the rows; 0: none
 } bel_table_config;
-
-// The shard of `shard_count` that holds a key: a hash, the same on all machines.
-int bel_table_shard(int64_t key, int shard_count);
 
 // INVALID_ARGUMENT: an optimizer that has no rule for rows, or a setting of it that needs the whole
 // variable (clip_norm, clip_global_norm), named; a width below 1 or above 2^20; a scale that is
@@ -98,8 +96,9 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
                            const float *const *slots, int64_t n) BEL_MUST_USE;
 // --- Checkpoints ---------------------------------------------------------------------------------
 
-// The snapshot as bel_ckpt_write_shard_tables wants it: columns "values" and "<rule>/<slot>". What
-// is pointed to belongs to the table; reading it is ABORTED at a value that is not finite.
+// The snapshot (without one: no rows) as bel_ckpt_write_shard_tables wants it: columns "values" and
+// "<rule>/<slot>". What is pointed to belongs to the table; reading it is ABORTED at a value that
+// is not finite.
 bel_ckpt_rows bel_table_rows(const bel_table *table);
 
 // Loads the rows of one of `shard_count` shards, whatever number of shards wrote them, block by

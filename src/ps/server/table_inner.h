@@ -20,7 +20,6 @@
 enum {
     BEL_TABLE_PART_BITS = 5,
     BEL_TABLE_PARTS = 1 << BEL_TABLE_PART_BITS,
-    BEL_TABLE_SHARD_BITS = 27,
     BEL_TABLE_GROUP = 128,         // keys looked up together: all their cache lines are on the way
     BEL_TABLE_BUCKET = 5,          // hashes and numbers that fit a cache line
     BEL_TABLE_KEY_BLOCK_BITS = 18, // keys of a block: 2 MiB
@@ -93,15 +92,6 @@ static inline int bel_table_group(int64_t at, int64_t end)
 {
     if (at >= end) return 0;
     return (int)(end - at < BEL_TABLE_GROUP ? end - at : BEL_TABLE_GROUP);
-}
-
-// Murmur3's 64-bit finalizer: a bijection, so that distinct keys have distinct hashes.
-static inline uint64_t bel_table_hash(int64_t key)
-{
-    uint64_t h = (uint64_t)key;
-    h = (h ^ (h >> 33)) * UINT64_C(0xff51afd7ed558ccd);
-    h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
-    return h ^ (h >> 33);
 }
 
 static inline unsigned bel_table_part_of(uint64_t hash)

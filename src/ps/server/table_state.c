@@ -48,7 +48,7 @@ bel_ckpt_rows bel_table_rows(const bel_table *table)
 {
     return (bel_ckpt_rows){
         .table = describe(table),
-        .row_count = bel_table_snapshot_count(table),
+        .row_count = table->snapshot != NULL ? bel_table_snapshot_count(table) : 0,
         .read = read_column,
         .context = (void *)(uintptr_t)table, // the reading takes it as const again
     };
