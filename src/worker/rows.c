@@ -148,7 +148,7 @@ bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
     for (int t = 0; t < worker->config.layout->table_count; t++) {
         bel_worker_table *table = &worker->tables[t];
         int64_t count = 0;
-        for (int r = first; r < end; r++) {
+        for (int r = first; r < end && end - first > 1; r++) { // of one alone they are its own
             bel_replica_rows *rows = &table->replicas[r];
             int64_t distinct = bel_row_batch_count(rows->batch);
             memcpy(table->keys + count, bel_row_batch_keys(rows->batch),
@@ -156,14 +156,21 @@ bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
             rows->first = count;
             count += distinct;
         }
-        bel_row_batch_set(table->all, table->keys, count);
-        BEL_TRY(bel_client_pull_rows(client, worker->step, t, bel_row_batch_keys(table->all),
-                                     bel_row_batch_count(table->all)));
+        if (end - first > 1) bel_row_batch_set(table->all, table->keys, count);
+        const bel_row_batch *all = end - first > 1 ? table->all : table->replicas[first].batch;
+        BEL_TRY(bel_client_pull_rows(client, worker->step, t, bel_row_batch_keys(all),
+                                     bel_row_batch_count(all)));
     }
     return bel_client_wait_rows(client, worker->step);
 }
 
 // --- Running -------------------------------------------------------------------------------------
+
+// The round has one replica.
+static bool runs_alone(const bel_worker *worker)
+{
+    return worker->config.tower_count == 1 || worker->round + 1 == worker->replica_count;
+}
 
 void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
 {
@@ -173,6 +180,7 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
         const bel_worker_table *table = &worker->tables[t];
         const bel_replica_rows *rows = &table->replicas[tower->replica];
         const int32_t *own = bel_row_batch_index(rows->batch);
+        bool alone = runs_alone(worker);
         const int32_t *all = bel_row_batch_index(table->all) + rows->first;
         size_t width = (size_t)table->width;
         int64_t position = 0;
@@ -187,7 +195,8 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
                                          rows->gradients + (size_t)position * width);
             }
             for (int64_t i = 0; i < n; i++, to += width) {
-                const float *row = bel_client_row(worker->config.client, t, all[own[position + i]]);
+                int32_t key = own[position + i];
+                const float *row = bel_client_row(worker->config.client, t, alone ? key : all[key]);
                 memcpy(to, row, width * sizeof *to);
             }
             position += n;

@@ -19,6 +19,12 @@ static bel_table_config table_config(const bel_shard *shard, const bel_layout_ta
                               .optimizer = shard->config.optimizer};
 }
 
+static void forget_pulls(const bel_shard *shard, bel_shard_table *table)
+{
+    for (int w = 0; w < shard->config.deal->worker_count; w++)
+        table->pulls[w].step = -1;
+}
+
 bel_status *bel_shard_create_tables(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
@@ -33,6 +39,7 @@ bel_status *bel_shard_create_tables(bel_shard *shard)
         table->reports = bel_xcalloc(nodes, sizeof *table->reports);
         table->reported = bel_xcalloc(nodes, sizeof *table->reported);
         table->pulls = bel_xcalloc(workers, sizeof *table->pulls);
+        forget_pulls(shard, table);
         const bel_table_config config = table_config(shard, &layout->tables[t]);
         BEL_TRY(bel_table_create(&config, &table->table));
     }
@@ -199,8 +206,7 @@ bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reade
         if (table->has_snapshot) bel_table_snapshot_end(table->table);
         table->has_snapshot = false;
         bel_table_clear(table->table);
-        for (int w = 0; w < shard->config.deal->worker_count; w++)
-            table->pulls[w].step = -1;
+        forget_pulls(shard, table);
         BEL_TRY_CTX(bel_table_restore(table->table, reader, shard->config.shard,
                                       shard->config.layout->shard_count),
                     "loading %s", bel_ckpt_folder(reader));
