@@ -242,45 +242,6 @@ static bool try_publish_locked(bel_shard *shard)
     return true;
 }
 
-// --- Norms ---------------------------------------------------------------------------------------
-
-static void factors_known_locked(bel_shard *shard)
-{
-    shard->factors_known = true;
-    for (int i = 0; i < shard->chunk_count; i++)
-        bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
-}
-
-static void move_norms_locked(bel_shard *shard)
-{
-    const bel_layout *layout = shard->config.layout;
-    if (!shard->needs_norm || shard->factors_known || !shard->started) return;
-    if (shard->summed < shard->chunk_count || !shard->decision_known) return;
-    if ((shard->decision & BEL_DECIDE_STOP) != 0) return;
-    if (shard->config.shard != 0) {
-        if (shard->norms_sent) return;
-        shard->norms_sent = true;
-        bel_shard_send_locked(
-            shard, shard->config.shard_lanes[0],
-            (bel_frame){.kind = BEL_FRAME_NORMS,
-                        .step = shard->step,
-                        .payload = shard->grain_squares,
-                        .payload_bytes = bel_shard_norm_count(shard) * sizeof(double)});
-        return;
-    }
-    if (shard->norm_count < layout->shard_count - 1) return;
-    bel_shard_combine_norms(shard);
-    for (int k = 1; k < layout->shard_count; k++) {
-        bel_shard_send_locked(
-            shard, shard->config.shard_lanes[k],
-            (bel_frame){.kind = BEL_FRAME_FACTORS,
-                        .step = shard->step,
-                        .payload = shard->factors,
-                        .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
-    }
-    factors_known_locked(shard);
-}
-
 // --- Frames --------------------------------------------------------------------------------------
 
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
@@ -349,31 +310,6 @@ static void take_tally_locked(bel_shard *shard, const bel_frame *frame)
     shard->tally_count++;
 }
 
-static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
-{
-    const bel_layout *layout = shard->config.layout;
-    if (frame->kind == BEL_FRAME_NORMS) {
-        bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
-        if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
-            bel_shard_fail_locked(shard, frame, "norms of the wrong size");
-        } else if (shard->norms[frame->sender] == NULL) {
-            shard->norms[frame->sender] = frame->payload;
-            shard->norm_count++;
-        } else {
-            shard->counters.repeated++;
-        }
-        return;
-    }
-    if (frame->payload_bytes != (size_t)layout->variable_count * sizeof(float)) {
-        bel_shard_fail_locked(shard, frame, "factors of the wrong size");
-    } else if (!shard->factors_known) {
-        memcpy(shard->factors, frame->payload, frame->payload_bytes);
-        factors_known_locked(shard);
-    } else {
-        shard->counters.repeated++;
-    }
-}
-
 // A worker that repeats a step which is finished here is through with it.
 static bool catches_up(const bel_shard *shard, const bel_frame *frame, int worker)
 {
@@ -410,7 +346,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_REPORT: take_report_locked(shard, frame); break;
     case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
     case BEL_FRAME_NORMS:
-    case BEL_FRAME_FACTORS: take_norms_locked(shard, frame); break;
+    case BEL_FRAME_FACTORS: bel_shard_take_norms_locked(shard, frame); break;
     case BEL_FRAME_ROW_PULL:
     case BEL_FRAME_ROW_REPORT: bel_shard_take_rows_locked(shard, frame, worker); break;
     case BEL_FRAME_VERSION:
@@ -560,7 +496,7 @@ bool bel_shard_work(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     drain_locked(shard);
-    move_norms_locked(shard);
+    bel_shard_move_norms_locked(shard);
     bool worked = try_publish_locked(shard);
     if (shard->ready_count > 0 && shard->error == NULL) {
         bel_shard_job job = shard->ready[--shard->ready_count];
@@ -575,7 +511,7 @@ bool bel_shard_work(bel_shard *shard)
         shard->running--;
         if (status == NULL) finish_job_locked(shard, job, spent);
         if (status != NULL) keep_error_locked(shard, status);
-        move_norms_locked(shard);
+        bel_shard_move_norms_locked(shard);
         try_publish_locked(shard);
         worked = true;
     }
@@ -588,7 +524,7 @@ static int poll_shard(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     drain_locked(shard);
-    move_norms_locked(shard);
+    bel_shard_move_norms_locked(shard);
     try_publish_locked(shard);
     int ready = shard->error == NULL ? shard->ready_count : 0;
     pthread_mutex_unlock(&shard->mutex);

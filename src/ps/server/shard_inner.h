@@ -1,6 +1,6 @@
 // The inside of a shard, for shard.c (frames and steps), ledger.c (steps of some workers' reports),
-// values.c (what workers are sent), inbox.c, groups.c (a step's numbers), pass.c (arithmetic),
-// shard_state.c (files).
+// norms.c, values.c (what workers are sent), shard_rows.c (tables), inbox.c, groups.c (a step's
+// numbers), pass.c (arithmetic), shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
@@ -212,6 +212,10 @@ static inline bel_ledger_page *bel_ledger_page_of(const bel_shard *shard, int64_
 {
     return &shard->ledger.pages[step % shard->ledger.page_count];
 }
+
+// norms.c. Moves them on when they are due; takes what comes of them.
+void bel_shard_move_norms_locked(bel_shard *shard);
+void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame);
 
 // values.c. Those who follow get a chunk's new values as soon as it is passed …
 void bel_shard_send_passed_locked(bel_shard *shard, int local);
