@@ -89,11 +89,11 @@ void bel_worker_destroy(bel_worker *worker)
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
+    bel_worker_destroy_rows(worker);
     bel_free(worker->towers);
     bel_free(worker->tallies);
     bel_free(worker->chunk_left);
     bel_free(worker->chunk_reports);
-    bel_worker_destroy_rows(worker);
     bel_free(worker->lookup_outputs);
     bel_free(worker->outputs);
     bel_free(worker->output_variables);
