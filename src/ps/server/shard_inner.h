@@ -98,7 +98,8 @@ typedef struct bel_shard_pull {
     const int64_t *keys;
     int64_t count;
     float *rows;
-    size_t capacity;
+    uint32_t *places; // where the rows are in the table
+    size_t capacity, place_capacity;
 } bel_shard_pull;
 
 typedef struct bel_shard_table {
@@ -108,6 +109,8 @@ typedef struct bel_shard_table {
     int arrived;           // of them
     bel_shard_pull *pulls; // by worker
     bel_row_sum sum;
+    uint32_t *places; // of the rows that are updated
+    size_t place_capacity;
     bool has_snapshot;
 } bel_shard_table;
 

@@ -50,12 +50,15 @@ void bel_shard_destroy_tables(bel_shard *shard)
 {
     for (int t = 0; shard->tables != NULL && t < shard->config.layout->table_count; t++) {
         bel_shard_table *table = &shard->tables[t];
-        for (int w = 0; table->pulls != NULL && w < shard->config.deal->worker_count; w++)
+        for (int w = 0; table->pulls != NULL && w < shard->config.deal->worker_count; w++) {
             bel_free(table->pulls[w].rows);
+            bel_free(table->pulls[w].places);
+        }
         bel_free(table->pulls);
         bel_free(table->reports);
         bel_free(table->reported);
         bel_row_sum_deinit(&table->sum);
+        bel_free(table->places);
         bel_table_destroy(table->table);
     }
     bel_free(shard->tables);
@@ -104,7 +107,9 @@ static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worke
                              .keys = frame->payload,
                              .count = count,
                              .rows = pull->rows,
-                             .capacity = pull->capacity};
+                             .places = pull->places,
+                             .capacity = pull->capacity,
+                             .place_capacity = pull->place_capacity};
     bel_shard_push_locked(
         shard, (bel_shard_job){.kind = BEL_JOB_ROWS, .local = frame->chunk, .worker = worker});
 }
@@ -148,7 +153,10 @@ void bel_shard_answer_rows(bel_shard *shard, int table, int worker)
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
     size_t floats = (size_t)pull->count * (size_t)shard->config.layout->tables[table].width;
     pull->rows = bel_xgrow(pull->rows, &pull->capacity, floats + 1, sizeof *pull->rows);
-    bel_table_pull(shard->tables[table].table, pull->keys, pull->count, pull->rows);
+    pull->places = bel_xgrow(pull->places, &pull->place_capacity, (size_t)pull->count + 1,
+                             sizeof *pull->places);
+    bel_table_pull_places(shard->tables[table].table, pull->keys, pull->count, pull->rows,
+                          pull->places);
 }
 
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
@@ -175,6 +183,36 @@ static bel_status *mark_snapshot(bel_shard_table *table)
     return NULL;
 }
 
+#define UNKNOWN (BEL_TABLE_NOWHERE - 1) // no row has this number
+
+// Both lists ascend: what the pull knows of the rows' places.
+static void note_places(const bel_shard_pull *pull, const bel_row_set *rows, uint32_t *places)
+{
+    int64_t i = 0, k = 0;
+    while (i < rows->count && k < pull->count) {
+        if (rows->keys[i] == pull->keys[k]) places[i] = pull->places[k];
+        bool next = rows->keys[i] <= pull->keys[k];
+        k += pull->keys[k] <= rows->keys[i];
+        i += next;
+    }
+}
+
+// Where rows are that workers report: where they were when they pulled them for this step. NULL: it
+// is not known of all, as when a worker plays its replicas in turns and pulls for each.
+static const uint32_t *find_places(const bel_shard *shard, bel_shard_table *table,
+                                   const bel_row_set *rows)
+{
+    table->places = bel_xgrow(table->places, &table->place_capacity, (size_t)rows->count + 1,
+                              sizeof *table->places);
+    for (int64_t i = 0; i < rows->count; i++)
+        table->places[i] = UNKNOWN;
+    for (int w = 0; w < shard->config.deal->worker_count; w++)
+        if (table->pulls[w].step == shard->step) note_places(&table->pulls[w], rows, table->places);
+    for (int64_t i = 0; i < rows->count; i++)
+        if (table->places[i] == UNKNOWN) return NULL;
+    return table->places;
+}
+
 bel_status *bel_shard_update_table(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
@@ -183,8 +221,9 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
     bel_row_set all =
         bel_row_sum_run(&table->sum, shard->node_firsts, table->reports, deal->node_count, width);
     bel_rule_step numbers = bel_rule_begin(&shard->config.optimizer, shard->step);
-    BEL_TRY_CTX(bel_table_update(table->table, NULL, &numbers, all.keys, all.rows,
-                                 bel_shard_scale(shard), all.count),
+    const uint32_t *places = find_places(shard, table, &all);
+    BEL_TRY_CTX(bel_table_update_places(table->table, NULL, &numbers, all.keys, places, all.rows,
+                                        bel_shard_scale(shard), all.count),
                 "shard %d, table \"%s\"", shard->config.shard,
                 shard->config.layout->tables[t].name);
     return (shard->decision & BEL_DECIDE_SAVE) != 0 ? mark_snapshot(table) : NULL;
