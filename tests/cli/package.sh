@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Packages: examples/my_model, built against an installed Belfry as its README says, trains.
+# Packages and programs: examples/my_model and examples/clicks, built against an installed Belfry as their
+# READMEs say, train.
 # usage: package.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -34,5 +35,26 @@ equal "evaluate takes the parameters from the checkpoint" \
     "$(sed -n 's/^accuracy //p' out.txt)" "$accuracy"
 run_fails 2 'expected units >= 1' train n --train_steps 1 --package my_model/build/my_model.so \
     --param units=0
+
+# --- A program of one's own, with tables
+cp -r "$SOURCE/examples/clicks" .
+run_ok cmake -S clicks -B clicks/build
+run_ok cmake --build clicks/build
+clicks/make_data 8000 1 >train.csv
+clicks/make_data 2000 2 >eval.csv
+export LD_LIBRARY_PATH=$prefix/lib
+run_ok clicks/build/clicks one train.csv eval.csv 8
+accuracy=$(sed -nE 's/.*accuracy ([0-9.]+),.*/\1/p' out.txt)
+check "rows learn tastes: accuracy $accuracy" awk "BEGIN { exit !($accuracy > 0.85) }"
+cp out.txt first.txt
+run_ok clicks/build/clicks other train.csv eval.csv 8
+check "the same bits again" cmp -s first.txt out.txt
+run_ok belfry inspect one
+check "tables are listed" grep -qE '^  user +400 rows of 8: values, adagrad/' out.txt
+run_ok belfry inspect one --json
+check "and in JSON" grep -q '"name":"popularity","rows":200,"width":1' out.txt
+sed -i '5s/^[^,]*/nobody/' train.csv
+capture clicks/build/clicks bad train.csv eval.csv
+check "a line that is none is named" grep -q 'train.csv:5' err.txt
 
 finish

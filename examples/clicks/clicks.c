@@ -1,0 +1,107 @@
+/// Who clicks on what: a program that learns from lines `user,item,hour,clicked` with a table of
+/// users and one of items. Users and items are any whole numbers; nobody counts them first.
+///
+/// ```
+/// user ─ rows of table "user" [n, 8] ─┐ product, summed ──────────────(+)── logit ── sigmoid
+/// item ─ rows of table "item" [n, 8] ─┘                                │
+/// item ─ rows of table "popularity" [n, 1] ────────────────────────────┤
+/// hour ─ dense "hour" ─────────────────────────────────────────────────┘
+/// ```
+///
+/// usage: clicks MODEL_DIR TRAIN.csv EVAL.csv [EPOCHS]
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <belfry/belfry.h>
+
+static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *user = bel_context_feature(context, "user"); // I64 [n]
+    bel_value *item = bel_context_feature(context, "item");
+    bel_value *hour = bel_context_feature(context, "hour"); // F32 [n]
+    const bel_initializer small = {.kind = BEL_INIT_NORMAL, .value = 0.1};
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    const bel_shape column = BEL_SHAPE(BEL_DIM_BATCH, 1);
+    const int64_t across = 1;
+
+    bel_value *users = bel_embedding(g, "user", user, 8, small);
+    bel_value *items = bel_embedding(g, "item", item, 8, small);
+    bel_value *taste = bel_reduce_sum(g, bel_mul(g, users, items), &across, 1, true); // [n, 1]
+    bel_value *popularity = bel_embedding(g, "popularity", item, 1, zeros);
+    bel_value *by_hour = bel_dense(g, bel_reshape(g, hour, &column), 1, "hour");
+    bel_value *logit = bel_add(g, bel_add(g, taste, popularity), by_hour);
+    spec->predictions = bel_sigmoid(g, logit);
+
+    bel_value *labels = bel_context_labels(context); // I64 [n]
+    if (labels != NULL) {
+        bel_value *clicked = bel_reshape(g, bel_cast(g, labels, BEL_DTYPE_F32), &column);
+        bel_value *losses = bel_sigmoid_cross_entropy(g, logit, clicked);
+        spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+        bel_value *yes = bel_greater(g, logit, bel_scalar(g, BEL_DTYPE_F32, 0));
+        bel_value *said = bel_cast(g, yes, BEL_DTYPE_F32);
+        bel_value *right = bel_cast(g, bel_equal(g, said, clicked), BEL_DTYPE_F32);
+        bel_metric_mean(context, spec, "accuracy", right, NULL);
+    }
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1};
+    return NULL;
+}
+
+typedef struct files {
+    const char *train, *eval;
+    int64_t epochs;
+} files;
+
+static bel_status *input_fn(void *user, bel_mode mode, bel_dataset **out_dataset)
+{
+    static const bel_csv_column columns[] = {
+        {"user", BEL_DTYPE_I64}, {"item", BEL_DTYPE_I64}, {"hour", BEL_DTYPE_F32}};
+    const files *f = user;
+    const char *path = mode == BEL_MODE_TRAIN ? f->train : f->eval;
+    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
+                                                                .path_count = 1,
+                                                                .columns = columns,
+                                                                .column_count = 3,
+                                                                .label_column = "clicked",
+                                                                .class_count = 2});
+    if (mode == BEL_MODE_TRAIN) {
+        bel_dataset_shuffle(data, 0, 1);
+        bel_dataset_repeat(data, f->epochs);
+    }
+    bel_dataset_batch(data, 64);
+    *out_dataset = data;
+    return NULL;
+}
+
+// Any error: one line, and the program ends. A service would do something better.
+static void must(bel_status *status)
+{
+    if (status == NULL) return;
+    fprintf(stderr, "clicks: %s\n", bel_status_message(status));
+    bel_status_destroy(status);
+    exit(1);
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 4) {
+        fprintf(stderr, "usage: clicks MODEL_DIR TRAIN.csv EVAL.csv [EPOCHS]\n");
+        return 2;
+    }
+    files f = {arguments[2], arguments[3], count > 4 ? atoll(arguments[4]) : 5};
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = arguments[1];
+    config.worker_count = 2;
+
+    bel_estimator *estimator;
+    bel_result result;
+    const bel_train_spec train = {.input_fn = input_fn, .input_user = &f};
+    const bel_eval_spec eval = {.input_fn = input_fn, .input_user = &f};
+    must(bel_estimator_create(model_fn, &config, NULL, 0, &estimator));
+    must(bel_train_and_evaluate(estimator, &train, &eval, 1, &result));
+    printf("loss %.4f, accuracy %.4f, digest %s\n", result.loss, result.metrics[0].value,
+           result.digest);
+    bel_estimator_destroy(estimator);
+    return 0;
+}
