@@ -32,6 +32,11 @@ void bel_ledger_create(bel_shard *shard)
     ledger->pages = bel_xcalloc((size_t)ledger->page_count, sizeof *ledger->pages);
     for (int i = 0; i < ledger->page_count; i++)
         ledger->pages[i].counts = bel_xcalloc(workers, sizeof(bool));
+    size_t shards = (size_t)shard->config.layout->shard_count;
+    size_t frames = (size_t)ledger->page_count * (size_t)shard->config.counting.workers;
+    ledger->mail = bel_xcalloc(shards, sizeof *ledger->mail);
+    for (size_t k = 0; k < shards; k++)
+        ledger->mail[k].frames = bel_xcalloc(frames, sizeof(bel_frame));
     ledger->queue = bel_xcalloc(workers, sizeof *ledger->queue);
     ledger->returned = bel_xcalloc(2 * workers, sizeof *ledger->returned);
     ledger->tallies = bel_xcalloc(nodes * (size_t)shard->config.tally_width, sizeof(double));
@@ -45,6 +50,9 @@ void bel_ledger_destroy(bel_shard *shard)
     for (int i = 0; i < ledger->page_count; i++)
         bel_free(ledger->pages[i].counts);
     bel_free(ledger->pages);
+    for (int k = 0; ledger->mail != NULL && k < shard->config.layout->shard_count; k++)
+        bel_free(ledger->mail[k].frames);
+    bel_free(ledger->mail);
     bel_free(ledger->queue);
     bel_free(ledger->returned);
     bel_free(ledger->tallies);
@@ -82,6 +90,8 @@ void bel_ledger_reset_locked(bel_shard *shard)
         shard->workers[w].counted_step = -1;
         shard->workers[w].lead = shard->workers[w].dropped = 0;
     }
+    for (int k = 0; k < shard->config.layout->shard_count; k++)
+        ledger->mail[k].count = 0;
     memset(ledger->stale, 0, sizeof ledger->stale);
     ledger->queue_count = ledger->returned_count = ledger->copying = 0;
 }
@@ -235,6 +245,25 @@ static void note_staleness(bel_shard *shard, int64_t versions)
     shard->ledger.stale[versions < last ? versions : last]++;
 }
 
+// No more than page_count steps are on their way: each has a worker that waits for all shards.
+void bel_ledger_send_mail_locked(bel_shard *shard)
+{
+    for (int k = 1; shard->config.shard == 0 && k < shard->config.layout->shard_count; k++) {
+        bel_ledger_mail *mail = &shard->ledger.mail[k];
+        int sent = 0;
+        bel_status *status = NULL;
+        while (sent < mail->count && status == NULL) {
+            status =
+                bel_shard_try_send_locked(shard, shard->config.shard_lanes[k], mail->frames[sent]);
+            if (status == NULL) sent++;
+        }
+        bel_status_ignore(
+            status); // a full lane has room soon; that a shard is gone, the master notices
+        mail->count -= sent;
+        memmove(mail->frames, mail->frames + sent, (size_t)mail->count * sizeof *mail->frames);
+    }
+}
+
 // Shard 0: names the workers of this step as soon as there are enough.
 static void close_page_locked(bel_shard *shard)
 {
@@ -249,17 +278,18 @@ static void close_page_locked(bel_shard *shard)
         shard->workers[worker].counted_step = shard->step;
         note_staleness(shard, shard->step - shard->workers[worker].version);
         for (int k = 1; k < shard->config.layout->shard_count; k++) {
-            bel_shard_send_locked(shard, shard->config.shard_lanes[k],
-                                  (bel_frame){.kind = BEL_FRAME_LEDGER,
-                                              .step = shard->step,
-                                              .decision = shard->decision,
-                                              .chunk = needed,
-                                              .node = worker});
+            bel_ledger_mail *mail = &ledger->mail[k];
+            mail->frames[mail->count++] = (bel_frame){.kind = BEL_FRAME_LEDGER,
+                                                      .step = shard->step,
+                                                      .decision = shard->decision,
+                                                      .chunk = needed,
+                                                      .node = worker};
         }
     }
     ledger->queue_count -= needed;
     memmove(ledger->queue, ledger->queue + needed,
             (size_t)ledger->queue_count * sizeof *ledger->queue);
+    bel_ledger_send_mail_locked(shard);
     page->named = needed;
     page->decision = shard->decision;
     page->known = true;

@@ -127,9 +127,14 @@ void bel_shard_destroy(bel_shard *shard)
 // A peer whose lane is cut or full is noticed by the master's clocks; the shard goes on.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 {
+    bel_status_ignore(bel_shard_try_send_locked(shard, lane, frame));
+}
+
+bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
+{
     frame.generation = shard->config.generation;
     frame.sender = shard->config.shard;
-    if (lane != NULL) bel_status_ignore(bel_lane_send(lane, &frame));
+    return lane != NULL ? bel_lane_send(lane, &frame) : NULL;
 }
 
 // --- A step --------------------------------------------------------------------------------------
@@ -371,6 +376,7 @@ static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 static void drain_locked(bel_shard *shard)
 {
     if (!shard->started) return;
+    if (bel_shard_has_ledger(shard)) bel_ledger_send_mail_locked(shard);
     for (int w = 0; w < shard->config.deal->worker_count; w++)
         drain_lane_locked(shard, shard->config.worker_lanes[w], w);
     int shards = shard->config.shard == 0 ? shard->config.layout->shard_count : 1;

@@ -75,9 +75,17 @@ typedef struct bel_ledger_page {
     int named;    // workers that count, as far as they are known
 } bel_ledger_page;
 
+// Shard 0: what another shard has still to be told, in order. Its lane may be full for a moment, as
+// nothing goes back on it that would say what was taken.
+typedef struct bel_ledger_mail {
+    bel_frame *frames;
+    int count;
+} bel_ledger_mail;
+
 typedef struct bel_ledger {
     bel_ledger_page *pages; // by step mod page_count
     int page_count;
+    bel_ledger_mail *mail; // shard 0: by shard
     int *queue; // shard 0: workers whose reports are complete and do not count yet, as they came
     int queue_count;
     int64_t next_block; // shard 0: the first that was never granted
@@ -189,6 +197,9 @@ float bel_shard_scale(const bel_shard *shard); // 1 / replicas that count
 
 // shard.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
+// The same; the error is the lane's.
+bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane,
+                                      bel_frame frame) BEL_MUST_USE;
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what);
 int bel_shard_local_chunk(const bel_shard *shard, int chunk); // -1: not here
 // True when a report is one of a chunk and node that are here; else the shard has failed.
@@ -201,7 +212,8 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
 // ledger.c
 void bel_ledger_create(bel_shard *shard); // nothing without a ledger
 void bel_ledger_destroy(bel_shard *shard);
-void bel_ledger_reset_locked(bel_shard *shard); // another generation
+void bel_ledger_reset_locked(bel_shard *shard);     // another generation
+void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before
 void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker);
 // True when this step's workers are known and all they have said of it is in.
 bool bel_ledger_step_done_locked(const bel_shard *shard);

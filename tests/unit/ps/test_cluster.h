@@ -33,7 +33,8 @@ typedef struct cluster {
     double examples;      // in its tally
 } cluster;
 
-static int table_width; // of a table beside the variables; 0: there is none
+static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
+static int table_width;                   // of a table beside the variables; 0: there is none
 
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
@@ -84,7 +85,7 @@ static void make_lanes(cluster *c)
             bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &c->worker_ends[w][k],
                                    &c->shard_ends[k][w]);
         if (k > 0) {
-            bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &c->inner_ends[0][k],
+            bel_inproc_lane_create(inner_frames, c->bell, c->bell, &c->inner_ends[0][k],
                                    &c->inner_ends[k][0]);
         }
     }

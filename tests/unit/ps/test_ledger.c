@@ -138,6 +138,23 @@ static void surplus_report_is_answered_with_the_step(void **state)
     cluster_destroy(c);
 }
 
+// The ledger's lanes carry nothing back, so they may be full for a moment.
+static void full_lanes_lose_nothing(void **state)
+{
+    (void)state;
+    inner_frames = 1;
+    cluster *c = create(3, two_of_three);
+    everybody_begins(c);
+    for (int64_t step = 0; step < 5; step++) {
+        report_step(c, 0, step);
+        report_step(c, 2, step);
+        next_is(c, 0, step, step + 1);
+        next_is(c, 2, step, step + 1);
+    }
+    cluster_destroy(c);
+    inner_frames = LANE_FRAMES;
+}
+
 // --- As they come --------------------------------------------------------------------------------
 
 static void reports_are_applied_in_order_of_arrival(void **state)
@@ -345,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_reports_count_and_others_are_dropped),
         cmocka_unit_test(surplus_report_is_answered_with_the_step),
+        cmocka_unit_test(full_lanes_lose_nothing),
         cmocka_unit_test(reports_are_applied_in_order_of_arrival),
         cmocka_unit_test(bound_holds_the_fast_back),
         cmocka_unit_test(end_is_told_to_those_who_compute),
