@@ -219,6 +219,8 @@ static const bel_option table[] = {
      "Write event files every so many steps; 0: never."},
     {"log_step_count_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
      "Log progress every so many steps; 0: never."},
+    {"trace", STRING, TRAINING | STARTING, "", NULL, "FILE", OUTPUT,
+     "Write a trace of all processes for chrome://tracing or ui.perfetto.dev, at the end."},
     {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html."},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Print the digest alone, recomputed from the files."},

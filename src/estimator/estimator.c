@@ -152,6 +152,9 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     estimator->model_fn = model_fn;
     estimator->config = *config;
     estimator->config.model_dir = bel_xstrdup(config->model_dir);
+    if (config->trace_file != NULL) {
+        estimator->config.trace_file = bel_xstrdup(config->trace_file);
+    }
     estimator->has_towers_of = config->towers_of != NULL;
     deal_towers(estimator, config->towers_of);
     estimator->params = bel_xcalloc((size_t)param_count, sizeof *params);
@@ -184,5 +187,6 @@ void bel_estimator_destroy(bel_estimator *estimator)
     bel_free(estimator->towers_of);
     bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);
+    free_text(estimator->config.trace_file);
     bel_free(estimator);
 }

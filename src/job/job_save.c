@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/trace.h"
 #include "estimator/evaluation.h"
 #include "job/train.h"
 
@@ -53,6 +54,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
+    int64_t begun = bel_trace_begin();
     int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
     BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->crew->generation, incarnation, &folder));
     size_t count = (size_t)job->crew->shard_count;
@@ -68,6 +70,8 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     bel_free(shards);
     bel_free(folder);
     BEL_TRY_CTX(status, "saving a checkpoint at step %lld", (long long)step);
+    bel_trace_end((bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_SAVE, .step = step},
+                  begun);
     bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
                   job->result.digest);
     return bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
@@ -203,8 +207,12 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
                                     .context = job->crew};
     bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
+    int64_t begun = bel_trace_begin();
     BEL_TRY(job->crew->ops->read_values(job->crew));
     BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
+    bel_trace_end(
+        (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
+        begun);
     if (eval->last_step < 0 || result.loss < eval->best.loss) eval->best = result;
     eval->last_step = step;
     log_result(eval->folder, &result);

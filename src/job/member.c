@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/trace.h"
+#include "job/job_trace.h"
 #include "job/member_inner.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
@@ -70,6 +72,7 @@ static void send_join(member *m)
                                      .address = address,
                                      .folder = token,
                                      .step = step_of(m),
+                                     .clock_ns = bel_clock_ns(),
                                      .settings = list,
                                      .setting_count = count});
     bel_free(token);
@@ -206,6 +209,19 @@ static void stop_parts(member *m, double patience_secs)
     bel_member_shard_stop(m);
 }
 
+// Records from the first setup on. On the master's host the clocks are one: then what it sent last
+// cannot have come from the future, nor the join from the past. On another host the setup tells how
+// far the master's clock is ahead, short of the time that it was under way.
+static bel_status *start_trace(member *m, const bel_message *setup)
+{
+    if (m->traces || bel_trace_is_on()) return NULL;
+    BEL_TRY(bel_job_trace_start(&m->estimator->config, m->task));
+    m->traces = bel_trace_is_on();
+    int64_t least = setup->clock_ns - bel_clock_ns(), most = setup->clock_lead_ns;
+    if (m->traces && (least > 0 || most < 0)) bel_trace_set_lead(least);
+    return NULL;
+}
+
 // Begins, or begins anew with another generation.
 static bel_status *start_parts(member *m, const bel_message *setup)
 {
@@ -213,6 +229,7 @@ static bel_status *start_parts(member *m, const bel_message *setup)
     m->generation = setup->generation;
     m->status_ns = 0; // what it does now is news
     bel_fault_point("member_begins");
+    BEL_TRY(start_trace(m, setup));
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
     if (m->deal == NULL) {
@@ -375,6 +392,7 @@ static void release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
+    if (m->traces) bel_trace_stop(); // before the master hears that this process is through
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_shm_hub_destroy(m->hub);
     bel_endpoint_destroy(m->endpoint);

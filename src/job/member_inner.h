@@ -91,6 +91,7 @@ typedef struct member {
     int64_t status_ns; // when it was last sent
     bel_status *end;   // what the master said; CANCELLED or NULL once it has
     bool over, told_stop, told_failure;
+    bool traces;            // it has begun this process's part of the trace
     int64_t evaluated_step; // evaluator: of the newest checkpoint that it has evaluated
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "job/job_trace.h"
 #include "job/member.h"
 
 // --- Before --------------------------------------------------------------------------------------
@@ -378,9 +379,11 @@ static bel_status *run_alone(const bel_member_program *program, bel_result *out_
                    .spec = program->train,
                    .saved_step = -1,
                    .state = {.loss = NAN}};
-    BEL_TRY(run_master(&job, program->evals, program->eval_count));
-    if (out_result != NULL) *out_result = job.result;
-    return NULL;
+    BEL_TRY(bel_job_trace_start(&job.estimator->config, NULL));
+    bel_status *status = run_master(&job, program->evals, program->eval_count);
+    bel_job_trace_finish(&job.estimator->config);
+    if (status == NULL && out_result != NULL) *out_result = job.result;
+    return status;
 }
 
 static bel_status *run_task(const bel_task *task, bel_member_program *program,
@@ -399,10 +402,13 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
                    .task = task,
                    .saved_step = -1,
                    .state = {.loss = NAN}};
-    BEL_TRY(task->master_trains ? run_training_master(&job, program)
-                                : run_master(&job, program->evals, program->eval_count));
-    if (out_result != NULL) *out_result = job.result;
-    return NULL;
+    BEL_TRY(bel_job_trace_start(&job.estimator->config, task));
+    bel_status *status = task->master_trains
+                             ? run_training_master(&job, program)
+                             : run_master(&job, program->evals, program->eval_count);
+    bel_job_trace_finish(&job.estimator->config);
+    if (status == NULL && out_result != NULL) *out_result = job.result;
+    return status;
 }
 
 // The supervisor removes the folder of the sockets; when it is gone, the last process does.

@@ -265,6 +265,7 @@ static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const
     s->member.generation = join->generation;
     s->member.step = join->step;
     s->member.pid = join->pid;
+    s->member.clock_lead_ns = bel_clock_ns() - join->clock_ns;
     set_text(&s->member.host, join->host);
     set_text(&s->member.address, join->address);
     set_text(&s->member.doing, "has joined");

@@ -55,9 +55,10 @@ typedef struct bel_member {
     uint32_t generation; // of the state that it holds; 0: none
     char *host, *address;
     int64_t pid;
-    int64_t step; // of its newest status
-    char *doing;  // the same: "computes", "waits for version 7 of shard 1"
-    bool ended;   // it has said that it is through
+    int64_t step;          // of its newest status
+    char *doing;           // the same: "computes", "waits for version 7 of shard 1"
+    bool ended;            // it has said that it is through
+    int64_t clock_lead_ns; // this clock when its join was taken, less its own when it sent that
 } bel_member;
 
 const bel_member *bel_members_get(const bel_members *members, int member);

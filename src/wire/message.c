@@ -195,6 +195,8 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
     control->interrupted = m->interrupted;
     control->granted = m->granted;
     control->counted = m->counted;
+    control->clock = m->clock_ns;
+    control->clock_lead = m->clock_lead_ns;
     control->data.data = m->data;
     control->data.len = m->data_bytes;
 }
@@ -250,6 +252,8 @@ static void read_scalars(const Belfry__Control *control, bel_message *m)
     m->interrupted = control->interrupted != 0;
     m->granted = control->granted;
     m->counted = control->counted;
+    m->clock_ns = control->clock;
+    m->clock_lead_ns = control->clock_lead;
 }
 
 static void read_lists(const Belfry__Control *control, bel_message *m)

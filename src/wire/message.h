@@ -18,10 +18,11 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_PING = 1, // either way, every second
     BEL_MESSAGE_JOIN,     // member → master: protocol, text (version of Belfry), role,
                           // index, incarnation, host, pid, address, folder (token), settings;
-                          // generation (of the state it holds, 0: none), step
+                          // generation (of the state it holds, 0: none), step, clock
     BEL_MESSAGE_SETUP,  // master → member: begin anew with generation, folder (checkpoint), step
                         // (worker's first), addresses (of shards), schedule, towers and
-                        // incarnations (by worker); for shards: variables, optimizer
+                        // incarnations (by worker), clock, clock_lead; for shards: variables,
+                        // optimizer
     BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for)
     BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted
     BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval
@@ -97,6 +98,8 @@ typedef struct bel_message {
     int64_t *stale; // reports by lateness, then those that were dropped
     size_t stale_count;
     int64_t granted, counted;
+    int64_t clock_ns;      // the sender's, when it sent this
+    int64_t clock_lead_ns; // the master's when it took the join, less what the join said
     bel_message_times times;
     uint8_t *data;
     size_t data_bytes;

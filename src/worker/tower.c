@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/trace.h"
 #include "ps/layout/tally.h"
 #include "worker/worker_inner.h"
 
@@ -102,15 +103,32 @@ static void fill_tally(bel_tower *tower, const bel_instance *instance, const bel
         (double)(bel_input_batch_size(worker->config.input) - batch->example_count);
 }
 
+// Where the time of a replica went.
+static void note_times(bel_tower *tower, int64_t begun, int64_t ready, int64_t done)
+{
+    const bel_worker *worker = tower->worker;
+    bel_trace_event event = {.role = BEL_TRACE_WORKER,
+                             .index = (int16_t)worker->config.worker,
+                             .step = worker->step,
+                             .part = worker->first_replica + tower->replica,
+                             .span = BEL_TRACE_INPUT};
+    bel_trace_add(event, begun, ready);
+    event.span = BEL_TRACE_COMPUTE;
+    bel_trace_add(event, ready, done);
+    tower->input_ns += ready - begun;
+    tower->compute_ns += done - ready;
+}
+
 static bel_status *run_replica(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_model *model = worker->config.model;
     const bel_batch *batch;
     int64_t begun = bel_clock_ns();
+    bel_fault_point("tower_input");
     BEL_TRY(bel_prefetch_take(tower->prefetch, &batch));
     int64_t ready = bel_clock_ns();
-    tower->input_ns += ready - begun;
+    bel_fault_point("tower_compute");
     if (batch == NULL || batch->example_count == 0) {
         return BEL_ERR(BEL_DATA_LOSS, "the input has no example for this replica");
     }
@@ -124,7 +142,7 @@ static bel_status *run_replica(bel_tower *tower)
     tower->context.replica = worker->first_replica + tower->replica;
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
     fill_tally(tower, instance, batch);
-    tower->compute_ns += bel_clock_ns() - ready;
+    note_times(tower, begun, ready, bel_clock_ns());
     return NULL;
 }
 

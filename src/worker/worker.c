@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/trace.h"
 #include "ps/layout/tally.h"
 #include "worker/worker_inner.h"
 
@@ -77,12 +78,22 @@ void bel_worker_destroy(bel_worker *worker)
 
 // --- Reports -------------------------------------------------------------------------------------
 
+static bel_trace_event event_of(const bel_worker *worker, bel_trace_span span, int part)
+{
+    return (bel_trace_event){.role = BEL_TRACE_WORKER,
+                             .index = (int16_t)worker->config.worker,
+                             .step = worker->step,
+                             .part = part,
+                             .span = (uint8_t)span};
+}
+
 // Sums each of this worker's nodes over its replicas, for one chunk, and sends them.
 static bel_status *report_chunk(bel_worker *worker, int c)
 {
     const bel_deal *deal = worker->config.deal;
     const bel_chunk *chunk = &worker->config.layout->chunks[c];
     int w = worker->config.worker;
+    int64_t begun = bel_trace_begin();
     for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
         const bel_deal_node *node = &deal->nodes[k];
         float *const *ranges = worker->config.ranges + (node->first - worker->first_replica);
@@ -91,6 +102,7 @@ static bel_status *report_chunk(bel_worker *worker, int c)
                                   ranges[0] + chunk->offset));
         bel_fault_point("worker_reported");
     }
+    bel_trace_end(event_of(worker, BEL_TRACE_REPORT, c), begun);
     return NULL;
 }
 
@@ -209,7 +221,9 @@ bel_status *bel_worker_run(bel_worker *worker)
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, true);
         BEL_TRY(next_version(worker));
-        worker->times.exchange_ns += bel_clock_ns() - waiting;
+        int64_t now = bel_clock_ns();
+        worker->times.exchange_ns += now - waiting;
+        bel_trace_add(event_of(worker, BEL_TRACE_WAIT, 0), waiting, now);
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
         if ((worker->decision & BEL_DECIDE_STOP) != 0) break;

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/trace.h"
 
 // --- Life ----------------------------------------------------------------------------------------
 
@@ -184,6 +185,39 @@ static bool step_done_locked(const bel_shard *shard)
     return shard->tally_count == shard->config.deal->node_count;
 }
 
+// --- Traces --------------------------------------------------------------------------------------
+
+static bel_trace_event event_of(const bel_shard *shard, bel_trace_span span, int64_t step)
+{
+    return (bel_trace_event){.role = BEL_TRACE_SHARD,
+                             .index = (int16_t)shard->config.shard,
+                             .step = step,
+                             .span = (uint8_t)span};
+}
+
+// Whose reports are in this step, as far as 64 bits hold them.
+static uint64_t workers_of_step(const bel_shard *shard)
+{
+    if (!bel_shard_has_ledger(shard)) return BEL_TRACE_EVERYBODY;
+    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    uint64_t bits = 0;
+    for (int w = 0; w < shard->config.deal->worker_count && w < 64; w++)
+        if (page->counts[w]) bits |= (uint64_t)1 << w;
+    return bits;
+}
+
+static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, int64_t done)
+{
+    static const bel_trace_span spans[] = {[BEL_JOB_PASS] = BEL_TRACE_PASS,
+                                           [BEL_JOB_SUM] = BEL_TRACE_SUM,
+                                           [BEL_JOB_UPDATE] = BEL_TRACE_UPDATE,
+                                           [BEL_JOB_COPY] = BEL_TRACE_COPY};
+    bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
+    event.part = shard->chunks[job.local].chunk;
+    if (job.kind == BEL_JOB_PASS || job.kind == BEL_JOB_SUM) event.workers = workers_of_step(shard);
+    bel_trace_add(event, begun, done);
+}
+
 // --- Publication ---------------------------------------------------------------------------------
 
 static void publish_locked(bel_shard *shard, uint32_t decision)
@@ -210,6 +244,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
 static bool try_publish_locked(bel_shard *shard)
 {
     if (shard->publishing || !step_done_locked(shard)) return false;
+    int64_t begun = bel_trace_begin();
     shard->publishing = true;
     int64_t version = shard->step + 1;
     bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0 && !shard->snapshot_told;
@@ -233,6 +268,7 @@ static bool try_publish_locked(bel_shard *shard)
     if (later) return false;
     shard->step = version;
     publish_locked(shard, decision);
+    bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
     return true;
 }
 
@@ -544,10 +580,11 @@ bool bel_shard_work(bel_shard *shard)
         bel_fault_point("shard_passes");
         bel_shard_run_job(shard, job);
         bel_fault_point("shard_passed");
-        int64_t spent = bel_clock_ns() - begun;
+        int64_t done = bel_clock_ns();
+        if (bel_trace_is_on()) trace_job(shard, job, begun, done);
         pthread_mutex_lock(&shard->mutex);
         shard->running--;
-        finish_job_locked(shard, job, spent);
+        finish_job_locked(shard, job, done - begun);
         move_norms_locked(shard);
         try_publish_locked(shard);
         worked = true;
