@@ -221,6 +221,11 @@ static const bel_option table[] = {
      "Log progress every so many steps; 0: never."},
     {"trace", STRING, TRAINING | STARTING, "", NULL, "FILE", OUTPUT,
      "Write a trace of all processes for chrome://tracing or ui.perfetto.dev, at the end."},
+    {"metrics_port", INT, TRAINING | STARTING, "0", "[-1, 65535]", NULL, OUTPUT,
+     "Port on which the job's numbers can be read while it runs, by Prometheus at /metrics; 0: none, -1: "
+     "a free one, which the log names."},
+    {"metrics_address", STRING, TRAINING | STARTING, "127.0.0.1", NULL, "ADDRESS", OUTPUT,
+     "Address of that port; 0.0.0.0: all of this host."},
     {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html."},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Print the digest alone, recomputed from the files."},

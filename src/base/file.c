@@ -158,6 +158,23 @@ bel_status *bel_file_write_atomic(const char *path, const void *data, size_t siz
     return status;
 }
 
+bel_status *bel_file_replace(const char *path, const void *data, size_t size)
+{
+    char *temporary = bel_strf("%s.tmp", path);
+    bel_status *status = NULL;
+    FILE *file = fopen(temporary, "wbe");
+    if (file == NULL) {
+        status = bel_file_error(errno, "create", temporary);
+    } else {
+        bool wrote = fwrite(data, 1, size, file) == size;
+        if (fclose(file) != 0 || !wrote) status = bel_file_error(errno, "write", temporary);
+        if (status == NULL) status = bel_file_rename(temporary, path);
+        if (status != NULL) unlink(temporary);
+    }
+    bel_free(temporary);
+    return status;
+}
+
 bel_status *bel_dir_create(const char *path)
 {
     char *partial = bel_xstrdup(path);

@@ -190,8 +190,9 @@ static void log_result(const char *folder, const bel_result *result)
 
 static bel_status *attend(void *context)
 {
-    bel_crew *crew = context;
-    return crew->ops->attend(crew);
+    bel_job *job = context;
+    bel_look_again(job->look, job->crew, job->last_step, false);
+    return job->crew->ops->attend(job->crew);
 }
 
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
@@ -204,7 +205,7 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
                                     .tower_count = estimator->towers_of[0],
                                     .thread_count = estimator->thread_count,
                                     .between = attend,
-                                    .context = job->crew};
+                                    .context = job};
     bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();

@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "job/job_trace.h"
 #include "job/member_inner.h"
+#include "job/numbers.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
 
@@ -274,6 +276,21 @@ static bel_status *take_message(member *m, const bel_message *message)
     return NULL;
 }
 
+double *bel_member_numbers(const member *m, size_t *out_count)
+{
+    bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;
+    size_t workers = knows_reports ? (size_t)m->task->worker_count : 0;
+    *out_count = BEL_NUMBER_COUNT + workers * BEL_NUMBERS_BY_WORKER;
+    double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
+    if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
+    if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
+    for (size_t w = 0; w < workers; w++)
+        bel_numbers_of_reports(m->shard.shard, (int)w,
+                               numbers + BEL_NUMBER_COUNT + w * BEL_NUMBERS_BY_WORKER);
+    numbers[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes();
+    return numbers;
+}
+
 static void send_status(member *m)
 {
     int64_t now = bel_clock_ns();
@@ -291,7 +308,14 @@ static void send_status(member *m)
         step = bel_shard_doing(m->shard.shard, &words);
     }
     if (words.length == 0) bel_str_puts(&words, "is ready");
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STATUS, .step = step, .text = words.text});
+    size_t count;
+    double *numbers = bel_member_numbers(m, &count);
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STATUS,
+                                     .step = step,
+                                     .text = words.text,
+                                     .numbers = numbers,
+                                     .number_count = count});
+    bel_free(numbers);
     bel_str_deinit(&words);
 }
 

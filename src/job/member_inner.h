@@ -99,6 +99,9 @@ typedef struct member {
 // Sends a message to the master, with the generation of the state here. Main thread.
 void bel_member_send(member *m, bel_message message);
 
+// What is counted here, behind STATUS and ENDED; free the list with bel_free.
+double *bel_member_numbers(const member *m, size_t *out_count);
+
 // member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there
 // is a hub.
 bel_status *bel_member_open_hub(member *m) BEL_MUST_USE;

@@ -118,6 +118,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     const bel_run_config *config = &job->estimator->config;
     BEL_TRY(bel_dir_create(config->model_dir));
     if (job->task != NULL) BEL_TRY(bel_remote_listen(job->task, config, &job->members));
+    BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
     BEL_TRY(bel_job_build(job));
     BEL_TRY(make_crew(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
@@ -214,6 +215,7 @@ static bel_status *watch(bel_job *job)
     bel_status *status = NULL;
     while (state->running) {
         crew->ops->wait(crew, 0.1, state);
+        bel_look_again(job->look, crew, job->last_step, false);
         if (state->has_snapshot && status == NULL) {
             status = use_snapshot(job, state);
             if (status != NULL && !crew->lost) crew->ops->cancel(crew);
@@ -277,6 +279,7 @@ static bel_status *finish(bel_job *job)
     bel_crew *crew = job->crew;
     BEL_TRY(crew->ops->snapshot_now(crew));
     say_staleness(job);
+    bel_look_end(job->look, crew, job->last_step);
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
     bel_fault_point("master_finishes");
@@ -332,6 +335,7 @@ static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval
     }
     if (job->members != NULL) bel_remote_unlisten(&job->estimator->config);
     bel_members_destroy(job->members);
+    bel_look_destroy(job->look);
     bel_job_free_model(job);
     return status;
 }

@@ -210,6 +210,26 @@ static bel_status *next_version(bel_worker *worker)
     return NULL;
 }
 
+static void show_times(bel_worker *worker, int64_t total_ns)
+{
+    bel_worker_times t = bel_worker_time(worker);
+    atomic_store_explicit(&worker->shown_times.input_ns, t.input_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.compute_ns, t.compute_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.exchange_ns, t.exchange_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.total_ns, total_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.steps, t.steps, memory_order_relaxed);
+}
+
+bel_worker_times bel_worker_time_so_far(const bel_worker *worker)
+{
+    return (bel_worker_times){
+        .input_ns = atomic_load_explicit(&worker->shown_times.input_ns, memory_order_relaxed),
+        .compute_ns = atomic_load_explicit(&worker->shown_times.compute_ns, memory_order_relaxed),
+        .exchange_ns = atomic_load_explicit(&worker->shown_times.exchange_ns, memory_order_relaxed),
+        .total_ns = atomic_load_explicit(&worker->shown_times.total_ns, memory_order_relaxed),
+        .steps = atomic_load_explicit(&worker->shown_times.steps, memory_order_relaxed)};
+}
+
 bel_status *bel_worker_run(bel_worker *worker)
 {
     int64_t begun = bel_clock_ns();
@@ -224,6 +244,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         int64_t now = bel_clock_ns();
         worker->times.exchange_ns += now - waiting;
         bel_trace_add(event_of(worker, BEL_TRACE_WAIT, 0), waiting, now);
+        show_times(worker, now - begun);
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
         if ((worker->decision & BEL_DECIDE_STOP) != 0) break;

@@ -126,6 +126,7 @@ void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 {
     frame.generation = shard->config.generation;
     frame.sender = shard->config.shard;
+    shard->counters.sent_bytes += (int64_t)frame.payload_bytes;
     if (lane != NULL) bel_status_ignore(bel_lane_send(lane, &frame));
 }
 
@@ -421,6 +422,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
         shard->counters.foreign++;
         return;
     }
+    shard->counters.received_bytes += (int64_t)frame->payload_bytes;
     bool norms = frame->kind == BEL_FRAME_NORMS || frame->kind == BEL_FRAME_FACTORS;
     if (bel_shard_has_ledger(shard) && !norms) {
         bel_ledger_take_frame_locked(shard, frame, worker);
@@ -634,8 +636,22 @@ bel_shard_counters bel_shard_count(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     bel_shard_counters counters = shard->counters;
+    counters.queue = shard->ready_count + shard->running + shard->ledger.queue_count;
     pthread_mutex_unlock(&shard->mutex);
     return counters;
+}
+
+// Where everybody counts, each version but the first was made of a report of each.
+bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker)
+{
+    pthread_mutex_lock(&shard->mutex);
+    const bel_shard_worker *w = &shard->workers[worker];
+    int64_t made = shard->counters.versions > 0 ? shard->counters.versions - 1 : 0;
+    bel_shard_reports reports = {.counted = bel_shard_has_ledger(shard) ? w->lead : made,
+                                 .stale = w->stale,
+                                 .dropped = w->dropped};
+    pthread_mutex_unlock(&shard->mutex);
+    return reports;
 }
 
 // Workers whose tally is missing; a tally follows a worker's last report.
