@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -220,6 +221,8 @@ static bel_status *run_with_options(const verb *v, bel_options *options, int cou
     BEL_TRY(bel_command_parse(options, count, arguments));
     if (bel_options_bool(options, "help")) return print_help(v, options);
     if (bel_options_bool(options, "print_config")) return print_config(options);
+    if (bel_options_bool(options, "enable_faults")) bel_fault_enable();
+    BEL_TRY(bel_fault_check());
     size_t argument_count;
     const char *const *extra = bel_options_arguments(options, &argument_count);
     if (argument_count > 0 && !v->takes_arguments) {

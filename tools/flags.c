@@ -243,6 +243,8 @@ static const bel_option table[] = {
      "YAML file with any of these flags, as \"name: value\"; the command line wins."},
     {"print_config", BOOL, RUNNING | TYPED, "false", NULL, NULL, SETTINGS,
      "Print all settings as YAML with their origins, and end."},
+    {"enable_faults", BOOL, REPORTING, "false", NULL, NULL, SETTINGS,
+     "Let BEL_FAULT count, also in the processes of a job (docs/operations.md); else it is refused."},
     {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end."},
 };
 // clang-format on

@@ -100,6 +100,7 @@ bel_status *bel_file_writer_open(const char *path, bel_file_writer **out_writer)
 void bel_file_writer_write(bel_file_writer *writer, const void *data, size_t size)
 {
     if (writer->error != 0) return;
+    bel_fault_point("file_writes");
     if (bel_fault_write_fails()) {
         writer->error = ENOSPC;
         return;
@@ -129,6 +130,7 @@ static void writer_free(bel_file_writer *writer)
 bel_status *bel_file_writer_finish(bel_file_writer *writer, uint64_t *out_size,
                                    uint32_t *out_crc32c)
 {
+    bel_fault_point("file_syncs");
     if (writer->error == 0 && fsync(writer->descriptor) != 0) writer->error = errno;
     bel_status *status =
         writer->error == 0 ? NULL : bel_file_error(writer->error, "write", writer->path);

@@ -259,7 +259,7 @@ static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const
     }
     seat *s = &members->seats[member];
     members->losses += s->mailbox != NULL; // and back before anybody noticed
-    bel_mailbox_close(s->mailbox, 0); // of its last connection, or of whom it replaces
+    bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of whom it replaces
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;

@@ -125,7 +125,6 @@ static bel_status *run_replica(bel_tower *tower)
     const bel_worker_model *model = worker->config.model;
     const bel_batch *batch;
     int64_t begun = bel_clock_ns();
-    bel_fault_point("tower_input");
     BEL_TRY(bel_prefetch_take(tower->prefetch, &batch));
     int64_t ready = bel_clock_ns();
     bel_fault_point("tower_compute");

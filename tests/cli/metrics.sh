@@ -3,7 +3,7 @@
 # usage: metrics.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
-export BEL_ENABLE_FAULTS=1 XDG_STATE_HOME="$work/state"
+export XDG_STATE_HOME="$work/state"
 
 fetch() { # ADDRESS FILE
     python3 -c 'import sys, urllib.request as u; open(sys.argv[2], "wb").write(u.urlopen(sys.argv[1], timeout=10).read())' "$@"

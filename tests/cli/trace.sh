@@ -4,7 +4,6 @@
 # usage: trace.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
-export BEL_ENABLE_FAULTS=1
 
 look() { # FILE TRACKS NAMES: valid, nested, flows in pairs; all tracks and names occur
     python3 - "$@" <<'PYTHON'
