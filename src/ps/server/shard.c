@@ -674,8 +674,13 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
     pthread_mutex_lock(&shard->mutex);
     int64_t step = shard->step;
     if (name_missing_locked(shard, out_words) == 0) {
-        bool norms = shard->needs_norm && !shard->factors_known && shard->ready_count == 0;
-        bel_str_puts(out_words, norms ? "waits for norms of other shards" : "updates");
+        bool idle = shard->ready_count == 0;
+        bool norms = shard->needs_norm && !shard->factors_known && idle;
+        bool unnamed =
+            bel_shard_has_ledger(shard) && !bel_ledger_page_of(shard, shard->step)->known;
+        bel_str_puts(out_words, unnamed && idle ? "waits for shard 0 to say who counts"
+                                : norms         ? "waits for norms of other shards"
+                                                : "updates");
     }
     pthread_mutex_unlock(&shard->mutex);
     return step;
