@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/table.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -51,6 +52,15 @@ static void describe_text(const bel_ckpt_reader *reader, bel_str *out)
     }
     bel_str_printf(out, "  %d tensors, %s\n", bel_ckpt_tensor_count(reader),
                    bel_bytes_text(total, bytes));
+    if (bel_ckpt_table_count(reader) > 0) bel_str_puts(out, "\ntables\n");
+    for (int i = 0; i < bel_ckpt_table_count(reader); i++) {
+        int64_t rows;
+        bel_ckpt_table table = bel_ckpt_table_at(reader, i, &rows);
+        bel_str_printf(out, "  %-32s %lld rows of %d", table.name, (long long)rows, table.width);
+        for (int c = 0; c < table.column_count; c++)
+            bel_str_printf(out, "%s%s", c == 0 ? ": " : ", ", table.columns[c]);
+        bel_str_puts(out, "\n");
+    }
 }
 
 static void describe_tensor_json(const bel_ckpt_reader *reader, int index, bel_str *out)
@@ -64,6 +74,20 @@ static void describe_tensor_json(const bel_ckpt_reader *reader, int index, bel_s
     for (int d = 0; d < tensor.shape.rank; d++)
         bel_str_printf(out, "%s%lld", d > 0 ? "," : "", (long long)tensor.shape.dims[d]);
     bel_str_printf(out, "],\"bytes\":%zu}", bel_tensor_bytes(&tensor));
+}
+
+static void describe_table_json(const bel_ckpt_reader *reader, int index, bel_str *out)
+{
+    int64_t rows;
+    bel_ckpt_table table = bel_ckpt_table_at(reader, index, &rows);
+    bel_str_puts(out, index > 0 ? ",{\"name\":" : "{\"name\":");
+    bel_json_write_string(out, table.name);
+    bel_str_printf(out, ",\"rows\":%lld,\"width\":%d,\"columns\":[", (long long)rows, table.width);
+    for (int c = 0; c < table.column_count; c++) {
+        if (c > 0) bel_str_puts(out, ",");
+        bel_json_write_string(out, table.columns[c]);
+    }
+    bel_str_puts(out, "]}");
 }
 
 static void describe_json(const bel_ckpt_reader *reader, bel_str *out)
@@ -88,6 +112,9 @@ static void describe_json(const bel_ckpt_reader *reader, bel_str *out)
         if (i > 0) bel_str_puts(out, ",");
         describe_tensor_json(reader, i, out);
     }
+    bel_str_puts(out, "],\"tables\":[");
+    for (int i = 0; i < bel_ckpt_table_count(reader); i++)
+        describe_table_json(reader, i, out);
     bel_str_puts(out, "]}\n");
 }
 

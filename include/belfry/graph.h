@@ -76,6 +76,17 @@ BEL_API bel_value *bel_variable(bel_graph *graph, const char *name, const bel_sh
 /// A state variable that is not assigned in a step keeps its value.
 BEL_API void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value);
 
+/// --- Tables -------------------------------------------------------------------------------------
+
+/// The rows of table "scope/name" that `ids` name: F32, the shape of `ids` with `width` behind it.
+/// A table is a trainable variable without a size: any int64 is a key, and a row exists from its
+/// first update on; before, its values are a function of (seed, name, key). Optimizers change only
+/// rows that a batch names: docs/tables.md. `ids` is an input, I64; several calls with one name
+/// look up in the same table, whose width and initializer must agree. Initializers: ZEROS, UNIFORM,
+/// NORMAL.
+BEL_API bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int64_t width,
+                                 bel_initializer initializer);
+
 /// --- Reading a value ----------------------------------------------------------------------------
 
 /// Shape and type; rank 0 and F32 for NULL.

@@ -32,6 +32,12 @@ uint64_t bel_hash64(const void *data, size_t size)
     return XXH3_64bits(data, size);
 }
 
+bel_hash128 bel_hash128_of(const void *data, size_t size, uint64_t seed)
+{
+    XXH128_hash_t hash = XXH3_128bits_withSeed(data, size, seed);
+    return (bel_hash128){hash.low64, hash.high64};
+}
+
 bel_hasher *bel_hasher_create(void)
 {
     bel_hasher *hasher = bel_xmalloc(sizeof *hasher);

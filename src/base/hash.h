@@ -11,6 +11,9 @@ typedef struct bel_hash128 {
     uint64_t low, high;
 } bel_hash128;
 
+// XXH3, 128 bits, of one piece.
+bel_hash128 bel_hash128_of(const void *data, size_t size, uint64_t seed);
+
 // XXH3, 128 bits, over a stream of pieces.
 typedef struct bel_hasher bel_hasher;
 bel_hasher *bel_hasher_create(void);

@@ -39,6 +39,8 @@ typedef enum bel_trace_role {
     X(SUM, "sum", "chunk")                                                                         \
     X(UPDATE, "update", "chunk")                                                                   \
     X(COPY, "copy", "chunk")                                                                       \
+    X(ROWS, "rows", "table")                                                                       \
+    X(TABLE, "update of table", "table")                                                           \
     X(PUBLISH, "publish", "")                                                                      \
     X(SAVE, "save", "")                                                                            \
     X(EVALUATE, "evaluate", "")

@@ -96,15 +96,68 @@ static bel_status *describe_tensors(const bel_ckpt_run *const *runs, size_t run_
     return NULL;
 }
 
+static bool same_columns(const bel_ckpt_table_run *a, const bel_ckpt_table_run *b)
+{
+    if (a->width != b->width || a->column_count != b->column_count) return false;
+    for (int c = 0; c < a->column_count; c++)
+        if (strcmp(a->columns[c], b->columns[c]) != 0) return false;
+    return true;
+}
+
+// `parts` are those of one table, by shard.
+static bel_status *describe_table(const bel_ckpt_table_run *const *parts, size_t part_count,
+                                  int shard_count, bel_arena *arena, bel_manifest_table *table)
+{
+    const bel_ckpt_table_run *head = parts[0];
+    table->table = (bel_ckpt_table){head->name, head->width, head->column_count, head->columns};
+    table->rows = bel_arena_alloc(arena, (size_t)shard_count * sizeof *table->rows);
+    for (int i = 0; i < shard_count; i++) {
+        if ((size_t)i >= part_count || parts[i]->shard_index != i) {
+            return BEL_ERR(BEL_INTERNAL,
+                           "table \"%s\": expected a part of each of the %d shards, there is not "
+                           "one of shard %d",
+                           head->name, shard_count, i);
+        }
+        if (!same_columns(head, parts[i])) {
+            return BEL_ERR(BEL_INTERNAL,
+                           "table \"%s\": shard %d has rows of %d times %d floats, shard %d of %d "
+                           "times %d, or their columns have other names",
+                           head->name, head->shard_index, head->column_count, head->width, i,
+                           parts[i]->column_count, parts[i]->width);
+        }
+        table->rows[i] = parts[i]->row_count;
+    }
+    if (part_count == (size_t)shard_count) return NULL;
+    return BEL_ERR(BEL_INTERNAL, "table \"%s\": expected %d parts, one of each shard, got %zu",
+                   head->name, shard_count, part_count);
+}
+
+static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_t part_count,
+                                   int shard_count, bel_arena *arena, bel_manifest *manifest)
+{
+    manifest->tables = bel_arena_alloc(arena, part_count * sizeof *manifest->tables);
+    for (size_t i = 0, end; i < part_count; i = end) {
+        for (end = i + 1; end < part_count && strcmp(parts[end]->name, parts[i]->name) == 0;)
+            end++;
+        bel_manifest_table *table = &manifest->tables[manifest->table_count++];
+        BEL_TRY(describe_table(parts + i, end - i, shard_count, arena, table));
+    }
+    return NULL;
+}
+
 static bel_status *describe(const bel_ckpt_info *info, bel_ckpt_shard *const *shards,
                             int shard_count, bel_arena *arena, bel_manifest *manifest)
 {
-    size_t run_count;
+    size_t run_count, part_count;
     const bel_ckpt_run **runs = bel_ckpt_gather_runs(shards, shard_count, &run_count);
-    *manifest = (bel_manifest){.info = *info, .digest = bel_ckpt_digest_runs(runs, run_count)};
+    const bel_ckpt_table_run **parts = bel_ckpt_gather_tables(shards, shard_count, &part_count);
+    *manifest = (bel_manifest){.info = *info,
+                               .digest = bel_ckpt_digest_runs(runs, run_count, parts, part_count)};
     bel_status *status = describe_files(shards, shard_count, arena, manifest);
     if (status == NULL) status = describe_tensors(runs, run_count, arena, manifest);
+    if (status == NULL) status = describe_tables(parts, part_count, shard_count, arena, manifest);
     bel_free(runs);
+    bel_free(parts);
     return status;
 }
 

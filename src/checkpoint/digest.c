@@ -1,6 +1,7 @@
 // Grain hashes and the digest over them.
 #include "checkpoint/digest.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,13 +50,70 @@ static void hash_head(bel_hasher *hasher, const bel_ckpt_run *run)
     bel_hasher_update(hasher, run->shape.dims, rank * sizeof run->shape.dims[0]);
 }
 
-bel_hash128 bel_ckpt_digest_runs(const bel_ckpt_run *const *runs, size_t run_count)
+void bel_ckpt_add_hash(bel_hash128 *sum, bel_hash128 hash)
+{
+    bool carry = __builtin_add_overflow(sum->low, hash.low, &sum->low);
+    sum->high += hash.high + carry;
+}
+
+void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64_t n,
+                        bel_hash128 *sum)
+{
+    size_t row_bytes = (size_t)width * sizeof *rows;
+    for (int64_t i = 0; i < n; i++)
+        bel_ckpt_add_hash(sum, bel_hash128_of(rows + i * width, row_bytes, (uint64_t)keys[i]));
+}
+
+static int compare_tables(const void *a, const void *b)
+{
+    const bel_ckpt_table_run *left = *(const bel_ckpt_table_run *const *)a;
+    const bel_ckpt_table_run *right = *(const bel_ckpt_table_run *const *)b;
+    int order = strcmp(left->name, right->name);
+    if (order != 0) return order;
+    return (left->shard_index > right->shard_index) - (left->shard_index < right->shard_index);
+}
+
+void bel_ckpt_sort_tables(const bel_ckpt_table_run **tables, size_t table_count)
+{
+    if (table_count > 0) qsort(tables, table_count, sizeof *tables, compare_tables);
+}
+
+// The parts of one table. That they agree about its columns is checked when they are committed.
+static void hash_table(bel_hasher *hasher, const bel_ckpt_table_run *const *parts, size_t count)
+{
+    const bel_ckpt_table_run *head = parts[0];
+    uint32_t width = (uint32_t)head->width, columns = (uint32_t)head->column_count;
+    int64_t rows = 0;
+    for (size_t i = 0; i < count; i++)
+        rows += parts[i]->row_count;
+    bel_hasher_update(hasher, head->name, strlen(head->name) + 1);
+    bel_hasher_update(hasher, "table", sizeof "table");
+    bel_hasher_update(hasher, &width, sizeof width);
+    bel_hasher_update(hasher, &columns, sizeof columns);
+    bel_hasher_update(hasher, &rows, sizeof rows);
+    for (int c = 0; c < head->column_count; c++) {
+        bel_hash128 sum = {0};
+        for (size_t i = 0; i < count; i++)
+            if (c < parts[i]->column_count) bel_ckpt_add_hash(&sum, parts[i]->sums[c]);
+        bel_hasher_update(hasher, head->columns[c], strlen(head->columns[c]) + 1);
+        bel_hasher_update(hasher, &sum.low, sizeof sum.low);
+        bel_hasher_update(hasher, &sum.high, sizeof sum.high);
+    }
+}
+
+bel_hash128 bel_ckpt_digest_runs(const bel_ckpt_run *const *runs, size_t run_count,
+                                 const bel_ckpt_table_run *const *tables, size_t table_count)
 {
     bel_hasher *hasher = bel_hasher_create();
     for (size_t i = 0; i < run_count; i++) {
         if (i == 0 || strcmp(runs[i]->name, runs[i - 1]->name) != 0) hash_head(hasher, runs[i]);
         bel_hasher_update(hasher, runs[i]->grain_hashes,
                           bel_ckpt_grain_count(runs[i]->count) * sizeof runs[i]->grain_hashes[0]);
+    }
+    for (size_t i = 0, end; i < table_count; i = end) {
+        for (end = i + 1; end < table_count && strcmp(tables[end]->name, tables[i]->name) == 0;)
+            end++;
+        hash_table(hasher, tables + i, end - i);
     }
     bel_hash128 digest = bel_hasher_finish(hasher);
     bel_hasher_destroy(hasher);

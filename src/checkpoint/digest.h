@@ -4,7 +4,7 @@
 // XXH3-128 over, for each tensor in byte order of names: name, zero byte, dtype name, zero byte,
 // rank (u32), each dimension (i64), then the XXH3-64 of each run of BEL_GRAIN elements (u64);
 // integers are little-endian. Pieces begin at grain borders, so whoever holds a piece can hash its
-// grains alone.
+// grains alone. Tables follow: a sum of row hashes for each column.
 #ifndef BELFRY_CHECKPOINT_DIGEST_H
 #define BELFRY_CHECKPOINT_DIGEST_H
 
@@ -25,6 +25,23 @@ typedef struct bel_ckpt_run {
     int shard_index;              // whose file holds it
 } bel_ckpt_run;
 
+// A shard's part of a table. A row's hash is seeded with its key, and hashes are added modulo
+// 2^128: the sum of a whole column is the sum over shards, whoever holds which row.
+typedef struct bel_ckpt_table_run {
+    const char *name;
+    int width;
+    int column_count;
+    const char *const *columns;
+    int64_t row_count;
+    const bel_hash128 *sums; // by column
+    int shard_index;
+} bel_ckpt_table_run;
+
+// Adds the hashes of n rows of a column to a sum.
+void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64_t n,
+                        bel_hash128 *sum);
+void bel_ckpt_add_hash(bel_hash128 *sum, bel_hash128 hash); // modulo 2^128
+
 // Grains in `count` elements that begin at a grain border; the last one may be short.
 size_t bel_ckpt_grain_count(int64_t count);
 
@@ -34,7 +51,11 @@ void bel_ckpt_hash_grains(bel_dtype dtype, const void *data, int64_t count, uint
 // Sorts by name, then by first element, then by shard.
 void bel_ckpt_sort_runs(const bel_ckpt_run **runs, size_t run_count);
 
-// The digest of sorted runs, which together make up whole tensors.
-bel_hash128 bel_ckpt_digest_runs(const bel_ckpt_run *const *runs, size_t run_count);
+// Sorts by name, then by shard.
+void bel_ckpt_sort_tables(const bel_ckpt_table_run **tables, size_t table_count);
+
+// The digest of sorted runs, which together make up whole tensors and tables.
+bel_hash128 bel_ckpt_digest_runs(const bel_ckpt_run *const *runs, size_t run_count,
+                                 const bel_ckpt_table_run *const *tables, size_t table_count);
 
 #endif

@@ -70,13 +70,40 @@ static void write_tensor(bel_str *out, const bel_manifest_tensor *tensor)
     bel_str_puts(out, "]}");
 }
 
+static void write_table(bel_str *out, const bel_manifest_table *table, int file_count)
+{
+    bel_str_puts(out, "{\"name\": ");
+    bel_json_write_string(out, table->table.name);
+    bel_str_printf(out, ", \"width\": %d, \"columns\": [", table->table.width);
+    for (int i = 0; i < table->table.column_count; i++) {
+        if (i > 0) bel_str_puts(out, ", ");
+        bel_json_write_string(out, table->table.columns[i]);
+    }
+    bel_str_puts(out, "], \"rows\": [");
+    for (int i = 0; i < file_count; i++)
+        bel_str_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)table->rows[i]);
+    bel_str_puts(out, "]}");
+}
+
+// Only where there are tables: other checkpoints are what they were before there were any.
+static void write_tables(bel_str *out, const bel_manifest *manifest)
+{
+    if (manifest->table_count == 0) return;
+    bel_str_puts(out, "  \"tables\": [");
+    for (int i = 0; i < manifest->table_count; i++) {
+        bel_str_puts(out, i > 0 ? ",\n    " : "\n    ");
+        write_table(out, &manifest->tables[i], manifest->file_count);
+    }
+    bel_str_puts(out, "\n  ],\n");
+}
+
 void bel_manifest_write(const bel_manifest *manifest, bel_str *out)
 {
     const bel_ckpt_info *info = &manifest->info;
     char digest_text[33];
     size_t start = out->length;
     bel_str_printf(out, "{\n  \"format\": \"%s\",\n  \"format_version\": %d,\n", format_name,
-                   BEL_MANIFEST_VERSION);
+                   manifest->table_count > 0 ? BEL_MANIFEST_VERSION : BEL_MANIFEST_PLAIN_VERSION);
     bel_str_printf(out, "  \"step\": %lld,\n  \"generation\": %lld,\n  \"seed\": \"%llu\",\n",
                    (long long)info->step, (long long)info->generation,
                    (unsigned long long)info->seed);
@@ -90,6 +117,7 @@ void bel_manifest_write(const bel_manifest *manifest, bel_str *out)
         write_tensor(out, &manifest->tensors[i]);
     }
     bel_str_puts(out, "\n  ],\n");
+    write_tables(out, manifest);
     uint32_t crc = bel_crc32c(0, out->text + start, out->length - start);
     bel_str_printf(out, "%s%08x%s", seal_head, crc, seal_tail);
 }
@@ -378,6 +406,96 @@ static bel_status *parse_tensors(const manifest_parser *parser, const bel_json_v
     return NULL;
 }
 
+static bel_status *parse_columns(const manifest_parser *parser, const bel_json_value *value,
+                                 bel_ckpt_table *table)
+{
+    const bel_json_value *list = bel_json_member(value, "columns");
+    size_t count = bel_json_length(list);
+    if (list == NULL || count < 1 || count > BEL_CKPT_MAX_COLUMNS) {
+        return malformed(parser, table->name, "columns", "a list of 1 to 16 names");
+    }
+    const char **columns = bel_arena_alloc(parser->arena, count * sizeof *columns);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = bel_json_value_string(bel_json_at(list, i));
+        bool good = name != NULL && name[0] != '\0' && strchr(name, '#') == NULL &&
+                    strcmp(name, "keys") != 0;
+        for (size_t j = 0; good && j < i; j++)
+            good = strcmp(columns[j], name) != 0;
+        if (!good) {
+            return malformed(parser, table->name, "columns",
+                             "names without \"#\", none twice and none of them \"keys\"");
+        }
+        columns[i] = bel_arena_strdup(parser->arena, name);
+    }
+    table->columns = columns;
+    table->column_count = (int)count;
+    return NULL;
+}
+
+// The rows of each file.
+static bel_status *parse_rows(const manifest_parser *parser, const bel_json_value *value,
+                              bel_manifest_table *table)
+{
+    const bel_json_value *list = bel_json_member(value, "rows");
+    size_t count = (size_t)parser->manifest->file_count;
+    if (list == NULL || bel_json_length(list) != count) {
+        return malformed(parser, table->table.name, "rows", "a number for each file");
+    }
+    table->rows = bel_arena_alloc(parser->arena, count * sizeof *table->rows);
+    int64_t left = INT64_MAX / 16 / table->table.width; // all of a column are below 2^63 bytes
+    for (size_t i = 0; i < count; i++) {
+        int64_t *rows = &table->rows[i];
+        if (!bel_json_value_i64(bel_json_at(list, i), rows) || *rows < 0 || *rows > left) {
+            return malformed(parser, table->table.name, "rows",
+                             "whole numbers from 0 up, of less than 2^63 bytes together");
+        }
+        left -= *rows;
+    }
+    return NULL;
+}
+
+static bool is_tensor(const bel_manifest *manifest, const char *name)
+{
+    for (int i = 0; i < manifest->tensor_count; i++)
+        if (strcmp(manifest->tensors[i].name, name) == 0) return true;
+    return false;
+}
+
+static bel_status *parse_table(const manifest_parser *parser, const bel_json_value *value,
+                               const char *name_before, bel_manifest_table *table)
+{
+    const char *name;
+    int64_t width = 0;
+    BEL_TRY(get_text(parser, value, "table", "name", &name));
+    if (name[0] == '\0' || strchr(name, '#') != NULL || is_tensor(parser->manifest, name)) {
+        return malformed(parser, "table", name, "a name without \"#\" that no tensor has");
+    }
+    if (name_before != NULL && strcmp(name_before, name) >= 0) {
+        return malformed(parser, "table", name, "names in ascending order, none twice");
+    }
+    BEL_TRY(get_number(parser, value, name, "width", 1, &width));
+    if (width > BEL_CKPT_MAX_WIDTH) return malformed(parser, name, "width", "at most 1048576");
+    table->table.name = bel_arena_strdup(parser->arena, name);
+    table->table.width = (int)width;
+    BEL_TRY(parse_columns(parser, value, &table->table));
+    return parse_rows(parser, value, table);
+}
+
+static bel_status *parse_tables(const manifest_parser *parser, const bel_json_value *root)
+{
+    const bel_json_value *list = bel_json_member(root, "tables");
+    size_t count = bel_json_length(list);
+    bel_manifest_table *tables = bel_arena_alloc(parser->arena, count * sizeof *tables);
+    if (list == NULL) return malformed(parser, "manifest", "tables", "a list");
+    for (size_t i = 0; i < count; i++) {
+        const char *name_before = i > 0 ? tables[i - 1].table.name : NULL;
+        BEL_TRY(parse_table(parser, bel_json_at(list, i), name_before, &tables[i]));
+    }
+    parser->manifest->tables = tables;
+    parser->manifest->table_count = (int)count;
+    return NULL;
+}
+
 // The checksum is judged before anything else is believed.
 static bel_status *check_seal(const char *text, size_t length, const char *source)
 {
@@ -410,16 +528,18 @@ static bel_status *parse_root(manifest_parser *parser, const bel_json_value *roo
     }
     BEL_TRY(get_number(parser, root, "manifest", "format_version", 1, &version));
     if (version > BEL_MANIFEST_VERSION) {
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "%s: this Belfry reads checkpoints of format %d, got format %lld: a later "
-                       "Belfry wrote it",
-                       parser->source, BEL_MANIFEST_VERSION, (long long)version);
+        return BEL_ERR(
+            BEL_UNIMPLEMENTED,
+            "%s: this Belfry reads checkpoints up to format %d, got format %lld: a later "
+            "Belfry wrote it",
+            parser->source, BEL_MANIFEST_VERSION, (long long)version);
     }
     BEL_TRY(parse_head(parser, root));
     BEL_TRY(parse_segments(parser, root));
     BEL_TRY(parse_settings(parser, root));
     BEL_TRY(parse_files(parser, root));
-    return parse_tensors(parser, root);
+    BEL_TRY(parse_tensors(parser, root));
+    return version > BEL_MANIFEST_PLAIN_VERSION ? parse_tables(parser, root) : NULL;
 }
 
 bel_status *bel_manifest_parse(const char *text, size_t length, const char *source,

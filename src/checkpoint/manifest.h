@@ -7,10 +7,16 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/table.h"
 
 #define BEL_MANIFEST_NAME "manifest.json"
 
-enum { BEL_MANIFEST_VERSION = 1, BEL_MANIFEST_MAX_BYTES = 100000000 };
+// The version of checkpoints without tables is 1, as ever.
+enum {
+    BEL_MANIFEST_PLAIN_VERSION = 1,
+    BEL_MANIFEST_VERSION = 2,
+    BEL_MANIFEST_MAX_BYTES = 100000000,
+};
 
 // A shard's file.
 typedef struct bel_manifest_file {
@@ -34,6 +40,11 @@ typedef struct bel_manifest_tensor {
     int piece_count;
 } bel_manifest_tensor;
 
+typedef struct bel_manifest_table {
+    bel_ckpt_table table;
+    int64_t *rows; // by file
+} bel_manifest_table;
+
 // Everything it points to lives in one arena.
 typedef struct bel_manifest {
     bel_ckpt_info info;
@@ -42,6 +53,8 @@ typedef struct bel_manifest {
     int file_count;
     bel_manifest_tensor *tensors; // ascending by name
     int tensor_count;
+    bel_manifest_table *tables; // ascending by name, no tensor's
+    int table_count;
 } bel_manifest;
 
 void bel_manifest_write(const bel_manifest *manifest, bel_str *out);

@@ -10,25 +10,10 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_file.h"
 #include "checkpoint/folder.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/shard.h"
 
 enum { VERIFY_BLOCK_GRAINS = 16 };
-
-typedef struct reader_file {
-    bel_disk_file disk;
-    bel_safetensors_list list;
-    int pieces_used; // entries of `list` that the manifest knows
-} reader_file;
-
-struct bel_ckpt_reader {
-    bel_arena *arena;
-    char *folder;
-    bel_manifest manifest;
-    reader_file *files;      // as in the manifest
-    uint64_t **piece_offset; // [tensor][piece]: where its elements begin in its file
-};
 
 // --- Opening ------------------------------------------------------------------------------------
 
@@ -57,7 +42,7 @@ static bel_status *load_manifest(bel_ckpt_reader *reader)
 }
 
 static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_file *expected,
-                             reader_file *file)
+                             bel_reader_file *file)
 {
     char *path = bel_path_join(reader->folder, expected->name);
     bel_status *status = bel_disk_file_open(path, &file->disk);
@@ -77,29 +62,35 @@ static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_f
     return bel_safetensors_read_header(&file->disk, reader->arena, &file->list);
 }
 
+bel_status *bel_ckpt_locate(bel_reader_file *file, const char *name, bel_dtype dtype,
+                            const bel_shape *shape, uint64_t *out_offset)
+{
+    const bel_safetensors_entry *entry = bel_safetensors_find(&file->list, name);
+    if (entry == NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected a tensor \"%s\", which the manifest names",
+                       file->disk.path, name);
+    }
+    if (entry->dtype != dtype || !bel_shape_equal(&entry->shape, shape)) {
+        char expected_text[BEL_SHAPE_TEXT], got_text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_DATA_LOSS, "%s: tensor \"%s\": expected %s %s, got %s %s",
+                       file->disk.path, name, bel_dtype_name(dtype),
+                       bel_shape_text(shape, expected_text), bel_dtype_name(entry->dtype),
+                       bel_shape_text(&entry->shape, got_text));
+    }
+    file->pieces_used++;
+    *out_offset = entry->offset;
+    return NULL;
+}
+
 // Finds a piece in its file's header.
 static bel_status *locate_piece(const bel_ckpt_reader *reader, const bel_manifest_tensor *tensor,
                                 const bel_manifest_piece *piece, uint64_t *out_offset)
 {
-    reader_file *file = &reader->files[piece->file_index];
+    bel_reader_file *file = &reader->files[piece->file_index];
     bool whole = tensor->piece_count == 1;
     bel_shape shape = whole ? tensor->shape : BEL_SHAPE(piece->count);
     char *name = bel_ckpt_stored_name(tensor->name, whole, piece->first);
-    const bel_safetensors_entry *entry = bel_safetensors_find(&file->list, name);
-    bel_status *status = NULL;
-    if (entry == NULL) {
-        status = BEL_ERR(BEL_DATA_LOSS, "%s: expected a tensor \"%s\", which the manifest names",
-                         file->disk.path, name);
-    } else if (entry->dtype != tensor->dtype || !bel_shape_equal(&entry->shape, &shape)) {
-        char expected_text[BEL_SHAPE_TEXT], got_text[BEL_SHAPE_TEXT];
-        status =
-            BEL_ERR(BEL_DATA_LOSS, "%s: tensor \"%s\": expected %s %s, got %s %s", file->disk.path,
-                    name, bel_dtype_name(tensor->dtype), bel_shape_text(&shape, expected_text),
-                    bel_dtype_name(entry->dtype), bel_shape_text(&entry->shape, got_text));
-    } else {
-        file->pieces_used++;
-        *out_offset = entry->offset;
-    }
+    bel_status *status = bel_ckpt_locate(file, name, tensor->dtype, &shape, out_offset);
     bel_free(name);
     return status;
 }
@@ -117,8 +108,9 @@ static bel_status *locate_pieces(bel_ckpt_reader *reader)
             BEL_TRY(locate_piece(reader, tensor, &tensor->pieces[j], &offsets[j]));
         reader->piece_offset[i] = offsets;
     }
+    BEL_TRY(bel_ckpt_locate_tables(reader));
     for (int i = 0; i < manifest->file_count; i++) {
-        const reader_file *file = &reader->files[i];
+        const bel_reader_file *file = &reader->files[i];
         if (file->list.count == file->pieces_used) continue;
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected %d tensors, got %d", file->disk.path,
                        file->pieces_used, file->list.count);
@@ -362,13 +354,18 @@ static bel_status *hash_tensor(const bel_ckpt_reader *reader, int index, void *b
 static bel_status *hash_all(const bel_ckpt_reader *reader, bel_arena *arena,
                             bel_hash128 *out_digest)
 {
+    size_t table_count = (size_t)reader->manifest.table_count;
+    const bel_ckpt_table_run **tables = bel_arena_alloc(arena, table_count * sizeof *tables);
+    for (size_t i = 0; i < table_count; i++)
+        BEL_TRY(bel_ckpt_hash_table(reader, (int)i, arena, &tables[i]));
     size_t count = (size_t)reader->manifest.tensor_count;
     const bel_ckpt_run **runs = bel_arena_alloc(arena, count * sizeof *runs);
     void *block = // large enough for every dtype
         bel_arena_alloc(arena, (size_t)VERIFY_BLOCK_GRAINS * BEL_GRAIN * sizeof(uint64_t));
     for (size_t i = 0; i < count; i++)
         BEL_TRY(hash_tensor(reader, (int)i, block, arena, &runs[i]));
-    *out_digest = bel_ckpt_digest_runs(runs, count); // the manifest's tensors are sorted
+    // The manifest's tensors and tables are sorted.
+    *out_digest = bel_ckpt_digest_runs(runs, count, tables, table_count);
     return NULL;
 }
 

@@ -30,12 +30,16 @@ typedef struct bel_safetensors_input {
     bel_dtype dtype;  // anything but STRING
     bel_shape shape;  // closed
     const void *data; // may be NULL when the shape has no elements
+    // Instead of data, for a shape of one dimension or more: writes items [first, first + n) of the
+    // first dimension. Called with `first` rising, each item once.
+    bel_status *(*produce)(void *context, int64_t first, int64_t n, void *out_data);
+    void *context;
 } bel_safetensors_input;
 
 // Writes a file, synced, and reports its size and CRC-32C (either may be NULL). The bytes depend on
 // the set of tensors and not on their order. On failure no file is left.
 // INVALID_ARGUMENT: a name is used twice or is not UTF-8, or a dtype has no place in the format.
-// Else the errors of files.
+// Else the errors of `produce` and of files.
 bel_status *bel_safetensors_write(const char *path, const bel_safetensors_text *metadata,
                                   int metadata_count, const bel_safetensors_input *tensors,
                                   int tensor_count, uint64_t *out_size_bytes,

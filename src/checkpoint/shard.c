@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/shard_tables.h"
 
 char *bel_ckpt_shard_file_name(int shard_index, int shard_count)
 {
@@ -89,9 +90,11 @@ static bel_ckpt_shard *make_shard(int shard_index, int shard_count, const bel_ck
 }
 
 static bel_status *write_pieces(const char *path, bel_ckpt_shard *shard,
-                                const bel_ckpt_piece *pieces, int piece_count)
+                                const bel_ckpt_piece *pieces, int piece_count,
+                                const bel_table_streams *streams)
 {
-    bel_safetensors_input *tensors = bel_xcalloc((size_t)piece_count, sizeof *tensors);
+    int tensor_count = piece_count + streams->count;
+    bel_safetensors_input *tensors = bel_xcalloc((size_t)tensor_count, sizeof *tensors);
     char **names = bel_xcalloc((size_t)piece_count, sizeof *names);
     for (int i = 0; i < piece_count; i++) {
         const bel_ckpt_piece *piece = &pieces[i];
@@ -104,6 +107,8 @@ static bel_status *write_pieces(const char *path, bel_ckpt_shard *shard,
             .data = piece->data,
         };
     }
+    for (int i = 0; i < streams->count; i++)
+        tensors[piece_count + i] = streams->inputs[i];
     char index_text[16], count_text[16];
     snprintf(index_text, sizeof index_text, "%d", shard->shard_index);
     snprintf(count_text, sizeof count_text, "%d", shard->shard_count);
@@ -111,7 +116,7 @@ static bel_status *write_pieces(const char *path, bel_ckpt_shard *shard,
         {"producer", "belfry"}, {"shard_index", index_text}, {"shard_count", count_text}};
     bel_status *status =
         bel_safetensors_write(path, metadata, (int)(sizeof metadata / sizeof metadata[0]), tensors,
-                              piece_count, &shard->file_size_bytes, &shard->file_crc32c);
+                              tensor_count, &shard->file_size_bytes, &shard->file_crc32c);
     for (int i = 0; i < piece_count; i++)
         bel_free(names[i]);
     bel_free(names);
@@ -123,11 +128,25 @@ bel_status *bel_ckpt_write_shard(const char *folder, int shard_index, int shard_
                                  const bel_ckpt_piece *pieces, int piece_count,
                                  bel_ckpt_shard **out_shard)
 {
+    return bel_ckpt_write_shard_tables(folder, shard_index, shard_count, pieces, piece_count, NULL,
+                                       0, out_shard);
+}
+
+bel_status *bel_ckpt_write_shard_tables(const char *folder, int shard_index, int shard_count,
+                                        const bel_ckpt_piece *pieces, int piece_count,
+                                        const bel_ckpt_rows *tables, int table_count,
+                                        bel_ckpt_shard **out_shard)
+{
     BEL_TRY(check_pieces(pieces, piece_count));
+    BEL_TRY(bel_ckpt_check_tables(tables, table_count, pieces, piece_count));
     char *name = bel_ckpt_shard_file_name(shard_index, shard_count);
     char *path = bel_path_join(folder, name);
     bel_ckpt_shard *shard = make_shard(shard_index, shard_count, pieces, piece_count);
-    bel_status *status = write_pieces(path, shard, pieces, piece_count);
+    bel_table_streams streams;
+    bel_ckpt_open_streams(tables, table_count, &streams);
+    bel_status *status = write_pieces(path, shard, pieces, piece_count, &streams);
+    if (status == NULL) bel_ckpt_describe_tables(tables, table_count, &streams, shard);
+    bel_ckpt_close_streams(&streams);
     bel_free(name);
     bel_free(path);
     if (status != NULL) {
@@ -171,11 +190,29 @@ const bel_ckpt_run **bel_ckpt_gather_runs(bel_ckpt_shard *const *shards, int sha
     return runs;
 }
 
+const bel_ckpt_table_run **bel_ckpt_gather_tables(bel_ckpt_shard *const *shards, int shard_count,
+                                                  size_t *out_table_count)
+{
+    size_t count = 0, next = 0;
+    for (int i = 0; i < shard_count; i++)
+        count += (size_t)shards[i]->table_count;
+    const bel_ckpt_table_run **tables = bel_xcalloc(count, sizeof *tables);
+    for (int i = 0; i < shard_count; i++) {
+        for (int j = 0; j < shards[i]->table_count; j++)
+            tables[next++] = &shards[i]->tables[j];
+    }
+    bel_ckpt_sort_tables(tables, count);
+    *out_table_count = count;
+    return tables;
+}
+
 bel_hash128 bel_ckpt_digest(bel_ckpt_shard *const *shards, int shard_count)
 {
-    size_t run_count;
+    size_t run_count, table_count;
     const bel_ckpt_run **runs = bel_ckpt_gather_runs(shards, shard_count, &run_count);
-    bel_hash128 digest = bel_ckpt_digest_runs(runs, run_count);
+    const bel_ckpt_table_run **tables = bel_ckpt_gather_tables(shards, shard_count, &table_count);
+    bel_hash128 digest = bel_ckpt_digest_runs(runs, run_count, tables, table_count);
     bel_free(runs);
+    bel_free(tables);
     return digest;
 }

@@ -1,14 +1,16 @@
 // A shard's report as bytes: numbers little-endian and 8 bytes wide, texts behind their length.
 //
 //   version, shard index, shard count, has file, file bytes, file CRC-32C, run count; per run:
-//   name, dtype, rank, dims, first, count, hash of each grain
+//   name, dtype, rank, dims, first, count, hash of each grain; table count; per table: name, width,
+//   row count, column count; per column: name, sum of hashes (low, high)
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "checkpoint/shard.h"
+#include "checkpoint/table.h"
 
-enum { VERSION = 1, NUMBER_BYTES = 8 };
+enum { VERSION = 2, NUMBER_BYTES = 8 };
 
 // --- Packing -------------------------------------------------------------------------------------
 
@@ -18,6 +20,25 @@ static void put(bel_str *out, uint64_t value)
     for (int i = 0; i < NUMBER_BYTES; i++)
         bytes[i] = (char)(uint8_t)(value >> (8 * i));
     bel_str_append(out, bytes, sizeof bytes);
+}
+
+static void put_text(bel_str *out, const char *text)
+{
+    put(out, strlen(text));
+    bel_str_append(out, text, strlen(text));
+}
+
+static void put_table(bel_str *out, const bel_ckpt_table_run *table)
+{
+    put_text(out, table->name);
+    put(out, (uint64_t)table->width);
+    put(out, (uint64_t)table->row_count);
+    put(out, (uint64_t)table->column_count);
+    for (int c = 0; c < table->column_count; c++) {
+        put_text(out, table->columns[c]);
+        put(out, table->sums[c].low);
+        put(out, table->sums[c].high);
+    }
 }
 
 uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes)
@@ -32,8 +53,7 @@ uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes)
     put(&out, (uint64_t)shard->run_count);
     for (int i = 0; i < shard->run_count; i++) {
         const bel_ckpt_run *run = &shard->runs[i];
-        put(&out, strlen(run->name));
-        bel_str_append(&out, run->name, strlen(run->name));
+        put_text(&out, run->name);
         put(&out, (uint64_t)run->dtype);
         put(&out, (uint64_t)run->shape.rank);
         for (int32_t d = 0; d < run->shape.rank; d++)
@@ -43,6 +63,9 @@ uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes)
         for (size_t g = 0; g < bel_ckpt_grain_count(run->count); g++)
             put(&out, run->grain_hashes[g]);
     }
+    put(&out, (uint64_t)shard->table_count);
+    for (int i = 0; i < shard->table_count; i++)
+        put_table(&out, &shard->tables[i]);
     *out_bytes = out.length;
     return (uint8_t *)out.text;
 }
@@ -111,6 +134,24 @@ static void get_run(cursor *c, bel_ckpt_shard *shard, bel_ckpt_run *run)
     run->grain_hashes = hashes;
 }
 
+static void get_table(cursor *c, bel_ckpt_shard *shard, bel_ckpt_table_run *table)
+{
+    *table =
+        (bel_ckpt_table_run){.name = get_text(c, shard->arena), .shard_index = shard->shard_index};
+    table->width = (int)get_up_to(c, BEL_CKPT_MAX_WIDTH);
+    table->row_count = (int64_t)get_up_to(c, INT64_MAX / BEL_CKPT_MAX_WIDTH);
+    table->column_count = (int)get_up_to(c, BEL_CKPT_MAX_COLUMNS);
+    const char **names = bel_arena_alloc(shard->arena, BEL_CKPT_MAX_COLUMNS * sizeof *names);
+    bel_hash128 *sums = bel_arena_alloc(shard->arena, BEL_CKPT_MAX_COLUMNS * sizeof *sums);
+    for (int i = 0; i < table->column_count; i++) {
+        names[i] = get_text(c, shard->arena);
+        sums[i].low = get(c);
+        sums[i].high = get(c);
+    }
+    table->columns = names;
+    table->sums = sums;
+}
+
 bel_status *bel_ckpt_shard_unpack(const uint8_t *bytes, size_t count, bel_ckpt_shard **out_shard)
 {
     cursor c = {bytes, count, true};
@@ -126,6 +167,11 @@ bel_status *bel_ckpt_shard_unpack(const uint8_t *bytes, size_t count, bel_ckpt_s
     shard->runs = bel_arena_alloc(shard->arena, (size_t)shard->run_count * sizeof *shard->runs);
     for (int i = 0; c.good && i < shard->run_count; i++)
         get_run(&c, shard, &shard->runs[i]);
+    shard->table_count = (int)get_up_to(&c, c.left / NUMBER_BYTES);
+    shard->tables =
+        bel_arena_alloc(shard->arena, (size_t)shard->table_count * sizeof *shard->tables);
+    for (int i = 0; c.good && i < shard->table_count; i++)
+        get_table(&c, shard, &shard->tables[i]);
     if (same_version && c.good && c.left == 0) {
         *out_shard = shard;
         return NULL;

@@ -17,6 +17,8 @@ typedef struct eval_tower { // its part of a group
     bel_runner *runner;
     bel_batch *batch;
     bel_shape *shapes; // by graph input
+    float **rows;      // by lookup: its rows, by position
+    size_t *capacities;
     bel_run_context context;
     bel_instance *instance;
     bel_status *status;
@@ -32,6 +34,25 @@ typedef struct group {
     int64_t next_block;
 } group;
 
+// The rows of the batch's ids, by position.
+static void look_up(eval_tower *tower)
+{
+    const bel_evaluation_config *config = tower->config;
+    const bel_graph *graph = config->built->graph;
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        bel_shape shape = tower->shapes[lookup->ids];
+        int64_t count = bel_shape_elements(&shape), width = graph->tables[lookup->table].width;
+        shape.dims[shape.rank++] = width;
+        tower->shapes[lookup->rows] = shape;
+        size_t floats = (size_t)(count * width) + 1;
+        tower->rows[l] = bel_xgrow(tower->rows[l], &tower->capacities[l], floats, sizeof(float));
+        config->pull_rows(config->rows, lookup->table,
+                          tower->batch->fields[config->built->fields[lookup->ids]].data, count,
+                          tower->rows[l]);
+    }
+}
+
 static bel_status *run_block(eval_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
@@ -40,12 +61,16 @@ static bel_status *run_block(eval_tower *tower)
     if (tower->batch->example_count == 0) return NULL;
     size_t inputs = built->graph->input_count;
     for (size_t i = 0; i < inputs; i++)
-        tower->shapes[i] = tower->batch->fields[built->fields[i]].shape;
+        if (built->fields[i] >= 0) tower->shapes[i] = tower->batch->fields[built->fields[i]].shape;
+    look_up(tower);
     BEL_TRY(bel_runner_get(tower->runner, tower->shapes, &tower->instance));
     for (size_t i = 0; i < inputs; i++) {
+        if (built->fields[i] < 0) continue;
         bel_instance_bind_input(tower->instance, (int)i,
                                 tower->batch->fields[built->fields[i]].data);
     }
+    for (size_t l = 0; l < built->graph->lookup_count; l++)
+        bel_instance_bind_input(tower->instance, built->graph->lookups[l].rows, tower->rows[l]);
     for (size_t v = 0; v < built->graph->variable_count; v++)
         bel_instance_bind_variable(tower->instance, (int)v, config->values[v]);
     return bel_instance_run(tower->instance, tower->team, &tower->context, NULL, NULL);
@@ -88,6 +113,9 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
         tower->index = t;
         tower->batch = bel_batch_create(config->input);
         tower->shapes = bel_xcalloc(config->built->graph->input_count, sizeof *tower->shapes);
+        size_t lookups = config->built->graph->lookup_count;
+        tower->rows = bel_xcalloc(lookups, sizeof *tower->rows);
+        tower->capacities = bel_xcalloc(lookups, sizeof *tower->capacities);
         tower->runner =
             bel_runner_create(config->built->graph, g->outputs, g->output_count, &options);
         BEL_TRY(bel_team_create(config->thread_count, &tower->team));
@@ -101,6 +129,10 @@ static void group_deinit(group *g)
         bel_runner_destroy(g->towers[t].runner);
         if (g->towers[t].batch != NULL) bel_batch_destroy(g->towers[t].batch);
         bel_team_destroy(g->towers[t].team);
+        for (size_t l = 0; l < g->config->built->graph->lookup_count; l++)
+            if (g->towers[t].rows != NULL) bel_free(g->towers[t].rows[l]);
+        bel_free(g->towers[t].rows);
+        bel_free(g->towers[t].capacities);
         bel_free(g->towers[t].shapes);
         bel_status_destroy(g->towers[t].status);
     }

@@ -9,7 +9,11 @@ typedef struct bel_evaluation_config {
     const bel_built *built; // EVAL or PREDICT
     const bel_input *input;
     const float *const *values; // by graph variable
-    int64_t steps;              // batches at most; 0: all
+    // Writes the rows of `count` keys of one of the graph's tables; any thread. NULL: it has none.
+    void (*pull_rows)(const void *rows, int table, const int64_t *keys, int64_t count,
+                      float *out_rows);
+    const void *rows;
+    int64_t steps; // batches at most; 0: all
     int tower_count;
     int thread_count; // of each tower
     // Asked between batches: an error ends the evaluation. May be NULL.

@@ -42,7 +42,7 @@ static void fail_with_features(bel_model_context *context, const char *what)
     bel_str names = {0};
     for (size_t i = 0; i < context->graph->input_count; i++) {
         const char *name = context->graph->inputs[i].name;
-        if (is_label(name)) continue;
+        if (is_label(name) || bel_graph_lookup_of(context->graph, (int)i) != NULL) continue;
         bel_str_printf(&names, "%s\"%s\"", names.length > 0 ? ", " : "", name);
     }
     bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT, "%s; features of the input: %s", what,
@@ -189,6 +189,15 @@ static void add_inputs(bel_model_context *context, const bel_input *input, int *
     }
 }
 
+// Inputs that the model function has added are rows of tables: no field of a batch feeds them.
+static void add_lookups(bel_built *built)
+{
+    const bel_graph *graph = built->graph;
+    built->fields = bel_xrealloc(built->fields, (graph->input_count + 1) * sizeof *built->fields);
+    for (size_t l = 0; l < graph->lookup_count; l++)
+        built->fields[graph->lookups[l].rows] = -1;
+}
+
 static bel_status *check_scalar(const bel_value *value, const char *what)
 {
     bel_shape shape = bel_value_shape(value);
@@ -226,6 +235,7 @@ bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int
     add_inputs(&context, input, built->fields);
     bel_status *status = model_fn(&context, &built->spec);
     if (status == NULL) status = bel_graph_check(built->graph);
+    if (status == NULL) add_lookups(built);
     if (status == NULL) status = check_spec(&built->spec, mode);
     if (status != NULL) {
         bel_built_destroy(built);

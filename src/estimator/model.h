@@ -11,7 +11,7 @@ typedef struct bel_built {
     bel_mode mode;
     bel_graph *graph;
     bel_estimator_spec spec; // checked for the mode
-    int *fields;             // by graph input: the batch's field
+    int *fields;             // by graph input: the batch's field, -1: rows of a table
 } bel_built;
 
 // Calls the model function with an input for each field of `input` (labels left out in PREDICT).

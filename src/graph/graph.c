@@ -26,6 +26,8 @@ void bel_graph_destroy(bel_graph *graph)
     bel_free(graph->values);
     bel_free(graph->variables);
     bel_free(graph->inputs);
+    bel_free(graph->tables);
+    bel_free(graph->lookups);
     bel_free(graph->error);
     bel_free(graph);
 }

@@ -43,16 +43,32 @@ typedef struct bel_graph_input {
     bel_value *value;
 } bel_graph_input;
 
+typedef struct bel_graph_table {
+    char *name;
+    int width;
+    bel_initializer initializer;
+} bel_graph_table;
+
+// Rows are fed like an input: whoever runs the graph looks them up.
+typedef struct bel_graph_lookup {
+    int table;
+    int ids, rows; // inputs
+} bel_graph_lookup;
+
 struct bel_graph {
     bel_arena *arena;
     bel_node **nodes;
     bel_value **values;
     bel_graph_variable *variables;
     bel_graph_input *inputs;
+    bel_graph_table *tables;
+    bel_graph_lookup *lookups;
     size_t node_count, node_capacity;
     size_t value_count, value_capacity;
     size_t variable_count, variable_capacity;
     size_t input_count, input_capacity;
+    size_t table_count, table_capacity;
+    size_t lookup_count, lookup_capacity;
     char scope[256];
     bel_code error_code; // BEL_OK until something fails
     char *error;
@@ -68,6 +84,9 @@ bel_status *bel_graph_infer(const bel_graph *graph, const bel_shape *input_shape
 bel_status *bel_graph_verify(const bel_graph *graph) BEL_MUST_USE;
 
 bel_value *bel_graph_find_input(const bel_graph *graph, const char *name); // NULL: not there
+
+// The lookup that feeds an input, or NULL: the input is the caller's.
+const bel_graph_lookup *bel_graph_lookup_of(const bel_graph *graph, int input);
 
 // A stable number for random operations: a hash of the node's name.
 uint64_t bel_node_random_id(const bel_node *node);

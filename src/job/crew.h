@@ -6,6 +6,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "job/control.h"
+#include "job/rows.h"
 #include "sight/board.h"
 #include "worker/worker.h"
 
@@ -25,6 +26,8 @@ typedef struct bel_crew_ops {
     // The snapshot in hand: its values, complete when this returns; each shard's part of a
     // checkpoint written into `folder`; done with it.
     bel_status *(*read_values)(bel_crew *crew);
+    // The rows of a table in the snapshot in hand replace those of `into` (rows.h).
+    bel_status *(*read_rows)(bel_crew *crew, int table, bel_table *into);
     bel_status *(*write_shards)(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards);
     void (*release_snapshot)(bel_crew *crew);
     // Looks at what has happened meanwhile, for a master that is busy with something long; an error

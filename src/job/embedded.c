@@ -99,6 +99,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .optimizer = embedded->config.built->spec.optimizer,
                                    .generation = embedded->crew.generation,
                                    .tally_width = BEL_TALLY_FIXED,
+                                   .seed = embedded->config.estimator->config.seed,
                                    .worker_lanes = s->worker_lanes,
                                    .shard_lanes = s->shard_lanes,
                                    .counting = embedded->config.counting,
@@ -296,6 +297,15 @@ static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_sha
     return NULL;
 }
 
+static bel_status *read_rows(bel_crew *crew, int table, bel_table *into)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_table_clear(into);
+    for (int k = 0; k < embedded->server_count; k++)
+        BEL_TRY(bel_shard_read_rows(embedded->servers[k].shard, table, bel_rows_add, into));
+    return NULL;
+}
+
 static void release_snapshot(bel_crew *crew)
 {
     bel_control_release_snapshot(((bel_embedded *)crew)->control);
@@ -326,7 +336,7 @@ static bel_status *snapshot_now(bel_crew *crew)
 {
     bel_embedded *embedded = (bel_embedded *)crew;
     for (int k = 0; k < embedded->server_count; k++)
-        bel_shard_snapshot_now(embedded->servers[k].shard);
+        BEL_TRY(bel_shard_snapshot_now(embedded->servers[k].shard));
     crew->granted = bel_shard_granted(embedded->servers[0].shard);
     return NULL;
 }
@@ -407,6 +417,7 @@ static const bel_crew_ops embedded_ops = {
     .wait = wait_for_news,
     .take_points = take_points,
     .read_values = read_values,
+    .read_rows = read_rows,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,
     .attend = attend,

@@ -29,14 +29,17 @@ bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode
 static bel_status *add_reports(bel_job *job)
 {
     bel_graph *graph = job->built->graph;
-    size_t count = graph->variable_count;
-    bel_value **values = bel_xcalloc(count, sizeof *values);
-    job->reports = bel_xcalloc(count, sizeof *job->reports);
+    size_t count = graph->variable_count, lookups = graph->lookup_count;
+    bel_value **values = bel_xcalloc(count + lookups, sizeof *values);
+    job->reports = bel_xcalloc(count + lookups, sizeof *job->reports);
+    job->row_gradients = job->reports + count;
     for (size_t v = 0; v < count; v++) {
         bool trainable = graph->variables[v].kind == BEL_VARIABLE_TRAINABLE;
         values[v] = trainable ? graph->variables[v].value : NULL;
     }
-    bel_gradients(graph, job->built->spec.loss, values, (int)count, job->reports);
+    for (size_t l = 0; l < lookups; l++)
+        values[count + l] = graph->inputs[graph->lookups[l].rows].value;
+    bel_gradients(graph, job->built->spec.loss, values, (int)(count + lookups), job->reports);
     for (size_t v = 0; v < count; v++)
         if (values[v] == NULL) job->reports[v] = graph->variables[v].assigned;
     bel_free(values);
@@ -96,7 +99,28 @@ static void make_layout(bel_job *job)
         job->variables[v] = (int)v;
     }
     job->layout = bel_layout_create(variables, (int)count, job->estimator->config.shard_count);
+    for (size_t t = 0; t < graph->table_count; t++) {
+        const bel_graph_table *table = &graph->tables[t];
+        bel_layout_add_table(job->layout, table->name, table->width, table->initializer);
+    }
     bel_free(variables);
+}
+
+// What tables cannot do yet is said before anything is laid out.
+static bel_status *check_tables(const bel_job *job)
+{
+    const bel_graph *graph = job->built->graph;
+    if (graph->table_count == 0) return NULL;
+    const char *name = graph->tables[0].name;
+    if (job->task != NULL || job->in_cluster) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "table \"%s\": tables train in one process only, not in a cluster", name);
+    }
+    if (job->counting.workers == 0) return NULL;
+    return BEL_ERR(BEL_UNIMPLEMENTED,
+                   "table \"%s\": with tables all workers count in every step (--mode sync without "
+                   "backups)",
+                   name);
 }
 
 bel_status *bel_job_build(bel_job *job)
@@ -110,6 +134,7 @@ bel_status *bel_job_build(bel_job *job)
     if (job->built->graph->variable_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
+    BEL_TRY(check_tables(job));
     BEL_TRY_CTX(add_reports(job), "gradients");
     BEL_TRY(check_multipliers(job));
     BEL_TRY(check_memory(job));
@@ -118,7 +143,8 @@ bel_status *bel_job_build(bel_job *job)
                                     .loss = job->built->spec.loss,
                                     .reports = job->reports,
                                     .variables = job->variables,
-                                    .fields = job->built->fields};
+                                    .fields = job->built->fields,
+                                    .row_gradients = job->row_gradients};
     bel_settings_gather(&job->settings, estimator, job->built, job->input, job->layout);
     return NULL;
 }
@@ -132,6 +158,26 @@ bel_status *bel_job_embed(const bel_job *job, bel_crew **out_crew)
                                         .counting = job->counting,
                                         .input = job->input};
     return bel_embedded_create(&config, out_crew);
+}
+
+static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
+{
+    for (int t = 0; t < layout->table_count; t++) {
+        const bel_layout_table *table = &layout->tables[t];
+        if (strcmp(table->name, wanted->name) == 0 && table->width == wanted->width) return t;
+    }
+    return -1;
+}
+
+// The rows of an evaluation's tables, as they are in the snapshot.
+bel_status *bel_job_read_rows(const bel_job *job, bel_job_eval *eval)
+{
+    const bel_graph *graph = eval->built->graph;
+    for (size_t t = 0; t < graph->table_count; t++) {
+        int table = find_table(job->layout, &graph->tables[t]);
+        BEL_TRY(job->crew->ops->read_rows(job->crew, table, eval->rows.tables[t]));
+    }
+    return NULL;
 }
 
 // Points each variable of an evaluation graph into the snapshot.
@@ -153,6 +199,13 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
         }
         eval->values[v] = snapshot + job->layout->variables[index].offset;
     }
+    for (size_t t = 0; t < graph->table_count; t++)
+        if (find_table(job->layout, &graph->tables[t]) < 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "model function: table \"%s\" of EVAL is not there, or has another "
+                           "width, in TRAIN",
+                           graph->tables[t].name);
+        }
     return NULL;
 }
 
@@ -170,6 +223,7 @@ static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
                                &eval->input));
     BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
                             BEL_MODE_EVAL, eval->input, &eval->built));
+    BEL_TRY(bel_rows_init(&eval->rows, eval->built->graph, estimator->config.seed));
     return find_values(job, eval);
 }
 
@@ -195,6 +249,7 @@ void bel_job_free_model(bel_job *job)
         bel_job_eval *eval = &job->evals[i];
         bel_built_destroy(eval->built);
         if (eval->input != NULL) bel_input_destroy(eval->input);
+        bel_rows_deinit(&eval->rows);
         bel_free(eval->values);
         bel_free(eval->folder);
     }

@@ -201,6 +201,8 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
     bel_evaluation_config config = {.built = eval->built,
                                     .input = eval->input,
                                     .values = eval->values,
+                                    .pull_rows = bel_rows_pull,
+                                    .rows = &eval->rows,
                                     .steps = eval->spec->steps,
                                     .tower_count = estimator->towers_of[0],
                                     .thread_count = estimator->thread_count,
@@ -210,6 +212,7 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();
     BEL_TRY(job->crew->ops->read_values(job->crew));
+    BEL_TRY(bel_job_read_rows(job, eval));
     BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
     bel_trace_end(
         (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},

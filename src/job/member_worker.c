@@ -11,7 +11,8 @@
 
 bel_status *bel_member_worker_build(member *m)
 {
-    m->worker.job = (bel_job){.estimator = m->estimator, .spec = m->program->train};
+    m->worker.job =
+        (bel_job){.estimator = m->estimator, .spec = m->program->train, .in_cluster = true};
     return bel_job_build(&m->worker.job);
 }
 

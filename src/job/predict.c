@@ -13,6 +13,7 @@ typedef struct use {
     bel_built *built;
     bel_ckpt_reader *reader;
     float **values; // by graph variable, owned
+    bel_rows rows;
 } use;
 
 static bel_status *open_checkpoint(use *u, const char *checkpoint)
@@ -42,6 +43,9 @@ static bel_status *load_values(use *u)
                                                  &spec->shape, 0, elements, memory);
         BEL_TRY_CTX(status, "loading %s", bel_ckpt_folder(u->reader));
     }
+    BEL_TRY(bel_rows_init(&u->rows, graph, bel_ckpt_reader_info(u->reader)->seed));
+    BEL_TRY_CTX(bel_rows_load(&u->rows, graph, u->reader), "loading %s",
+                bel_ckpt_folder(u->reader));
     return NULL;
 }
 
@@ -61,6 +65,7 @@ static void end(use *u)
         int64_t elements = bel_shape_elements(&u->built->graph->variables[v].value->spec.shape);
         bel_pages_destroy(u->values[v], (size_t)elements * sizeof(float));
     }
+    bel_rows_deinit(&u->rows);
     bel_free(u->values);
     bel_built_destroy(u->built);
     if (u->input != NULL) bel_input_destroy(u->input);
@@ -72,6 +77,8 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
     return (bel_evaluation_config){.built = u->built,
                                    .input = u->input,
                                    .values = (const float *const *)u->values,
+                                   .pull_rows = bel_rows_pull,
+                                   .rows = &u->rows,
                                    .steps = steps,
                                    .tower_count = u->estimator->towers_of[0],
                                    .thread_count = u->estimator->thread_count};

@@ -16,6 +16,7 @@ typedef struct bel_job_eval {
     bel_input *input;
     bel_built *built;
     const float **values; // by graph variable: in the snapshot
+    bel_rows rows;        // of the snapshot
     int64_t last_step;    // evaluated, -1: none
     int64_t last_ns;
     bel_result best; // lowest loss
@@ -24,12 +25,14 @@ typedef struct bel_job_eval {
 typedef struct bel_job {
     const bel_estimator *estimator;
     const bel_task *task; // of a cluster's master; NULL: everything in this process
+    bool in_cluster;      // a worker's, which has no task of a master
     bel_members *members;
     const bel_train_spec *spec;
     bel_input *input;
     bel_built *built;
-    bel_value **reports; // by layout variable
-    int *variables;      // by graph variable
+    bel_value **reports;       // by layout variable
+    int *variables;            // by graph variable
+    bel_value **row_gradients; // by lookup
     bel_worker_model model;
     bel_layout *layout;
     bel_counting counting;
@@ -50,6 +53,7 @@ typedef struct bel_job {
 
 // job_model.c: input, graph with gradients, layout; evaluations.
 bel_status *bel_job_build(bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_read_rows(const bel_job *job, bel_job_eval *eval) BEL_MUST_USE;
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 bel_status *bel_job_embed(const bel_job *job, bel_crew **out_crew) BEL_MUST_USE;
 void bel_job_free_model(bel_job *job);

@@ -212,6 +212,7 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
         int64_t extent = p.tile_rows ? p.m : p.n;
         call->tile_count = (extent + p.tile - 1) / p.tile;
         call->run = run_gemm;
+        if (p.tile_rows) call->tile_elements = p.tile * p.n;
     }
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

@@ -143,6 +143,17 @@ void bel_rule_average(const float *values, float rest, float *averages, int64_t 
     bel_rule_kernels_get()->average(values, rest, averages, n);
 }
 
+bool bel_rule_has_rows(bel_optimizer_kind kind)
+{
+    return bel_rule_kernels_get()->apply_rows[kind] != NULL;
+}
+
+void bel_rule_apply_rows(const bel_rule_step *step, const float *sums, float scale,
+                         float *const *rows, int width, int64_t n)
+{
+    bel_rule_kernels_get()->apply_rows[step->kind](step, sums, scale, rows, width, n);
+}
+
 double bel_rule_sum_square(const float *values, int64_t n)
 {
     return bel_rule_kernels_get()->sum_square(values, n);

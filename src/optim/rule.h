@@ -70,6 +70,13 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
 float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step);
 void bel_rule_average(const float *values, float rest, float *averages, int64_t n);
 
+// Rows of a table, updated in place: values = update(values, clip(sums × scale)). `sums` holds n
+// rows of `width`; rows[i] is where row i begins: its values, then each slot, `width` elements
+// each. Same bits as bel_rule_scale and bel_rule_apply; one call for many short rows.
+bool bel_rule_has_rows(bel_optimizer_kind kind); // SGD, ADAM, ADAGRAD, FTRL
+void bel_rule_apply_rows(const bel_rule_step *step, const float *sums, float scale,
+                         float *const *rows, int width, int64_t n);
+
 // Sum of squares of n elements, in double, in a fixed order.
 double bel_rule_sum_square(const float *values, int64_t n);
 
@@ -78,11 +85,15 @@ typedef void bel_rule_kernel(const bel_rule_step *step, const float *gradient, f
                              const float *values, float *new_values, float *const *slots,
                              int64_t n);
 
+typedef void bel_rule_rows_kernel(const bel_rule_step *step, const float *sums, float scale,
+                                  float *const *rows, int width, int64_t n);
+
 typedef struct bel_rule_kernels {
     void (*scale)(const float *sum, float scale, float limit, float *out, int64_t n);
     bel_rule_kernel *apply[BEL_OPTIMIZER_COUNT]; // by kind
     bel_rule_kernel *prepare;                    // LAMB: the direction into new_values
     void (*average)(const float *values, float rest, float *averages, int64_t n);
+    bel_rule_rows_kernel *apply_rows[BEL_OPTIMIZER_COUNT]; // by kind; NULL: not for rows
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
 extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;

@@ -7,6 +7,9 @@
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
+// Bodies that bel_rule_apply_rows inlines for rows of fixed widths.
+#define INLINE inline __attribute__((always_inline))
+
 enum { LANES = 8 }; // doubles
 
 static void scale_by(const float *sum, float scale, float limit, float *out, int64_t n)
@@ -23,8 +26,8 @@ static void scale_by(const float *sum, float scale, float limit, float *out, int
     }
 }
 
-static void sgd(const bel_rule_step *step, const float *gradient, float factor, const float *values,
-                float *new_values, float *const *slots, int64_t n)
+static INLINE void sgd(const bel_rule_step *step, const float *gradient, float factor,
+                       const float *values, float *new_values, float *const *slots, int64_t n)
 {
     (void)slots;
     float rate = step->rate, decay = step->weight_decay;
@@ -54,8 +57,8 @@ static void momentum(const bel_rule_step *step, const float *gradient, float fac
     }
 }
 
-static void adam(const bel_rule_step *step, const float *gradient, float factor,
-                 const float *values, float *new_values, float *const *slots, int64_t n)
+static INLINE void adam(const bel_rule_step *step, const float *gradient, float factor,
+                        const float *values, float *new_values, float *const *slots, int64_t n)
 {
     float rate = step->rate, decay = step->weight_decay, root = step->root;
     float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
@@ -84,8 +87,8 @@ static void adamw(const bel_rule_step *step, const float *gradient, float factor
     }
 }
 
-static void adagrad(const bel_rule_step *step, const float *gradient, float factor,
-                    const float *values, float *new_values, float *const *slots, int64_t n)
+static INLINE void adagrad(const bel_rule_step *step, const float *gradient, float factor,
+                           const float *values, float *new_values, float *const *slots, int64_t n)
 {
     float rate = step->rate, decay = step->weight_decay, epsilon = step->epsilon;
     float *restrict s = slots[0];
@@ -139,8 +142,8 @@ static inline float root_power(float x, uint32_t bits)
     return (float)product;
 }
 
-static void ftrl(const bel_rule_step *step, const float *gradient, float factor,
-                 const float *values, float *new_values, float *const *slots, int64_t n)
+static INLINE void ftrl(const bel_rule_step *step, const float *gradient, float factor,
+                        const float *values, float *new_values, float *const *slots, int64_t n)
 {
     float inverse = step->rate, decay = step->weight_decay, l1 = step->l1;
     float l2 = step->twice_l2, shrinkage = step->twice_shrinkage;
@@ -199,6 +202,47 @@ static void average(const float *values, float rest, float *averages, int64_t n)
         averages[i] = averages[i] - rest * (averages[i] - values[i]);
 }
 
+// Rows one by one. With `width` a constant the row is a handful of vectors without a loop; without
+// clipping the scale takes the place of the factor, which multiplies likewise.
+static INLINE void apply_to_rows(bel_rule_kernel *rule, const bel_rule_step *step,
+                                 const float *restrict sums, float scale, float *const *rows,
+                                 int width, int64_t n)
+{
+    enum { PIECE = 64 };
+    for (int64_t i = 0; i < n; i++, sums += width) {
+        float *row = rows[i];
+        float *slots[BEL_RULE_MAX_SLOTS] = {row + width, row + 2 * (int64_t)width};
+        if (step->clip_value == 0.0f) {
+            rule(step, sums, scale, row, row, slots, width);
+            continue;
+        }
+        for (int first = 0; first < width; first += PIECE) {
+            int count = width - first < PIECE ? width - first : PIECE;
+            float gradient[PIECE];
+            scale_by(sums + first, scale, step->clip_value, gradient, count);
+            rule(step, gradient, 1.0f, row + first, row + first, slots, count);
+            for (int k = 0; k < BEL_RULE_MAX_SLOTS && slots[k] != NULL; k++)
+                slots[k] += count;
+        }
+    }
+}
+
+#define ROWS_OF(rule)                                                                              \
+    static void rule##_rows(const bel_rule_step *step, const float *sums, float scale,             \
+                            float *const *rows, int width, int64_t n)                              \
+    {                                                                                              \
+        switch (width) {                                                                           \
+        case 8: apply_to_rows(rule, step, sums, scale, rows, 8, n); break;                         \
+        case 16: apply_to_rows(rule, step, sums, scale, rows, 16, n); break;                       \
+        case 32: apply_to_rows(rule, step, sums, scale, rows, 32, n); break;                       \
+        default: apply_to_rows(rule, step, sums, scale, rows, width, n); break;                    \
+        }                                                                                          \
+    }
+ROWS_OF(sgd)
+ROWS_OF(adam)
+ROWS_OF(adagrad)
+ROWS_OF(ftrl)
+
 static double sum_square(const float *values, int64_t n)
 {
     double lanes[LANES] = {0};
@@ -227,5 +271,9 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
               [BEL_OPTIMIZER_RMSPROP] = rmsprop},
     .prepare = lamb_direction,
     .average = average,
+    .apply_rows = {[BEL_OPTIMIZER_SGD] = sgd_rows,
+                   [BEL_OPTIMIZER_ADAM] = adam_rows,
+                   [BEL_OPTIMIZER_ADAGRAD] = adagrad_rows,
+                   [BEL_OPTIMIZER_FTRL] = ftrl_rows},
     .sum_square = sum_square,
 };

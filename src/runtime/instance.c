@@ -23,6 +23,7 @@ struct bel_instance {
     int patch_count;
     publication *publications; // by group
     int publication_count;
+    int *tile_outputs; // by call: the output that its tiles publish, -1: none
 };
 
 static int by_group(const void *a, const void *b)
@@ -40,6 +41,46 @@ static void add_operand(bel_instance *instance, int buffer, void **address)
     if (outside) instance->patches[instance->patch_count++] = (patch){buffer, address};
 }
 
+// The call of an output's group that writes it tile by tile, if it is the only one; else -1.
+static int find_tiled_writer(const bel_instance *instance, int output)
+{
+    const bel_program *program = instance->program;
+    const bel_program_result *result = &program->outputs[output];
+    const bel_program_group *group = &program->groups[result->last_writer];
+    int writer = -1;
+    for (int i = group->first; i < group->first + group->count; i++) {
+        const bel_program_call *call = &program->calls[i];
+        for (int k = 0; k < call->call.output_count; k++) {
+            if (call->output_buffers[k] != result->buffer) continue;
+            if (writer >= 0 || k > 0 || call->call.tile_elements <= 0) return -1;
+            writer = i;
+        }
+    }
+    bool taken = writer >= 0 && instance->tile_outputs[writer] >= 0;
+    return taken ? -1 : writer;
+}
+
+static void plan_publications(bel_instance *instance)
+{
+    const bel_program *program = instance->program;
+    for (int i = 0; i < program->call_count; i++)
+        instance->tile_outputs[i] = -1;
+    for (int o = 0; o < program->output_count; o++) {
+        if (!program->outputs[o].external) continue;
+        int writer = find_tiled_writer(instance, o);
+        if (writer >= 0) {
+            instance->tile_outputs[writer] = o;
+        } else {
+            instance->publications[instance->publication_count++] =
+                (publication){program->outputs[o].last_writer, o};
+        }
+    }
+    if (instance->publication_count > 0) {
+        qsort(instance->publications, (size_t)instance->publication_count,
+              sizeof *instance->publications, by_group);
+    }
+}
+
 bel_instance *bel_instance_create(const bel_program *program, void *arena)
 {
     bel_instance *instance = bel_xcalloc(1, sizeof *instance);
@@ -51,6 +92,7 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
         bel_xcalloc(calls * (BEL_OP_MAX_INPUTS + BEL_OP_MAX_OUTPUTS), sizeof *instance->patches);
     instance->publications =
         bel_xcalloc((size_t)program->output_count, sizeof *instance->publications);
+    instance->tile_outputs = bel_xcalloc(calls, sizeof *instance->tile_outputs);
     for (int b = 0; b < program->buffer_count; b++) {
         const bel_program_buffer *buffer = &program->buffers[b];
         if (buffer->kind == BEL_LOCATION_ARENA) {
@@ -68,15 +110,7 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
         for (int k = 0; k < call->output_count; k++)
             add_operand(instance, from->output_buffers[k], &call->outputs[k].data);
     }
-    for (int o = 0; o < program->output_count; o++) {
-        if (!program->outputs[o].external) continue;
-        instance->publications[instance->publication_count++] =
-            (publication){program->outputs[o].last_writer, o};
-    }
-    if (instance->publication_count > 0) {
-        qsort(instance->publications, (size_t)instance->publication_count,
-              sizeof *instance->publications, by_group);
-    }
+    plan_publications(instance);
     return instance;
 }
 
@@ -87,6 +121,7 @@ void bel_instance_destroy(bel_instance *instance)
     bel_free(instance->addresses);
     bel_free(instance->patches);
     bel_free(instance->publications);
+    bel_free(instance->tile_outputs);
     bel_free(instance);
 }
 
@@ -135,24 +170,40 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output)
     return tensor;
 }
 
+typedef struct group_run {
+    const bel_instance *instance;
+    int first; // call
+    bel_publish_fn *publish;
+    void *publish_context;
+} group_run;
+
 // Tile `tile` of a group, counted through its calls.
 static void run_tile(void *argument, int64_t tile)
 {
-    const bel_kernel_call *call = argument;
-    for (; tile >= call->tile_count; call++)
-        tile -= call->tile_count;
+    const group_run *run = argument;
+    int i = run->first;
+    const bel_kernel_call *calls = run->instance->calls;
+    for (; tile >= calls[i].tile_count; i++)
+        tile -= calls[i].tile_count;
+    const bel_kernel_call *call = &calls[i];
     call->run(call, tile);
+    int output = run->instance->tile_outputs[i];
+    if (output < 0 || run->publish == NULL) return;
+    int64_t first = tile * call->tile_elements;
+    int64_t left = bel_shape_elements(&call->outputs[0].shape) - first;
+    run->publish(run->publish_context, output, first,
+                 left < call->tile_elements ? left : call->tile_elements);
 }
 
-static void run_group(bel_kernel_call *calls, const bel_program_group *group, bel_team *team)
+static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
 {
-    bel_kernel_call *first = &calls[group->first];
+    run->first = group->first;
     if (group->for_team) {
-        bel_team_run(team, run_tile, first, group->tile_count);
+        bel_team_run(team, run_tile, run, group->tile_count);
         return;
     }
     for (int64_t tile = 0; tile < group->tile_count; tile++)
-        run_tile(first, tile);
+        run_tile(run, tile);
 }
 
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
@@ -162,12 +213,16 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
     const bel_program *program = instance->program;
     for (int i = 0; i < program->call_count; i++)
         instance->calls[i].context = context;
+    group_run run = {.instance = instance, .publish = publish, .publish_context = publish_context};
     int next = 0;
     for (int g = 0; g < program->group_count; g++) {
-        run_group(instance->calls, &program->groups[g], team);
+        run_group(&run, &program->groups[g], team);
         for (; next < instance->publication_count && instance->publications[next].group == g;
-             next++)
-            if (publish != NULL) publish(publish_context, instance->publications[next].output);
+             next++) {
+            int output = instance->publications[next].output;
+            const bel_shape *shape = &program->outputs[output].tensor.shape;
+            if (publish != NULL) publish(publish_context, output, 0, bel_shape_elements(shape));
+        }
     }
     int error = atomic_load(&context->error);
     if (error == 0) return NULL;

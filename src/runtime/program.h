@@ -57,8 +57,11 @@ void bel_instance_bind_output(bel_instance *instance, int output, void *data);
 // Output `output`; valid until the next run.
 bel_tensor bel_instance_output(const bel_instance *instance, int output);
 
-// Called right after the group of instructions in which an external output is written.
-typedef void bel_publish_fn(void *context, int output);
+// Elements [first, first + count) of an external output are written for good. Called on the threads
+// of the team: for parts of an output as they are done where its kernel writes them one after
+// another, for the whole of others behind their group of instructions. All calls together cover
+// each output once.
+typedef void bel_publish_fn(void *context, int output, int64_t first, int64_t count);
 
 // Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation.
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,

@@ -26,7 +26,10 @@ typedef enum bel_frame_kind {
     BEL_FRAME_PULL,       // worker → shard: send me version `step`; from then on I follow
     BEL_FRAME_LEDGER,     // shard 0 → shard: worker `node`, one of `chunk`, counts at `step`
     BEL_FRAME_TICKET, // shard 0 → worker: your grant number `chunk` is the blocks from `step` on
-    BEL_FRAME_KIND_COUNT // kinds of a lane's own stand behind (grpc/)
+    BEL_FRAME_ROW_PULL,   // worker → shard: the keys of rows of table `chunk` that it wants
+    BEL_FRAME_ROWS,       // shard → worker: those rows, in that order
+    BEL_FRAME_ROW_REPORT, // worker → shard: one node's sums of rows of table `chunk`
+    BEL_FRAME_KIND_COUNT  // kinds of a lane's own stand behind (grpc/)
 } bel_frame_kind;
 
 // What everybody does at a step; decided by shard 0, repeated in every report.

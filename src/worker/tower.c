@@ -40,12 +40,13 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     const bel_worker_config *config = &worker->config;
     tower->worker = worker;
     tower->index = index;
+    pthread_mutex_init(&tower->mutex, NULL);
     tower->input_shapes =
         bel_xcalloc(config->model->graph->input_count, sizeof *tower->input_shapes);
     BEL_TRY(bel_team_create(config->thread_count, &tower->team));
     bel_program_options options = {.threads = config->thread_count};
-    tower->runner = bel_runner_create(config->model->graph, worker->outputs,
-                                      worker->report_count + 1, &options);
+    tower->runner =
+        bel_runner_create(config->model->graph, worker->outputs, worker->output_count, &options);
     if (rounds_of(tower) == 0) return NULL;
     return bel_prefetch_start(config->input, next_block, tower, &tower->prefetch);
 }
@@ -57,18 +58,23 @@ void bel_tower_deinit(bel_tower *tower)
     bel_team_destroy(tower->team);
     bel_free(tower->input_shapes);
     bel_status_destroy(tower->status);
+    if (tower->worker != NULL) pthread_mutex_destroy(&tower->mutex);
 }
 
-static void publish(void *context, int output)
+static void publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
-    bel_status *status = bel_worker_finish_variable(worker, worker->output_variables[output]);
+    if (output >= worker->report_count) return; // of rows: reported when all replicas have run
+    bel_status *status = bel_worker_finish(worker, worker->output_variables[output], first, count);
+    if (status == NULL) return;
+    pthread_mutex_lock(&tower->mutex);
     if (tower->status == NULL) {
         tower->status = status;
     } else {
         bel_status_ignore(status); // the first error is reported
     }
+    pthread_mutex_unlock(&tower->mutex);
 }
 
 static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)
@@ -77,7 +83,8 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
     const bel_worker_config *config = &worker->config;
     const bel_worker_model *model = config->model;
     for (size_t i = 0; i < model->graph->input_count; i++)
-        bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
+        if (model->fields[i] >= 0)
+            bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
     for (size_t v = 0; v < model->graph->variable_count; v++) {
         bel_instance_bind_variable(instance, (int)v,
                                    bel_space_variable(config->space, model->variables[v]));
@@ -103,63 +110,94 @@ static void fill_tally(bel_tower *tower, const bel_instance *instance, const bel
         (double)(bel_input_batch_size(worker->config.input) - batch->example_count);
 }
 
-// Where the time of a replica went.
-static void note_times(bel_tower *tower, int64_t begun, int64_t ready, int64_t done)
+static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, int64_t done)
 {
     const bel_worker *worker = tower->worker;
-    bel_trace_event event = {.role = BEL_TRACE_WORKER,
-                             .index = (int16_t)worker->config.worker,
-                             .step = worker->step,
-                             .part = worker->first_replica + tower->replica,
-                             .span = BEL_TRACE_INPUT};
-    bel_trace_add(event, begun, ready);
-    event.span = BEL_TRACE_COMPUTE;
-    bel_trace_add(event, ready, done);
-    tower->input_ns += ready - begun;
-    tower->compute_ns += done - ready;
+    bel_trace_add((bel_trace_event){.role = BEL_TRACE_WORKER,
+                                    .index = (int16_t)worker->config.worker,
+                                    .step = worker->step,
+                                    .part = worker->first_replica + tower->replica,
+                                    .span = (uint8_t)span},
+                  begun, done);
 }
 
-static bel_status *run_replica(bel_tower *tower)
+static bel_status *take_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_model *model = worker->config.model;
-    const bel_batch *batch;
     int64_t begun = bel_clock_ns();
-    BEL_TRY(bel_prefetch_take(tower->prefetch, &batch));
+    BEL_TRY(bel_prefetch_take(tower->prefetch, &tower->batch));
     int64_t ready = bel_clock_ns();
-    bel_fault_point("tower_compute");
-    if (batch == NULL || batch->example_count == 0) {
+    trace(tower, BEL_TRACE_INPUT, begun, ready);
+    tower->input_ns += ready - begun;
+    if (tower->batch == NULL || tower->batch->example_count == 0) {
         return BEL_ERR(BEL_DATA_LOSS, "the input has no example for this replica");
     }
-    for (size_t i = 0; i < model->graph->input_count; i++)
-        tower->input_shapes[i] = batch->fields[model->fields[i]].shape;
+    const bel_graph *graph = model->graph;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (model->fields[i] >= 0)
+            tower->input_shapes[i] = tower->batch->fields[model->fields[i]].shape;
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        bel_shape shape = tower->input_shapes[lookup->ids];
+        shape.dims[shape.rank++] = graph->tables[lookup->table].width;
+        tower->input_shapes[lookup->rows] = shape;
+    }
+    return NULL;
+}
+
+static bel_status *run_batch(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    int64_t begun = bel_clock_ns();
+    bel_fault_point("tower_compute");
     bel_instance *instance;
     BEL_TRY(bel_runner_get(tower->runner, tower->input_shapes, &instance));
-    bind(tower, instance, batch);
+    bind(tower, instance, tower->batch);
+    bel_tower_bind_rows(tower, instance);
     tower->context.seed = worker->config.seed;
     tower->context.step = worker->step;
     tower->context.replica = worker->first_replica + tower->replica;
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
-    fill_tally(tower, instance, batch);
-    note_times(tower, begun, ready, bel_clock_ns());
+    fill_tally(tower, instance, tower->batch);
+    bel_tower_sum_rows(tower);
+    int64_t done = bel_clock_ns();
+    trace(tower, BEL_TRACE_COMPUTE, begun, done);
+    tower->compute_ns += done - begun;
     return NULL;
+}
+
+static void keep_error(bel_tower *tower, bel_status *status)
+{
+    const bel_worker *worker = tower->worker;
+    if (tower->status != NULL) {
+        bel_status_ignore(status); // a failed report came first
+    } else if (status != NULL) {
+        tower->status = bel_status_wrap(
+            status, __FILE__, __LINE__, "worker %d, step %lld, replica %d", worker->config.worker,
+            (long long)worker->step, worker->first_replica + tower->replica);
+    }
+}
+
+void bel_tower_take(bel_tower *tower, int replica)
+{
+    tower->replica = replica;
+    if (replica == tower->index) bel_fault_point("tower_step"); // once a step
+    keep_error(tower, take_batch(tower));
+    if (tower->status == NULL) bel_tower_gather_ids(tower);
+}
+
+void bel_tower_run(bel_tower *tower)
+{
+    if (tower->status == NULL) keep_error(tower, run_batch(tower));
 }
 
 void bel_tower_step(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    bel_fault_point("tower_step");
-    for (tower->replica = tower->index;
-         tower->replica < worker->replica_count && tower->status == NULL;
-         tower->replica += worker->config.tower_count) {
-        bel_status *status = run_replica(tower);
-        if (tower->status != NULL) {
-            bel_status_ignore(status); // a failed report came first
-        } else if (status != NULL) {
-            tower->status =
-                bel_status_wrap(status, __FILE__, __LINE__, "worker %d, step %lld, replica %d",
-                                worker->config.worker, (long long)worker->step,
-                                worker->first_replica + tower->replica);
-        }
+    for (int replica = tower->index; replica < worker->replica_count && tower->status == NULL;
+         replica += worker->config.tower_count) {
+        bel_tower_take(tower, replica);
+        bel_tower_run(tower);
     }
 }

@@ -10,13 +10,26 @@
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// Reports in layout order, then the loss; and how many reported variables each chunk holds.
+// How many elements of a variable, from `first` on, lie in a chunk.
+static int64_t overlap(const bel_chunk *chunk, const bel_layout_variable *variable, int64_t first,
+                       int64_t count)
+{
+    int64_t begin = variable->offset + first, end = begin + count;
+    if (begin < chunk->offset) begin = chunk->offset;
+    if (end > chunk->offset + chunk->count) end = chunk->offset + chunk->count;
+    return end > begin ? end - begin : 0;
+}
+
+// Reports in layout order, then the loss, then gradients of rows; and how many reported elements
+// each chunk holds.
 static void list_outputs(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
     const bel_worker_model *model = worker->config.model;
     size_t count = (size_t)layout->variable_count;
-    worker->outputs = bel_xcalloc(count + 1, sizeof *worker->outputs);
+    size_t lookups = model->graph->lookup_count;
+    worker->outputs = bel_xcalloc(count + 1 + lookups, sizeof *worker->outputs);
+    worker->lookup_outputs = bel_xcalloc(lookups, sizeof *worker->lookup_outputs);
     worker->output_variables = bel_xcalloc(count, sizeof *worker->output_variables);
     for (int v = 0; v < layout->variable_count; v++) {
         if (model->reports[v] == NULL) continue;
@@ -24,12 +37,21 @@ static void list_outputs(bel_worker *worker)
             (bel_program_output){.value = model->reports[v], .external = true};
         worker->output_variables[worker->report_count++] = v;
     }
-    worker->outputs[worker->report_count] = (bel_program_output){.value = model->loss};
+    worker->output_count = worker->report_count;
+    worker->outputs[worker->output_count++] = (bel_program_output){.value = model->loss};
+    for (size_t l = 0; l < lookups; l++) {
+        worker->lookup_outputs[l] = model->row_gradients[l] != NULL ? worker->output_count : -1;
+        if (model->row_gradients[l] == NULL) continue;
+        worker->outputs[worker->output_count++] =
+            (bel_program_output){.value = model->row_gradients[l], .external = true};
+    }
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         for (int s = 0; s < chunk->segment_count; s++) {
             int variable = layout->segments[chunk->first_segment + s].variable;
-            if (model->reports[variable] != NULL) worker->chunk_reports[c]++;
+            if (model->reports[variable] == NULL) continue;
+            const bel_layout_variable *v = &layout->variables[variable];
+            worker->chunk_reports[c] += overlap(chunk, v, 0, v->elements);
         }
     }
 }
@@ -49,6 +71,7 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->towers = bel_xcalloc((size_t)config->tower_count, sizeof *worker->towers);
     list_outputs(worker);
     bel_status *status = bel_team_create(config->tower_count, &worker->dispatch);
+    if (status == NULL) status = bel_worker_create_rows(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
     if (status != NULL) {
@@ -67,10 +90,12 @@ void bel_worker_destroy(bel_worker *worker)
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
+    bel_worker_destroy_rows(worker);
     bel_free(worker->towers);
     bel_free(worker->tallies);
     bel_free(worker->chunk_left);
     bel_free(worker->chunk_reports);
+    bel_free(worker->lookup_outputs);
     bel_free(worker->outputs);
     bel_free(worker->output_variables);
     bel_free(worker);
@@ -106,13 +131,15 @@ static bel_status *report_chunk(bel_worker *worker, int c)
     return NULL;
 }
 
-bel_status *bel_worker_finish_variable(bel_worker *worker, int variable)
+bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, int64_t count)
 {
     const bel_layout *layout = worker->config.layout;
     const bel_layout_variable *v = &layout->variables[variable];
-    int64_t end = v->offset + v->elements;
+    int64_t end = v->offset + first + count;
     for (int c = v->first_chunk; c < layout->chunk_count && layout->chunks[c].offset < end; c++) {
-        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], 1, memory_order_acq_rel) == 1) {
+        long long done = overlap(&layout->chunks[c], v, first, count);
+        if (done == 0) continue;
+        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], done, memory_order_acq_rel) == done) {
             BEL_TRY(report_chunk(worker, c));
         }
     }
@@ -178,11 +205,43 @@ static bel_status *take_errors(bel_worker *worker)
     return first;
 }
 
+static void take_in_tower(void *argument, int64_t tile)
+{
+    bel_worker *worker = argument;
+    int replica = worker->round + (int)tile;
+    if (replica < worker->replica_count) bel_tower_take(&worker->towers[tile], replica);
+}
+
+static void run_in_tower(void *argument, int64_t tile)
+{
+    bel_worker *worker = argument;
+    if (worker->round + (int)tile < worker->replica_count) bel_tower_run(&worker->towers[tile]);
+}
+
+// With tables: a round of replicas has its batches before any of them runs, so that their rows are
+// pulled together.
+static bel_status *run_rounds(bel_worker *worker)
+{
+    int towers = worker->config.tower_count;
+    for (worker->round = 0; worker->round < worker->replica_count; worker->round += towers) {
+        bel_team_run(worker->dispatch, take_in_tower, worker, towers);
+        BEL_TRY(take_errors(worker));
+        BEL_TRY(bel_worker_pull_rows(worker, worker->round));
+        bel_team_run(worker->dispatch, run_in_tower, worker, towers);
+        BEL_TRY(take_errors(worker));
+    }
+    return bel_worker_report_rows(worker);
+}
+
 static bel_status *run_step(bel_worker *worker)
 {
     BEL_TRY(begin_reports(worker));
-    bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
-    BEL_TRY(take_errors(worker));
+    if (worker->config.layout->table_count > 0) {
+        BEL_TRY(run_rounds(worker));
+    } else {
+        bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
+        BEL_TRY(take_errors(worker));
+    }
     bel_fault_point("worker_tallies");
     BEL_TRY(report_tallies(worker));
     bel_fault_point("worker_waits");

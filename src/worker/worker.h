@@ -21,7 +21,8 @@ typedef struct bel_worker_model {
     bel_value *const *reports; // by layout variable: its gradient, or what a state variable is
                                // assigned; NULL: nothing is reported (zero)
     const int *variables;      // by graph variable: the layout variable
-    const int *fields;         // by graph input: the batch's field
+    const int *fields;         // by graph input: the batch's field; -1: rows of a table
+    bel_value *const *row_gradients; // by lookup of the graph; NULL: the loss does not depend on it
 } bel_worker_model;
 
 typedef struct bel_worker_config {

@@ -2,11 +2,34 @@
 #ifndef BELFRY_WORKER_WORKER_INNER_H
 #define BELFRY_WORKER_WORKER_INNER_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "ps/client/row_batch.h"
 #include "runtime/runner.h"
 #include "worker/worker.h"
+
+// What a replica has of a table: the ids of its batch, lookup after lookup.
+typedef struct bel_replica_rows {
+    int64_t *ids;
+    bel_row_batch *batch;
+    float *gradients; // by position
+    float *sums;      // by distinct id
+    int64_t first;    // of its distinct ids among those of all replicas of the round
+} bel_replica_rows;
+
+// Tables as a worker uses them.
+typedef struct bel_worker_table {
+    int width;
+    int64_t capacity;           // ids of a replica's batch at most
+    bel_replica_rows *replicas; // by replica of the worker
+    int64_t *keys;              // distinct ids of the round's replicas, one after another
+    bel_row_batch *all;         // of them
+    bel_row_sum sum;
+    bel_row_set *sets; // scratch, by replica
+    int *firsts;
+} bel_worker_table;
 
 typedef struct bel_tower {
     bel_worker *worker;
@@ -16,22 +39,28 @@ typedef struct bel_tower {
     bel_prefetch *prefetch;
     bel_run_context context;
     bel_shape *input_shapes; // scratch, by graph input
+    const bel_batch *batch;  // of the replica being run
+    float **rows;            // by lookup: its rows, by position
     int replica;             // being run, counted from the worker's first
     int64_t input_ns, compute_ns;
-    bel_status *status; // of its part of the step
+    pthread_mutex_t mutex; // guards status while its threads publish
+    bel_status *status;    // of its part of the step
 } bel_tower;
 
 struct bel_worker {
     bel_worker_config config;
     int first_replica, replica_count;
+    int round; // with tables: the first replica of those that run now
     bel_tower *towers;
     bel_team *dispatch;          // runs towers side by side
     bel_program_output *outputs; // reports, then the loss
     int *output_variables;       // by report: the layout variable
-    int report_count;
-    double *tallies;        // by replica, tally_width each
-    atomic_int *chunk_left; // by chunk: publications until all replicas have finished it
-    int *chunk_reports;     // by chunk: variables in it that are reported
+    int report_count, output_count;
+    int *lookup_outputs;      // by lookup: its output, -1: none
+    bel_worker_table *tables; // by table of the layout
+    double *tallies;          // by replica, tally_width each
+    atomic_llong *chunk_left; // by chunk: elements until all replicas have finished it
+    int64_t *chunk_reports;   // by chunk: elements of it that are reported
     int64_t step;
     uint32_t decision;
     bel_worker_times times;
@@ -46,11 +75,29 @@ struct bel_worker {
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index) BEL_MUST_USE;
 void bel_tower_deinit(bel_tower *tower);
 void bel_tower_step(bel_tower *tower); // runs its replicas; the outcome is in tower->status
+// The same for one replica in two parts: its batch, and the program on it. With tables rows are
+// pulled between them.
+void bel_tower_take(bel_tower *tower, int replica);
+void bel_tower_run(bel_tower *tower);
+
+// rows.c: lookups of the model in tables.
+bel_status *bel_worker_create_rows(bel_worker *worker) BEL_MUST_USE;
+void bel_worker_destroy_rows(bel_worker *worker);
+// A tower's batch is there: its ids are gathered.
+void bel_tower_gather_ids(bel_tower *tower);
+// All towers' ids of the round that begins at replica `first` are gathered: their rows come.
+bel_status *bel_worker_pull_rows(bel_worker *worker, int first) BEL_MUST_USE;
+void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance);
+void bel_tower_sum_rows(bel_tower *tower); // its program has run
+// All replicas have run.
+bel_status *bel_worker_report_rows(bel_worker *worker) BEL_MUST_USE;
 
 // True while blocks are left for the worker's next step.
 bool bel_worker_has_blocks(const bel_worker *worker, int64_t first_block);
 
-// worker.c: the caller has finished one variable of one replica; reports chunks that are complete.
-bel_status *bel_worker_finish_variable(bel_worker *worker, int variable) BEL_MUST_USE;
+// worker.c: the caller has finished `count` elements of a variable of one replica, from `first` on;
+// reports chunks that are complete.
+bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first,
+                              int64_t count) BEL_MUST_USE;
 
 #endif

@@ -1,44 +1,10 @@
 // The parameter client over lanes.
-#include "ps/client/client.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
+#include "ps/client/client_inner.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/thread.h"
-
-// What is known of a shard's newest version. Where memory is not shared its values come first or,
-// with disturbed lanes, last.
-typedef struct shard_view {
-    atomic_llong published; // the newest version whose values are all here
-    int64_t announced;      // the newest version that the shard has spoken of; -1: none
-    int expected;           // chunks of values that belong to it
-    int64_t values_step;    // version of the values that came last
-    int values;             // chunks of it
-    int64_t pulled;         // with a ledger: the version that was asked for last
-} shard_view;
-
-// Grants that are not read yet: a shard has at most two of a worker's under way.
-enum { GRANTS = 4 };
-typedef struct grants {
-    pthread_mutex_t mutex;
-    pthread_cond_t came;
-    int64_t blocks[GRANTS]; // by index mod GRANTS
-    int64_t numbers[GRANTS];
-    bool over;
-} grants;
-
-struct bel_client {
-    bel_client_config config;
-    shard_view *shards;
-    int64_t *value_steps; // by chunk: the version of its newest values
-    bool attached;
-    uint32_t decision; // shard 0's, of its newest version
-    int64_t answers;   // with a ledger: versions that were waited for
-    grants grants;
-};
 
 bel_client *bel_client_create(const bel_client_config *config)
 {
@@ -59,6 +25,7 @@ bel_client *bel_client_create(const bel_client_config *config)
         // Values of lanes begin in the first buffer, as those that a shard of this process loads.
         if (config->space != NULL) atomic_store(&config->space->current[c], 0);
     }
+    bel_client_create_tables(client);
     return client;
 }
 
@@ -67,6 +34,7 @@ void bel_client_destroy(bel_client *client)
     if (client == NULL) return;
     pthread_cond_destroy(&client->grants.came);
     pthread_mutex_destroy(&client->grants.mutex);
+    bel_client_destroy_tables(client);
     bel_free(client->shards);
     bel_free(client->value_steps);
     bel_free(client);
@@ -144,6 +112,10 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
     if (frame->generation != client->config.generation) return;
+    if (frame->kind == BEL_FRAME_ROWS) {
+        bel_client_take_rows(client, shard, frame);
+        return;
+    }
     if (frame->kind == BEL_FRAME_TICKET) {
         if (client->config.ledger && shard == 0) take_grant(client, frame);
         return;
@@ -174,6 +146,11 @@ static bool drain(bel_client *client, int64_t version)
         all = all && published(view) >= version;
     }
     return all;
+}
+
+void bel_client_drain(bel_client *client)
+{
+    (void)drain(client, INT64_MAX);
 }
 
 void bel_client_missing(bel_client *client, int64_t version, bel_str *out)
@@ -207,10 +184,7 @@ static bel_status *check_lanes(bel_client *client, int64_t version)
     return NULL;
 }
 
-// What a wait waits for, asked after everything that has come was taken; an error ends it.
-typedef bel_status *is_there(bel_client *client, int64_t version, bool *out_there);
-
-static bel_status *wait_until(bel_client *client, int64_t version, is_there *there)
+bel_status *bel_client_wait_until(bel_client *client, int64_t version, bel_client_is_there *there)
 {
     enum { NAP_NS = 1000000 }; // how long a wait lasts before cancellation is asked again
     const bel_client_config *config = &client->config;
@@ -250,12 +224,12 @@ static bel_status *version_is_there(bel_client *client, int64_t version, bool *o
 
 bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_decision)
 {
-    BEL_TRY(wait_until(client, version, version_is_there));
+    BEL_TRY(bel_client_wait_until(client, version, version_is_there));
     *out_decision = client->decision;
     return NULL;
 }
 
-static bel_frame frame_of(const bel_client *client, int64_t step, uint32_t decision, int node)
+bel_frame bel_client_frame(const bel_client *client, int64_t step, uint32_t decision, int node)
 {
     return (bel_frame){.generation = client->config.generation,
                        .incarnation = client->config.incarnation,
@@ -267,7 +241,7 @@ static bel_frame frame_of(const bel_client *client, int64_t step, uint32_t decis
 
 static bel_status *pull_from(bel_client *client, int shard, int64_t version)
 {
-    bel_frame frame = frame_of(client, version, 0, 0);
+    bel_frame frame = bel_client_frame(client, version, 0, 0);
     frame.kind = BEL_FRAME_PULL;
     BEL_TRY_CTX(bel_lane_send(client->config.lanes[shard], &frame), "worker %d, pull from shard %d",
                 client->config.worker, shard);
@@ -298,7 +272,7 @@ static bool has_grant(bel_client *client, int64_t index)
 static bel_status *answer_is_there(bel_client *client, int64_t version, bool *out_there)
 {
     *out_there = false;
-    (void)drain(client, INT64_MAX);
+    bel_client_drain(client);
     int64_t answer = published(&client->shards[0]);
     if (answer < version) return NULL;
     bool stops = (client->decision & BEL_DECIDE_STOP) != 0;
@@ -316,7 +290,7 @@ static bel_status *answer_is_there(bel_client *client, int64_t version, bool *ou
 
 bel_status *bel_client_wait_next(bel_client *client, int64_t *version, uint32_t *out_decision)
 {
-    BEL_TRY(wait_until(client, *version + 1, answer_is_there));
+    BEL_TRY(bel_client_wait_until(client, *version + 1, answer_is_there));
     client->answers++;
     *version = published(&client->shards[0]);
     *out_decision = client->decision;
@@ -348,7 +322,7 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
                               int node, const float *data)
 {
     const bel_chunk *part = &client->config.layout->chunks[chunk];
-    bel_frame frame = frame_of(client, step, decision, node);
+    bel_frame frame = bel_client_frame(client, step, decision, node);
     frame.kind = BEL_FRAME_REPORT;
     frame.chunk = chunk;
     frame.payload = data;
@@ -361,7 +335,7 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
 bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision, int node,
                              const double *tally, int width)
 {
-    bel_frame frame = frame_of(client, step, decision, node);
+    bel_frame frame = bel_client_frame(client, step, decision, node);
     frame.kind = BEL_FRAME_TALLY;
     frame.payload = tally;
     frame.payload_bytes = (size_t)width * sizeof(double);

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "ps/layout/deal.h"
+#include "ps/layout/row_set.h"
 #include "ps/layout/space.h"
 #include "transport/lane.h"
 
@@ -82,5 +83,23 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
 // Sends node `node`'s tally to shard 0, and to the others the step's decision with it.
 bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision, int node,
                              const double *tally, int width) BEL_MUST_USE;
+
+// --- Rows of tables ------------------------------------------------------------------------------
+
+// Asks the shards for the rows `keys` (ascending, distinct) of a table as they are at `step`.
+// UNAVAILABLE: a lane was cut.
+bel_status *bel_client_pull_rows(bel_client *client, int64_t step, int table, const int64_t *keys,
+                                 int64_t count) BEL_MUST_USE;
+
+// Waits for the rows of all tables that were asked for. Errors as those of bel_client_wait.
+bel_status *bel_client_wait_rows(bel_client *client, int64_t step) BEL_MUST_USE;
+
+// Where the row of keys[index] lies, `width` floats, until rows of that table are asked for again.
+const float *bel_client_row(const bel_client *client, int table, int64_t index);
+
+// Sends node `node`'s sums of rows, each to its shard; every shard gets a report, if an empty one.
+// The set is copied. For one thread.
+bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
+                                   int node, const bel_row_set *set) BEL_MUST_USE;
 
 #endif

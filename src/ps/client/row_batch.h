@@ -6,6 +6,8 @@
 #ifndef BELFRY_PS_CLIENT_ROW_BATCH_H
 #define BELFRY_PS_CLIENT_ROW_BATCH_H
 
+#include <stdint.h>
+
 #include "belfry/status.h"
 
 typedef struct bel_row_batch bel_row_batch;

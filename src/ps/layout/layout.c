@@ -143,10 +143,22 @@ void bel_layout_destroy(bel_layout *layout)
     if (layout == NULL) return;
     for (int v = 0; v < layout->variable_count; v++)
         bel_free(layout->variables[v].name);
+    for (int t = 0; t < layout->table_count; t++)
+        bel_free(layout->tables[t].name);
+    bel_free(layout->tables);
     bel_free(layout->variables);
     bel_free(layout->segments);
     bel_free(layout->chunks);
     bel_free(layout);
+}
+
+void bel_layout_add_table(bel_layout *layout, const char *name, int width,
+                          bel_initializer initializer)
+{
+    size_t count = (size_t)layout->table_count + 1;
+    layout->tables = bel_xrealloc(layout->tables, count * sizeof *layout->tables);
+    layout->tables[layout->table_count++] =
+        (bel_layout_table){bel_xstrdup(name), width, initializer};
 }
 
 int bel_layout_find(const bel_layout *layout, const char *name)
@@ -166,6 +178,12 @@ uint64_t bel_layout_fingerprint(const bel_layout *layout)
         bel_hasher_update(hasher, numbers, sizeof numbers);
         bel_hasher_update(hasher, variable->shape.dims,
                           (size_t)variable->shape.rank * sizeof variable->shape.dims[0]);
+    }
+    for (int t = 0; t < layout->table_count; t++) {
+        const bel_layout_table *table = &layout->tables[t];
+        double numbers[3] = {table->width, table->initializer.kind, table->initializer.value};
+        bel_hasher_update(hasher, table->name, strlen(table->name) + 1);
+        bel_hasher_update(hasher, numbers, sizeof numbers);
     }
     uint64_t fingerprint = bel_hasher_finish(hasher).low;
     bel_hasher_destroy(hasher);

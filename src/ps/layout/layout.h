@@ -42,6 +42,13 @@ typedef struct bel_chunk {
     bel_variable_kind kind; // of all its variables
 } bel_chunk;
 
+// A variable of rows: it lies in no chunk. Rows are spread over the shards by their keys.
+typedef struct bel_layout_table {
+    char *name;
+    int width; // floats of a row
+    bel_initializer initializer;
+} bel_layout_table;
+
 typedef struct bel_layout {
     bel_layout_variable *variables;
     int variable_count;
@@ -49,6 +56,8 @@ typedef struct bel_layout {
     int segment_count;
     bel_chunk *chunks;
     int chunk_count;
+    bel_layout_table *tables;
+    int table_count;
     int shard_count;
     int64_t size;        // elements of the space
     int64_t grain_count; // of all variables
@@ -62,10 +71,14 @@ bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable
                               int shard_count);
 void bel_layout_destroy(bel_layout *layout);
 
+// Adds a table; before anybody else sees the layout. The name is copied.
+void bel_layout_add_table(bel_layout *layout, const char *name, int width,
+                          bel_initializer initializer);
+
 int bel_layout_find(const bel_layout *layout, const char *name); // -1: not there
 
-// Hash of names, shapes and kinds in their order: what two processes must agree on. Shards do not
-// enter.
+// Hash of names, shapes and kinds in their order, and of tables: what two processes must agree on.
+// Shards do not enter.
 uint64_t bel_layout_fingerprint(const bel_layout *layout);
 
 // Grains of a run of elements of a variable that starts at a grain border.

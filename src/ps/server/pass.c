@@ -161,7 +161,7 @@ float bel_shard_scale(const bel_shard *shard)
     return (float)(1.0 / replicas);
 }
 
-void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
+static void pass_chunk(bel_shard *shard, bel_shard_job job)
 {
     const bel_shard_chunk *local = &shard->chunks[job.local];
     const bel_chunk *chunk = &shard->config.layout->chunks[local->chunk];
@@ -169,10 +169,6 @@ void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     int current = atomic_load(&space->current[local->chunk]);
     const bel_deal *deal = shard->config.deal;
 
-    if (job.kind == BEL_JOB_COPY) {
-        bel_shard_copy_values(shard, job.local, job.worker);
-        return;
-    }
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
         pass p = {.shard = shard,
                   .chunk = local,
@@ -191,6 +187,19 @@ void bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     if ((shard->decision & BEL_DECIDE_SAVE) != 0) {
         bel_shard_copy_to_snapshot(shard, chunk, space->buffers[current]);
     }
+}
+
+bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
+{
+    switch (job.kind) {
+    case BEL_JOB_PASS:
+    case BEL_JOB_SUM:
+    case BEL_JOB_UPDATE: pass_chunk(shard, job); break;
+    case BEL_JOB_COPY: bel_shard_copy_values(shard, job.local, job.worker); break;
+    case BEL_JOB_ROWS: bel_shard_answer_rows(shard, job.local, job.worker); break;
+    case BEL_JOB_TABLE: return bel_shard_update_table(shard, job.local);
+    }
+    return NULL;
 }
 
 // Pairwise by index, in place: neighbours first, absent ones passed over.

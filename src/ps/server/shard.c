@@ -73,12 +73,15 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
     shard->workers = bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->workers);
     size_t copies = config->counting.workers > 0 ? (size_t)config->deal->worker_count : 0;
-    shard->ready = bel_xcalloc((size_t)shard->chunk_count * (1 + copies), sizeof *shard->ready);
+    size_t tables = (size_t)layout->table_count * (1 + (size_t)config->deal->worker_count);
+    shard->ready =
+        bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
     shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
     shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
     shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
     bel_ledger_create(shard);
     bel_status *status = allocate(shard);
+    if (status == NULL) status = bel_shard_create_tables(shard);
     if (status != NULL) {
         bel_shard_destroy(shard);
         return status;
@@ -98,6 +101,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
     bel_ledger_destroy(shard);
+    bel_shard_destroy_tables(shard);
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
@@ -163,6 +167,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->decision = 0;
     shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
     shard->ready_count = 0;
+    bel_shard_begin_tables_locked(shard);
     bool ledger = bel_shard_has_ledger(shard); // then reports stay until their workers are answered
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
     bel_shard_begin_numbers(shard);
@@ -182,6 +187,7 @@ static bool step_done_locked(const bel_shard *shard)
 {
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
     if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
+    if (shard->tables_done < shard->config.layout->table_count) return false;
     if (bel_shard_has_ledger(shard)) return bel_ledger_step_done_locked(shard);
     return shard->tally_count == shard->config.deal->node_count;
 }
@@ -209,12 +215,13 @@ static uint64_t workers_of_step(const bel_shard *shard)
 
 static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, int64_t done)
 {
-    static const bel_trace_span spans[] = {[BEL_JOB_PASS] = BEL_TRACE_PASS,
-                                           [BEL_JOB_SUM] = BEL_TRACE_SUM,
-                                           [BEL_JOB_UPDATE] = BEL_TRACE_UPDATE,
-                                           [BEL_JOB_COPY] = BEL_TRACE_COPY};
+    static const bel_trace_span spans[] = {
+        [BEL_JOB_PASS] = BEL_TRACE_PASS,     [BEL_JOB_SUM] = BEL_TRACE_SUM,
+        [BEL_JOB_UPDATE] = BEL_TRACE_UPDATE, [BEL_JOB_COPY] = BEL_TRACE_COPY,
+        [BEL_JOB_ROWS] = BEL_TRACE_ROWS,     [BEL_JOB_TABLE] = BEL_TRACE_TABLE};
     bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
-    event.part = shard->chunks[job.local].chunk;
+    bool of_table = job.kind == BEL_JOB_ROWS || job.kind == BEL_JOB_TABLE;
+    event.part = of_table ? job.local : shard->chunks[job.local].chunk;
     if (job.kind == BEL_JOB_PASS || job.kind == BEL_JOB_SUM) event.workers = workers_of_step(shard);
     bel_trace_add(event, begun, done);
 }
@@ -271,45 +278,6 @@ static bool try_publish_locked(bel_shard *shard)
     publish_locked(shard, decision);
     bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
     return true;
-}
-
-// --- Norms ---------------------------------------------------------------------------------------
-
-static void factors_known_locked(bel_shard *shard)
-{
-    shard->factors_known = true;
-    for (int i = 0; i < shard->chunk_count; i++)
-        bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
-}
-
-static void move_norms_locked(bel_shard *shard)
-{
-    const bel_layout *layout = shard->config.layout;
-    if (!shard->needs_norm || shard->factors_known || !shard->started) return;
-    if (shard->summed < shard->chunk_count || !shard->decision_known) return;
-    if ((shard->decision & BEL_DECIDE_STOP) != 0) return;
-    if (shard->config.shard != 0) {
-        if (shard->norms_sent) return;
-        shard->norms_sent = true;
-        bel_shard_send_locked(
-            shard, shard->config.shard_lanes[0],
-            (bel_frame){.kind = BEL_FRAME_NORMS,
-                        .step = shard->step,
-                        .payload = shard->grain_squares,
-                        .payload_bytes = bel_shard_norm_count(shard) * sizeof(double)});
-        return;
-    }
-    if (shard->norm_count < layout->shard_count - 1) return;
-    bel_shard_combine_norms(shard);
-    for (int k = 1; k < layout->shard_count; k++) {
-        bel_shard_send_locked(
-            shard, shard->config.shard_lanes[k],
-            (bel_frame){.kind = BEL_FRAME_FACTORS,
-                        .step = shard->step,
-                        .payload = shard->factors,
-                        .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
-    }
-    factors_known_locked(shard);
 }
 
 // --- Frames --------------------------------------------------------------------------------------
@@ -380,31 +348,6 @@ static void take_tally_locked(bel_shard *shard, const bel_frame *frame)
     shard->tally_count++;
 }
 
-static void take_norms_locked(bel_shard *shard, const bel_frame *frame)
-{
-    const bel_layout *layout = shard->config.layout;
-    if (frame->kind == BEL_FRAME_NORMS) {
-        bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
-        if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
-            bel_shard_fail_locked(shard, frame, "norms of the wrong size");
-        } else if (shard->norms[frame->sender] == NULL) {
-            shard->norms[frame->sender] = frame->payload;
-            shard->norm_count++;
-        } else {
-            shard->counters.repeated++;
-        }
-        return;
-    }
-    if (frame->payload_bytes != (size_t)layout->variable_count * sizeof(float)) {
-        bel_shard_fail_locked(shard, frame, "factors of the wrong size");
-    } else if (!shard->factors_known) {
-        memcpy(shard->factors, frame->payload, frame->payload_bytes);
-        factors_known_locked(shard);
-    } else {
-        shard->counters.repeated++;
-    }
-}
-
 // A worker that repeats a step which is finished here is through with it.
 static bool catches_up(const bel_shard *shard, const bel_frame *frame, int worker)
 {
@@ -442,12 +385,15 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_REPORT: take_report_locked(shard, frame); break;
     case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
     case BEL_FRAME_NORMS:
-    case BEL_FRAME_FACTORS: take_norms_locked(shard, frame); break;
+    case BEL_FRAME_FACTORS: bel_shard_take_norms_locked(shard, frame); break;
+    case BEL_FRAME_ROW_PULL:
+    case BEL_FRAME_ROW_REPORT: bel_shard_take_rows_locked(shard, frame, worker); break;
     case BEL_FRAME_VERSION:
     case BEL_FRAME_PARAMS:
     case BEL_FRAME_PULL:
     case BEL_FRAME_LEDGER:
     case BEL_FRAME_TICKET:
+    case BEL_FRAME_ROWS:
     case BEL_FRAME_KIND_COUNT:
         bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
         break;
@@ -549,8 +495,25 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     pthread_mutex_unlock(&shard->mutex);
 }
 
+static void keep_error_locked(bel_shard *shard, bel_status *status)
+{
+    if (shard->error == NULL) {
+        shard->error = status;
+    } else {
+        bel_status_ignore(status); // the first error is the story
+    }
+}
+
 static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent_ns)
 {
+    if (job.kind == BEL_JOB_ROWS) {
+        bel_shard_rows_answered_locked(shard, job.local, job.worker);
+        return;
+    }
+    if (job.kind == BEL_JOB_TABLE) {
+        shard->tables_done++;
+        return;
+    }
     if (job.kind == BEL_JOB_COPY) {
         bel_ledger_copied_locked(shard, job.worker);
         return;
@@ -572,7 +535,7 @@ bool bel_shard_work(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     drain_locked(shard);
-    move_norms_locked(shard);
+    bel_shard_move_norms_locked(shard);
     bool worked = try_publish_locked(shard);
     if (shard->ready_count > 0 && shard->error == NULL) {
         bel_shard_job job = shard->ready[--shard->ready_count];
@@ -580,14 +543,15 @@ bool bel_shard_work(bel_shard *shard)
         pthread_mutex_unlock(&shard->mutex);
         int64_t begun = bel_clock_ns();
         bel_fault_point("shard_passes");
-        bel_shard_run_job(shard, job);
+        bel_status *status = bel_shard_run_job(shard, job);
         bel_fault_point("shard_passed");
         int64_t done = bel_clock_ns();
         if (bel_trace_is_on()) trace_job(shard, job, begun, done);
         pthread_mutex_lock(&shard->mutex);
         shard->running--;
-        finish_job_locked(shard, job, done - begun);
-        move_norms_locked(shard);
+        if (status == NULL) finish_job_locked(shard, job, done - begun);
+        if (status != NULL) keep_error_locked(shard, status);
+        bel_shard_move_norms_locked(shard);
         try_publish_locked(shard);
         worked = true;
     }
@@ -600,7 +564,7 @@ static int poll_shard(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     drain_locked(shard);
-    move_norms_locked(shard);
+    bel_shard_move_norms_locked(shard);
     try_publish_locked(shard);
     int ready = shard->error == NULL ? shard->ready_count : 0;
     pthread_mutex_unlock(&shard->mutex);

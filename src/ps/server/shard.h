@@ -57,6 +57,7 @@ typedef struct bel_shard_config {
     bel_optimizer optimizer;  // checked
     uint32_t generation;
     int tally_width;
+    uint64_t seed;                // of the job: rows that do not exist yet
     bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
     bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
     bel_counting counting;
@@ -162,7 +163,14 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words);
 // --- Snapshots ----------------------------------------------------------------------------------
 
 // Copies the live values and slots into the snapshot. Only while no step runs: at the end.
-void bel_shard_snapshot_now(bel_shard *shard);
+// RESOURCE_EXHAUSTED: for tables.
+bel_status *bel_shard_snapshot_now(bel_shard *shard) BEL_MUST_USE;
+
+// The rows of a table's snapshot in order of keys, block by block. Errors: those of `take`.
+bel_status *bel_shard_read_rows(const bel_shard *shard, int table,
+                                bel_status *(*take)(void *context, int64_t count,
+                                                    const int64_t *keys, const float *rows),
+                                void *context) BEL_MUST_USE;
 
 // Sends the snapshot's values, or their averages where they are kept, for evaluation, on a lane
 // without shared memory: a PARAMS frame for each chunk and

@@ -1,12 +1,13 @@
 // The inside of a shard, for shard.c (frames and steps), ledger.c (steps of some workers' reports),
-// values.c (what workers are sent), inbox.c, groups.c (a step's numbers), pass.c (arithmetic),
-// shard_state.c (files).
+// norms.c, values.c (what workers are sent), shard_rows.c (tables), inbox.c, groups.c (a step's
+// numbers), pass.c (arithmetic), shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
 #include <pthread.h>
 
 #include "ps/server/shard.h"
+#include "ps/server/table.h"
 
 enum { BEL_SHARD_PIECE = 1024 }; // elements worked on at a time: they stay in the first-level cache
 
@@ -15,12 +16,14 @@ typedef enum bel_job_kind {
     BEL_JOB_SUM,    // sums and grain squares
     BEL_JOB_UPDATE, // the update from the sums
     BEL_JOB_COPY,   // the values for a worker
+    BEL_JOB_ROWS,   // rows that a worker asked for; `local` is the table
+    BEL_JOB_TABLE,  // the update of table `local`
 } bel_job_kind;
 
 typedef struct bel_shard_job {
     bel_job_kind kind;
     int local;  // index among the shard's chunks
-    int worker; // COPY
+    int worker; // COPY, ROWS
 } bel_shard_job;
 
 typedef struct bel_shard_group { // variables with the same factors
@@ -88,6 +91,30 @@ typedef struct bel_ledger {
     int copying;             // copies under way: the next version is not published before
 } bel_ledger;
 
+// Rows that a worker has asked for.
+typedef struct bel_shard_pull {
+    bool busy; // they are not yet sent
+    int64_t step;
+    int32_t number; // of the pull within its step
+    const int64_t *keys;
+    int64_t count;
+    float *rows;
+    uint32_t *places; // where the rows are in the table
+    size_t capacity, place_capacity;
+} bel_shard_pull;
+
+typedef struct bel_shard_table {
+    bel_table *table;
+    bel_row_set *reports;  // by node
+    bool *reported;        // by node
+    int arrived;           // of them
+    bel_shard_pull *pulls; // by worker
+    bel_row_sum sum;
+    uint32_t *places; // of the rows that are updated
+    size_t place_capacity;
+    bool has_snapshot;
+} bel_shard_table;
+
 struct bel_shard {
     bel_shard_config config;
     bel_shard_events events;
@@ -138,6 +165,9 @@ struct bel_shard {
     bel_status *error;
     bel_shard_counters counters;
     bel_ledger ledger;
+    bel_shard_table *tables; // by table of the layout
+    int tables_done;         // updated in this step
+    int *node_firsts;        // by node of the deal
 };
 
 // Sums of squares that a shard says: of directions, and of values where the rule trusts.
@@ -152,7 +182,8 @@ static inline bool bel_shard_has_ledger(const bel_shard *shard)
 }
 
 // pass.c
-void bel_shard_run_job(bel_shard *shard, bel_shard_job job);
+// Errors: RESOURCE_EXHAUSTED, for rows of a table.
+bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job) BEL_MUST_USE;
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values);
 float bel_shard_scale(const bel_shard *shard); // 1 / replicas that count
@@ -186,6 +217,10 @@ static inline bel_ledger_page *bel_ledger_page_of(const bel_shard *shard, int64_
     return &shard->ledger.pages[step % shard->ledger.page_count];
 }
 
+// norms.c. Moves them on when they are due; takes what comes of them.
+void bel_shard_move_norms_locked(bel_shard *shard);
+void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame);
+
 // values.c. Those who follow get a chunk's new values as soon as it is passed …
 void bel_shard_send_passed_locked(bel_shard *shard, int local);
 // … and then the version, of which `chunks` chunks were sent.
@@ -201,6 +236,17 @@ void bel_shard_copy_values(const bel_shard *shard, int local, int worker);
 // groups.c
 void bel_shard_make_groups(bel_shard *shard);
 void bel_shard_begin_numbers(bel_shard *shard); // those of shard->step
+
+// shard_rows.c
+bel_status *bel_shard_create_tables(bel_shard *shard) BEL_MUST_USE;
+void bel_shard_destroy_tables(bel_shard *shard);
+void bel_shard_begin_tables_locked(bel_shard *shard);
+void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker);
+void bel_shard_answer_rows(bel_shard *shard, int table, int worker); // without the lock
+void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker);
+bel_status *bel_shard_update_table(bel_shard *shard, int table) BEL_MUST_USE; // without the lock
+bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
+bel_status *bel_shard_mark_tables(bel_shard *shard) BEL_MUST_USE; // the snapshot of now
 
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);

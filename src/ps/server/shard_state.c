@@ -43,10 +43,10 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
         }
     }
     shard->step = shard->loaded = bel_ckpt_reader_info(reader)->step;
-    return NULL;
+    return bel_shard_load_tables(shard, reader);
 }
 
-void bel_shard_snapshot_now(bel_shard *shard)
+bel_status *bel_shard_snapshot_now(bel_shard *shard)
 {
     shard->ledger.granted = shard->ledger.next_block;
     const bel_space *space = shard->config.space;
@@ -55,6 +55,7 @@ void bel_shard_snapshot_now(bel_shard *shard)
         const bel_chunk *chunk = &shard->config.layout->chunks[c];
         bel_shard_copy_to_snapshot(shard, chunk, space->buffers[atomic_load(&space->current[c])]);
     }
+    return bel_shard_mark_tables(shard);
 }
 
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version)
@@ -168,8 +169,14 @@ bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt
     }
     int count;
     bel_ckpt_piece *pieces = make_pieces(shard, &count);
-    bel_status *status = bel_ckpt_write_shard(
-        folder, shard->config.shard, shard->config.layout->shard_count, pieces, count, out_shard);
+    const bel_layout *layout = shard->config.layout;
+    bel_ckpt_rows *tables = bel_xcalloc((size_t)layout->table_count, sizeof *tables);
+    for (int t = 0; t < layout->table_count; t++)
+        tables[t] = bel_table_rows(shard->tables[t].table);
+    bel_status *status =
+        bel_ckpt_write_shard_tables(folder, shard->config.shard, layout->shard_count, pieces, count,
+                                    tables, layout->table_count, out_shard);
+    bel_free(tables);
     bel_free(pieces);
     return status;
 }

@@ -38,6 +38,10 @@ static void test_xxh3(void **state)
     bel_hasher_destroy(hasher);
     assert_int_equal(strlen(whole), 32);
     assert_string_equal(whole, pieces);
+    bel_hash128_text(bel_hash128_of(data, sizeof data, 0), pieces);
+    assert_string_equal(whole, pieces);
+    bel_hash128_text(bel_hash128_of(data, sizeof data, 1), pieces);
+    assert_string_not_equal(whole, pieces);
     bel_hash128 hash = {.low = 0x0123456789abcdef, .high = 0xfe};
     assert_string_equal(bel_hash128_text(hash, whole), "00000000000000fe0123456789abcdef");
 }

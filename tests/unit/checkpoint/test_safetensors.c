@@ -31,8 +31,8 @@ static void test_bytes_are_the_documented_ones(void **state)
     static const uint8_t flag[] = {1};
     const bel_safetensors_text metadata = {"producer", "belfry"};
     const bel_safetensors_input tensors[] = {
-        {"flag", BEL_DTYPE_BOOL, {0, {0}}, flag},
-        {"x", BEL_DTYPE_F32, {2, {1, 2}}, x},
+        {.name = "flag", .dtype = BEL_DTYPE_BOOL, .data = flag},
+        {.name = "x", .dtype = BEL_DTYPE_F32, .shape = {2, {1, 2}}, .data = x},
     };
     static const char header[] =
         "{\"__metadata__\":{\"producer\":\"belfry\"},"
@@ -68,7 +68,8 @@ static void test_tensors_are_aligned(void **state)
     for (int i = 0; i < COUNT; i++) {
         names[i][0] = (char)('a' + i);
         names[i][1] = '\0';
-        tensors[i] = (bel_safetensors_input){names[i], dtypes[i % 5], BEL_SHAPE(counts[i]), data};
+        tensors[i] = (bel_safetensors_input){
+            .name = names[i], .dtype = dtypes[i % 5], .shape = BEL_SHAPE(counts[i]), .data = data};
         reversed[COUNT - 1 - i] = tensors[i];
     }
     char *path = bel_path_join(folder, "x.safetensors");
@@ -99,7 +100,8 @@ static void test_a_failed_write_leaves_no_file(void **state)
 {
     (void)state;
     static const float x[] = {1.0f, -2.0f};
-    const bel_safetensors_input tensor = {"x", BEL_DTYPE_F32, {1, {2}}, x};
+    const bel_safetensors_input tensor = {
+        .name = "x", .dtype = BEL_DTYPE_F32, .shape = {1, {2}}, .data = x};
     char *path = bel_path_join(folder, "failed.safetensors");
     for (int i = 1; i <= 3; i++) { // length, header, data
         char fault[32];

@@ -2,10 +2,21 @@
 // bytes that are no report are refused.
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/table.h"
 #include "support/bel_test.h"
 
 enum { ELEMENTS = BEL_GRAIN * 2 + 5 };
+
+static bel_status *read_rows(void *context, int64_t first, int64_t n, int64_t *out_keys, int column,
+                             float *out_floats)
+{
+    (void)context;
+    for (int64_t i = 0; i < n; i++) {
+        out_keys[i] = first + i;
+        if (column != BEL_CKPT_KEYS) out_floats[i] = (float)(column + i);
+    }
+    return NULL;
+}
 
 static bel_ckpt_shard *sample(const char *folder)
 {
@@ -17,7 +28,9 @@ static bel_ckpt_shard *sample(const char *folder)
         {"kernel/adam/m", BEL_DTYPE_F32, BEL_SHAPE(ELEMENTS), 0, ELEMENTS, values},
         {"scalar", BEL_DTYPE_F32, {.rank = 0}, 0, 1, values}};
     bel_ckpt_shard *shard;
-    BEL_ASSERT_OK(bel_ckpt_write_shard(folder, 0, 1, pieces, 3, &shard));
+    static const char *const columns[] = {"values", "adagrad/accumulator"};
+    const bel_ckpt_rows table = {{"deep", 1, 2, columns}, 5, read_rows, NULL};
+    BEL_ASSERT_OK(bel_ckpt_write_shard_tables(folder, 0, 1, pieces, 3, &table, 1, &shard));
     return shard;
 }
 

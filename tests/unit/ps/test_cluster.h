@@ -33,6 +33,8 @@ typedef struct cluster {
     double examples;      // in its tally
 } cluster;
 
+static int table_width; // of a table beside the variables; 0: there is none
+
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
 {
@@ -45,7 +47,11 @@ static bel_layout *make_layout(int shards)
         {.name = names[4], .shape = BEL_SHAPE(3), .kind = BEL_VARIABLE_STATE_SUM},
         {.name = names[5], .shape = BEL_SHAPE(130, 130)},
     };
-    return bel_layout_create(variables, 6, shards);
+    bel_layout *layout = bel_layout_create(variables, 6, shards);
+    if (table_width > 0)
+        bel_layout_add_table(layout, "rows", table_width,
+                             (bel_initializer){.kind = BEL_INIT_ZEROS});
+    return layout;
 }
 
 static uint32_t decide(void *context, int64_t version, const double *tally)

@@ -216,7 +216,7 @@ static void blocks_are_granted_once(void **state)
     report_step(c, 2, 0);
     next_is(c, 2, 0, 1);
     assert_int_equal(bel_client_grant(c->clients[2], 2), 10);
-    bel_shard_snapshot_now(c->shards[0]);
+    BEL_ASSERT_OK(bel_shard_snapshot_now(c->shards[0]));
     assert_int_equal(bel_shard_granted(c->shards[0]), 11);
     bel_client_end_grants(c->clients[2]);
     assert_int_equal(bel_client_grant(c->clients[2], 3), -1);

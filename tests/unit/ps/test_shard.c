@@ -245,7 +245,7 @@ static void test_averages(void **state)
                 report_step(c, w, step);
         }
         for (int k = 0; k < shards; k++)
-            bel_shard_snapshot_now(c->shards[k]);
+            BEL_ASSERT_OK(bel_shard_snapshot_now(c->shards[k]));
         for (int v = 0; v < c->layout->variable_count; v++) {
             const bel_layout_variable *variable = &c->layout->variables[v];
             for (int64_t i = variable->offset; i < variable->offset + variable->elements; i++)

@@ -47,10 +47,10 @@ void *realloc(void *pointer, size_t size)
 
 #endif
 
-static void count_publication(void *context, int output)
+static void count_publication(void *context, int output, int64_t first, int64_t count)
 {
-    (void)output;
-    ++*(int *)context;
+    (void)output, (void)count;
+    if (first == 0) ++*(int *)context;
 }
 
 static void check_steps(int threads)

@@ -1,5 +1,7 @@
 // Programs of a training graph: shared memory changes no bit, outputs are complete when they are
 // published, constants and leaves can be outputs too.
+#include <pthread.h>
+
 #include "unit/runtime/test_mlp.h"
 
 typedef struct running {
@@ -77,13 +79,13 @@ typedef struct watcher {
     float *copies[MLP_VARIABLES]; // contents at the moment of publication
 } watcher;
 
-static void watch(void *context, int output)
+static void watch(void *context, int output, int64_t first, int64_t count)
 {
     watcher *w = context;
     w->published[output]++;
     w->order[w->count++] = output;
-    memcpy(w->copies[output - 2], w->m->gradients[output - 2],
-           (size_t)mlp_elements(w->m, output - 2) * sizeof(float));
+    memcpy(w->copies[output - 2] + first, w->m->gradients[output - 2] + first,
+           (size_t)count * sizeof(float));
 }
 
 static void test_publication(void **state)
@@ -106,6 +108,82 @@ static void test_publication(void **state)
     assert_true(w.order[0] >= 2 + 2); // the last layer's gradients come first
     stop(&r);
     mlp_destroy(m);
+}
+
+// A gradient that is large enough for several tiles is published in their pieces, on all threads.
+enum { ROWS = 64, IN = 1024, OUT = 512, MOST_PIECES = 64 };
+
+typedef struct pieces {
+    const float *gradient;
+    float *copy;
+    pthread_mutex_t mutex;
+    int64_t firsts[MOST_PIECES], counts[MOST_PIECES];
+    int count;
+} pieces;
+
+static void take_piece(void *context, int output, int64_t first, int64_t count)
+{
+    pieces *p = context;
+    assert_int_equal(output, 0);
+    memcpy(p->copy + first, p->gradient + first, (size_t)count * sizeof(float));
+    pthread_mutex_lock(&p->mutex);
+    p->firsts[p->count] = first;
+    p->counts[p->count++] = count;
+    pthread_mutex_unlock(&p->mutex);
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_shape x_shape = BEL_SHAPE(ROWS, IN);
+    bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &x_shape);
+    bel_value *loss = bel_reduce_mean(graph, bel_dense(graph, x, OUT, "top"), NULL, 0, false);
+    bel_value *kernel = graph->variables[0].value, *gradient;
+    bel_gradients(graph, loss, &kernel, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    bel_program_output output = {.value = gradient, .external = true};
+    bel_program *program;
+    BEL_ASSERT_OK(bel_program_compile(graph, &x_shape, &output, 1, NULL, &program));
+    float *data = bel_xcalloc((size_t)ROWS * IN, sizeof *data);
+    for (int i = 0; i < ROWS * IN; i++)
+        data[i] = (float)(i % 13) - 6.0f;
+    float *memory = bel_xcalloc((size_t)IN * OUT, sizeof *memory);
+    float *kernel_values = bel_xcalloc((size_t)IN * OUT, sizeof *kernel_values);
+    pieces p = {.gradient = memory, .copy = bel_xcalloc((size_t)IN * OUT, sizeof(float))};
+    pthread_mutex_init(&p.mutex, NULL);
+    void *arena;
+    BEL_ASSERT_OK(bel_pages_create(bel_program_arena_bytes(program), false, "arena", &arena));
+    bel_instance *instance = bel_instance_create(program, arena);
+    bel_instance_bind_input(instance, 0, data);
+    bel_instance_bind_variable(instance, 0, kernel_values);
+    bel_instance_bind_variable(instance, 1, kernel_values);
+    bel_instance_bind_output(instance, 0, memory);
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(3, &team));
+    bel_run_context context = {.seed = 1};
+    BEL_ASSERT_OK(bel_instance_run(instance, team, &context, take_piece, &p));
+    assert_true(p.count > 1);
+    int64_t covered = 0, overlaps = 0;
+    for (int i = 0; i < p.count; i++) {
+        covered += p.counts[i];
+        for (int k = 0; k < i; k++)
+            overlaps +=
+                p.firsts[i] < p.firsts[k] + p.counts[k] && p.firsts[k] < p.firsts[i] + p.counts[i];
+    }
+    assert_int_equal(covered, IN * OUT);
+    assert_int_equal(overlaps, 0); // no two overlap
+    assert_memory_equal(p.copy, memory, (size_t)IN * OUT * sizeof(float));
+    bel_team_destroy(team);
+    bel_instance_destroy(instance);
+    bel_pages_destroy(arena, bel_program_arena_bytes(program));
+    bel_program_destroy(program);
+    pthread_mutex_destroy(&p.mutex);
+    bel_free(p.copy);
+    bel_free(kernel_values);
+    bel_free(memory);
+    bel_free(data);
+    bel_graph_destroy(graph);
 }
 
 // One value asked for twice, an alias of it, a variable and a constant, all to outside memory.
@@ -175,9 +253,8 @@ static void test_compile_errors(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_publication),
-        cmocka_unit_test(test_odd_outputs),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_publication),
+        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_odd_outputs),
         cmocka_unit_test(test_compile_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

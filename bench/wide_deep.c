@@ -1,0 +1,159 @@
+// A wide and deep model: 26 fields of ids in tables of 16 floats and of 1, 13 numbers, layers 256,
+// 128, 1; batches of 512. One worker with one thread beside PyTorch with sparse embeddings, and two
+// workers beside two processes of DDP (wide_deep_torch.py), in turns, medians. Without PyTorch only
+// Belfry's figures. usage: bench_wide_deep [ROUNDS [SCRIPT]]
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "belfry/estimator.h"
+
+enum { FIELDS = 26, NUMBERS = 13, EXAMPLES = 512, BATCHES = 32, STEPS = 150, MAX_ROUNDS = 15 };
+enum { RECORDS = EXAMPLES * BATCHES };
+
+static int64_t ids[RECORDS][FIELDS];
+static float numbers[RECORDS][NUMBERS];
+static float labels[RECORDS][1];
+
+static void make_records(int64_t rows)
+{
+    bel_rng_key key = bel_rng_key_make(1, "bench", 0);
+    uint32_t words[4];
+    for (uint64_t i = 0; i < RECORDS; i++) {
+        for (uint64_t f = 0; f < FIELDS; f++) {
+            bel_rng_block(key, i, f, words);
+            ids[i][f] = (int64_t)(words[0] % (uint64_t)rows) + (int64_t)f * rows;
+            if (f < NUMBERS) numbers[i][f] = bel_rng_unit(words[1]) - 0.5f;
+        }
+        labels[i][0] = (float)(words[2] & 1);
+    }
+}
+
+static bel_status *input(void *user, bel_mode mode, bel_dataset **out_dataset)
+{
+    (void)user, (void)mode;
+    const bel_memory_field fields[] = {
+        {"ids", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, FIELDS), .data = ids}},
+        {"x", {.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(RECORDS, NUMBERS), .data = numbers}},
+        {"clicked", {.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(RECORDS, 1), .data = labels}}};
+    bel_dataset *data = bel_dataset_from_memory(fields, 3);
+    bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(data, EXAMPLES);
+    *out_dataset = data;
+    return NULL;
+}
+
+static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *x = bel_context_feature(context, "x"), *i = bel_context_feature(context, "ids");
+    bel_initializer normal = {.kind = BEL_INIT_NORMAL, .value = 0.01},
+                    zeros = {.kind = BEL_INIT_ZEROS};
+    bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, FIELDS * 16),
+              single = BEL_SHAPE(BEL_DIM_BATCH, FIELDS);
+    bel_value *deep = bel_reshape(g, bel_embedding(g, "deep", i, 16, normal), &flat);
+    bel_value *wide = bel_reshape(g, bel_embedding(g, "wide", i, 1, zeros), &single);
+    bel_value *h =
+        bel_relu(g, bel_add(g, bel_dense(g, deep, 256, "rows"), bel_dense(g, x, 256, "x")));
+    h = bel_relu(g, bel_dense(g, h, 128, "hidden"));
+    int64_t axis = 1;
+    bel_value *logits = bel_add(g, bel_dense(g, h, 1, "deep_logit"), bel_dense(g, x, 1, "x_logit"));
+    logits = bel_add(g, logits, bel_reduce_sum(g, wide, &axis, 1, true));
+    bel_value *losses =
+        bel_sigmoid_cross_entropy(g, logits, bel_context_feature(context, "clicked"));
+    spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+    bool sgd = strcmp(bel_context_param(context, "optimizer", "sgd"), "sgd") == 0;
+    spec->optimizer = (bel_optimizer){.kind = sgd ? BEL_OPTIMIZER_SGD : BEL_OPTIMIZER_ADAGRAD,
+                                      .learning_rate = 0.01};
+    return NULL;
+}
+
+static double ours(const char *optimizer, int workers)
+{
+    char folder[] = "/tmp/belfry-bench-XXXXXX";
+    if (mkdtemp(folder) == NULL) abort();
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = folder;
+    config.worker_count = workers;
+    config.thread_count = 1;
+    config.save_checkpoints_secs = 0;
+    config.save_summary_steps = 0;
+    config.report = false;
+    const bel_param param = {"optimizer", optimizer};
+    bel_estimator *estimator;
+    bel_train_spec spec = {.input_fn = input, .max_steps = STEPS};
+    bel_result result = {0};
+    bel_status *status = bel_estimator_create(model, &config, &param, 1, &estimator);
+    if (status == NULL) status = bel_train(estimator, &spec, &result);
+    if (status != NULL) {
+        fprintf(stderr, "%s\n", bel_status_message(status));
+        exit(1);
+    }
+    bel_estimator_destroy(estimator);
+    bel_status_ignore(bel_dir_remove(folder)); // in /tmp: no harm if it stays
+    return result.examples_per_second;
+}
+
+// 0: PyTorch is not there.
+static double theirs(const char *script, const char *optimizer, int64_t rows, int processes)
+{
+    char command[512];
+    double rate = 0;
+    snprintf(command, sizeof command, "/usr/bin/python3 %s %s %lld %d 2>/dev/null", script,
+             optimizer, (long long)rows, processes);
+    FILE *pipe = popen(command, "r");
+    if (pipe == NULL) return 0;
+    if (fscanf(pipe, "%lf", &rate) != 1) rate = 0;
+    pclose(pipe);
+    return rate;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    return values[count / 2];
+}
+
+static void compare(const char *script, const char *optimizer, int64_t rows, int workers,
+                    int rounds)
+{
+    double own[MAX_ROUNDS], peer[MAX_ROUNDS];
+    make_records(rows);
+    for (int i = 0; i < rounds; i++) {
+        own[i] = ours(optimizer, workers);
+        peer[i] = theirs(script, optimizer, rows, workers);
+    }
+    double a = median(own, rounds), b = median(peer, rounds);
+    printf("26 x %lld rows, %s, %d worker%s: %.0f examples/s", (long long)rows, optimizer, workers,
+           workers == 1 ? "" : "s", a);
+    if (b > 0) printf("; PyTorch %.0f; ratio %.2f", b, a / b);
+    printf("\n");
+    fflush(stdout);
+}
+
+int main(int count, char **arguments)
+{
+    int rounds = count > 1 ? atoi(arguments[1]) : 5;
+    const char *script = count > 2 ? arguments[2] : "bench/wide_deep_torch.py";
+    if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
+    bel_log_configure(BEL_LOG_WARN, BEL_LOG_TEXT);
+    for (int64_t rows = 100000; rows <= 1000000; rows *= 10) {
+        for (int workers = 1; workers <= 2; workers++) {
+            compare(script, "sgd", rows, workers, rounds);
+            compare(script, "adagrad", rows, workers, rounds);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,37 @@
+// Inside view of an opened checkpoint, for the files of this room.
+#ifndef BELFRY_CHECKPOINT_READER_H
+#define BELFRY_CHECKPOINT_READER_H
+
+#include "checkpoint/digest.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+
+typedef struct bel_reader_file {
+    bel_disk_file disk;
+    bel_safetensors_list list;
+    int pieces_used; // entries of `list` that the manifest knows
+} bel_reader_file;
+
+struct bel_ckpt_reader {
+    bel_arena *arena;
+    char *folder;
+    bel_manifest manifest;
+    bel_reader_file *files;   // as in the manifest
+    uint64_t **piece_offset;  // [tensor][piece]: where its elements begin in its file
+    uint64_t ***table_offset; // [table][file][1 + column]: the same; 0 for the keys
+};
+
+// Finds an entry of a file that the manifest names, and counts it.
+bel_status *bel_ckpt_locate(bel_reader_file *file, const char *name, bel_dtype dtype,
+                            const bel_shape *shape, uint64_t *out_offset) BEL_MUST_USE;
+
+// --- table_reader.c ------------------------------------------------------------------------------
+
+bel_status *bel_ckpt_locate_tables(bel_ckpt_reader *reader) BEL_MUST_USE;
+
+// Hashes the rows of a table as they are in the files; the run lives in `arena`. DATA_LOSS: keys
+// that do not ascend, or a key in two files.
+bel_status *bel_ckpt_hash_table(const bel_ckpt_reader *reader, int index, bel_arena *arena,
+                                const bel_ckpt_table_run **out_table) BEL_MUST_USE;
+
+#endif

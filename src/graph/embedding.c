@@ -1,0 +1,92 @@
+// Lookups in tables: inputs of the graph that its runner fills with rows.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+
+enum { MAX_WIDTH = 1 << 20 };
+
+static bool check_arguments(bel_graph *graph, const char *name, const bel_value *ids, int64_t width,
+                            const bel_initializer *initializer)
+{
+    bool feedable = ids->node->op == BEL_OP_INPUT && ids->spec.dtype == BEL_DTYPE_I64 &&
+                    ids->spec.shape.rank >= 1 && ids->spec.shape.rank < BEL_MAX_RANK &&
+                    bel_graph_lookup_of(graph, ids->node->leaf) == NULL;
+    bool starts = initializer->kind == BEL_INIT_ZEROS || initializer->kind == BEL_INIT_UNIFORM ||
+                  initializer->kind == BEL_INIT_NORMAL;
+    if (!feedable) {
+        char text[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "embedding \"%s\": ids must be an input of type i64 [batch, …] as it comes "
+                       "from the data, got %s %s",
+                       name, bel_dtype_name(ids->spec.dtype),
+                       bel_shape_text(&ids->spec.shape, text));
+    } else if (width < 1 || width > MAX_WIDTH) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "embedding \"%s\": width must be from 1 to %d, got %lld", name, MAX_WIDTH,
+                       (long long)width);
+    } else if (!starts || !(initializer->value >= 0) || isinf(initializer->value)) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "embedding \"%s\": rows begin as ZEROS, UNIFORM or NORMAL with a value that "
+                       "is finite and not negative",
+                       name);
+    }
+    return feedable && starts && graph->error_code == BEL_OK;
+}
+
+static int find_table(bel_graph *graph, const char *name, int64_t width,
+                      bel_initializer initializer)
+{
+    char full[320];
+    snprintf(full, sizeof full, "%s%s", graph->scope, name);
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        if (strcmp(graph->variables[v].name, full) != 0) continue;
+        bel_graph_fail(graph, BEL_ALREADY_EXISTS, "embedding \"%s\": a variable has this name",
+                       full);
+        return -1;
+    }
+    for (size_t t = 0; t < graph->table_count; t++) {
+        const bel_graph_table *table = &graph->tables[t];
+        if (strcmp(table->name, full) != 0) continue;
+        bool agrees = table->width == width && table->initializer.kind == initializer.kind &&
+                      table->initializer.value == initializer.value;
+        if (agrees) return (int)t;
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "embedding \"%s\" is used with another width or initializer before", full);
+        return -1;
+    }
+    graph->tables = bel_xgrow(graph->tables, &graph->table_capacity, graph->table_count + 1,
+                              sizeof *graph->tables);
+    graph->tables[graph->table_count] =
+        (bel_graph_table){bel_arena_strdup(graph->arena, full), (int)width, initializer};
+    return (int)graph->table_count++;
+}
+
+bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int64_t width,
+                         bel_initializer initializer)
+{
+    if (graph->error_code != BEL_OK || ids == NULL) return NULL;
+    if (!check_arguments(graph, name, ids, width, &initializer)) return NULL;
+    int table = find_table(graph, name, width, initializer);
+    if (table < 0) return NULL;
+    bel_shape shape = ids->spec.shape;
+    shape.dims[shape.rank++] = width;
+    char input[352]; // ':' is in no field's name
+    snprintf(input, sizeof input, "%s:%zu", graph->tables[table].name, graph->lookup_count);
+    bel_value *rows = bel_input_value(graph, input, BEL_DTYPE_F32, &shape);
+    if (rows == NULL) return NULL;
+    graph->lookups = bel_xgrow(graph->lookups, &graph->lookup_capacity, graph->lookup_count + 1,
+                               sizeof *graph->lookups);
+    graph->lookups[graph->lookup_count++] =
+        (bel_graph_lookup){table, ids->node->leaf, rows->node->leaf};
+    return rows;
+}
+
+const bel_graph_lookup *bel_graph_lookup_of(const bel_graph *graph, int input)
+{
+    for (size_t l = 0; l < graph->lookup_count; l++)
+        if (graph->lookups[l].rows == input) return &graph->lookups[l];
+    return NULL;
+}

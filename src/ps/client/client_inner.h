@@ -1,0 +1,69 @@
+// The inside of the parameter client, for client.c (versions and reports) and client_rows.c (rows
+// of tables).
+#ifndef BELFRY_PS_CLIENT_CLIENT_INNER_H
+#define BELFRY_PS_CLIENT_CLIENT_INNER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "ps/client/client.h"
+
+// What is known of a shard's newest version. Where memory is not shared its values come first or,
+// with disturbed lanes, last.
+typedef struct shard_view {
+    atomic_llong published; // the newest version whose values are all here
+    int64_t announced;      // the newest version that the shard has spoken of; -1: none
+    int expected;           // chunks of values that belong to it
+    int64_t values_step;    // version of the values that came last
+    int values;             // chunks of it
+    int64_t pulled;         // with a ledger: the version that was asked for last
+} shard_view;
+
+// Grants that are not read yet: a shard has at most two of a worker's under way.
+enum { GRANTS = 4 };
+typedef struct grants {
+    pthread_mutex_t mutex;
+    pthread_cond_t came;
+    int64_t blocks[GRANTS]; // by index mod GRANTS
+    int64_t numbers[GRANTS];
+    bool over;
+} grants;
+
+// Rows that were pulled: keys grouped by shard, and where each shard's answer lies.
+typedef struct table_view {
+    int64_t *keys;         // as they were sent, shard after shard
+    int64_t *places;       // by position among the keys that were asked for: which of these
+    int64_t *first;        // by shard: its first among these; one more entry
+    const float **answers; // by shard; NULL: not yet
+    size_t key_capacity, place_capacity;
+    int32_t pull;   // number of the pull within its step
+    int64_t step;   // of the pull
+    char **reports; // by node and shard: payloads under way
+    size_t *report_capacity;
+} table_view;
+
+struct bel_client {
+    bel_client_config config;
+    shard_view *shards;
+    int64_t *value_steps; // by chunk: the version of its newest values
+    bool attached;
+    uint32_t decision; // shard 0's, of its newest version
+    int64_t answers;   // with a ledger: versions that were waited for
+    grants grants;
+    table_view *tables; // by table
+};
+
+// client.c: what a wait waits for, asked after everything that has come was taken; an error ends
+// it.
+typedef bel_status *bel_client_is_there(bel_client *client, int64_t version, bool *out_there);
+bel_status *bel_client_wait_until(bel_client *client, int64_t version,
+                                  bel_client_is_there *there) BEL_MUST_USE;
+void bel_client_drain(bel_client *client);
+bel_frame bel_client_frame(const bel_client *client, int64_t step, uint32_t decision, int node);
+
+// client_rows.c
+void bel_client_create_tables(bel_client *client);
+void bel_client_destroy_tables(bel_client *client);
+void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame);
+
+#endif

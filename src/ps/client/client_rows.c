@@ -1,0 +1,173 @@
+// Rows of tables: keys are grouped by shard, asked for, and found again where the answers lie.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ps/client/client_inner.h"
+
+void bel_client_create_tables(bel_client *client)
+{
+    const bel_layout *layout = client->config.layout;
+    size_t shards = (size_t)layout->shard_count;
+    size_t reports = shards * (size_t)client->config.deal->node_count;
+    client->tables = bel_xcalloc((size_t)layout->table_count, sizeof *client->tables);
+    for (int t = 0; t < layout->table_count; t++) {
+        table_view *table = &client->tables[t];
+        table->first = bel_xcalloc(shards + 1, sizeof *table->first);
+        table->answers = bel_xcalloc(shards, sizeof *table->answers);
+        table->reports = bel_xcalloc(reports, sizeof *table->reports);
+        table->report_capacity = bel_xcalloc(reports, sizeof *table->report_capacity);
+        table->step = -1;
+    }
+}
+
+void bel_client_destroy_tables(bel_client *client)
+{
+    const bel_layout *layout = client->config.layout;
+    int reports = layout->shard_count * client->config.deal->node_count;
+    for (int t = 0; t < layout->table_count; t++) {
+        table_view *table = &client->tables[t];
+        for (int r = 0; r < reports; r++)
+            bel_free(table->reports[r]);
+        bel_free(table->keys);
+        bel_free(table->places);
+        bel_free(table->first);
+        bel_free(table->answers);
+        bel_free(table->reports);
+        bel_free(table->report_capacity);
+    }
+    bel_free(client->tables);
+}
+
+// --- Pulling -------------------------------------------------------------------------------------
+
+// Keys of a shard stay in their order.
+static void group_keys(table_view *table, const int64_t *keys, int64_t count, int shard_count)
+{
+    size_t room = (size_t)count + 1;
+    table->keys = bel_xgrow(table->keys, &table->key_capacity, room, sizeof *table->keys);
+    table->places = bel_xgrow(table->places, &table->place_capacity, room, sizeof *table->places);
+    memset(table->first, 0, ((size_t)shard_count + 1) * sizeof *table->first);
+    for (int64_t i = 0; i < count; i++)
+        table->first[bel_table_shard(keys[i], shard_count) + 1]++;
+    for (int k = 0; k < shard_count; k++)
+        table->first[k + 1] += table->first[k];
+    for (int64_t i = 0; i < count; i++) {
+        int shard = bel_table_shard(keys[i], shard_count);
+        table->places[i] = table->first[shard]++; // moved back below
+        table->keys[table->places[i]] = keys[i];
+    }
+    for (int k = shard_count; k > 0; k--)
+        table->first[k] = table->first[k - 1];
+    table->first[0] = 0;
+}
+
+bel_status *bel_client_pull_rows(bel_client *client, int64_t step, int table, const int64_t *keys,
+                                 int64_t count)
+{
+    int shards = client->config.layout->shard_count;
+    table_view *view = &client->tables[table];
+    group_keys(view, keys, count, shards);
+    view->pull = view->step == step ? view->pull + 1 : 0;
+    view->step = step;
+    for (int k = 0; k < shards; k++) {
+        int64_t wanted = view->first[k + 1] - view->first[k];
+        view->answers[k] = NULL;
+        if (wanted == 0) continue;
+        bel_frame frame = bel_client_frame(client, step, 0, view->pull);
+        frame.kind = BEL_FRAME_ROW_PULL;
+        frame.chunk = table;
+        frame.payload = view->keys + view->first[k];
+        frame.payload_bytes = (size_t)wanted * sizeof(int64_t);
+        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
+                    "worker %d, rows of table \"%s\" from shard %d", client->config.worker,
+                    client->config.layout->tables[table].name, k);
+    }
+    return NULL;
+}
+
+void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame)
+{
+    const bel_layout *layout = client->config.layout;
+    if (frame->chunk < 0 || frame->chunk >= layout->table_count) return;
+    table_view *view = &client->tables[frame->chunk];
+    if (frame->step != view->step || frame->node != view->pull) return; // of an earlier pull
+    size_t rows = (size_t)(view->first[shard + 1] - view->first[shard]);
+    size_t width = (size_t)layout->tables[frame->chunk].width;
+    if (frame->payload_bytes == rows * width * sizeof(float)) view->answers[shard] = frame->payload;
+}
+
+static bel_status *rows_are_there(bel_client *client, int64_t version, bool *out_there)
+{
+    (void)version;
+    bel_client_drain(client);
+    *out_there = true;
+    for (int t = 0; t < client->config.layout->table_count; t++) {
+        const table_view *view = &client->tables[t];
+        for (int k = 0; k < client->config.layout->shard_count; k++)
+            if (view->first[k + 1] > view->first[k] && view->answers[k] == NULL) *out_there = false;
+    }
+    return NULL;
+}
+
+bel_status *bel_client_wait_rows(bel_client *client, int64_t step)
+{
+    return bel_client_wait_until(client, step, rows_are_there);
+}
+
+const float *bel_client_row(const bel_client *client, int table, int64_t index)
+{
+    const table_view *view = &client->tables[table];
+    int64_t place = view->places[index];
+    int shard = bel_table_shard(view->keys[place], client->config.layout->shard_count);
+    return view->answers[shard] +
+           (place - view->first[shard]) * client->config.layout->tables[table].width;
+}
+
+// --- Reporting -----------------------------------------------------------------------------------
+
+static int64_t count_of_shard(const bel_row_set *set, int shard, int shard_count)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < set->count; i++)
+        count += bel_table_shard(set->keys[i], shard_count) == shard;
+    return count;
+}
+
+// The shard's part of the set, as a payload.
+static void copy_part(char *payload, const bel_row_set *set, int64_t count, int width, int shard,
+                      int shard_count)
+{
+    int64_t *keys = (int64_t *)(void *)payload;
+    float *rows = (float *)(void *)(keys + count);
+    for (int64_t i = 0; i < set->count; i++) {
+        if (bel_table_shard(set->keys[i], shard_count) != shard) continue;
+        *keys++ = set->keys[i];
+        memcpy(rows, set->rows + i * width, (size_t)width * sizeof *rows);
+        rows += width;
+    }
+}
+
+bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
+                                   int node, const bel_row_set *set)
+{
+    const bel_layout *layout = client->config.layout;
+    table_view *view = &client->tables[table];
+    int shards = layout->shard_count, width = layout->tables[table].width;
+    for (int k = 0; k < shards; k++) {
+        size_t slot = (size_t)(node * shards + k);
+        int64_t count = count_of_shard(set, k, shards);
+        size_t bytes = bel_row_set_bytes(count, width);
+        view->reports[slot] =
+            bel_xgrow(view->reports[slot], &view->report_capacity[slot], bytes + 1, 1);
+        copy_part(view->reports[slot], set, count, width, k, shards);
+        bel_frame frame = bel_client_frame(client, step, decision, node);
+        frame.kind = BEL_FRAME_ROW_REPORT;
+        frame.chunk = table;
+        frame.payload = view->reports[slot];
+        frame.payload_bytes = bytes;
+        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
+                    "worker %d, report of table \"%s\" to shard %d", client->config.worker,
+                    layout->tables[table].name, k);
+    }
+    return NULL;
+}

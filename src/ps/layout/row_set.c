@@ -1,0 +1,83 @@
+// Sets of rows and their sums.
+#include "ps/layout/row_set.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+bool bel_row_set_read(const void *payload, size_t bytes, int width, int shard, int shard_count,
+                      bel_row_set *out_set)
+{
+    size_t each = bel_row_set_bytes(1, width);
+    if (bytes % each != 0) return false;
+    int64_t count = (int64_t)(bytes / each);
+    const int64_t *keys = payload;
+    for (int64_t i = 0; i < count; i++) {
+        if (i > 0 && keys[i] <= keys[i - 1]) return false;
+        if (bel_table_shard(keys[i], shard_count) != shard) return false;
+    }
+    *out_set = (bel_row_set){count, keys, (const float *)(const void *)(keys + count)};
+    return true;
+}
+
+void bel_row_sum_deinit(bel_row_sum *sum)
+{
+    bel_free(sum->keys);
+    bel_free(sum->rows);
+}
+
+// left + right, row by row of both; `sum` has room.
+static bel_row_set merge(bel_row_sum *sum, const bel_row_set *left, const bel_row_set *right,
+                         int width)
+{
+    size_t row = (size_t)width;
+    int64_t *keys = sum->keys + sum->used, count = 0;
+    float *rows = sum->rows + sum->used * row;
+    int64_t i = 0, k = 0;
+    while (i < left->count || k < right->count) {
+        bool from_left = k == right->count || (i < left->count && left->keys[i] <= right->keys[k]);
+        bool both = from_left && k < right->count && left->keys[i] == right->keys[k];
+        const float *a = from_left ? left->rows + (size_t)i * row : right->rows + (size_t)k * row;
+        const float *b = right->rows + (size_t)k * row;
+        float *to = rows + (size_t)count * row;
+        keys[count++] = from_left ? left->keys[i] : right->keys[k];
+        for (size_t j = 0; j < row; j++)
+            to[j] = both ? a[j] + b[j] : a[j];
+        i += from_left;
+        k += both || !from_left;
+    }
+    sum->used += (size_t)count;
+    return (bel_row_set){count, keys, rows};
+}
+
+static int set_at(const int *firsts, int count, int first)
+{
+    for (int i = 0; i < count; i++)
+        if (firsts[i] == first) return i;
+    return -1;
+}
+
+bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *sets, int count,
+                            int width)
+{
+    size_t total = 0;
+    int depth = 0;
+    for (int i = 0; i < count; i++)
+        total += (size_t)sets[i].count;
+    while ((1 << depth) <= firsts[count - 1])
+        depth++;
+    size_t room = total * (size_t)depth; // each level merges every row once at most
+    sum->keys = bel_xgrow(sum->keys, &sum->key_capacity, room, sizeof *sum->keys);
+    sum->rows = bel_xgrow(sum->rows, &sum->row_capacity, room * (size_t)width, sizeof *sum->rows);
+    sum->used = 0;
+    for (int level = 0; level < depth; level++) {
+        for (int i = 0; i < count; i++) {
+            if (firsts[i] % (2 << level) != 0) continue;
+            int right = set_at(firsts, count, firsts[i] + (1 << level));
+            if (right < 0 || sets[right].count == 0) continue;
+            sets[i] = sets[i].count == 0 ? sets[right] : merge(sum, &sets[i], &sets[right], width);
+            sets[right].count = 0;
+        }
+    }
+    return sets[0];
+}

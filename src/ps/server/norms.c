@@ -1,0 +1,67 @@
+// Rules that need a norm of the whole model: when all chunks are summed, squares of grains go to
+// shard 0, and factors of the variables come back.
+#include <string.h>
+
+#include "ps/server/shard_inner.h"
+
+static void factors_known_locked(bel_shard *shard)
+{
+    shard->factors_known = true;
+    for (int i = 0; i < shard->chunk_count; i++)
+        bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
+}
+
+void bel_shard_move_norms_locked(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    if (!shard->needs_norm || shard->factors_known || !shard->started) return;
+    if (shard->summed < shard->chunk_count || !shard->decision_known) return;
+    if ((shard->decision & BEL_DECIDE_STOP) != 0) return;
+    if (shard->config.shard != 0) {
+        if (shard->norms_sent) return;
+        shard->norms_sent = true;
+        bel_shard_send_locked(
+            shard, shard->config.shard_lanes[0],
+            (bel_frame){.kind = BEL_FRAME_NORMS,
+                        .step = shard->step,
+                        .payload = shard->grain_squares,
+                        .payload_bytes = bel_shard_norm_count(shard) * sizeof(double)});
+        return;
+    }
+    if (shard->norm_count < layout->shard_count - 1) return;
+    bel_shard_combine_norms(shard);
+    for (int k = 1; k < layout->shard_count; k++) {
+        bel_shard_send_locked(
+            shard, shard->config.shard_lanes[k],
+            (bel_frame){.kind = BEL_FRAME_FACTORS,
+                        .step = shard->step,
+                        .payload = shard->factors,
+                        .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
+    }
+    factors_known_locked(shard);
+}
+
+void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
+{
+    const bel_layout *layout = shard->config.layout;
+    if (frame->kind == BEL_FRAME_NORMS) {
+        bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
+        if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
+            bel_shard_fail_locked(shard, frame, "norms of the wrong size");
+        } else if (shard->norms[frame->sender] == NULL) {
+            shard->norms[frame->sender] = frame->payload;
+            shard->norm_count++;
+        } else {
+            shard->counters.repeated++;
+        }
+        return;
+    }
+    if (frame->payload_bytes != (size_t)layout->variable_count * sizeof(float)) {
+        bel_shard_fail_locked(shard, frame, "factors of the wrong size");
+    } else if (!shard->factors_known) {
+        memcpy(shard->factors, frame->payload, frame->payload_bytes);
+        factors_known_locked(shard);
+    } else {
+        shard->counters.repeated++;
+    }
+}

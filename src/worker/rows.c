@@ -1,0 +1,243 @@
+// A worker's rows of tables: the ids of its replicas' batches, the rows that come for them, and the
+// sums of their gradients.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "worker/worker_inner.h"
+
+static const bel_graph *graph_of(const bel_worker *worker)
+{
+    return worker->config.model->graph;
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+// Ids that one example has for a lookup.
+static int64_t ids_per_example(const bel_graph *graph, const bel_graph_lookup *lookup)
+{
+    bel_shape shape = bel_value_shape(graph->inputs[lookup->ids].value);
+    int64_t count = 1;
+    for (int d = 1; d < shape.rank; d++)
+        count *= shape.dims[d];
+    return count;
+}
+
+static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int index)
+{
+    const bel_graph *graph = graph_of(worker);
+    size_t replicas = (size_t)worker->replica_count;
+    table->width = worker->config.layout->tables[index].width;
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        if (graph->lookups[l].table != index) continue;
+        table->capacity +=
+            ids_per_example(graph, &graph->lookups[l]) * bel_input_batch_size(worker->config.input);
+    }
+    int64_t most = table->capacity * worker->config.tower_count;
+    size_t floats = (size_t)table->capacity * (size_t)table->width;
+    table->replicas = bel_xcalloc(replicas, sizeof *table->replicas);
+    table->sets = bel_xcalloc(replicas, sizeof *table->sets);
+    table->firsts = bel_xcalloc(replicas, sizeof *table->firsts);
+    table->keys = bel_xcalloc((size_t)most, sizeof *table->keys);
+    BEL_TRY(bel_row_batch_create(most, &table->all));
+    for (size_t r = 0; r < replicas; r++) {
+        bel_replica_rows *rows = &table->replicas[r];
+        rows->ids = bel_xcalloc((size_t)table->capacity, sizeof *rows->ids);
+        BEL_TRY(bel_row_batch_create(table->capacity, &rows->batch));
+        void *memory;
+        BEL_TRY(bel_pages_create(2 * floats * sizeof(float), true, "gradients of rows", &memory));
+        rows->gradients = memory;
+        rows->sums = rows->gradients + floats;
+    }
+    return NULL;
+}
+
+static bel_status *create_tower_rows(const bel_worker *worker, bel_tower *tower)
+{
+    const bel_graph *graph = graph_of(worker);
+    tower->rows = bel_xcalloc(graph->lookup_count, sizeof *tower->rows);
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        int64_t ids = ids_per_example(graph, lookup) * bel_input_batch_size(worker->config.input);
+        size_t floats = (size_t)ids * (size_t)graph->tables[lookup->table].width;
+        void *memory;
+        BEL_TRY(bel_pages_create(floats * sizeof(float), true, "rows of a batch", &memory));
+        tower->rows[l] = memory;
+    }
+    return NULL;
+}
+
+bel_status *bel_worker_create_rows(bel_worker *worker)
+{
+    int count = worker->config.layout->table_count;
+    worker->tables = bel_xcalloc((size_t)count, sizeof *worker->tables);
+    for (int t = 0; t < count; t++)
+        BEL_TRY(create_table(worker, &worker->tables[t], t));
+    for (int t = 0; count > 0 && t < worker->config.tower_count; t++)
+        BEL_TRY(create_tower_rows(worker, &worker->towers[t]));
+    return NULL;
+}
+
+static void destroy_table(const bel_worker *worker, bel_worker_table *table)
+{
+    size_t floats = (size_t)table->capacity * (size_t)table->width;
+    for (int r = 0; table->replicas != NULL && r < worker->replica_count; r++) {
+        bel_free(table->replicas[r].ids);
+        bel_row_batch_destroy(table->replicas[r].batch);
+        bel_pages_destroy(table->replicas[r].gradients, 2 * floats * sizeof(float));
+    }
+    bel_row_batch_destroy(table->all);
+    bel_row_sum_deinit(&table->sum);
+    bel_free(table->replicas);
+    bel_free(table->sets);
+    bel_free(table->firsts);
+    bel_free(table->keys);
+}
+
+void bel_worker_destroy_rows(bel_worker *worker)
+{
+    const bel_graph *graph = graph_of(worker);
+    for (int t = 0; worker->tables != NULL && t < worker->config.layout->table_count; t++)
+        destroy_table(worker, &worker->tables[t]);
+    bel_free(worker->tables);
+    for (int t = 0; t < worker->config.tower_count; t++) {
+        bel_tower *tower = &worker->towers[t];
+        for (size_t l = 0; tower->rows != NULL && l < graph->lookup_count; l++) {
+            const bel_graph_lookup *lookup = &graph->lookups[l];
+            int64_t ids =
+                ids_per_example(graph, lookup) * bel_input_batch_size(worker->config.input);
+            bel_pages_destroy(tower->rows[l], (size_t)ids *
+                                                  (size_t)graph->tables[lookup->table].width *
+                                                  sizeof(float));
+        }
+        bel_free(tower->rows);
+    }
+}
+
+// --- Pulling -------------------------------------------------------------------------------------
+
+static int64_t ids_of(const bel_tower *tower, const bel_graph_lookup *lookup)
+{
+    return bel_shape_elements(&tower->input_shapes[lookup->ids]);
+}
+
+void bel_tower_gather_ids(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_graph *graph = graph_of(worker);
+    for (int t = 0; t < worker->config.layout->table_count; t++) {
+        bel_replica_rows *rows = &worker->tables[t].replicas[tower->replica];
+        int64_t count = 0;
+        for (size_t l = 0; l < graph->lookup_count; l++) {
+            const bel_graph_lookup *lookup = &graph->lookups[l];
+            if (lookup->table != t) continue;
+            int field = worker->config.model->fields[lookup->ids];
+            int64_t n = ids_of(tower, lookup);
+            memcpy(rows->ids + count, tower->batch->fields[field].data,
+                   (size_t)n * sizeof *rows->ids);
+            count += n;
+        }
+        bel_row_batch_set(rows->batch, rows->ids, count);
+    }
+}
+
+bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
+{
+    bel_client *client = worker->config.client;
+    int end = first + worker->config.tower_count;
+    if (end > worker->replica_count) end = worker->replica_count;
+    for (int t = 0; t < worker->config.layout->table_count; t++) {
+        bel_worker_table *table = &worker->tables[t];
+        int64_t count = 0;
+        for (int r = first; r < end && end - first > 1; r++) { // of one alone they are its own
+            bel_replica_rows *rows = &table->replicas[r];
+            int64_t distinct = bel_row_batch_count(rows->batch);
+            memcpy(table->keys + count, bel_row_batch_keys(rows->batch),
+                   (size_t)distinct * sizeof *table->keys);
+            rows->first = count;
+            count += distinct;
+        }
+        if (end - first > 1) bel_row_batch_set(table->all, table->keys, count);
+        const bel_row_batch *all = end - first > 1 ? table->all : table->replicas[first].batch;
+        BEL_TRY(bel_client_pull_rows(client, worker->step, t, bel_row_batch_keys(all),
+                                     bel_row_batch_count(all)));
+    }
+    return bel_client_wait_rows(client, worker->step);
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+// The round has one replica.
+static bool runs_alone(const bel_worker *worker)
+{
+    return worker->config.tower_count == 1 || worker->round + 1 == worker->replica_count;
+}
+
+void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_graph *graph = graph_of(worker);
+    for (int t = 0; t < worker->config.layout->table_count; t++) {
+        const bel_worker_table *table = &worker->tables[t];
+        const bel_replica_rows *rows = &table->replicas[tower->replica];
+        const int32_t *own = bel_row_batch_index(rows->batch);
+        bool alone = runs_alone(worker);
+        const int32_t *all = bel_row_batch_index(table->all) + rows->first;
+        size_t width = (size_t)table->width;
+        int64_t position = 0;
+        for (size_t l = 0; l < graph->lookup_count; l++) {
+            const bel_graph_lookup *lookup = &graph->lookups[l];
+            if (lookup->table != t) continue;
+            float *to = tower->rows[l];
+            int64_t n = ids_of(tower, lookup);
+            bel_instance_bind_input(instance, lookup->rows, to);
+            if (worker->lookup_outputs[l] >= 0) {
+                bel_instance_bind_output(instance, worker->lookup_outputs[l],
+                                         rows->gradients + (size_t)position * width);
+            }
+            for (int64_t i = 0; i < n; i++, to += width) {
+                int32_t key = own[position + i];
+                const float *row = bel_client_row(worker->config.client, t, alone ? key : all[key]);
+                memcpy(to, row, width * sizeof *to);
+            }
+            position += n;
+        }
+    }
+}
+
+void bel_tower_sum_rows(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    for (int t = 0; t < worker->config.layout->table_count; t++) {
+        const bel_worker_table *table = &worker->tables[t];
+        const bel_replica_rows *rows = &table->replicas[tower->replica];
+        bel_row_batch_sum(rows->batch, rows->gradients, table->width, rows->sums);
+    }
+}
+
+// --- Reporting -----------------------------------------------------------------------------------
+
+static bel_status *report_node(bel_worker *worker, int t, int k)
+{
+    bel_worker_table *table = &worker->tables[t];
+    const bel_deal_node *node = &worker->config.deal->nodes[k];
+    for (int i = 0; i < node->count; i++) {
+        const bel_replica_rows *rows = &table->replicas[node->first - worker->first_replica + i];
+        table->firsts[i] = node->first + i;
+        table->sets[i] = (bel_row_set){bel_row_batch_count(rows->batch),
+                                       bel_row_batch_keys(rows->batch), rows->sums};
+    }
+    bel_row_set sum =
+        bel_row_sum_run(&table->sum, table->firsts, table->sets, node->count, table->width);
+    return bel_client_report_rows(worker->config.client, worker->step, worker->decision, t, k,
+                                  &sum);
+}
+
+bel_status *bel_worker_report_rows(bel_worker *worker)
+{
+    const bel_deal *deal = worker->config.deal;
+    int w = worker->config.worker;
+    for (int t = 0; t < worker->config.layout->table_count; t++)
+        for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++)
+            BEL_TRY(report_node(worker, t, k));
+    return NULL;
+}

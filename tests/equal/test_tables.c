@@ -1,0 +1,235 @@
+// Training with tables: the same bits for every deal of replicas, number of shards and threads, and
+// in two parts; the same numbers as a dense variable that is gathered from; evaluation and
+// prediction see the trained rows.
+#include <math.h>
+#include <stdio.h>
+
+#include "belfry/estimator.h"
+#include "support/bel_test.h"
+
+enum { RECORDS = 640, FIELDS = 3, KEYS = 50, WIDTH = 5, BATCH = 8, STEPS = 60 };
+
+static int64_t ids[RECORDS][FIELDS];
+static float numbers[RECORDS][2];
+static int64_t labels[RECORDS];
+
+// The label depends on what the ids are, so only rows can tell it.
+static void make_records(void)
+{
+    for (int i = 0; i < RECORDS; i++) {
+        for (int f = 0; f < FIELDS; f++)
+            ids[i][f] = (int64_t)((i * 7919 + f * 104729) % 1009 % KEYS);
+        numbers[i][0] = (float)(i % 17) / 17.0f;
+        numbers[i][1] = (float)(i % 5) / 5.0f;
+        labels[i] = ids[i][0] % 2;
+    }
+}
+
+static bel_status *input(void *user, bel_mode mode, bel_dataset **out_dataset)
+{
+    (void)user;
+    const bel_memory_field fields[] = {
+        {"ids", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, FIELDS), .data = ids}},
+        {"x", {.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(RECORDS, 2), .data = numbers}},
+        {"label", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS), .data = labels}}};
+    bel_dataset *data = bel_dataset_from_memory(fields, 3);
+    if (mode == BEL_MODE_TRAIN) {
+        bel_dataset_shuffle(data, 0, 3);
+        bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
+    }
+    bel_dataset_batch(data, BATCH);
+    *out_dataset = data;
+    return NULL;
+}
+
+// With "dense" the table is a variable of KEYS rows. Two lookups share it.
+static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    const char *optimizer = bel_context_param(context, "optimizer", "adagrad");
+    bool dense = strcmp(bel_context_param(context, "table", "sparse"), "dense") == 0;
+    bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_initializer uniform = {.kind = BEL_INIT_UNIFORM, .value = 0.1};
+    bel_value *x = bel_context_feature(context, "x"), *i = bel_context_feature(context, "ids");
+    bel_value *rows, *again;
+    if (dense) {
+        bel_shape shape = BEL_SHAPE(KEYS, WIDTH);
+        bel_value *table = bel_variable(g, "table", &shape, zeros, BEL_VARIABLE_TRAINABLE);
+        rows = again = bel_gather(g, table, i);
+    } else {
+        rows = bel_embedding(g, "table", i, WIDTH, zeros);
+        again = bel_embedding(g, "table", i, WIDTH, zeros);
+        if (strcmp(bel_context_param(context, "start", "zeros"), "uniform") == 0) {
+            rows = bel_embedding(g, "other", i, WIDTH, uniform);
+        }
+    }
+    bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, FIELDS * WIDTH);
+    bel_value *both = bel_add(g, bel_dense(g, bel_reshape(g, rows, &flat), 8, "one"),
+                              bel_dense(g, bel_reshape(g, again, &flat), 8, "two"));
+    bel_value *hidden = bel_relu(g, bel_add(g, both, bel_dense(g, x, 8, "three")));
+    bel_value *logits = bel_dense(g, hidden, 2, "logits");
+    spec->predictions = bel_softmax(g, logits);
+    bel_value *label = bel_context_labels(context);
+    if (label != NULL) {
+        bel_value *losses = bel_softmax_cross_entropy(g, logits, label);
+        spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+        bel_metric_accuracy(context, spec, "accuracy", label, bel_arg_max(g, logits, 1));
+    }
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.2};
+    if (strcmp(optimizer, "sgd") == 0) spec->optimizer.kind = BEL_OPTIMIZER_SGD;
+    if (strcmp(optimizer, "momentum") == 0) spec->optimizer.kind = BEL_OPTIMIZER_MOMENTUM;
+    if (strcmp(optimizer, "clip") == 0) spec->optimizer.clip_global_norm = 1;
+    return NULL;
+}
+
+typedef struct topology {
+    int workers;
+    int towers[4];
+    int shards;
+    int threads;
+    int aggregate;
+} topology;
+
+static bel_estimator *create(const topology *t, const char *folder, const bel_param *params,
+                             int count)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = folder;
+    config.worker_count = t->workers;
+    config.towers_of = t->towers;
+    config.shard_count = t->shards;
+    config.thread_count = t->threads;
+    config.replicas_to_aggregate = t->aggregate;
+    config.save_checkpoints_steps = 25;
+    config.report = false;
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(model, &config, params, count, &estimator));
+    return estimator;
+}
+
+static bel_result train(const topology *t, const char *folder, int64_t steps,
+                        const bel_param *params, int count)
+{
+    bel_estimator *estimator = create(t, folder, params, count);
+    bel_train_spec spec = {.input_fn = input, .max_steps = steps};
+    bel_eval_spec eval = {.input_fn = input};
+    bel_result result;
+    BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &spec, &eval, 1, &result));
+    bel_estimator_destroy(estimator);
+    return result;
+}
+
+static const topology base = {1, {4}, 1, 1, 0};
+static const bel_param uniform[] = {{"start", "uniform"}};
+
+static void same_bits_for_every_topology(void **state)
+{
+    (void)state;
+    const topology others[] = {
+        {2, {2, 2}, 1, 1, 0}, {4, {1, 1, 1, 1}, 3, 1, 0}, {2, {3, 1}, 2, 1, 0}, {1, {4}, 3, 2, 0},
+        {2, {1, 3}, 1, 1, 0}, {2, {1, 1}, 2, 1, 4},       {1, {1}, 2, 1, 4}};
+    char *folder = bel_test_folder();
+    bel_result expected = train(&base, folder, STEPS, uniform, 1);
+    bel_test_remove_folder(folder);
+    assert_true(expected.metrics[0].value > 0.8); // it has learnt from ids
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        folder = bel_test_folder();
+        bel_result got = train(&others[i], folder, STEPS, uniform, 1);
+        assert_string_equal(got.digest, expected.digest);
+        assert_true(got.loss == expected.loss);
+        bel_test_remove_folder(folder);
+    }
+}
+
+static void same_bits_in_two_parts(void **state)
+{
+    (void)state;
+    const topology other = {2, {2, 2}, 3, 1, 0};
+    char *whole = bel_test_folder(), *parts = bel_test_folder();
+    bel_result expected = train(&base, whole, STEPS, uniform, 1);
+    train(&base, parts, 31, uniform, 1);
+    bel_result got = train(&other, parts, STEPS, uniform, 1);
+    assert_string_equal(got.digest, expected.digest);
+    bel_test_remove_folder(whole);
+    bel_test_remove_folder(parts);
+}
+
+// Sums of equal ids come in another order than in a dense gradient, so the numbers are close.
+static void same_numbers_as_a_dense_variable(void **state)
+{
+    (void)state;
+    const char *const optimizers[] = {"sgd", "adagrad"};
+    for (size_t o = 0; o < 2; o++) {
+        const bel_param sparse[] = {{"optimizer", optimizers[o]}, {"table", "sparse"}};
+        const bel_param dense[] = {{"optimizer", optimizers[o]}, {"table", "dense"}};
+        char *one = bel_test_folder(), *other = bel_test_folder();
+        bel_result a = train(&base, one, STEPS, sparse, 2),
+                   b = train(&base, other, STEPS, dense, 2);
+        assert_true(fabs(a.loss - b.loss) < 1e-4 * b.loss);
+        assert_true(a.loss < 0.69); // better than a guess
+        bel_test_remove_folder(one);
+        bel_test_remove_folder(other);
+    }
+}
+
+static bel_status *add_up(void *user, int64_t example, const bel_tensor *row)
+{
+    double *right = user;
+    const float *shares = row->data;
+    *right += (shares[1] > shares[0]) == (labels[example] == 1);
+    return NULL;
+}
+
+static void evaluation_and_prediction_see_the_rows(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder();
+    bel_result trained = train(&base, folder, STEPS, uniform, 1), result;
+    bel_estimator *estimator = create(&base, folder, uniform, 1);
+    bel_eval_spec eval = {.input_fn = input};
+    BEL_ASSERT_OK(bel_evaluate(estimator, &eval, NULL, &result));
+    assert_true(result.loss == trained.loss);
+    assert_string_equal(result.digest, trained.digest);
+    double right = 0;
+    BEL_ASSERT_OK(bel_predict(estimator, input, NULL, NULL, add_up, &right));
+    assert_true(right / RECORDS == result.metrics[0].value);
+    bel_estimator_destroy(estimator);
+    bel_test_remove_folder(folder);
+}
+
+static void what_tables_cannot_do_is_refused(void **state)
+{
+    (void)state;
+    const bel_param momentum[] = {{"optimizer", "momentum"}}, clip[] = {{"optimizer", "clip"}};
+    const topology backup = {2, {1, 1}, 1, 1, 1};
+    const struct {
+        const topology *topology;
+        const bel_param *param;
+        bel_code code;
+        const char *text;
+    } cases[] = {{&base, momentum, BEL_INVALID_ARGUMENT, "momentum"},
+                 {&base, clip, BEL_INVALID_ARGUMENT, "clip_global_norm"},
+                 {&backup, uniform, BEL_UNIMPLEMENTED, "all workers count"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *folder = bel_test_folder();
+        bel_estimator *estimator = create(cases[i].topology, folder, cases[i].param, 1);
+        bel_train_spec spec = {.input_fn = input, .max_steps = 1};
+        BEL_ASSERT_FAILS(bel_train(estimator, &spec, NULL), cases[i].code, cases[i].text);
+        bel_estimator_destroy(estimator);
+        bel_test_remove_folder(folder);
+    }
+}
+
+int main(void)
+{
+    make_records();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits_for_every_topology),
+        cmocka_unit_test(same_bits_in_two_parts),
+        cmocka_unit_test(same_numbers_as_a_dense_variable),
+        cmocka_unit_test(evaluation_and_prediction_see_the_rows),
+        cmocka_unit_test(what_tables_cannot_do_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

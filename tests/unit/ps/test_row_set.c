@@ -1,0 +1,144 @@
+// Rows on their way: payloads are checked, and sums follow the tree whatever the deal.
+#include <string.h>
+
+#include "ps/layout/deal.h"
+#include "ps/layout/row_set.h"
+#include "support/bel_test.h"
+
+enum { WIDTH = 3, REPLICAS = 7, KEYS = 20, MOST = 64 };
+
+// What replica r says of row k, if it says anything of it.
+static bool says(int r, int k)
+{
+    return (r * 7 + k * 3) % 4 != 0;
+}
+
+static float value(int r, int k, int j)
+{
+    return (float)((r * 131 + k * 17 + j * 7) % 101) / 7.0f - 6.5f;
+}
+
+typedef struct leaf {
+    int64_t keys[KEYS];
+    float rows[KEYS][WIDTH];
+} leaf;
+
+static bel_row_set fill(leaf *l, int r)
+{
+    int64_t count = 0;
+    for (int k = 0; k < KEYS; k++) {
+        if (!says(r, k)) continue;
+        l->keys[count] = k * 5;
+        for (int j = 0; j < WIDTH; j++)
+            l->rows[count][j] = value(r, k, j);
+        count++;
+    }
+    return (bel_row_set){count, l->keys, l->rows[0]};
+}
+
+// Sums node by node as workers do, then over the nodes as a shard does.
+static bel_row_set sum_of(const int *replicas_of, int workers, bel_row_sum *last, leaf *kept)
+{
+    leaf leaves[REPLICAS];
+    bel_deal *deal = bel_deal_create(replicas_of, workers);
+    bel_row_sum sums[REPLICAS] = {{0}};
+    bel_row_set nodes[REPLICAS];
+    int firsts[REPLICAS];
+    for (int k = 0; k < deal->node_count; k++) {
+        const bel_deal_node *node = &deal->nodes[k];
+        bel_row_set sets[REPLICAS];
+        int ids[REPLICAS];
+        for (int i = 0; i < node->count; i++) {
+            ids[i] = node->first + i;
+            sets[i] = fill(&leaves[ids[i]], ids[i]);
+        }
+        nodes[k] = bel_row_sum_run(&sums[k], ids, sets, node->count, WIDTH);
+        firsts[k] = node->first;
+    }
+    bel_row_set all = bel_row_sum_run(last, firsts, nodes, deal->node_count, WIDTH);
+    memcpy(kept->keys, all.keys, (size_t)all.count * sizeof all.keys[0]);
+    memcpy(kept->rows, all.rows, (size_t)all.count * WIDTH * sizeof(float));
+    for (int k = 0; k < REPLICAS; k++)
+        bel_row_sum_deinit(&sums[k]);
+    bel_deal_destroy(deal);
+    return (bel_row_set){all.count, kept->keys, kept->rows[0]};
+}
+
+// The same by bel_deal_sum over single replicas, where an absent one is passed over.
+static float expected(const bel_deal *leaves, int k, int j)
+{
+    float values[REPLICAS], scratch[8];
+    const float *inputs[REPLICAS];
+    for (int r = 0; r < REPLICAS; r++) {
+        values[r] = value(r, k, j);
+        inputs[r] = says(r, k) ? &values[r] : NULL;
+    }
+    return *bel_deal_sum(leaves, inputs, 1, scratch);
+}
+
+static void sums_follow_the_tree(void **state)
+{
+    (void)state;
+    const int deals[][REPLICAS] = {{7}, {1, 1, 1, 1, 1, 1, 1}, {3, 4}, {4, 3}, {2, 2, 3}, {1, 6}};
+    const int workers[] = {1, 7, 2, 2, 3, 2};
+    bel_deal *leaves = bel_deal_create(deals[1], REPLICAS);
+    for (size_t d = 0; d < sizeof workers / sizeof workers[0]; d++) {
+        bel_row_sum sum = {0};
+        leaf kept;
+        bel_row_set all = sum_of(deals[d], workers[d], &sum, &kept);
+        assert_int_equal(all.count, KEYS); // every row is said by somebody
+        for (int k = 0; k < KEYS; k++) {
+            assert_int_equal(all.keys[k], k * 5);
+            for (int j = 0; j < WIDTH; j++)
+                assert_true(all.rows[k * WIDTH + j] == expected(leaves, k, j));
+        }
+        bel_row_sum_deinit(&sum);
+    }
+    bel_deal_destroy(leaves);
+}
+
+static void nothing_is_the_sum_of_nothing(void **state)
+{
+    (void)state;
+    bel_row_sum sum = {0};
+    const int firsts[] = {0, 1, 2};
+    bel_row_set sets[3] = {{0}};
+    assert_int_equal(bel_row_sum_run(&sum, firsts, sets, 3, WIDTH).count, 0);
+    bel_row_sum_deinit(&sum);
+}
+
+static void payloads_are_checked(void **state)
+{
+    (void)state;
+    enum { SHARDS = 3 };
+    int64_t keys[4], found = 0;
+    for (int64_t key = 0; found < 4; key++)
+        if (bel_table_shard(key, SHARDS) == 1) keys[found++] = key;
+    struct {
+        int64_t keys[2];
+        float rows[2 * WIDTH];
+    } payload = {{keys[0], keys[2]}, {1, 2, 3, 4, 5, 6}};
+    size_t bytes = bel_row_set_bytes(2, WIDTH);
+    bel_row_set set;
+    assert_true(bel_row_set_read(&payload, bytes, WIDTH, 1, SHARDS, &set));
+    assert_int_equal(set.count, 2);
+    assert_true(set.rows[5] == 6.0f);
+    assert_true(bel_row_set_read(&payload, 0, WIDTH, 1, SHARDS, &set));
+    assert_int_equal(set.count, 0);
+    assert_false(bel_row_set_read(&payload, bytes - 1, WIDTH, 1, SHARDS, &set));
+    assert_false(bel_row_set_read(&payload, bytes, WIDTH, 0, SHARDS, &set)); // another's
+    payload.keys[1] = keys[0];
+    assert_false(bel_row_set_read(&payload, bytes, WIDTH, 1, SHARDS, &set)); // twice
+    payload.keys[0] = keys[3];
+    assert_false(bel_row_set_read(&payload, bytes, WIDTH, 1, SHARDS, &set)); // descending
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_follow_the_tree),
+        cmocka_unit_test(nothing_is_the_sum_of_nothing),
+        cmocka_unit_test(payloads_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

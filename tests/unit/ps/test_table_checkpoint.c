@@ -1,0 +1,159 @@
+// A table's shards into a checkpoint and back: any other number of shards goes on with the same
+// bits.
+#include <math.h>
+
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "unit/ps/test_table_fixture.h"
+
+enum { MAX_TABLES = 3, NAMED = 3000, RANGE = 9000 };
+
+typedef struct shards {
+    bel_table *tables[MAX_TABLES];
+    int count;
+} shards;
+
+static shards make_shards(const bel_table_config *config, int count)
+{
+    shards made = {.count = count};
+    for (int s = 0; s < count; s++)
+        made.tables[s] = make_table(config);
+    return made;
+}
+
+static void free_shards(shards *s)
+{
+    for (int i = 0; i < s->count; i++)
+        bel_table_destroy(s->tables[i]);
+}
+
+static void train(const shards *s, const bel_optimizer *optimizer, int64_t from, int64_t to)
+{
+    static int64_t keys[NAMED], mine[NAMED];
+    for (int64_t step = from; step < to; step++) {
+        make_keys(step, RANGE, true, keys, NAMED);
+        for (int i = 0; i < s->count; i++) {
+            int64_t n = 0;
+            for (int64_t k = 0; k < NAMED; k++)
+                if (bel_table_shard(keys[k], s->count) == i) mine[n++] = keys[k];
+            update_rows(s->tables[i], NULL, optimizer, step, mine, n);
+        }
+    }
+}
+
+static bel_status *save(const shards *s, const char *dir, int64_t step, bel_hash128 *out_digest)
+{
+    bel_ckpt_info info = {.step = step};
+    bel_ckpt_shard *written[MAX_TABLES] = {NULL};
+    char *folder = NULL;
+    bel_status *status = bel_ckpt_begin(dir, step, 0, 0, &folder);
+    for (int i = 0; i < s->count && status == NULL; i++) {
+        BEL_ASSERT_OK(bel_table_snapshot(s->tables[i]));
+        bel_ckpt_rows rows = bel_table_rows(s->tables[i]);
+        status = bel_ckpt_write_shard_tables(folder, i, s->count, NULL, 0, &rows, 1, &written[i]);
+        bel_table_snapshot_end(s->tables[i]);
+    }
+    if (status == NULL) {
+        status = bel_ckpt_commit(dir, folder, &info, written, s->count, out_digest);
+    }
+    for (int i = 0; i < s->count; i++)
+        bel_ckpt_shard_destroy(written[i]);
+    bel_free(folder);
+    return status;
+}
+
+static void restore(const shards *s, const char *dir)
+{
+    bel_ckpt_reader *reader;
+    BEL_ASSERT_OK(bel_ckpt_open_latest(dir, &reader));
+    BEL_ASSERT_OK(bel_ckpt_verify(reader));
+    for (int i = 0; i < s->count; i++)
+        BEL_ASSERT_OK(bel_table_restore(s->tables[i], reader, i, s->count));
+    bel_ckpt_close(reader);
+}
+
+static bool same(bel_hash128 a, bel_hash128 b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+static void check_kind(bel_optimizer_kind kind)
+{
+    bel_table_config config = make_config(kind);
+    bel_hash128 expected = {0}, digest;
+    for (int before = 1; before <= MAX_TABLES; before++) {
+        for (int after = 1; after <= MAX_TABLES; after++) {
+            char *dir = bel_test_folder();
+            shards first = make_shards(&config, before), second = make_shards(&config, after);
+            train(&first, &config.optimizer, 0, 2);
+            BEL_ASSERT_OK(save(&first, dir, 2, &digest));
+            restore(&second, dir);
+            train(&second, &config.optimizer, 2, 4);
+            BEL_ASSERT_OK(save(&second, dir, 4, &digest));
+            if (before == 1 && after == 1) expected = digest;
+            assert_true(same(expected, digest));
+            train(&first, &config.optimizer, 2, 4); // and so does who never stopped
+            BEL_ASSERT_OK(save(&first, dir, 4, &digest));
+            assert_true(same(expected, digest));
+            free_shards(&first);
+            free_shards(&second);
+            bel_test_remove_folder(dir);
+        }
+    }
+}
+
+static void test_other_shards(void **state)
+{
+    (void)state;
+    check_kind(BEL_OPTIMIZER_SGD);
+    check_kind(BEL_OPTIMIZER_ADAM);
+}
+
+static void test_other_optimizer(void **state)
+{
+    (void)state;
+    char *dir = bel_test_folder();
+    bel_table_config sgd = make_config(BEL_OPTIMIZER_SGD), adam = make_config(BEL_OPTIMIZER_ADAM);
+    shards saved = make_shards(&sgd, 1), other = make_shards(&adam, 1);
+    bel_hash128 digest;
+    train(&saved, &sgd.optimizer, 0, 1);
+    BEL_ASSERT_OK(save(&saved, dir, 1, &digest));
+    bel_ckpt_reader *reader;
+    BEL_ASSERT_OK(bel_ckpt_open_latest(dir, &reader));
+    BEL_ASSERT_FAILS(bel_table_restore(other.tables[0], reader, 0, 1), BEL_DATA_LOSS,
+                     "table \"users\": expected width 10, columns values, adam/m, adam/v; got");
+    BEL_ASSERT_FAILS(bel_table_restore(saved.tables[0], reader, 0, 1), BEL_DATA_LOSS,
+                     "expected each key once"); // it has the rows already
+    bel_ckpt_close(reader);
+    free_shards(&saved);
+    free_shards(&other);
+    bel_test_remove_folder(dir);
+}
+
+static void test_not_finite(void **state)
+{
+    (void)state;
+    char *dir = bel_test_folder();
+    bel_table_config config = make_config(BEL_OPTIMIZER_SGD);
+    shards s = make_shards(&config, 1);
+    static const int64_t key = 77;
+    float sums[WIDTH] = {0};
+    sums[3] = NAN;
+    bel_rule_step numbers = bel_rule_begin(&config.optimizer, 0);
+    BEL_ASSERT_OK(bel_table_update(s.tables[0], NULL, &numbers, &key, sums, 1, 1));
+    bel_hash128 digest;
+    BEL_ASSERT_FAILS(save(&s, dir, 1, &digest), BEL_ABORTED,
+                     "row 77 of table \"users\" is not finite");
+    free_shards(&s);
+    bel_test_remove_folder(dir);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_shards),
+        cmocka_unit_test(test_other_optimizer),
+        cmocka_unit_test(test_not_finite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
