@@ -6,8 +6,12 @@ pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
+# civetweb comes without a .pc file.
+find_path(CIVETWEB_INCLUDE civetweb.h REQUIRED)
+find_library(CIVETWEB civetweb REQUIRED)
 find_program(PROTOC_C protoc-c REQUIRED)
 
 add_library(belfry_dependencies INTERFACE)
 target_link_libraries(belfry_dependencies INTERFACE
-    PkgConfig::GRPC PkgConfig::PROTOBUF_C PkgConfig::YAML PkgConfig::JANSSON ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS} m)
+    PkgConfig::GRPC PkgConfig::PROTOBUF_C PkgConfig::YAML PkgConfig::JANSSON ZLIB::ZLIB ${CIVETWEB} Threads::Threads
+    ${CMAKE_DL_LIBS} m)

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -42,8 +43,8 @@ static const verb verbs[] = {
      bel_verb_jobs_cancel, true},
     {"jobs stream-logs", BEL_VERB_JOBS_LOGS, "NAME [flags]", "what a job's processes say",
      bel_verb_jobs_stream_logs, true},
-    {"jobs top", BEL_VERB_JOBS_TOP, "[flags]", "how far running jobs are", bel_verb_jobs_top,
-     false},
+    {"jobs top", BEL_VERB_JOBS_TOP, "[NAME] [flags]",
+     "how far running jobs are, or what the workers and shards of one do", bel_verb_jobs_top, true},
     {"supervise", BEL_VERB_SUPERVISE, "NAME [flags]", NULL, bel_verb_supervise, true},
     {"doctor", BEL_VERB_DOCTOR, "[flags]", "whether this machine is fit to train", bel_verb_doctor,
      false},
@@ -220,6 +221,8 @@ static bel_status *run_with_options(const verb *v, bel_options *options, int cou
     BEL_TRY(bel_command_parse(options, count, arguments));
     if (bel_options_bool(options, "help")) return print_help(v, options);
     if (bel_options_bool(options, "print_config")) return print_config(options);
+    if (bel_options_bool(options, "enable_faults")) bel_fault_enable();
+    BEL_TRY(bel_fault_check());
     size_t argument_count;
     const char *const *extra = bel_options_arguments(options, &argument_count);
     if (argument_count > 0 && !v->takes_arguments) {

@@ -25,7 +25,9 @@ static void add_flag(bel_words *words, const char *name, const char *value)
 
 // Flags that hold for the program and for what it starts. Those behind "--" come first, so these
 // win.
-static const char *const shared_flags[] = {"json", "log_format", "log_level", "quiet"};
+static const char *const shared_flags[] = {
+    "json",  "log_format",   "log_level",       "quiet",
+    "trace", "metrics_port", "metrics_address", "enable_faults"};
 enum { SHARED_FLAG_COUNT = sizeof shared_flags / sizeof shared_flags[0] };
 
 static bool has_model_dir(const bel_words *words)

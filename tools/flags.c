@@ -219,6 +219,13 @@ static const bel_option table[] = {
      "Write event files every so many steps; 0: never."},
     {"log_step_count_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
      "Log progress every so many steps; 0: never."},
+    {"trace", STRING, TRAINING | STARTING, "", NULL, "FILE", OUTPUT,
+     "Write a trace of all processes for chrome://tracing or ui.perfetto.dev, at the end."},
+    {"metrics_port", INT, TRAINING | STARTING, "0", "[-1, 65535]", NULL, OUTPUT,
+     "Port on which the job's numbers can be read while it runs, by Prometheus at /metrics; 0: none, -1: "
+     "a free one, which the log names."},
+    {"metrics_address", STRING, TRAINING | STARTING, "127.0.0.1", NULL, "ADDRESS", OUTPUT,
+     "Address of that port; 0.0.0.0: all of this host."},
     {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html."},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Print the digest alone, recomputed from the files."},
@@ -236,6 +243,8 @@ static const bel_option table[] = {
      "YAML file with any of these flags, as \"name: value\"; the command line wins."},
     {"print_config", BOOL, RUNNING | TYPED, "false", NULL, NULL, SETTINGS,
      "Print all settings as YAML with their origins, and end."},
+    {"enable_faults", BOOL, REPORTING, "false", NULL, NULL, SETTINGS,
+     "Let BEL_FAULT count, also in the processes of a job (docs/operations.md); else it is refused."},
     {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end."},
 };
 // clang-format on

@@ -13,6 +13,7 @@
 #include "launch/role_line.h"
 #include "launch/task.h"
 #include "results.h"
+#include "sight/board.h"
 #include "verbs.h"
 
 // --- One log ------------------------------------------------------------------------------------
@@ -221,6 +222,58 @@ bel_status *bel_verb_jobs_stream_logs(const bel_options *options, int *out_exit_
 
 // --- Top ----------------------------------------------------------------------------------------
 
+// The numbers that the job's master wrote last; NULL: none of this run so far.
+static bel_status *read_board(const bel_job_record *record, char **out_text, bel_board **out_board)
+{
+    char *path = bel_path_join(record->model_dir, BEL_BOARD_FILE);
+    bel_status *status = NULL;
+    size_t size;
+    *out_text = NULL;
+    *out_board = NULL;
+    if (bel_file_exists(path)) status = bel_file_read(path, out_text, &size);
+    if (status == NULL && *out_text != NULL) {
+        status = bel_board_parse(*out_text, size, path, out_board);
+    }
+    bel_free(path);
+    if (*out_board == NULL || (*out_board)->time >= record->started_at) return status;
+    bel_board_destroy(*out_board); // an earlier job's
+    *out_board = NULL;
+    return status;
+}
+
+static void write_board(const bel_job_record *record, const bel_board *board, bel_str *out)
+{
+    bel_str_printf(out, "job %s is %s\n", record->name, bel_job_state_name(record->state));
+    if (board != NULL) {
+        bel_board_write_table(board, out);
+    } else {
+        bel_str_puts(out, "there are no numbers of it yet\n");
+    }
+}
+
+static bel_status *print_top_of(const char *name, const char *before, bool json, bool *out_ended)
+{
+    bel_job_record *record;
+    bel_board *board = NULL;
+    char *object = NULL;
+    BEL_TRY(bel_registry_read(name, &record));
+    bel_status *status = read_board(record, &object, &board);
+    bel_str text = {0};
+    bel_str_puts(&text, before);
+    if (status == NULL && json) {
+        bel_str_puts(&text, board != NULL ? object : "null\n");
+    } else if (status == NULL) {
+        write_board(record, board, &text);
+    }
+    *out_ended = bel_job_state_is_final(record->state);
+    if (status == NULL) status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    bel_board_destroy(board);
+    bel_free(object);
+    bel_job_record_destroy(record);
+    return status != NULL ? status : bel_results_flush();
+}
+
 static bel_status *print_top(const char *before, bool json)
 {
     bel_job_record **records;
@@ -246,10 +299,19 @@ bel_status *bel_verb_jobs_top(const bel_options *options, int *out_exit_code)
 {
     (void)out_exit_code;
     static const char clear_screen[] = "\033[H\033[J";
-    bool json = bel_options_bool(options, "json");
-    if (json || isatty(STDOUT_FILENO) != 1) return print_top("", json);
-    for (;;) { // until Ctrl-C
-        BEL_TRY(print_top(clear_screen, false));
-        poll(NULL, 0, 1000);
+    bool json = bel_options_bool(options, "json"), ended = false;
+    size_t count;
+    const char *const *names = bel_options_arguments(options, &count);
+    if (count > 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "expected at most one name of a job, got %zu arguments", count);
     }
+    const char *name = count == 1 ? names[0] : NULL;
+    bool once = json || isatty(STDOUT_FILENO) != 1;
+    do { // until Ctrl-C, or the end of the job
+        const char *before = once ? "" : clear_screen;
+        BEL_TRY(name != NULL ? print_top_of(name, before, json, &ended) : print_top(before, json));
+        if (!once && !ended) poll(NULL, 0, 1000);
+    } while (!once && !ended);
+    return NULL;
 }

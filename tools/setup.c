@@ -105,6 +105,9 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(mode, "bounded") == 0) config->aggregation = BEL_AGGREGATE_BOUNDED;
     config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
     config->max_staleness = (int)bel_options_int(options, "max_staleness");
+    config->metrics_port = (int)bel_options_int(options, "metrics_port");
+    config->metrics_address = bel_options_string(options, "metrics_address");
+    config->trace_file = bel_options_string(options, "trace");
     const char *lane = bel_options_string(options, "lane");
     if (strcmp(lane, "shm") == 0) config->lane = BEL_LANE_SHM;
     if (strcmp(lane, "grpc") == 0) config->lane = BEL_LANE_GRPC;

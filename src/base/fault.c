@@ -1,4 +1,4 @@
-// BEL_FAULT, parsed once.
+// BEL_FAULT, parsed once, where it may count.
 #include "base/fault.h"
 
 #include <pthread.h>
@@ -22,6 +22,7 @@ enum { SLOW_POINTS = 4 };
 static point crash_point, hang_point, slow_points[SLOW_POINTS];
 static int slow_count;
 static char process_name[32];
+static char unknown[64]; // the first word or point that does not exist
 static bool spared;
 
 static const struct {
@@ -36,6 +37,31 @@ static const struct {
     {"repeat", BEL_FAULT_LANE_REPEAT},
     {"reorder", BEL_FAULT_LANE_REORDER},
     {"break", BEL_FAULT_LANE_BREAK},
+};
+
+// Where bel_fault_point is called.
+static const char *const point_names[] = {
+    "checkpoint_after_rename",
+    "checkpoint_before_rename",
+    "checkpoint_shard_written",
+    "file_syncs",
+    "file_writes",
+    "input_reads",
+    "master_finishes",
+    "master_gather",
+    "master_new_generation",
+    "master_saves",
+    "member_begins",
+    "shard_decides",
+    "shard_loads",
+    "shard_passed",
+    "shard_passes",
+    "shard_snapshot",
+    "tower_compute",
+    "tower_step",
+    "worker_reported",
+    "worker_tallies",
+    "worker_waits",
 };
 
 static void copy_part(char *to, size_t room, const char *from, size_t length)
@@ -58,23 +84,25 @@ static void set_point(point *p, const char *text, size_t length)
     atomic_store(&p->left, word[name] == '#' ? strtol(word + name + 1, NULL, 10) : 1);
 }
 
-static void parse_word(const char *word, size_t length)
+// False: it is no fault.
+static bool parse_word(const char *word, size_t length)
 {
     if (length > 6 && strncmp(word, "write:", 6) == 0) {
         atomic_store(&writes_left, strtol(word + 6, NULL, 10));
-        return;
+        return true;
     }
     if (length > 6 && strncmp(word, "crash:", 6) == 0) {
         set_point(&crash_point, word + 6, length - 6);
-        return;
+        return true;
     }
     if (length > 5 && strncmp(word, "hang:", 5) == 0) {
         set_point(&hang_point, word + 5, length - 5);
-        return;
+        return true;
     }
     if (length > 5 && strncmp(word, "slow:", 5) == 0) {
-        if (slow_count < SLOW_POINTS) set_point(&slow_points[slow_count++], word + 5, length - 5);
-        return;
+        if (slow_count == SLOW_POINTS) return false;
+        set_point(&slow_points[slow_count++], word + 5, length - 5);
+        return true;
     }
     if (length > 5 && strncmp(word, "lane:", 5) == 0) {
         word += 5;
@@ -83,12 +111,39 @@ static void parse_word(const char *word, size_t length)
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strlen(words[i].word) == length && strncmp(words[i].word, word, length) == 0) {
             enabled[words[i].fault] = true;
+            return true;
         }
+    }
+    return length == 0;
+}
+
+static bool is_known_point(const point *p)
+{
+    if (atomic_load(&p->left) == 0 || strcmp(p->name, "*") == 0) return true;
+    for (size_t i = 0; i < sizeof point_names / sizeof point_names[0]; i++)
+        if (strcmp(p->name, point_names[i]) == 0) return true;
+    return false;
+}
+
+static void note_unknown(const char *text, size_t length)
+{
+    if (unknown[0] == '\0') copy_part(unknown, sizeof unknown, text, length);
+}
+
+static void note_unknown_points(void)
+{
+    const point *const points[] = {&crash_point, &hang_point};
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++)
+        if (!is_known_point(points[i])) note_unknown(points[i]->name, strlen(points[i]->name));
+    for (int i = 0; i < slow_count; i++) {
+        const char *name = slow_points[i].name;
+        if (!is_known_point(&slow_points[i])) note_unknown(name, strlen(name));
     }
 }
 
 static void parse(const char *settings)
 {
+    unknown[0] = '\0';
     memset(enabled, 0, sizeof enabled);
     atomic_store(&writes_left, 0);
     atomic_store(&crash_point.left, 0);
@@ -96,14 +151,47 @@ static void parse(const char *settings)
     slow_count = 0;
     while (settings != NULL && *settings != '\0') {
         size_t length = strcspn(settings, ",+");
-        parse_word(settings, length);
+        if (!parse_word(settings, length)) note_unknown(settings, length);
         settings += length + (settings[length] != '\0');
     }
+    note_unknown_points();
+}
+
+static bool may_count(void)
+{
+    const char *text = getenv("BEL_ENABLE_FAULTS");
+    return text != NULL && strcmp(text, "1") == 0;
 }
 
 static void parse_environment(void)
 {
-    parse(getenv("BEL_FAULT"));
+    parse(may_count() ? getenv("BEL_FAULT") : NULL);
+}
+
+void bel_fault_enable(void)
+{
+    (void)setenv("BEL_ENABLE_FAULTS", "1", 1); // without memory faults stay off
+    pthread_once(&parse_once, parse_environment);
+    parse_environment(); // somebody may have asked before
+}
+
+bel_status *bel_fault_check(void)
+{
+    const char *settings = getenv("BEL_FAULT");
+    if (settings == NULL || settings[0] == '\0') return NULL;
+    if (!may_count()) {
+        return BEL_ERR(
+            BEL_FAILED_PRECONDITION,
+            "BEL_FAULT=%s is in the environment, but faults on purpose are off; hint: unset "
+            "it, or give --enable_faults (or BEL_ENABLE_FAULTS=1) to mean it",
+            settings);
+    }
+    pthread_once(&parse_once, parse_environment);
+    if (unknown[0] == '\0') return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "BEL_FAULT=%s: \"%s\" is no fault and no point; hint: docs/operations.md has "
+                   "them all",
+                   settings, unknown);
 }
 
 bool bel_fault_is(bel_fault fault)

@@ -1,4 +1,5 @@
-// Deliberate faults, for tests that must be able to fail. BEL_FAULT holds a comma-separated list:
+// Faults on purpose, for tests that must be able to fail, and for trying out what a job does when
+// something fails (docs/operations.md). BEL_FAULT holds a comma-separated list:
 //   sum_sequential  gradients are added in the order of arrival instead of the summation tree
 //   divide          workers divide by their own replica count before the shard averages
 //   threads2        matrix products are cut along the inner dimension by thread count
@@ -12,11 +13,15 @@
 //                   four of them: the last that is meant counts
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then
-// Read once, at the first question; unset in normal use.
+// It counts only where faults are enabled: by bel_fault_enable, or with BEL_ENABLE_FAULTS=1 in the
+// environment, which children inherit. Elsewhere a BEL_FAULT that somebody has forgotten is
+// refused by bel_fault_check, and is without effect in any case. Read once, at the first question.
 #ifndef BELFRY_BASE_FAULT_H
 #define BELFRY_BASE_FAULT_H
 
 #include <stdbool.h>
+
+#include "belfry/status.h"
 
 typedef enum bel_fault {
     BEL_FAULT_SUM_SEQUENTIAL,
@@ -29,6 +34,13 @@ typedef enum bel_fault {
     BEL_FAULT_LANE_BREAK,
     BEL_FAULT_COUNT
 } bel_fault;
+
+// Faults count from now on, in this process and its children. Before other threads are started.
+void bel_fault_enable(void);
+
+// FAILED_PRECONDITION: BEL_FAULT is set and faults are not enabled. INVALID_ARGUMENT names the word
+// of it that is none of the above, or the point that does not exist.
+bel_status *bel_fault_check(void) BEL_MUST_USE;
 
 bool bel_fault_is(bel_fault fault);
 bool bel_fault_write_fails(void);       // counts one write

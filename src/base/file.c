@@ -100,6 +100,7 @@ bel_status *bel_file_writer_open(const char *path, bel_file_writer **out_writer)
 void bel_file_writer_write(bel_file_writer *writer, const void *data, size_t size)
 {
     if (writer->error != 0) return;
+    bel_fault_point("file_writes");
     if (bel_fault_write_fails()) {
         writer->error = ENOSPC;
         return;
@@ -129,6 +130,7 @@ static void writer_free(bel_file_writer *writer)
 bel_status *bel_file_writer_finish(bel_file_writer *writer, uint64_t *out_size,
                                    uint32_t *out_crc32c)
 {
+    bel_fault_point("file_syncs");
     if (writer->error == 0 && fsync(writer->descriptor) != 0) writer->error = errno;
     bel_status *status =
         writer->error == 0 ? NULL : bel_file_error(writer->error, "write", writer->path);
@@ -151,6 +153,23 @@ bel_status *bel_file_write_atomic(const char *path, const void *data, size_t siz
     if (status == NULL) {
         bel_file_writer_write(writer, data, size);
         status = bel_file_writer_finish(writer, NULL, NULL);
+        if (status == NULL) status = bel_file_rename(temporary, path);
+        if (status != NULL) unlink(temporary);
+    }
+    bel_free(temporary);
+    return status;
+}
+
+bel_status *bel_file_replace(const char *path, const void *data, size_t size)
+{
+    char *temporary = bel_strf("%s.tmp", path);
+    bel_status *status = NULL;
+    FILE *file = fopen(temporary, "wbe");
+    if (file == NULL) {
+        status = bel_file_error(errno, "create", temporary);
+    } else {
+        bool wrote = fwrite(data, 1, size, file) == size;
+        if (fclose(file) != 0 || !wrote) status = bel_file_error(errno, "write", temporary);
         if (status == NULL) status = bel_file_rename(temporary, path);
         if (status != NULL) unlink(temporary);
     }

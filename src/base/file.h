@@ -30,6 +30,9 @@ void bel_file_writer_abandon(bel_file_writer *writer);
 // the same folder, synced, then renamed.
 bel_status *bel_file_write_atomic(const char *path, const void *data, size_t size) BEL_MUST_USE;
 
+// The same without syncing: for what is of no use after a crash of the machine.
+bel_status *bel_file_replace(const char *path, const void *data, size_t size) BEL_MUST_USE;
+
 // Folders.
 bel_status *bel_dir_create(const char *path) BEL_MUST_USE; // with its parents; existing is fine
 bel_status *bel_dir_sync(const char *path) BEL_MUST_USE;

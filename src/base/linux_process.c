@@ -245,3 +245,13 @@ bel_status *bel_linux_random(void *bytes, size_t size)
     }
     return NULL;
 }
+
+int64_t bel_linux_resident_bytes(void)
+{
+    long long size, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL) return 0;
+    if (fscanf(file, "%lld %lld", &size, &resident) != 2) resident = 0;
+    fclose(file);
+    return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}

@@ -36,6 +36,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"tower_count", c->tower_count, 1, MAX_TOWERS},
         {"shard_count", c->shard_count, 1, MAX_SHARDS},
         {"thread_count", c->thread_count, 0, MAX_THREADS},
+        {"metrics_port", c->metrics_port, -1, 65535},
         {"save_checkpoints_steps", (double)c->save_checkpoints_steps, 0, steps},
         {"save_checkpoints_secs", c->save_checkpoints_secs, 0, 1e9},
         {"keep_checkpoint_max", c->keep_checkpoint_max, 0, INT_MAX},
@@ -152,6 +153,12 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     estimator->model_fn = model_fn;
     estimator->config = *config;
     estimator->config.model_dir = bel_xstrdup(config->model_dir);
+    if (config->metrics_address != NULL) {
+        estimator->config.metrics_address = bel_xstrdup(config->metrics_address);
+    }
+    if (config->trace_file != NULL) {
+        estimator->config.trace_file = bel_xstrdup(config->trace_file);
+    }
     estimator->has_towers_of = config->towers_of != NULL;
     deal_towers(estimator, config->towers_of);
     estimator->params = bel_xcalloc((size_t)param_count, sizeof *params);
@@ -184,5 +191,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
     bel_free(estimator->towers_of);
     bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);
+    free_text(estimator->config.trace_file);
+    free_text(estimator->config.metrics_address);
     bel_free(estimator);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "input/batch.h"
@@ -304,6 +305,7 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
         return BEL_ERR(BEL_OUT_OF_RANGE, "input: expected a block below %lld, got %lld",
                        (long long)bel_input_block_count(input, true), (long long)block);
     }
+    bel_fault_point("input_reads");
     int64_t first = block * batch_size;
     int64_t count = length - first < batch_size ? length - first : batch_size;
     batch->block = block;

@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "job/control.h"
 #include "job/rows.h"
+#include "sight/board.h"
 #include "worker/worker.h"
 
 typedef struct bel_crew bel_crew;
@@ -41,6 +42,8 @@ typedef struct bel_crew_ops {
     // After the last checkpoint: waits for what the crew still does with it.
     bel_status *(*finish)(bel_crew *crew);
     bel_worker_times (*times)(const bel_crew *crew); // the mean over the workers
+    // Brings the rows of shards and workers up to now, and where the job stands.
+    void (*show)(bel_crew *crew, bel_board *board);
     // The job is over: members end, `status` is what they are told (NULL: it went well).
     void (*dismiss)(bel_crew *crew, const bel_status *status);
     void (*destroy)(bel_crew *crew);

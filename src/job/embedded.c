@@ -4,7 +4,9 @@
 #include <stdatomic.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/thread.h"
+#include "job/numbers.h"
 #include "ps/layout/tally.h"
 #include "transport/inproc/inproc.h"
 
@@ -362,6 +364,48 @@ static bel_worker_times times(const bel_crew *crew)
     return mean;
 }
 
+static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_board *board)
+{
+    bel_board_row *row = bel_board_find(board, BEL_BOARD_WORKER, w);
+    bel_worker *worker = embedded->members[w].worker;
+    double values[BEL_NUMBER_COUNT] = {0}, reports[BEL_NUMBERS_BY_WORKER];
+    if (worker == NULL) return;
+    bel_str words = {0};
+    int64_t step = bel_worker_doing(worker, &words);
+    bel_board_set_doing(row, step, words.text);
+    bel_numbers_of_worker(worker, values);
+    bel_board_note(row, values, now);
+    bel_numbers_of_reports(embedded->servers[0].shard, w, reports);
+    bel_board_note_reports(row, reports);
+    bel_str_deinit(&words);
+}
+
+static void show_shard(const bel_embedded *embedded, int k, int64_t now, bel_board *board)
+{
+    bel_board_row *row = bel_board_find(board, BEL_BOARD_SHARD, k);
+    double values[BEL_NUMBER_COUNT] = {0};
+    bel_str words = {0};
+    int64_t step = bel_shard_doing(embedded->servers[k].shard, &words);
+    bel_board_set_doing(row, step, words.text);
+    bel_numbers_of_shard(embedded->servers[k].shard, values);
+    bel_board_note(row, values, now);
+    bel_str_deinit(&words);
+}
+
+static void show(bel_crew *crew, bel_board *board)
+{
+    const bel_embedded *embedded = (const bel_embedded *)crew;
+    int64_t now = bel_clock_ns();
+    for (int w = 0; w < embedded->member_count; w++)
+        show_worker(embedded, w, now, board);
+    for (int k = 0; k < embedded->server_count; k++)
+        show_shard(embedded, k, now, board);
+    if (embedded->control == NULL) return;
+    bel_control_state state;
+    bel_control_wait(embedded->control, 0, &state);
+    bel_board_set_step(board, state.step, state.loss, state.examples, now);
+}
+
 static void dismiss(bel_crew *crew, const bel_status *status)
 {
     (void)crew, (void)status; // threads that have ended need no word
@@ -382,6 +426,7 @@ static const bel_crew_ops embedded_ops = {
     .snapshot_now = snapshot_now,
     .finish = finish,
     .times = times,
+    .show = show,
     .dismiss = dismiss,
     .destroy = destroy,
 };

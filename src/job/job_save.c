@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/trace.h"
 #include "estimator/evaluation.h"
 #include "job/train.h"
 
@@ -53,6 +54,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
+    int64_t begun = bel_trace_begin();
     int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
     BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->crew->generation, incarnation, &folder));
     size_t count = (size_t)job->crew->shard_count;
@@ -68,6 +70,8 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     bel_free(shards);
     bel_free(folder);
     BEL_TRY_CTX(status, "saving a checkpoint at step %lld", (long long)step);
+    bel_trace_end((bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_SAVE, .step = step},
+                  begun);
     bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
                   job->result.digest);
     return bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
@@ -186,8 +190,9 @@ static void log_result(const char *folder, const bel_result *result)
 
 static bel_status *attend(void *context)
 {
-    bel_crew *crew = context;
-    return crew->ops->attend(crew);
+    bel_job *job = context;
+    bel_look_again(job->look, job->crew, job->last_step, false);
+    return job->crew->ops->attend(job->crew);
 }
 
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
@@ -202,12 +207,16 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
                                     .tower_count = estimator->towers_of[0],
                                     .thread_count = estimator->thread_count,
                                     .between = attend,
-                                    .context = job->crew};
+                                    .context = job};
     bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
+    int64_t begun = bel_trace_begin();
     BEL_TRY(job->crew->ops->read_values(job->crew));
     BEL_TRY(bel_job_read_rows(job, eval));
     BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
+    bel_trace_end(
+        (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
+        begun);
     if (eval->last_step < 0 || result.loss < eval->best.loss) eval->best = result;
     eval->last_step = step;
     log_result(eval->folder, &result);

@@ -10,9 +10,13 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/trace.h"
+#include "job/job_trace.h"
 #include "job/member_inner.h"
+#include "job/numbers.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
 
@@ -70,6 +74,7 @@ static void send_join(member *m)
                                      .address = address,
                                      .folder = token,
                                      .step = step_of(m),
+                                     .clock_ns = bel_clock_ns(),
                                      .settings = list,
                                      .setting_count = count});
     bel_free(token);
@@ -206,6 +211,19 @@ static void stop_parts(member *m, double patience_secs)
     bel_member_shard_stop(m);
 }
 
+// Records from the first setup on. On the master's host the clocks are one: then what it sent last
+// cannot have come from the future, nor the join from the past. On another host the setup tells how
+// far the master's clock is ahead, short of the time that it was under way.
+static bel_status *start_trace(member *m, const bel_message *setup)
+{
+    if (m->traces || bel_trace_is_on()) return NULL;
+    BEL_TRY(bel_job_trace_start(&m->estimator->config, m->task));
+    m->traces = bel_trace_is_on();
+    int64_t least = setup->clock_ns - bel_clock_ns(), most = setup->clock_lead_ns;
+    if (m->traces && (least > 0 || most < 0)) bel_trace_set_lead(least);
+    return NULL;
+}
+
 // Begins, or begins anew with another generation.
 static bel_status *start_parts(member *m, const bel_message *setup)
 {
@@ -213,6 +231,7 @@ static bel_status *start_parts(member *m, const bel_message *setup)
     m->generation = setup->generation;
     m->status_ns = 0; // what it does now is news
     bel_fault_point("member_begins");
+    BEL_TRY(start_trace(m, setup));
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
     if (m->deal == NULL) {
@@ -257,6 +276,21 @@ static bel_status *take_message(member *m, const bel_message *message)
     return NULL;
 }
 
+double *bel_member_numbers(const member *m, size_t *out_count)
+{
+    bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;
+    size_t workers = knows_reports ? (size_t)m->task->worker_count : 0;
+    *out_count = BEL_NUMBER_COUNT + workers * BEL_NUMBERS_BY_WORKER;
+    double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
+    if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
+    if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
+    for (size_t w = 0; w < workers; w++)
+        bel_numbers_of_reports(m->shard.shard, (int)w,
+                               numbers + BEL_NUMBER_COUNT + w * BEL_NUMBERS_BY_WORKER);
+    numbers[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes();
+    return numbers;
+}
+
 static void send_status(member *m)
 {
     int64_t now = bel_clock_ns();
@@ -274,7 +308,14 @@ static void send_status(member *m)
         step = bel_shard_doing(m->shard.shard, &words);
     }
     if (words.length == 0) bel_str_puts(&words, "is ready");
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STATUS, .step = step, .text = words.text});
+    size_t count;
+    double *numbers = bel_member_numbers(m, &count);
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STATUS,
+                                     .step = step,
+                                     .text = words.text,
+                                     .numbers = numbers,
+                                     .number_count = count});
+    bel_free(numbers);
     bel_str_deinit(&words);
 }
 
@@ -375,6 +416,7 @@ static void release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
+    if (m->traces) bel_trace_stop(); // before the master hears that this process is through
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_shm_hub_destroy(m->hub);
     bel_endpoint_destroy(m->endpoint);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/trace.h"
 #include "job/member_inner.h"
 
 static bel_status *newest_step(const char *model_dir, int64_t *out_step)
@@ -30,10 +31,15 @@ static bel_status *evaluate_all(member *m, bel_str *out)
     for (int i = 0; i < program->eval_count; i++) {
         const char *name = program->evals[i].name;
         bel_result result;
+        int64_t begun = bel_trace_begin();
         BEL_TRY_CTX(bel_evaluate(program->estimator, &program->evals[i], NULL, &result), "%s",
                     name != NULL ? name : "eval");
         describe(name != NULL ? name : "eval", &result, out);
         m->evaluated_step = result.global_step;
+        bel_trace_end((bel_trace_event){.role = BEL_TRACE_EVALUATOR,
+                                        .span = BEL_TRACE_EVALUATE,
+                                        .step = result.global_step},
+                      begun);
     }
     if (out->length > 0) bel_log_write(BEL_LOG_INFO, "%s", out->text);
     return NULL;

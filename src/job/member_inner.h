@@ -91,12 +91,16 @@ typedef struct member {
     int64_t status_ns; // when it was last sent
     bel_status *end;   // what the master said; CANCELLED or NULL once it has
     bool over, told_stop, told_failure;
+    bool traces;            // it has begun this process's part of the trace
     int64_t evaluated_step; // evaluator: of the newest checkpoint that it has evaluated
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 
 // Sends a message to the master, with the generation of the state here. Main thread.
 void bel_member_send(member *m, bel_message message);
+
+// What is counted here, behind STATUS and ENDED; free the list with bel_free.
+double *bel_member_numbers(const member *m, size_t *out_count);
 
 // member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there
 // is a hub.

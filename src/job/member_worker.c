@@ -161,6 +161,8 @@ void bel_member_worker_check(member *m)
     bel_str words = {0};
     bel_worker_times times = bel_worker_time(w->worker);
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
+    size_t count;
+    double *numbers = bel_member_numbers(m, &count);
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
                                      .step = bel_worker_doing(w->worker, &words),
                                      .code = (int32_t)bel_status_code(w->status),
@@ -169,7 +171,10 @@ void bel_member_worker_check(member *m)
                                                .compute_ns = times.compute_ns,
                                                .exchange_ns = times.exchange_ns,
                                                .total_ns = times.total_ns,
-                                               .steps = times.steps}});
+                                               .steps = times.steps},
+                                     .numbers = numbers,
+                                     .number_count = count});
+    bel_free(numbers);
     bel_free(text);
     bel_str_deinit(&words);
 }

@@ -362,6 +362,7 @@ static const bel_crew_ops remote_ops = {
     .snapshot_now = snapshot_now,
     .finish = finish,
     .times = times,
+    .show = bel_remote_show,
     .dismiss = dismiss,
     .destroy = destroy,
 };

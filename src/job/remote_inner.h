@@ -1,5 +1,6 @@
 // The inside of the master's side of a cluster: remote.c (the crew), remote_members.c (messages and
-// members that come back), remote_values.c (values of a snapshot).
+// members that come back), remote_show.c (what members have counted), remote_values.c (values of a
+// snapshot).
 #ifndef BELFRY_JOB_REMOTE_INNER_H
 #define BELFRY_JOB_REMOTE_INNER_H
 
@@ -73,6 +74,10 @@ void bel_remote_stalled(remote *r, double secs, const char *what);
 void bel_remote_fail(remote *r, bel_status *status);
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
+
+// --- remote_show.c -------------------------------------------------------------------------------
+
+void bel_remote_show(bel_crew *crew, bel_board *board); // for bel_crew_ops
 
 // --- remote_values.c -----------------------------------------------------------------------------
 

@@ -108,14 +108,17 @@ static void describe_members(const remote *r, setup *s)
 // Tells a member to begin anew; a worker with `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step)
 {
-    setup s = {.message = {.kind = BEL_MESSAGE_SETUP,
-                           .generation = r->crew.generation,
-                           .step = step,
-                           .folder = r->checkpoint,
-                           .schedule = describe_schedule(r)}};
+    setup s = {
+        .message = {.kind = BEL_MESSAGE_SETUP,
+                    .generation = r->crew.generation,
+                    .step = step,
+                    .folder = r->checkpoint,
+                    .schedule = describe_schedule(r),
+                    .clock_lead_ns = bel_members_get(r->config.members, member)->clock_lead_ns}};
     describe_members(r, &s);
     describe_model(r, &s);
     bel_members_set_generation(r->config.members, member, r->crew.generation);
+    s.message.clock_ns = bel_clock_ns();
     bel_members_send(r->config.members, member, &s.message);
     bel_free(s.addresses);
     bel_free(s.replicas);

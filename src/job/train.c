@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "job/job_trace.h"
 #include "job/member.h"
 
 // --- Before --------------------------------------------------------------------------------------
@@ -117,6 +118,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     const bel_run_config *config = &job->estimator->config;
     BEL_TRY(bel_dir_create(config->model_dir));
     if (job->task != NULL) BEL_TRY(bel_remote_listen(job->task, config, &job->members));
+    BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
     BEL_TRY(bel_job_build(job));
     BEL_TRY(make_crew(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
@@ -213,6 +215,7 @@ static bel_status *watch(bel_job *job)
     bel_status *status = NULL;
     while (state->running) {
         crew->ops->wait(crew, 0.1, state);
+        bel_look_again(job->look, crew, job->last_step, false);
         if (state->has_snapshot && status == NULL) {
             status = use_snapshot(job, state);
             if (status != NULL && !crew->lost) crew->ops->cancel(crew);
@@ -276,6 +279,7 @@ static bel_status *finish(bel_job *job)
     bel_crew *crew = job->crew;
     BEL_TRY(crew->ops->snapshot_now(crew));
     say_staleness(job);
+    bel_look_end(job->look, crew, job->last_step);
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
     bel_fault_point("master_finishes");
@@ -331,6 +335,7 @@ static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval
     }
     if (job->members != NULL) bel_remote_unlisten(&job->estimator->config);
     bel_members_destroy(job->members);
+    bel_look_destroy(job->look);
     bel_job_free_model(job);
     return status;
 }
@@ -378,9 +383,11 @@ static bel_status *run_alone(const bel_member_program *program, bel_result *out_
                    .spec = program->train,
                    .saved_step = -1,
                    .state = {.loss = NAN}};
-    BEL_TRY(run_master(&job, program->evals, program->eval_count));
-    if (out_result != NULL) *out_result = job.result;
-    return NULL;
+    BEL_TRY(bel_job_trace_start(&job.estimator->config, NULL));
+    bel_status *status = run_master(&job, program->evals, program->eval_count);
+    bel_job_trace_finish(&job.estimator->config);
+    if (status == NULL && out_result != NULL) *out_result = job.result;
+    return status;
 }
 
 static bel_status *run_task(const bel_task *task, bel_member_program *program,
@@ -399,10 +406,13 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
                    .task = task,
                    .saved_step = -1,
                    .state = {.loss = NAN}};
-    BEL_TRY(task->master_trains ? run_training_master(&job, program)
-                                : run_master(&job, program->evals, program->eval_count));
-    if (out_result != NULL) *out_result = job.result;
-    return NULL;
+    BEL_TRY(bel_job_trace_start(&job.estimator->config, task));
+    bel_status *status = task->master_trains
+                             ? run_training_master(&job, program)
+                             : run_master(&job, program->evals, program->eval_count);
+    bel_job_trace_finish(&job.estimator->config);
+    if (status == NULL && out_result != NULL) *out_result = job.result;
+    return status;
 }
 
 // The supervisor removes the folder of the sockets; when it is gone, the last process does.
@@ -427,6 +437,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                        (long long)train_spec->max_steps);
     }
     bel_task *task;
+    BEL_TRY(bel_fault_check());
     BEL_TRY(bel_task_from_environment(&task));
     if (task != NULL && task->supervisor > 0) {
         bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end

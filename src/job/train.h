@@ -5,6 +5,7 @@
 #include "estimator/estimator_inner.h"
 #include "estimator/model.h"
 #include "estimator/run_log.h"
+#include "job/look.h"
 #include "job/remote.h"
 #include "job/settings.h"
 
@@ -41,6 +42,7 @@ typedef struct bel_job {
     bel_crew *crew;
     bel_control_state state; // the newest
     bel_run_log *log;
+    bel_look *look;
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;

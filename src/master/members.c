@@ -44,6 +44,7 @@ struct bel_members {
     pthread_mutex_t mutex; // guards callers
     caller *callers;
     int64_t step; // of the job
+    int64_t losses, restarts;
     bool dismissed;
     bel_code end_code; // what everybody is told then
     char *end_text;
@@ -109,6 +110,7 @@ void bel_members_destroy(bel_members *members)
         bel_free(members->seats[i].member.host);
         bel_free(members->seats[i].member.address);
         bel_free(members->seats[i].member.doing);
+        bel_free(members->seats[i].member.numbers);
         bel_free(members->seats[i].loss);
     }
     bel_endpoint_destroy(members->endpoint);
@@ -256,15 +258,18 @@ static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const
         return status;
     }
     seat *s = &members->seats[member];
-    bel_mailbox_close(s->mailbox, 0); // of its last connection, or of whom it replaces
+    members->losses += s->mailbox != NULL; // and back before anybody noticed
+    bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of whom it replaces
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
     s->member.ended = false;
+    members->restarts += s->member.pid != 0 && join->incarnation > s->member.incarnation;
     s->member.incarnation = join->incarnation;
     s->member.generation = join->generation;
     s->member.step = join->step;
     s->member.pid = join->pid;
+    s->member.clock_lead_ns = bel_clock_ns() - join->clock_ns;
     set_text(&s->member.host, join->host);
     set_text(&s->member.address, join->address);
     set_text(&s->member.doing, "has joined");
@@ -378,6 +383,17 @@ void bel_members_send(bel_members *members, int member, const bel_message *messa
     }
 }
 
+static void take_numbers(seat *s, bel_message *message)
+{
+    if (message->number_count == 0) return;
+    bel_free(s->member.numbers);
+    s->member.numbers = message->numbers;
+    s->member.number_count = message->number_count;
+    s->member.numbers_ns = bel_clock_ns();
+    message->numbers = NULL;
+    message->number_count = 0;
+}
+
 static bool take_from(bel_members *members, int index, bel_message *out_message)
 {
     seat *s = &members->seats[index];
@@ -391,6 +407,7 @@ static bool take_from(bel_members *members, int index, bel_message *out_message)
         s->member.step = out_message->step;
         bel_free(s->member.doing);
         s->member.doing = bel_xstrdup(out_message->text);
+        take_numbers(s, out_message);
         bel_message_deinit(out_message);
     }
     return false;
@@ -408,6 +425,7 @@ bool bel_members_take(bel_members *members, double secs, int *out_member, bel_me
             if (out_message->kind == BEL_MESSAGE_ENDED) {
                 members->seats[index].member.ended = true;
                 members->seats[index].member.step = out_message->step;
+                take_numbers(&members->seats[index], out_message);
             }
             *out_member = index;
             return true;
@@ -417,6 +435,16 @@ bool bel_members_take(bel_members *members, double secs, int *out_member, bel_me
 }
 
 // --- Clocks --------------------------------------------------------------------------------------
+
+int64_t bel_members_losses(const bel_members *members)
+{
+    return members->losses;
+}
+
+int64_t bel_members_restarts(const bel_members *members)
+{
+    return members->restarts;
+}
 
 void bel_members_note_step(bel_members *members, int64_t step)
 {
@@ -431,6 +459,7 @@ static void lose(bel_members *members, seat *s, const char *why)
     int64_t step = member->step > members->step ? member->step : members->step;
     bel_mailbox_close(s->mailbox, 0);
     s->mailbox = NULL;
+    members->losses++;
     member->here = false;
     s->lost_ns = bel_clock_ns();
     bel_free(s->loss);

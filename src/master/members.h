@@ -55,9 +55,13 @@ typedef struct bel_member {
     uint32_t generation; // of the state that it holds; 0: none
     char *host, *address;
     int64_t pid;
-    int64_t step; // of its newest status
-    char *doing;  // the same: "computes", "waits for version 7 of shard 1"
-    bool ended;   // it has said that it is through
+    int64_t step;    // of its newest status
+    char *doing;     // the same: "computes", "waits for version 7 of shard 1"
+    bool ended;      // it has said that it is through
+    double *numbers; // that it has sent last
+    size_t number_count;
+    int64_t numbers_ns;    // when
+    int64_t clock_lead_ns; // this clock when its join was taken, less its own when it sent that
 } bel_member;
 
 const bel_member *bel_members_get(const bel_members *members, int member);
@@ -72,6 +76,10 @@ void bel_members_send(bel_members *members, int member, const bel_message *messa
 // The next message of any member but pings and statuses, which are noted here. A JOIN tells that a
 // member has come back. Waits up to `secs`; false when there was none. The message is the caller's.
 bool bel_members_take(bel_members *members, double secs, int *out_member, bel_message *out_message);
+
+// Connections that were lost, and processes that came back as another incarnation, so far.
+int64_t bel_members_losses(const bel_members *members);
+int64_t bel_members_restarts(const bel_members *members);
 
 // The job has reached this step: what messages about lost members name.
 void bel_members_note_step(bel_members *members, int64_t step);

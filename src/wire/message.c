@@ -55,6 +55,8 @@ static void fill_lists(const bel_message *m, Belfry__Control *control, lists *l)
     control->variables = l->variable_pointers;
     control->n_replicas = m->replica_count;
     control->replicas = m->replicas;
+    control->n_numbers = m->number_count;
+    control->numbers = m->numbers;
     control->n_stale = m->stale_count;
     control->stale = m->stale;
     control->n_incarnations = m->incarnation_count;
@@ -195,6 +197,8 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
     control->interrupted = m->interrupted;
     control->granted = m->granted;
     control->counted = m->counted;
+    control->clock = m->clock_ns;
+    control->clock_lead = m->clock_lead_ns;
     control->data.data = m->data;
     control->data.len = m->data_bytes;
 }
@@ -250,6 +254,8 @@ static void read_scalars(const Belfry__Control *control, bel_message *m)
     m->interrupted = control->interrupted != 0;
     m->granted = control->granted;
     m->counted = control->counted;
+    m->clock_ns = control->clock;
+    m->clock_lead_ns = control->clock_lead;
 }
 
 static void read_lists(const Belfry__Control *control, bel_message *m)
@@ -274,6 +280,10 @@ static void read_lists(const Belfry__Control *control, bel_message *m)
     m->replicas = bel_xcalloc(m->replica_count + 1, sizeof *m->replicas);
     for (size_t i = 0; i < m->replica_count; i++)
         m->replicas[i] = control->replicas[i];
+    m->number_count = control->n_numbers;
+    m->numbers = bel_xcalloc(m->number_count + 1, sizeof *m->numbers);
+    for (size_t i = 0; i < m->number_count; i++)
+        m->numbers[i] = control->numbers[i];
     m->stale_count = control->n_stale;
     m->stale = bel_xcalloc(m->stale_count + 1, sizeof *m->stale);
     for (size_t i = 0; i < m->stale_count; i++)
@@ -433,6 +443,7 @@ void bel_message_deinit(bel_message *message)
     bel_free(message->variables);
     bel_free(message->replicas);
     bel_free(message->stale);
+    bel_free(message->numbers);
     bel_free(message->incarnations);
     bel_free(message->points);
     bel_free(message->data);

@@ -18,11 +18,13 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_PING = 1, // either way, every second
     BEL_MESSAGE_JOIN,     // member → master: protocol, text (version of Belfry), role,
                           // index, incarnation, host, pid, address, folder (token), settings;
-                          // generation (of the state it holds, 0: none), step
+                          // generation (of the state it holds, 0: none), step, clock
     BEL_MESSAGE_SETUP,  // master → member: begin anew with generation, folder (checkpoint), step
                         // (worker's first), addresses (of shards), schedule, towers and
-                        // incarnations (by worker); for shards: variables, optimizer
-    BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for)
+                        // incarnations (by worker), clock, clock_lead; for shards: variables,
+                        // optimizer
+    BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for),
+                        // numbers (sight/numbers.h)
     BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted
     BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval
     BEL_MESSAGE_SAVE,     // master → shard: write the snapshot of step into folder
@@ -30,7 +32,8 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_VALUES,   // master → shard: send the snapshot of step on the master's lane
     BEL_MESSAGE_RELEASE,  // master → shard 0: the snapshot may be overwritten
     BEL_MESSAGE_STOP,     // member → master, master → shard 0: save and end (text: why)
-    BEL_MESSAGE_ENDED,    // worker → master: step, code and text, times; shard: only on failure
+    BEL_MESSAGE_ENDED,    // worker → master: step, code and text, times, numbers; shard: only on
+                          // failure
     BEL_MESSAGE_FINISH,   // master → shard: training is over, take a snapshot of the end
     BEL_MESSAGE_END,      // master → member: the job is over; code, text
     BEL_MESSAGE_ADMIT,    // master → shard: worker index is replaced by this incarnation
@@ -97,6 +100,10 @@ typedef struct bel_message {
     int64_t *stale; // reports by lateness, then those that were dropped
     size_t stale_count;
     int64_t granted, counted;
+    double *numbers;
+    size_t number_count;
+    int64_t clock_ns;      // the sender's, when it sent this
+    int64_t clock_lead_ns; // the master's when it took the join, less what the join said
     bel_message_times times;
     uint8_t *data;
     size_t data_bytes;

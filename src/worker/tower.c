@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/trace.h"
 #include "ps/layout/tally.h"
 #include "worker/worker_inner.h"
 
@@ -109,13 +110,26 @@ static void fill_tally(bel_tower *tower, const bel_instance *instance, const bel
         (double)(bel_input_batch_size(worker->config.input) - batch->example_count);
 }
 
+static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, int64_t done)
+{
+    const bel_worker *worker = tower->worker;
+    bel_trace_add((bel_trace_event){.role = BEL_TRACE_WORKER,
+                                    .index = (int16_t)worker->config.worker,
+                                    .step = worker->step,
+                                    .part = worker->first_replica + tower->replica,
+                                    .span = (uint8_t)span},
+                  begun, done);
+}
+
 static bel_status *take_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_model *model = worker->config.model;
     int64_t begun = bel_clock_ns();
     BEL_TRY(bel_prefetch_take(tower->prefetch, &tower->batch));
-    tower->input_ns += bel_clock_ns() - begun;
+    int64_t ready = bel_clock_ns();
+    trace(tower, BEL_TRACE_INPUT, begun, ready);
+    tower->input_ns += ready - begun;
     if (tower->batch == NULL || tower->batch->example_count == 0) {
         return BEL_ERR(BEL_DATA_LOSS, "the input has no example for this replica");
     }
@@ -136,6 +150,7 @@ static bel_status *run_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     int64_t begun = bel_clock_ns();
+    bel_fault_point("tower_compute");
     bel_instance *instance;
     BEL_TRY(bel_runner_get(tower->runner, tower->input_shapes, &instance));
     bind(tower, instance, tower->batch);
@@ -146,7 +161,9 @@ static bel_status *run_batch(bel_tower *tower)
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
     fill_tally(tower, instance, tower->batch);
     bel_tower_sum_rows(tower);
-    tower->compute_ns += bel_clock_ns() - begun;
+    int64_t done = bel_clock_ns();
+    trace(tower, BEL_TRACE_COMPUTE, begun, done);
+    tower->compute_ns += done - begun;
     return NULL;
 }
 

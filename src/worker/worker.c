@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/trace.h"
 #include "ps/layout/tally.h"
 #include "worker/worker_inner.h"
 
@@ -102,12 +103,22 @@ void bel_worker_destroy(bel_worker *worker)
 
 // --- Reports -------------------------------------------------------------------------------------
 
+static bel_trace_event event_of(const bel_worker *worker, bel_trace_span span, int part)
+{
+    return (bel_trace_event){.role = BEL_TRACE_WORKER,
+                             .index = (int16_t)worker->config.worker,
+                             .step = worker->step,
+                             .part = part,
+                             .span = (uint8_t)span};
+}
+
 // Sums each of this worker's nodes over its replicas, for one chunk, and sends them.
 static bel_status *report_chunk(bel_worker *worker, int c)
 {
     const bel_deal *deal = worker->config.deal;
     const bel_chunk *chunk = &worker->config.layout->chunks[c];
     int w = worker->config.worker;
+    int64_t begun = bel_trace_begin();
     for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
         const bel_deal_node *node = &deal->nodes[k];
         float *const *ranges = worker->config.ranges + (node->first - worker->first_replica);
@@ -116,6 +127,7 @@ static bel_status *report_chunk(bel_worker *worker, int c)
                                   ranges[0] + chunk->offset));
         bel_fault_point("worker_reported");
     }
+    bel_trace_end(event_of(worker, BEL_TRACE_REPORT, c), begun);
     return NULL;
 }
 
@@ -257,6 +269,26 @@ static bel_status *next_version(bel_worker *worker)
     return NULL;
 }
 
+static void show_times(bel_worker *worker, int64_t total_ns)
+{
+    bel_worker_times t = bel_worker_time(worker);
+    atomic_store_explicit(&worker->shown_times.input_ns, t.input_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.compute_ns, t.compute_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.exchange_ns, t.exchange_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.total_ns, total_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.steps, t.steps, memory_order_relaxed);
+}
+
+bel_worker_times bel_worker_time_so_far(const bel_worker *worker)
+{
+    return (bel_worker_times){
+        .input_ns = atomic_load_explicit(&worker->shown_times.input_ns, memory_order_relaxed),
+        .compute_ns = atomic_load_explicit(&worker->shown_times.compute_ns, memory_order_relaxed),
+        .exchange_ns = atomic_load_explicit(&worker->shown_times.exchange_ns, memory_order_relaxed),
+        .total_ns = atomic_load_explicit(&worker->shown_times.total_ns, memory_order_relaxed),
+        .steps = atomic_load_explicit(&worker->shown_times.steps, memory_order_relaxed)};
+}
+
 bel_status *bel_worker_run(bel_worker *worker)
 {
     int64_t begun = bel_clock_ns();
@@ -268,7 +300,10 @@ bel_status *bel_worker_run(bel_worker *worker)
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, true);
         BEL_TRY(next_version(worker));
-        worker->times.exchange_ns += bel_clock_ns() - waiting;
+        int64_t now = bel_clock_ns();
+        worker->times.exchange_ns += now - waiting;
+        bel_trace_add(event_of(worker, BEL_TRACE_WAIT, 0), waiting, now);
+        show_times(worker, now - begun);
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
         if ((worker->decision & BEL_DECIDE_STOP) != 0) break;

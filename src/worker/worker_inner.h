@@ -65,6 +65,9 @@ struct bel_worker {
     uint32_t decision;
     bel_worker_times times;
     atomic_llong shown_step; // for bel_worker_doing
+    struct {                 // for bel_worker_time_so_far
+        atomic_llong input_ns, compute_ns, exchange_ns, total_ns, steps;
+    } shown_times;
     atomic_bool waits;
 };
 

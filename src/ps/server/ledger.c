@@ -18,6 +18,7 @@ static void reset_worker(bel_shard_worker *worker)
                                  .counted_step = worker->counted_step,
                                  .lead = worker->lead,
                                  .dropped = worker->dropped,
+                                 .stale = worker->stale,
                                  .granted = 0};
 }
 
@@ -88,7 +89,7 @@ void bel_ledger_reset_locked(bel_shard *shard)
         forget_report_locked(shard, w);
         reset_worker(&shard->workers[w]);
         shard->workers[w].counted_step = -1;
-        shard->workers[w].lead = shard->workers[w].dropped = 0;
+        shard->workers[w].lead = shard->workers[w].dropped = shard->workers[w].stale = 0;
     }
     for (int k = 0; k < shard->config.layout->shard_count; k++)
         ledger->mail[k].count = 0;
@@ -277,6 +278,7 @@ static void close_page_locked(bel_shard *shard)
         page->counts[worker] = true;
         shard->workers[worker].counted_step = shard->step;
         note_staleness(shard, shard->step - shard->workers[worker].version);
+        shard->workers[worker].stale += shard->workers[worker].version < shard->step;
         for (int k = 1; k < shard->config.layout->shard_count; k++) {
             bel_ledger_mail *mail = &ledger->mail[k];
             mail->frames[mail->count++] = (bel_frame){.kind = BEL_FRAME_LEDGER,

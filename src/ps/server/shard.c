@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/trace.h"
 
 // --- Life ----------------------------------------------------------------------------------------
 
@@ -134,7 +135,9 @@ bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_fram
 {
     frame.generation = shard->config.generation;
     frame.sender = shard->config.shard;
-    return lane != NULL ? bel_lane_send(lane, &frame) : NULL;
+    bel_status *status = lane != NULL ? bel_lane_send(lane, &frame) : NULL;
+    if (status == NULL) shard->counters.sent_bytes += (int64_t)frame.payload_bytes;
+    return status;
 }
 
 // --- A step --------------------------------------------------------------------------------------
@@ -195,6 +198,40 @@ static bool step_done_locked(const bel_shard *shard)
     return shard->tally_count == shard->config.deal->node_count;
 }
 
+// --- Traces --------------------------------------------------------------------------------------
+
+static bel_trace_event event_of(const bel_shard *shard, bel_trace_span span, int64_t step)
+{
+    return (bel_trace_event){.role = BEL_TRACE_SHARD,
+                             .index = (int16_t)shard->config.shard,
+                             .step = step,
+                             .span = (uint8_t)span};
+}
+
+// Whose reports are in this step, as far as 64 bits hold them.
+static uint64_t workers_of_step(const bel_shard *shard)
+{
+    if (!bel_shard_has_ledger(shard)) return BEL_TRACE_EVERYBODY;
+    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    uint64_t bits = 0;
+    for (int w = 0; w < shard->config.deal->worker_count && w < 64; w++)
+        if (page->counts[w]) bits |= (uint64_t)1 << w;
+    return bits;
+}
+
+static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, int64_t done)
+{
+    static const bel_trace_span spans[] = {
+        [BEL_JOB_PASS] = BEL_TRACE_PASS,     [BEL_JOB_SUM] = BEL_TRACE_SUM,
+        [BEL_JOB_UPDATE] = BEL_TRACE_UPDATE, [BEL_JOB_COPY] = BEL_TRACE_COPY,
+        [BEL_JOB_ROWS] = BEL_TRACE_ROWS,     [BEL_JOB_TABLE] = BEL_TRACE_TABLE};
+    bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
+    bool of_table = job.kind == BEL_JOB_ROWS || job.kind == BEL_JOB_TABLE;
+    event.part = of_table ? job.local : shard->chunks[job.local].chunk;
+    if (job.kind == BEL_JOB_PASS || job.kind == BEL_JOB_SUM) event.workers = workers_of_step(shard);
+    bel_trace_add(event, begun, done);
+}
+
 // --- Publication ---------------------------------------------------------------------------------
 
 static void publish_locked(bel_shard *shard, uint32_t decision)
@@ -221,6 +258,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
 static bool try_publish_locked(bel_shard *shard)
 {
     if (shard->publishing || !step_done_locked(shard)) return false;
+    int64_t begun = bel_trace_begin();
     shard->publishing = true;
     int64_t version = shard->step + 1;
     bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0 && !shard->snapshot_told;
@@ -244,6 +282,7 @@ static bool try_publish_locked(bel_shard *shard)
     if (later) return false;
     shard->step = version;
     publish_locked(shard, decision);
+    bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
     return true;
 }
 
@@ -332,6 +371,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
         shard->counters.foreign++;
         return;
     }
+    shard->counters.received_bytes += (int64_t)frame->payload_bytes;
     bool norms = frame->kind == BEL_FRAME_NORMS || frame->kind == BEL_FRAME_FACTORS;
     if (bel_shard_has_ledger(shard) && !norms) {
         bel_ledger_take_frame_locked(shard, frame, worker);
@@ -512,10 +552,11 @@ bool bel_shard_work(bel_shard *shard)
         bel_fault_point("shard_passes");
         bel_status *status = bel_shard_run_job(shard, job);
         bel_fault_point("shard_passed");
-        int64_t spent = bel_clock_ns() - begun;
+        int64_t done = bel_clock_ns();
+        if (bel_trace_is_on()) trace_job(shard, job, begun, done);
         pthread_mutex_lock(&shard->mutex);
         shard->running--;
-        if (status == NULL) finish_job_locked(shard, job, spent);
+        if (status == NULL) finish_job_locked(shard, job, done - begun);
         if (status != NULL) keep_error_locked(shard, status);
         bel_shard_move_norms_locked(shard);
         try_publish_locked(shard);
@@ -566,8 +607,22 @@ bel_shard_counters bel_shard_count(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     bel_shard_counters counters = shard->counters;
+    counters.queue = shard->ready_count + shard->running + shard->ledger.queue_count;
     pthread_mutex_unlock(&shard->mutex);
     return counters;
+}
+
+// Where everybody counts, each version but the first was made of a report of each.
+bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker)
+{
+    pthread_mutex_lock(&shard->mutex);
+    const bel_shard_worker *w = &shard->workers[worker];
+    int64_t made = shard->counters.versions > 0 ? shard->counters.versions - 1 : 0;
+    bel_shard_reports reports = {.counted = bel_shard_has_ledger(shard) ? w->lead : made,
+                                 .stale = w->stale,
+                                 .dropped = w->dropped};
+    pthread_mutex_unlock(&shard->mutex);
+    return reports;
 }
 
 // Workers whose tally is missing; a tally follows a worker's last report.
@@ -590,8 +645,13 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
     pthread_mutex_lock(&shard->mutex);
     int64_t step = shard->step;
     if (name_missing_locked(shard, out_words) == 0) {
-        bool norms = shard->needs_norm && !shard->factors_known && shard->ready_count == 0;
-        bel_str_puts(out_words, norms ? "waits for norms of other shards" : "updates");
+        bool idle = shard->ready_count == 0;
+        bool norms = shard->needs_norm && !shard->factors_known && idle;
+        bool unnamed =
+            bel_shard_has_ledger(shard) && !bel_ledger_page_of(shard, shard->step)->known;
+        bel_str_puts(out_words, unnamed && idle ? "waits for shard 0 to say who counts"
+                                : norms         ? "waits for norms of other shards"
+                                                : "updates");
     }
     pthread_mutex_unlock(&shard->mutex);
     return step;

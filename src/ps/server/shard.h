@@ -72,7 +72,13 @@ typedef struct bel_shard_counters {
     int64_t foreign;  // frames of another generation, incarnation or sender, dropped
     int64_t passes;   // chunk passes run
     int64_t pass_ns;  // time in them, over all threads
+    int64_t received_bytes, sent_bytes; // payload of frames
+    int64_t queue;                      // now: chunks to work on, and reports that do not count yet
 } bel_shard_counters;
+
+typedef struct bel_shard_reports {   // of a worker; shard 0 knows
+    int64_t counted, stale, dropped; // stale ones are among the counted
+} bel_shard_reports;
 
 enum { BEL_STALENESS_BINS = 16 };
 
@@ -134,6 +140,7 @@ bool bel_shard_work_together(bel_shard *shard, bel_team *team);
 bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;
 
 bel_shard_counters bel_shard_count(bel_shard *shard);
+bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker);
 
 // --- With a ledger -------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ typedef struct bel_shard_worker {
     int64_t counted_step; // shard 0: the last that it counted in, -1: none
     int64_t lead;         // shard 0: its reports that were counted
     int64_t dropped;      // shard 0: its reports that were not
+    int64_t stale;        // shard 0: its counted reports on older versions
     bool held;            // shard 0: gets no version before slower ones have come nearer
     int64_t grants[2];    // shard 0: first blocks granted and not used up, in order
     int grant_count;

@@ -16,6 +16,7 @@ static bel_message sample(void)
     static int32_t replicas[] = {2, 1};
     static uint32_t incarnations[] = {0, 7};
     static uint8_t data[] = {0, 255, 7};
+    static double numbers[] = {0.25, -1};
     return (bel_message){
         .kind = BEL_MESSAGE_SETUP,
         .protocol = 1,
@@ -70,6 +71,10 @@ static bel_message sample(void)
         .save = true,
         .interrupted = true,
         .times = {1, 2, 3, 4, 5},
+        .clock_ns = 91,
+        .clock_lead_ns = -92,
+        .numbers = numbers,
+        .number_count = 2,
         .data = data,
         .data_bytes = 3,
     };
@@ -106,6 +111,10 @@ static void test_scalars(void **state)
     assert_int_equal(got.pid, m.pid);
     assert_true(got.loss == m.loss);
     assert_int_equal(got.examples, m.examples);
+    assert_int_equal(got.clock_ns, m.clock_ns);
+    assert_int_equal(got.clock_lead_ns, m.clock_lead_ns);
+    assert_int_equal(got.number_count, m.number_count);
+    assert_memory_equal(got.numbers, m.numbers, m.number_count * sizeof *m.numbers);
     assert_true(got.save && !got.eval && got.interrupted);
     bel_message_deinit(&got);
 }

@@ -1,0 +1,377 @@
+// From part files to a Chrome trace: the spans, the names of tracks, and the flows, which nobody
+// records: a report and the pass that it was part of find each other by worker, chunk and time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/trace_part.h"
+
+static const char *const role_names[BEL_TRACE_ROLE_COUNT] = {"master", "worker", "shard",
+                                                             "evaluator"};
+
+static const struct {
+    const char *name, *part;
+} span_names[BEL_TRACE_SPAN_COUNT] = {
+#define X(id, name, part) {name, part},
+    BEL_TRACE_SPANS(X)
+#undef X
+};
+
+typedef struct span { // an event and its row
+    bel_trace_event e;
+    int row;
+} span;
+
+typedef struct trace {
+    span *spans;
+    size_t count, capacity;
+    int row_count; // of the parts so far
+    bel_file_writer *out;
+    bel_str line;
+    bool begun;
+    int64_t flow_count;
+} trace;
+
+// --- Writing -------------------------------------------------------------------------------------
+
+static void begin_line(trace *t)
+{
+    t->line.length = 0;
+    bel_str_puts(&t->line, t->begun ? ",\n" : "[\n");
+    t->begun = true;
+}
+
+static void end_line(trace *t)
+{
+    bel_file_writer_write(t->out, t->line.text, t->line.length);
+}
+
+static long long track_of(const bel_trace_event *e)
+{
+    enum { MOST = 100000 };
+    return (long long)e->role * MOST + e->index + 1;
+}
+
+// Microseconds, with the nanoseconds behind the point.
+static void put_time(bel_str *out, const char *name, int64_t ns)
+{
+    bel_str_printf(out, ",\"%s\":%lld.%03d", name, (long long)(ns / 1000), (int)(ns % 1000));
+}
+
+static void put_place(trace *t, const span *s)
+{
+    bel_str_printf(&t->line, ",\"pid\":%lld,\"tid\":%d", track_of(&s->e), s->row);
+}
+
+static void put_meta(trace *t, const char *name, const span *where, const char *arguments)
+{
+    begin_line(t);
+    bel_str_printf(&t->line, "{\"ph\":\"M\",\"name\":\"%s\"", name);
+    put_place(t, where);
+    bel_str_printf(&t->line, ",\"args\":{%s}}", arguments);
+    end_line(t);
+}
+
+static void put_span(trace *t, const span *s)
+{
+    const bel_trace_event *e = &s->e;
+    begin_line(t);
+    bel_str_printf(&t->line, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\"", role_names[e->role],
+                   span_names[e->span].name);
+    put_place(t, s);
+    put_time(&t->line, "ts", e->begun_ns);
+    put_time(&t->line, "dur", e->ended_ns - e->begun_ns);
+    bel_str_printf(&t->line, ",\"args\":{\"step\":%lld", (long long)e->step);
+    if (span_names[e->span].part[0] != '\0') {
+        bel_str_printf(&t->line, ",\"%s\":%d", span_names[e->span].part, (int)e->part);
+    }
+    bel_str_puts(&t->line, "}}");
+    end_line(t);
+}
+
+// One end of a flow: it belongs to the span of that row that is open at `ns`.
+static void put_flow(trace *t, const char *phase, const span *s, int64_t ns)
+{
+    begin_line(t);
+    bel_str_printf(&t->line,
+                   "{\"ph\":\"%s\",\"bp\":\"e\",\"cat\":\"step\",\"name\":\"step\","
+                   "\"id\":%lld",
+                   phase, (long long)t->flow_count);
+    put_place(t, s);
+    put_time(&t->line, "ts", ns);
+    bel_str_puts(&t->line, "}");
+    end_line(t);
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+static bool is_sound(const bel_trace_event *e)
+{
+    return e->role < BEL_TRACE_ROLE_COUNT && e->span < BEL_TRACE_SPAN_COUNT && e->index >= 0 &&
+           e->begun_ns > 0 && e->ended_ns >= e->begun_ns;
+}
+
+static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, const char *name)
+{
+    uint64_t written = atomic_load(&ring->written);
+    uint64_t first = written > BEL_TRACE_RING ? written - BEL_TRACE_RING : 0;
+    t->row_count++;
+    size_t before = t->count;
+    for (uint64_t n = first; n < written; n++) {
+        bel_trace_event e = ring->events[n % BEL_TRACE_RING];
+        if (!is_sound(&e)) continue; // its process was killed in the middle of it
+        e.begun_ns += lead_ns;
+        e.ended_ns += lead_ns;
+        t->spans = bel_xgrow(t->spans, &t->capacity, t->count + 1, sizeof *t->spans);
+        t->spans[t->count++] = (span){e, t->row_count};
+    }
+    if (t->count == before) return;
+    bel_str arguments = {0};
+    bel_str_printf(&arguments, "\"name\":\"%s, thread %d\"", name, t->row_count);
+    bool named[BEL_TRACE_ROLE_COUNT] = {false}; // a row's name counts in one track only
+    for (size_t i = before; i < t->count; i++) {
+        bool *done = &named[t->spans[i].e.role];
+        if (!*done) put_meta(t, "thread_name", &t->spans[i], arguments.text);
+        *done = true;
+    }
+    arguments.length = 0;
+    bel_str_printf(&arguments, "\"count\":%llu", (unsigned long long)first);
+    if (first > 0) put_meta(t, "dropped_events", &t->spans[before], arguments.text);
+    bel_str_deinit(&arguments);
+}
+
+static bel_status *take_part(trace *t, const char *path, const char *name)
+{
+    char *bytes;
+    size_t size;
+    BEL_TRY(bel_file_read(path, &bytes, &size));
+    const bel_trace_header *header = (const void *)bytes;
+    bool good = size >= BEL_TRACE_PAGE && header->magic == BEL_TRACE_MAGIC &&
+                header->event_bytes == sizeof(bel_trace_event) &&
+                header->ring_events == BEL_TRACE_RING;
+    if (!good) {
+        bel_free(bytes);
+        return BEL_ERR(BEL_DATA_LOSS, "%s is no part of a trace of this program", path);
+    }
+    size_t before = t->count;
+    for (size_t at = BEL_TRACE_PAGE; at + sizeof(bel_trace_ring) <= size;
+         at += sizeof(bel_trace_ring)) {
+        take_ring(t, (const void *)(bytes + at), atomic_load(&header->lead_ns), name);
+    }
+    int64_t lost = atomic_load(&header->lost);
+    bel_free(bytes);
+    if (lost == 0 || t->count == before) return NULL;
+    bel_str arguments = {0};
+    bel_str_printf(&arguments, "\"count\":%lld", (long long)lost);
+    put_meta(t, "dropped_events", &t->spans[before], arguments.text);
+    bel_str_deinit(&arguments);
+    return NULL;
+}
+
+// --- Flows ---------------------------------------------------------------------------------------
+
+// By kind, then reports by worker, chunk and begin, waits by worker and end; others as they are.
+static int compare(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    bool ends = x->e.span == BEL_TRACE_WAIT;
+    int64_t p[4] = {x->e.span, x->e.index, x->e.part, ends ? x->e.ended_ns : x->e.begun_ns};
+    int64_t q[4] = {y->e.span, y->e.index, y->e.part, ends ? y->e.ended_ns : y->e.begun_ns};
+    for (int i = 0; i < 4; i++)
+        if (p[i] != q[i]) return p[i] < q[i] ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+// The first span that is not before the key, of all.
+static size_t lower_bound(const trace *t, const span *sought)
+{
+    size_t low = 0, high = t->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(&t->spans[middle], sought) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The worker's newest report on the chunk when the pass began; where everybody counts, of its step.
+static const span *find_report(const trace *t, const span *pass, int worker)
+{
+    span sought = {.e = {.span = BEL_TRACE_REPORT,
+                         .index = (int16_t)worker,
+                         .part = pass->e.part,
+                         .begun_ns = pass->e.begun_ns + 1},
+                   .row = -1};
+    size_t next = lower_bound(t, &sought);
+    if (next == 0) return NULL;
+    const span *found = &t->spans[next - 1];
+    bool its_own = found->e.span == BEL_TRACE_REPORT && found->e.index == worker &&
+                   found->e.part == pass->e.part;
+    bool of_step = pass->e.workers != BEL_TRACE_EVERYBODY || found->e.step == pass->e.step;
+    return its_own && of_step ? found : NULL;
+}
+
+// The worker's first wait that ended behind the pass with a later version.
+static const span *find_wait(const trace *t, const span *pass, int worker)
+{
+    span sought = {
+        .e = {.span = BEL_TRACE_WAIT, .index = (int16_t)worker, .ended_ns = pass->e.ended_ns},
+        .row = -1};
+    for (size_t i = lower_bound(t, &sought); i < t->count; i++) {
+        const span *s = &t->spans[i];
+        if (s->e.span != BEL_TRACE_WAIT || s->e.index != worker) return NULL;
+        if (s->e.step > pass->e.step) return s;
+    }
+    return NULL;
+}
+
+static void join(trace *t, const span *pass, int worker)
+{
+    const span *report = find_report(t, pass, worker);
+    if (report == NULL) return;
+    const span *wait = find_wait(t, pass, worker);
+    t->flow_count++;
+    put_flow(t, "s", report, report->e.begun_ns);
+    put_flow(t, wait != NULL ? "t" : "f", pass, pass->e.begun_ns);
+    if (wait == NULL) return;
+    int64_t last = wait->e.ended_ns - 1; // still in the span
+    put_flow(t, "f", wait, last > wait->e.begun_ns ? last : wait->e.begun_ns);
+}
+
+static void write_flows(trace *t)
+{
+    int worker_count = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        bool more = t->spans[i].e.span == BEL_TRACE_REPORT && t->spans[i].e.index >= worker_count;
+        if (more) worker_count = t->spans[i].e.index + 1;
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        const span *s = &t->spans[i];
+        if (s->e.span != BEL_TRACE_PASS && s->e.span != BEL_TRACE_SUM) continue;
+        for (int w = 0; w < worker_count; w++) {
+            bool counts =
+                s->e.workers == BEL_TRACE_EVERYBODY || (w < 64 && (s->e.workers >> w & 1) != 0);
+            if (counts) join(t, s, w);
+        }
+    }
+}
+
+// --- The whole ----------------------------------------------------------------------------------
+
+static int compare_tracks(const void *a, const void *b)
+{
+    long long x = track_of(*(const bel_trace_event *const *)a);
+    long long y = track_of(*(const bel_trace_event *const *)b);
+    return x < y ? -1 : x > y;
+}
+
+// Each role's name, and its place from top to bottom.
+static void write_tracks(trace *t)
+{
+    const bel_trace_event **events = bel_xcalloc(t->count + 1, sizeof *events);
+    for (size_t i = 0; i < t->count; i++)
+        events[i] = &t->spans[i].e;
+    qsort(events, t->count, sizeof *events, compare_tracks);
+    bel_str arguments = {0};
+    for (size_t i = 0; i < t->count; i++) {
+        const bel_trace_event *e = events[i];
+        if (i > 0 && track_of(e) == track_of(events[i - 1])) continue;
+        const span at = {.e = *e};
+        arguments.length = 0;
+        bel_str_printf(&arguments, "\"name\":\"%s %d\"", role_names[e->role], e->index);
+        put_meta(t, "process_name", &at, arguments.text);
+        arguments.length = 0;
+        bel_str_printf(&arguments, "\"sort_index\":%lld", track_of(e));
+        put_meta(t, "process_sort_index", &at, arguments.text);
+    }
+    bel_str_deinit(&arguments);
+    bel_free(events);
+}
+
+static bool is_part(const char *name)
+{
+    static const char suffix[] = BEL_TRACE_SUFFIX;
+    size_t length = strlen(name), rest = sizeof suffix - 1;
+    return length > rest && strcmp(name + length - rest, suffix) == 0;
+}
+
+// Calls `each` with every part of the folder.
+static bel_status *visit_parts(const char *folder, void (*each)(void *, const char *, const char *),
+                               void *context)
+{
+    char **names;
+    size_t count;
+    if (!bel_file_exists(folder)) return NULL;
+    BEL_TRY(bel_dir_list(folder, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        char *path = bel_path_join(folder, names[i]);
+        if (is_part(names[i])) each(context, path, names[i]);
+        bel_free(path);
+        bel_free(names[i]);
+    }
+    bel_free(names);
+    return NULL;
+}
+
+static void read_part(void *context, const char *path, const char *name)
+{
+    static const char suffix[] = BEL_TRACE_SUFFIX;
+    char *process = bel_xstrndup(name, strlen(name) - (sizeof suffix - 1));
+    bel_status *status = take_part(context, path, process);
+    if (status != NULL) {
+        bel_log_write(BEL_LOG_WARN, "left out of the trace: %s", bel_status_message(status));
+    }
+    bel_status_ignore(status); // said
+    bel_free(process);
+}
+
+static void remove_part(void *context, const char *path, const char *name)
+{
+    (void)context, (void)name;
+    (void)unlink(path); // one that stays is overwritten or removed by the next job
+}
+
+bel_status *bel_trace_clear(const char *folder)
+{
+    return visit_parts(folder, remove_part, NULL);
+}
+
+static bel_status *write_trace(trace *t, const char *folder)
+{
+    bel_status *status = visit_parts(folder, read_part, t);
+    write_tracks(t);
+    if (t->count > 0) qsort(t->spans, t->count, sizeof *t->spans, compare);
+    for (size_t i = 0; i < t->count; i++)
+        put_span(t, &t->spans[i]);
+    write_flows(t);
+    bel_file_writer_write(t->out, t->begun ? "\n]\n" : "[]\n", 3);
+    bel_status *written = bel_file_writer_finish(t->out, NULL, NULL);
+    if (status == NULL) return written;
+    bel_status_ignore(written); // the first error is reported
+    return status;
+}
+
+bel_status *bel_trace_merge(const char *folder, const char *path)
+{
+    char *temporary = bel_strf("%s.tmp", path);
+    trace t = {0};
+    bel_status *status = bel_file_writer_open(temporary, &t.out);
+    if (status == NULL) {
+        status = write_trace(&t, folder);
+        if (status == NULL) status = bel_file_rename(temporary, path);
+        if (status != NULL) (void)unlink(temporary);
+    }
+    if (status == NULL) status = bel_trace_clear(folder);
+    bel_free(t.spans);
+    bel_str_deinit(&t.line);
+    bel_free(temporary);
+    return status;
+}

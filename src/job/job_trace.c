@@ -1,0 +1,45 @@
+#include "job/job_trace.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/trace.h"
+
+static char *folder_of_parts(const bel_run_config *config)
+{
+    return bel_path_join(config->model_dir, "logs");
+}
+
+bel_status *bel_job_trace_start(const bel_run_config *config, const bel_task *task)
+{
+    if (config->trace_file == NULL || bel_trace_is_on()) return NULL;
+    bool leads = task == NULL || task->role == BEL_ROLE_MASTER;
+    char *folder = folder_of_parts(config);
+    char *name = task == NULL ? bel_xstrdup("process")
+                              : bel_strf("%s-%d.%u", bel_role_name(task->role), task->index,
+                                         task->incarnation);
+    bel_status *status = NULL;
+    if (leads && (task == NULL || task->incarnation == 0)) status = bel_trace_clear(folder);
+    if (status == NULL) status = bel_trace_start(folder, name);
+    bel_free(name);
+    bel_free(folder);
+    BEL_TRY_CTX(status, "--trace");
+    return NULL;
+}
+
+void bel_job_trace_finish(const bel_run_config *config)
+{
+    if (config->trace_file == NULL) return;
+    bel_trace_stop();
+    char *folder = folder_of_parts(config);
+    bel_status *status = bel_trace_merge(folder, config->trace_file);
+    if (status == NULL) {
+        bel_log_write(BEL_LOG_INFO, "the trace is in %s", config->trace_file);
+    } else {
+        bel_log_write(BEL_LOG_WARN, "there is no trace: %s; its parts are in %s",
+                      bel_status_message(status), folder);
+    }
+    bel_status_ignore(status); // said
+    bel_free(folder);
+}

@@ -1,0 +1,153 @@
+// The board as Prometheus reads it, and as people do.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "sight/board.h"
+
+// --- Prometheus ----------------------------------------------------------------------------------
+
+static void put_head(bel_str *out, const char *name, bool counts, const char *help)
+{
+    bel_str_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+                   counts ? "counter" : "gauge");
+}
+
+static void put_value(bel_str *out, const char *name, const char *labels, double value)
+{
+    bel_str_printf(out, "%s%s ", name, labels);
+    if (isfinite(value) && value == floor(value) && fabs(value) < 1e15) {
+        bel_str_printf(out, "%.0f", value);
+    } else if (isfinite(value)) {
+        bel_json_write_number(out, value);
+    } else {
+        bel_str_puts(out, isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+    }
+    bel_str_puts(out, "\n");
+}
+
+static void put_one(bel_str *out, const char *name, bool counts, const char *help, double value)
+{
+    put_head(out, name, counts, help);
+    put_value(out, name, "", value);
+}
+
+// One number of all rows that have it; with `rates`, how fast it rises.
+static void put_number(const bel_board *board, bel_str *out, bel_number number, bool rates)
+{
+    static const char *const owners[] = {"worker_", "shard_", "process_"};
+    const bel_number_info *info = &bel_number_table[number];
+    char name[64], help[128], labels[64];
+    bool counts = info->counts && !rates;
+    snprintf(name, sizeof name, "belfry_%s%s%s", owners[info->owner], info->name,
+             rates    ? "_per_second"
+             : counts ? "_total"
+                      : "");
+    snprintf(help, sizeof help, "%s%s", info->help, rates ? " In the last second." : "");
+    put_head(out, name, counts, help);
+    for (int i = 0; i < board->row_count; i++) {
+        const bel_board_row *row = &board->rows[i];
+        if (!bel_board_has(row, number) || row->noted_ns == 0) continue;
+        const char *role = bel_board_role_name(row->role);
+        if (info->owner == BEL_OF_PROCESS) {
+            snprintf(labels, sizeof labels, "{role=\"%s\",index=\"%d\"}", role, row->index);
+        } else {
+            snprintf(labels, sizeof labels, "{%s=\"%d\"}", role, row->index);
+        }
+        put_value(out, name, labels, rates ? row->rates[number] : row->values[number]);
+    }
+}
+
+void bel_board_write_metrics(const bel_board *board, bel_str *out)
+{
+    put_one(out, "belfry_step", false, "The newest version of the parameters.",
+            (double)board->step);
+    put_one(out, "belfry_last_step", false, "Where training ends.", (double)board->last_step);
+    put_one(out, "belfry_loss", false, "Mean loss of the newest step.", board->loss);
+    put_one(out, "belfry_examples_total", true, "Examples trained on by this run.",
+            (double)board->examples);
+    put_one(out, "belfry_examples_per_second", false, "The same in the last second.",
+            board->examples_per_second);
+    put_one(out, "belfry_restarts_total", true, "Processes that came back as another incarnation.",
+            (double)board->restarts);
+    put_one(out, "belfry_losses_total", true, "Connections of members that were lost.",
+            (double)board->losses);
+    for (int n = 0; n < BEL_NUMBER_COUNT; n++)
+        put_number(board, out, (bel_number)n, false);
+    put_number(board, out, BEL_NUMBER_STEPS, true);
+}
+
+// --- Tables --------------------------------------------------------------------------------------
+
+static const char *rate_text(double rate, char text[32])
+{
+    if (isnan(rate)) return "-";
+    snprintf(text, 32, "%.1f", rate);
+    return text;
+}
+
+static const char *byte_text(double bytes, char text[32])
+{
+    return isnan(bytes) ? "-" : bel_bytes_text((uint64_t)bytes, text);
+}
+
+// Milliseconds of a step: of the last second's steps, or else of all.
+static const char *part_text(const bel_board_row *row, int number, char text[32])
+{
+    bool recent = row->rates[BEL_NUMBER_STEPS] > 0 && !isnan(row->rates[number]);
+    const double *from = recent ? row->rates : row->values;
+    if (!(from[BEL_NUMBER_STEPS] > 0)) return "-";
+    snprintf(text, 32, "%.1f", 1e3 * from[number] / from[BEL_NUMBER_STEPS]);
+    return text;
+}
+
+static const char *memory_text(const bel_board_row *row, char text[32])
+{
+    return row->is_process ? byte_text(row->values[BEL_NUMBER_MEMORY], text) : "-";
+}
+
+static void put_worker(const bel_board_row *row, bel_str *out)
+{
+    char rate[32], input[32], compute[32], exchange[32], memory[32];
+    bel_str_printf(out, "%-6d  %-8s  %-8s  %-10s  %-11s  %-8.0f  %-6.0f  %-7.0f  %-9s  %s\n",
+                   row->index, rate_text(row->rates[BEL_NUMBER_STEPS], rate),
+                   part_text(row, BEL_NUMBER_INPUT, input),
+                   part_text(row, BEL_NUMBER_COMPUTE, compute),
+                   part_text(row, BEL_NUMBER_EXCHANGE, exchange), row->values[BEL_NUMBER_COUNTED],
+                   row->values[BEL_NUMBER_STALE], row->values[BEL_NUMBER_DROPPED],
+                   memory_text(row, memory), row->doing != NULL ? row->doing : "-");
+}
+
+static void put_shard(const bel_board_row *row, bel_str *out)
+{
+    char versions[32], passes[32], received[32], sent[32], memory[32];
+    bel_str_printf(out, "%-6d  %-10s  %-8s  %-10s  %-10s  %-5.0f  %-6.0f  %-9s  %s\n", row->index,
+                   rate_text(row->rates[BEL_NUMBER_VERSIONS], versions),
+                   rate_text(row->rates[BEL_NUMBER_PASSES], passes),
+                   byte_text(row->rates[BEL_NUMBER_RECEIVED], received),
+                   byte_text(row->rates[BEL_NUMBER_SENT], sent), row->values[BEL_NUMBER_QUEUE],
+                   row->values[BEL_NUMBER_UNUSED], memory_text(row, memory),
+                   row->doing != NULL ? row->doing : "-");
+}
+
+void bel_board_write_table(const bel_board *board, bel_str *out)
+{
+    bel_str_printf(
+        out, "step %lld/%lld, loss %.5g, %.0f examples/s, %lld restarts, %lld losses\n\n",
+        (long long)board->step, (long long)board->last_step, board->loss,
+        board->examples_per_second, (long long)board->restarts, (long long)board->losses);
+    bel_str_puts(out, "WORKER  STEPS/S   INPUT ms  COMPUTE ms  EXCHANGE ms  COUNTED   STALE   "
+                      "DROPPED  MEMORY     DOES\n");
+    for (int i = 0; i < board->row_count; i++)
+        if (board->rows[i].role == BEL_BOARD_WORKER) put_worker(&board->rows[i], out);
+    bel_str_puts(out, "\nSHARD   VERSIONS/S  PASSES/S  IN/S        OUT/S       QUEUE  UNUSED  "
+                      "MEMORY     DOES\n");
+    for (int i = 0; i < board->row_count; i++)
+        if (board->rows[i].role == BEL_BOARD_SHARD) put_shard(&board->rows[i], out);
+    bel_str sentence = {0};
+    bool found = bel_board_write_slowest(board, true, &sentence) ||
+                 bel_board_write_slowest(board, false, &sentence);
+    if (found) bel_str_printf(out, "\n%s\n", sentence.text);
+    bel_str_deinit(&sentence);
+}

@@ -1,0 +1,47 @@
+// The numbers that members count and the master shows. They travel as a flat list in this order
+// (wire: STATUS and ENDED), so a new one needs a row here and a line where it is counted.
+#ifndef BELFRY_SIGHT_NUMBERS_H
+#define BELFRY_SIGHT_NUMBERS_H
+
+// Whose a number is. PROCESS: of every process.
+typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } bel_number_owner;
+
+// id, name, owner, counts (1: only rises, 0: goes up and down), what it is
+#define BEL_NUMBERS(X)                                                                             \
+    X(STEPS, "steps", WORKER, 1, "Steps that the worker has computed.")                            \
+    X(INPUT, "input_seconds", WORKER, 1, "Time spent waiting for batches.")                        \
+    X(COMPUTE, "compute_seconds", WORKER, 1, "Time spent computing, mean of the towers.")          \
+    X(EXCHANGE, "exchange_seconds", WORKER, 1, "Time from the last report to the next version.")   \
+    X(TOTAL, "total_seconds", WORKER, 1, "Time in all steps.")                                     \
+    X(COUNTED, "reports_counted", WORKER, 1, "Reports that became part of an update.")             \
+    X(STALE, "reports_stale", WORKER, 1, "Of these, on older versions than the one updated.")      \
+    X(DROPPED, "reports_dropped", WORKER, 1, "Reports that came too late to count.")               \
+    X(VERSIONS, "versions", SHARD, 1, "Versions published.")                                       \
+    X(PASSES, "passes", SHARD, 1, "Passes over chunks.")                                           \
+    X(PASSING, "pass_seconds", SHARD, 1, "Time in passes, over all threads.")                      \
+    X(RECEIVED, "received_bytes", SHARD, 1, "Payload of frames taken; in place where shared.")     \
+    X(SENT, "sent_bytes", SHARD, 1, "Payload of frames sent; in place where shared.")              \
+    X(QUEUE, "queue", SHARD, 0, "Chunks and reports that wait for work.")                          \
+    X(UNUSED, "unused_frames", SHARD, 1, "Frames dropped: late, repeated or of another.")          \
+    X(MEMORY, "memory_bytes", PROCESS, 0, "Resident memory of the process.")
+
+typedef enum bel_number {
+#define X(id, name, owner, counts, help) BEL_NUMBER_##id,
+    BEL_NUMBERS(X)
+#undef X
+        BEL_NUMBER_COUNT
+} bel_number;
+
+// Behind the list, from the process with shard 0: COUNTED, STALE and DROPPED of each worker.
+enum { BEL_NUMBERS_BY_WORKER = 3 };
+
+typedef struct bel_number_info {
+    const char *name;
+    bel_number_owner owner;
+    int counts;
+    const char *help;
+} bel_number_info;
+
+extern const bel_number_info bel_number_table[BEL_NUMBER_COUNT];
+
+#endif

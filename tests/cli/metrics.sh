@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# --metrics_port while a job runs, in one process and in a cluster; jobs top NAME; who is the slowest.
+# usage: metrics.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+export XDG_STATE_HOME="$work/state"
+
+fetch() { # ADDRESS FILE
+    python3 -c 'import sys, urllib.request as u; open(sys.argv[2], "wb").write(u.urlopen(sys.argv[1], timeout=10).read())' "$@"
+}
+
+# The rules of the text format 0.0.4, and of names: counters, and only they, end in _total.
+valid() { # FILE
+    python3 - "$1" <<'PYTHON'
+import re, sys
+kinds, helped, samples, current = {}, set(), set(), None
+text = open(sys.argv[1]).read()
+assert text.endswith("\n")
+for line in text.splitlines():
+    if line.startswith("# HELP "):
+        current, words = line.split(" ", 3)[2:]
+        assert words.strip() and current not in helped, line
+        helped.add(current)
+    elif line.startswith("# TYPE "):
+        name, kind = line.split(" ")[2:]
+        assert name == current and name not in kinds, line
+        assert kind in ("counter", "gauge"), line
+        assert (kind == "counter") == name.endswith("_total"), line
+        kinds[name] = kind
+    else:
+        match = re.fullmatch(r'([a-z_]+)(\{([a-z]+="[a-z0-9]+"(,[a-z]+="[a-z0-9]+")*)\})? (\S+)', line)
+        assert match, line
+        assert match[1] == current and current in kinds, line
+        assert line.rsplit(" ", 1)[0] not in samples, line
+        samples.add(line.rsplit(" ", 1)[0])
+        value = float(match[5].replace("Inf", "inf"))
+        assert kinds[current] == "gauge" or value >= 0, line
+assert kinds and helped == set(kinds)
+PYTHON
+    if command -v promtool >/dev/null; then promtool check metrics <"$1"; fi
+}
+
+has() { grep -qE "^$1 [0-9.e+-]+$" metrics.txt; } # SAMPLE, with braces and quotes as they are
+
+until_true() { # SECONDS COMMAND…
+    local tries=$(($1 * 20))
+    shift
+    for _ in $(seq "$tries"); do
+        if "$@"; then return 0; fi
+        sleep 0.05
+    done
+    return 1
+}
+
+address() { sed -n 's|.*metrics are at \(http://[^ ]*/metrics\).*|\1|p' "$1"; }
+knows() { # LOG SAMPLE: the metrics have it by now
+    [ -n "$(address "$1")" ] && fetch "$(address "$1")" metrics.txt 2>/dev/null && has "$2"
+}
+
+start() { # LOG COMMAND…: in the background
+    local log=$1
+    shift
+    "$@" >"$log.out" 2>"$log" </dev/null &
+    job=$!
+}
+stop() { # the job ends by itself, well, with what it has
+    kill -INT "$job"
+    wait "$job" || true
+}
+
+# One process.
+export BEL_FAULT=slow:tower_compute#20
+start alone.log "$BUILD/tools/belfry" train --model_dir alone "${digits[@]:0:2}" "${digits[@]:4}" \
+    --train_steps 5000 --num_workers 2 --parameter_server_count 2 --metrics_port -1
+check "metrics of one process" until_true 20 knows alone.log 'belfry_worker_steps_per_second\{worker="1"\}'
+check "they are valid" valid metrics.txt
+for sample in belfry_step belfry_loss belfry_examples_total belfry_examples_per_second \
+    'belfry_worker_compute_seconds_total\{worker="0"\}' 'belfry_shard_passes_total\{shard="1"\}' \
+    'belfry_process_memory_bytes\{role="master",index="0"\}'; do
+    check "there is $sample" has "$sample"
+done
+check "no file is written" test ! -e alone/board.json
+port=$(address alone.log | sed 's|.*:\([0-9]*\)/.*|\1|')
+run_fails 1 "cannot serve metrics on 127.0.0.1:$port|--metrics_port" \
+    train second --train_steps 5 --metrics_port "$port"
+stop
+
+# A cluster: worker 2 is slow. One is killed.
+export BEL_FAULT=slow:tower_compute#5,slow:tower_compute#40@worker-2
+cat >cluster.yaml <<'YAML'
+workers: {count: 3}
+parameter_servers: {count: 2}
+YAML
+run_ok belfry jobs submit training one --config cluster.yaml --job_dir one --metrics_port -1 -- \
+    "${digits[@]}" --train_steps 5000
+log=state/belfry/jobs/one/logs/supervisor.log
+check "metrics of a cluster" until_true 20 knows $log 'belfry_worker_steps_per_second\{worker="2"\}'
+check "valid, too" valid metrics.txt
+check "shards" has 'belfry_shard_received_bytes_total\{shard="1"\}'
+check "their memory" has 'belfry_process_memory_bytes\{role="shard",index="1"\}'
+for pid in $(roles worker 1); do kill -9 "$pid"; done
+check "a restart is counted" until_true 20 knows $log 'belfry_restarts_total'
+restarted() { knows $log belfry_restarts_total && grep -q '^belfry_restarts_total 1$' metrics.txt; }
+check "one restart" until_true 20 restarted
+check "one loss" grep -q '^belfry_losses_total 1$' metrics.txt
+
+top_says() { belfry jobs top one >top.txt && grep -qE "$1" top.txt; }
+check "jobs top says who is slow" until_true 20 top_says \
+    '^worker 2 is the slowest: compute [0-9.]+ ms of [0-9.]+ \(others [0-9.]+\)$'
+check "and what workers wait for" until_true 20 top_says '^0 .*waits for version [0-9]+ of shard'
+check "rows of shards" grep -qE '^1 +[0-9.]+ +[0-9.]+' top.txt
+run_ok belfry jobs top one --json
+check "as JSON" python3 -c 'import json; b = json.load(open("out.txt")); assert len(b["rows"]) == 6 and b["step"] > 0'
+run_fails 2 "at most one name" belfry jobs top one two
+run_fails 3 "there is no job" belfry jobs top nobody
+run_ok belfry jobs cancel one
+ended() { ! belfry jobs describe one | grep -qE '^state (RUNNING|QUEUED)'; }
+check "it ends" until_true 60 ended
+check "the log names the slowest" grep -qE 'worker 2 is the slowest: compute' $log
+unset BEL_FAULT
+run_ok train even --train_steps 20 --num_workers 2
+check "nobody is slow" test -z "$(grep 'is the slowest' err.txt)"
+check "nothing is left" nothing_left
+finish

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# --trace: one valid Chrome trace of one process, of a cluster, of one whose steps are made of some
+# workers' reports, and of one in which a process is killed; the bits stay.
+# usage: trace.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+look() { # FILE TRACKS NAMES: valid, nested, flows in pairs; all tracks and names occur
+    python3 - "$@" <<'PYTHON'
+import json, sys
+from collections import defaultdict
+
+path, tracks, names = sys.argv[1], sys.argv[2].split(","), sys.argv[3].split(",")
+events = json.load(open(path))
+spans = [e for e in events if e["ph"] == "X"]
+seen = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+for track in tracks:
+    assert track in seen, f"no track {track} among {sorted(seen)}"
+assert len(seen) == len(tracks), f"tracks {sorted(seen)}"
+for name in names:
+    assert any(e["name"] == name for e in spans), f"no span {name}"
+assert {e["ph"] for e in events} <= set("MXstf"), "another phase"
+
+rows = defaultdict(list)
+for e in spans:
+    assert e["dur"] >= 0 and e["ts"] > 0, e
+    rows[e["pid"], e["tid"]].append((round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000)))
+for row in rows.values(): # spans of a row lie behind or within each other
+    open_ends = []
+    for begin, end in sorted(row, key=lambda s: (s[0], -s[1])):
+        while open_ends and open_ends[-1] <= begin:
+            open_ends.pop()
+        assert not open_ends or end <= open_ends[-1], (begin, end)
+        open_ends.append(end)
+
+flows = defaultdict(list)
+for e in events:
+    if e["ph"] in "stf":
+        flows[e["id"]].append(e)
+        ns = round(e["ts"] * 1000)
+        row = rows[e["pid"], e["tid"]]
+        assert any(b <= ns <= end for b, end in row), f"a flow's end outside of all spans: {e}"
+assert flows, "no flows"
+for flow in flows.values():
+    assert "".join(e["ph"] for e in flow) in ("stf", "sf"), flow
+    times = [e["ts"] for e in flow]
+    assert times == sorted(times), flow
+begin, end = min(e["ts"] for e in spans), max(e["ts"] + e["dur"] for e in spans)
+assert end - begin < 120e6, "not one clock"
+PYTHON
+}
+
+settings=(--train_steps 20 --save_checkpoints_steps 10 --train_batch_size 8)
+worker="wait for input,compute,report,wait for version"
+
+run_ok train alone "${settings[@]}" --num_workers 2 --parameter_server_count 2 --trace alone.json
+check "one process" look alone.json "master 0,worker 0,worker 1,shard 0,shard 1" \
+    "$worker,pass,publish,save,evaluate"
+check "its parts are gone" test -z "$(find alone -name '*.trace-part')"
+run_ok train plain "${settings[@]}" --num_workers 2 --parameter_server_count 2
+equal "bits with and without a trace" "$(digest alone)" "$(digest plain)"
+
+cluster() { # MODEL_DIR [flags of local train] -- [training flags]
+    local model_dir=$1
+    shift
+    belfry local train --distributed --job_dir "$model_dir" "$@" "${digits[@]}" "${settings[@]}"
+}
+run_ok cluster many --worker_count 2 --parameter_server_count 2 --evaluator_count 1 \
+    --trace many.json -- --clip_global_norm 1
+check "a cluster" look many.json "master 0,worker 0,worker 1,shard 0,shard 1,evaluator 0" \
+    "$worker,sum,update,publish,save,evaluate"
+run_ok cluster async --worker_count 2 --parameter_server_count 1 -- --mode async --trace async.json
+check "async" look async.json "master 0,worker 0,worker 1,shard 0" "$worker,pass,copy,publish"
+
+# A process that is killed keeps what it has recorded; so does the master, which merges all.
+for who in worker-1 ps-0 master-0; do
+    point=tower_step#5
+    [ $who = ps-0 ] && point=shard_passed#5
+    [ $who = master-0 ] && point=master_saves#2
+    run_ok env BEL_FAULT="crash:$point@$who" "$BUILD/tools/belfry" local train --distributed \
+        --worker_count 2 --parameter_server_count 1 --job_dir "killed-$who" --trace killed.json -- \
+        "${digits[@]}" "${settings[@]}"
+    check "$who was killed" look killed.json "master 0,worker 0,worker 1,shard 0" "$worker,pass"
+    check "both lives of $who" test "$(grep -o "\"name\":\"$who\.[01], " killed.json | sort -u | wc -l)" = 2
+done
+
+run_ok train elsewhere "${settings[@]}" --trace "$work/missing/trace.json" # training was good
+check "a trace that cannot be written" grep -q "warning: there is no trace: .*missing" err.txt
+finish
