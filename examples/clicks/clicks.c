@@ -43,7 +43,9 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
         bel_value *right = bel_cast(g, bel_equal(g, said, clicked), BEL_DTYPE_F32);
         bel_metric_mean(context, spec, "accuracy", right, NULL);
     }
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1};
+    // A row's gradient is small, since few examples of a batch name it: so is where its sum begins.
+    spec->optimizer = (bel_optimizer){
+        .kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1, .initial_accumulator = 1e-6};
     return NULL;
 }
 
