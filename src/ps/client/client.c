@@ -15,6 +15,7 @@ typedef struct shard_view {
     atomic_llong published; // the newest version whose values are all here
     int64_t announced;      // the newest version that the shard has spoken of; -1: none
     int expected;           // chunks of values that belong to it
+    unsigned char buffer;   // in which it lies, where memory is shared between processes
     int64_t values_step;    // version of the values that came last
     int values;             // chunks of it
     int64_t pulled;         // with a ledger: the version that was asked for last
@@ -94,10 +95,9 @@ void *bel_client_place(void *context, const bel_frame *frame)
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
 
-static void point_at_version(bel_client *client, int shard, int64_t version)
+static void point_at_buffer(bel_client *client, int shard, unsigned char buffer)
 {
     const bel_layout *layout = client->config.layout;
-    unsigned char buffer = (unsigned char)((version - client->config.loaded) % 2);
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         if (chunk->shard != shard || chunk->kind == BEL_VARIABLE_FROZEN) continue;
@@ -115,7 +115,7 @@ static void complete_version(bel_client *client, int shard)
         return;
     }
     bool mapped = client->config.lanes[shard]->ops->maps_memory && !client->config.ledger;
-    if (mapped) point_at_version(client, shard, version);
+    if (mapped) point_at_buffer(client, shard, view->buffer);
     const bel_layout *layout = client->config.layout;
     bool flip = view->expected > 0 && published(view) >= 0;
     for (int c = 0; flip && c < layout->chunk_count; c++) {
@@ -157,6 +157,7 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
     } else if (frame->kind == BEL_FRAME_VERSION && view->announced < frame->step) {
         view->announced = frame->step;
         view->expected = frame->chunk;
+        view->buffer = (unsigned char)(frame->node & 1);
         if (shard == 0) client->decision = frame->decision;
     }
     complete_version(client, shard);
