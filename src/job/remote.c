@@ -67,6 +67,7 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     const bel_layout *layout = r->config.layout;
     bel_free(r->checkpoint);
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    r->begins_anew = crew->lost;
     crew->lost = r->started = false;
     bool averaged = r->config.built->spec.optimizer.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
@@ -165,7 +166,7 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
     forget(r);
     bel_fault_point("master_gather");
     BEL_TRY(gather(r));
-    if (have_state(r)) {
+    if (!r->begins_anew && have_state(r)) {
         take_over(r);
     } else {
         BEL_TRY(begin_generation(r));

@@ -24,6 +24,7 @@ typedef struct remote {
     bel_control_config schedule;
     bel_input_segment segment;
     bool started, stop_sent;
+    bool begins_anew; // what shards hold is void, though they hold it
     int64_t progress_ns;
     int64_t examples_before; // this master took over; -1: not yet known
 

@@ -25,7 +25,7 @@ whole=$(digest whole)
 
 # --- Every named point, in one process and in all that come there
 for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 worker_reported#40@worker-0 \
-    worker_tallies#12@worker-1 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
+    worker_tallies#12@worker-1 worker_tallied#23@worker-0 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
     shard_passed#31@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
     master_gather master_new_generation master_saves#2 checkpoint_before_rename#2 \
     checkpoint_after_rename#3 master_finishes \

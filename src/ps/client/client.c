@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/str.h"
 #include "base/thread.h"
 
@@ -369,6 +370,7 @@ bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, tally to shard %d",
                     client->config.worker, k);
+        bel_fault_point("worker_tallied");
     }
     return NULL;
 }
