@@ -26,7 +26,7 @@ typedef struct remote {
     bool started, stop_sent;
     bool begins_anew; // what shards hold is void, though they hold it
     int64_t progress_ns;
-    bool heard_progress;      // of this generation, or since this master took it over
+    bool heard_progress;     // of this generation, or since this master took it over
     int64_t examples_before; // this master took over; -1: not yet known
 
     bool *ended; // by worker

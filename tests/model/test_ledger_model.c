@@ -65,7 +65,7 @@ static void test_a_worker_dies(void **unused)
 static void test_others_die(void **unused)
 {
     (void)unused;
-    bel_expect_sound("async, 2 steps, shard 1 dies", loses(async(2), SHARD_1));
+    bel_expect_sound("bounded by 0, 2 steps, shard 1 dies", loses(bounded(2, 0), SHARD_1));
     bel_expect_sound("bounded by 0, 2 steps, each saved, shard 0 dies",
                      loses(saves(bounded(2, 0)), SHARD_0));
     bel_expect_sound("bounded by 0, 2 steps, the master dies", loses(bounded(2, 0), MASTER));
@@ -79,7 +79,7 @@ static void test_defects(void **unused)
     static const char copying[] = "a version is published while the one before is copied";
     bel_expect_found(with(async(2), NAMED_TWICE), twice);
     bel_expect_found(with(loses(async(2), WORKER_0), LOST_IN_THE_MIDDLE), stuck);
-    bel_expect_found(with(loses(async(2), WORKER_0), TAKES_OVER_WHAT_IS_LOST),
+    bel_expect_found(with(loses(bounded(2, 0), WORKER_0), TAKES_OVER_WHAT_IS_LOST),
                      "no end can be reached from here");
     bel_expect_found(with(loses(async(2), WORKER_0), KEEPS_REPORTS_OF_DEAD), twice);
     bel_expect_found(with(backups(2), ANSWERS_WHILE_PUBLISHING), copying);
