@@ -61,6 +61,7 @@ static const char *const point_names[] = {
     "tower_step",
     "worker_reported",
     "worker_tallies",
+    "worker_tallied",
     "worker_waits",
 };
 

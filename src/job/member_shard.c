@@ -352,11 +352,10 @@ static void send_values(member *m, const bel_message *message)
 }
 
 // A worker is replaced: its predecessor's lane must be closed before the new one can be found.
-static void admit_and_answer(member *m, const bel_message *message)
+// Returns the step at which the shard stands.
+static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
 {
     member_shard *s = &m->shard;
-    int worker = message->index;
-    if (worker < 0 || worker >= s->deal->worker_count) return;
     pthread_mutex_lock(&s->mutex);
     s->replacing[worker] = true;
     pthread_mutex_unlock(&s->mutex);
@@ -364,12 +363,30 @@ static void admit_and_answer(member *m, const bel_message *message)
     int64_t step;
     atomic_store(&s->resuming, true);
     bel_lane *before =
-        bel_shard_admit(s->shard, worker, message->incarnation, make_worker_lane(m, worker), &step);
+        bel_shard_admit(s->shard, worker, incarnation, make_worker_lane(m, worker), &step);
     bel_lane_close(before);
     pthread_mutex_lock(&s->mutex);
-    s->incarnations[worker] = message->incarnation;
+    s->incarnations[worker] = incarnation;
     s->replacing[worker] = false;
     pthread_mutex_unlock(&s->mutex);
+    return step;
+}
+
+// The master asks again when a connection broke meanwhile. Who is admitted already may have begun
+// on the first answer: its lane stays.
+static void admit_and_answer(member *m, const bel_message *message)
+{
+    member_shard *s = &m->shard;
+    int worker = message->index;
+    if (worker < 0 || worker >= s->deal->worker_count) return;
+    int64_t step;
+    if (s->incarnations[worker] == message->incarnation) {
+        bel_str words = {0};
+        step = bel_shard_doing(s->shard, &words);
+        bel_str_deinit(&words);
+    } else {
+        step = replace_worker(m, worker, message->incarnation);
+    }
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ADMITTED,
                                      .index = worker,
                                      .incarnation = message->incarnation,
@@ -396,45 +413,43 @@ void bel_member_shard_message(member *m, const bel_message *message)
     }
 }
 
-static void tell_progress(member *m)
+static void tell_progress(member *m, const bel_control_state *state, bool due)
 {
     enum { EVERY_NS = 100000000 };
     member_shard *s = &m->shard;
     int64_t now = bel_clock_ns();
-    bool due = atomic_exchange(&s->progress_due, false);
     if (!due && now - s->progress_ns < EVERY_NS) return;
     s->progress_ns = now;
-    bel_control_state state;
-    bel_control_wait(s->control, 0, &state);
-    if (state.step == s->progress_told) return;
-    s->progress_told = state.step;
-    send_progress(m, &state);
+    if (state->step == s->progress_told) return;
+    s->progress_told = state->step;
+    send_progress(m, state);
 }
 
 // Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile.
-static void tell_snapshot(member *m)
+static void tell_snapshot(member *m, const bel_control_state *state)
 {
     member_shard *s = &m->shard;
     int64_t version = atomic_load(&s->snapshot_ready);
+    if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
     if (version < 0 || version == s->snapshot_told) return;
     s->snapshot_told = version;
-    bel_control_state state = {0};
-    if (s->control != NULL) {
-        bel_control_wait(s->control, 0, &state);
-        if (!state.has_snapshot) return;
-    }
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
                                      .step = version,
-                                     .save = state.save,
-                                     .eval = state.eval,
+                                     .save = state->save,
+                                     .eval = state->eval,
                                      .granted = bel_shard_granted(m->shard.shard)});
 }
 
 void bel_member_shard_progress(member *m)
 {
-    if (!m->shard.has_engine) return;
-    if (m->shard.control != NULL) tell_progress(m);
-    tell_snapshot(m);
+    member_shard *s = &m->shard;
+    if (!s->has_engine) return;
+    bool due = atomic_exchange(&s->progress_due, false);
+    bel_control_state state = {0};
+    if (s->control != NULL) bel_control_wait(s->control, 0, &state);
+    // In this order: the master knows of each snapshot before it hears of a later step.
+    tell_snapshot(m, &state);
+    if (s->control != NULL) tell_progress(m, &state, due);
 }
 
 void bel_member_shard_tell_again(member *m)

@@ -117,7 +117,6 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .space = w->space,
                                 .attach = m->hub != NULL ? bel_member_attach : NULL,
                                 .attach_context = m,
-                                .loaded = setup->schedule.first_step,
                                 .ledger = bel_member_has_ledger(m),
                                 .bell = w->bell,
                                 .cancelled = is_cancelled,

@@ -67,6 +67,7 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     const bel_layout *layout = r->config.layout;
     bel_free(r->checkpoint);
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    r->begins_anew = crew->lost;
     crew->lost = r->started = false;
     bool averaged = r->config.built->spec.optimizer.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
@@ -145,6 +146,7 @@ static void forget(remote *r)
     r->crew.lost = r->finishing = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
     r->ended_workers = 0;
+    r->heard_progress = false;
     r->times = (bel_worker_times){0};
     for (int w = 0; w < workers; w++)
         r->ended[w] = r->admissions[w].under_way = false;
@@ -165,7 +167,7 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
     forget(r);
     bel_fault_point("master_gather");
     BEL_TRY(gather(r));
-    if (have_state(r)) {
+    if (!r->begins_anew && have_state(r)) {
         take_over(r);
     } else {
         BEL_TRY(begin_generation(r));
@@ -195,8 +197,9 @@ static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_st
     bel_remote_pump(r, state->has_snapshot ? 0 : secs);
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
-    bool ended = r->ended_workers == workers && state->step >= r->end_step; // with its loss known
-    state->running = !ended && !bel_remote_is_broken(r);
+    bool ended = r->ended_workers == workers && r->heard_progress && state->step >= r->end_step;
+    bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
+    state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
 }
 

@@ -25,7 +25,9 @@ typedef struct remote {
     bel_control_config schedule;
     bel_input_segment segment;
     bool started, stop_sent;
+    bool begins_anew; // what shards hold is void, though they hold it
     int64_t progress_ns;
+    bool heard_progress;     // of this generation, or since this master took it over
     int64_t examples_before; // this master took over; -1: not yet known
 
     bool *ended; // by worker

@@ -140,6 +140,7 @@ static void take_progress(remote *r, const bel_message *m)
 {
     if (m->step != r->state.step) r->progress_ns = bel_clock_ns();
     r->state.step = m->step;
+    r->heard_progress = true;
     bel_members_note_step(r->config.members, m->step);
     r->state.loss = m->loss;
     if (r->examples_before < 0) r->examples_before = m->examples;
@@ -158,7 +159,7 @@ static void take_progress(remote *r, const bel_message *m)
 static void take_snapshot(remote *r, int member, const bel_message *m)
 {
     int shard = shard_of(r, member);
-    if (shard < 0) return;
+    if (shard < 0 || m->step < r->snapshots[shard]) return; // said once more, and over
     r->snapshots[shard] = m->step;
     if (shard == 0 && m->step == r->released) { // the word of that was lost
         bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_RELEASE});
@@ -263,10 +264,12 @@ static void take_admitted(remote *r, int member, const bel_message *m)
     bel_remote_send_setup(r, worker, a->step);
 }
 
-// A shard's connection was broken: what it was asked for may be lost.
+// A shard's connection was broken: what it was asked for may be lost. One that has saved its part
+// must not write it once more while the checkpoint becomes visible.
 static void ask_again(remote *r, int shard)
 {
-    if (r->asked.kind != 0) bel_remote_send_to_shard(r, shard, &r->asked);
+    bool has_saved = r->saved != NULL && r->saved[shard] != NULL;
+    if (r->asked.kind != 0 && !has_saved) bel_remote_send_to_shard(r, shard, &r->asked);
     if (shard == 0 && r->stop_sent) {
         bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_STOP});
     }

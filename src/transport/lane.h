@@ -46,7 +46,7 @@ typedef struct bel_frame {
     int64_t step;
     uint32_t decision;   // BEL_DECIDE_… of the step
     int32_t chunk;       // REPORT, PARAMS; others as above
-    int32_t node;        // REPORT, TALLY: index among the deal's nodes
+    int32_t node;        // REPORT, TALLY: index among the deal's nodes; VERSION: its buffer
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;

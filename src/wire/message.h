@@ -10,7 +10,7 @@
 #include "belfry/optimizer.h"
 #include "belfry/status.h"
 
-enum { BEL_PROTOCOL_VERSION = 4, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
+enum { BEL_PROTOCOL_VERSION = 5, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
 
 // Kinds, and the fields of bel_message that each uses. Members put the generation of their state
 // into all but pings: what belongs to another one is void.

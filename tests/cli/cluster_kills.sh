@@ -25,7 +25,7 @@ whole=$(digest whole)
 
 # --- Every named point, in one process and in all that come there
 for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 worker_reported#40@worker-0 \
-    worker_tallies#12@worker-1 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
+    worker_tallies#12@worker-1 worker_tallied#23@worker-0 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
     shard_passed#31@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
     master_gather master_new_generation master_saves#2 checkpoint_before_rename#2 \
     checkpoint_after_rename#3 master_finishes file_writes#9@ps-1 file_writes#20@master-0 \
@@ -62,6 +62,23 @@ equal "digest when a master that trains was killed" "$(digest killed)" "$whole"
 # --- At random
 run_ok "$SOURCE/bench/soak" --build "$BUILD" --kills 10 --seed 11 --steps "${BELFRY_SOAK_STEPS:-300}"
 cat out.txt
+
+# --- First the master, whose successor resumes from an odd step, then a worker, which it admits
+settings=(--train_steps 40 --save_checkpoints_steps 5 --train_batch_size 8)
+rm -rf killed
+BEL_FAULT=crash:checkpoint_after_rename#2@master-0,slow:tower_step#40 belfry local train --distributed \
+    --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${settings[@]}" >out.txt 2>err.txt &
+supervisor=$!
+until grep -qs "taking over a job that runs" killed/logs/*.log; do
+    kill -0 "$supervisor" || break
+    sleep 0.02
+done
+kill -KILL "$(roles worker 1)"
+code=0
+{ wait "$supervisor" || code=$?; } 2>/dev/null
+equal "exit code without a master and a worker" "$code" 0
+check "the worker is admitted" grep -q "worker 1 is back" killed/logs/*.log
+equal "digest without a master and a worker" "$(digest killed)" "$whole"
 
 # --- A process that is stopped is replaced, and it does no harm when it wakes up
 cat >silent.yaml <<'YAML'

@@ -112,7 +112,7 @@ settings=(--train_steps 120 --save_checkpoints_steps 40 --train_batch_size 8)
 for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_aggregate 2"; do
     read -ra flags <<<"$mode"
     for point in tower_step#15@worker-1 worker_reported#40@worker-0 worker_tallies#12@worker-1 \
-        worker_waits#18@worker-0 shard_passes#30@ps-0 shard_passed#31@ps-1 shard_decides#13 \
+        worker_tallied#23@worker-1 worker_waits#18@worker-0 shard_passes#30@ps-0 shard_passed#31@ps-1 shard_decides#13 \
         master_saves#2 checkpoint_shard_written#2@ps-1 tower_step#15 shard_passes#22; do
         BEL_FAULT=crash:$point cluster 3 killed --parameter_server_count 2 -- "${flags[@]}"
         has_learnt "$mode, killed at $point"

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/str.h"
 #include "base/thread.h"
 
@@ -62,10 +63,9 @@ void *bel_client_place(void *context, const bel_frame *frame)
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
 
-static void point_at_version(bel_client *client, int shard, int64_t version)
+static void point_at_buffer(bel_client *client, int shard, unsigned char buffer)
 {
     const bel_layout *layout = client->config.layout;
-    unsigned char buffer = (unsigned char)((version - client->config.loaded) % 2);
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         if (chunk->shard != shard || chunk->kind == BEL_VARIABLE_FROZEN) continue;
@@ -83,7 +83,7 @@ static void complete_version(bel_client *client, int shard)
         return;
     }
     bool mapped = client->config.lanes[shard]->ops->maps_memory && !client->config.ledger;
-    if (mapped) point_at_version(client, shard, version);
+    if (mapped) point_at_buffer(client, shard, view->buffer);
     const bel_layout *layout = client->config.layout;
     bool flip = view->expected > 0 && published(view) >= 0;
     for (int c = 0; flip && c < layout->chunk_count; c++) {
@@ -129,6 +129,7 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
     } else if (frame->kind == BEL_FRAME_VERSION && view->announced < frame->step) {
         view->announced = frame->step;
         view->expected = frame->chunk;
+        view->buffer = (unsigned char)(frame->node & 1);
         if (shard == 0) client->decision = frame->decision;
     }
     complete_version(client, shard);
@@ -342,6 +343,7 @@ bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, tally to shard %d",
                     client->config.worker, k);
+        bel_fault_point("worker_tallied");
     }
     return NULL;
 }

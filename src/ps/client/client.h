@@ -21,13 +21,11 @@ typedef struct bel_client_config {
     const bel_deal *deal;
     bel_lane *const *lanes; // this worker's ends, by shard; may be filled in until the first call
     bel_space *space;       // where lanes without shared memory put parameters; NULL: there is none
-    // Shared memory of other processes: values of version v lie in buffer (v - loaded) mod 2, as
-    // the shard that loaded version `loaded` into the first has put them there. Called once by the
-    // thread that waits, when the first version is there, so that it can map them. NULL: all shards
-    // are in this process or share none.
+    // Shared memory of other processes: each shard says in which buffer a version lies. Called once
+    // by the thread that waits, when the first version is there, so that it can map them. NULL: all
+    // shards are in this process or share none.
     bel_status *(*attach)(void *context);
     void *attach_context;
-    int64_t loaded;
     bool ledger;        // whose values lie in the first buffer, where the shards copy them
     bel_doorbell *bell; // rung by all of them
     // What a waiting worker does meanwhile: in one process it works for the shards. Returns false

@@ -14,6 +14,7 @@ typedef struct shard_view {
     atomic_llong published; // the newest version whose values are all here
     int64_t announced;      // the newest version that the shard has spoken of; -1: none
     int expected;           // chunks of values that belong to it
+    unsigned char buffer;   // in which it lies, where memory is shared between processes
     int64_t values_step;    // version of the values that came last
     int values;             // chunks of it
     int64_t pulled;         // with a ledger: the version that was asked for last

@@ -53,6 +53,8 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
         shard, shard->config.worker_lanes[worker],
         (bel_frame){.kind = BEL_FRAME_VERSION,
                     .step = version,
+                    .node =
+                        (int32_t)((version - shard->loaded) % 2), // each step changes the buffer
                     .decision = newest ? shard->decision : shard->last_decision,
                     .chunk = bel_shard_reads_in_place(shard, worker) ? 0 : chunks});
     shard->workers[worker].version = version;

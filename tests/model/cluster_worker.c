@@ -1,0 +1,203 @@
+// A worker: it pulls, waits for versions, computes and reports, step after step.
+#include "model/cluster.h"
+
+// --- What shards say -----------------------------------------------------------------------------
+
+static void take_version(const bel_look *look, bel_cluster *s, int w, int k,
+                         const bel_model_frame *frame)
+{
+    bel_model_worker *worker = &s->workers[w];
+    const bel_cluster_config *config = look->config;
+    worker->published[k] = (uint8_t)(frame->step + 1);
+    if (k == 0) worker->decision = frame->decision;
+    if (k == 1 && config->ledger) worker->got = frame->other;
+    if (!config->in_place || config->ledger) return;
+    bool masters = config->defect == PLACE_BY_MASTERS_WORD;
+    worker->buffer[k] = masters ? (uint8_t)(frame->step - worker->loaded) & 1 : frame->other;
+}
+
+static const char *take_frame(const bel_look *look, bel_cluster *s, int w, int k)
+{
+    bel_model_worker *worker = &s->workers[w];
+    bel_model_frame frame = bel_take_frame(&s->down[w][k]);
+    if (frame.kind == TICKET) {
+        if (worker->ticket_count == sizeof worker->tickets) bel_break(s, QUEUE_OVERFLOWS);
+        if (s->broken == ALL_HOLD) worker->tickets[worker->ticket_count++] = frame.block;
+        return "takes a ticket of shard";
+    }
+    if (frame.step < worker->published[k]) return "drops a late frame of shard";
+    if (frame.kind == PARAMS) {
+        if (frame.first != (worker->published[k] == 0)) bel_break(s, VALUES_OVERWRITTEN);
+        worker->buffer[k] = frame.step;
+        return "takes values of shard";
+    }
+    if (frame.first && worker->buffer[k] != frame.step) bel_break(s, VALUES_OVERWRITTEN);
+    take_version(look, s, w, k, &frame);
+    return "takes a version of shard";
+}
+
+static bool wants_frames(const bel_look *look, const bel_model_worker *worker, int k)
+{
+    return worker->place == WAITS && (look->config->ledger || worker->published[k] <= worker->step);
+}
+
+// --- Computing -----------------------------------------------------------------------------------
+
+// A lane whose shard is gone, or has begun anew, takes nothing.
+static void send_shard(bel_cluster *s, int w, int k, bel_model_frame frame)
+{
+    const bel_model_shard *shard = &s->shards[k];
+    bool waits = s->processes[k].life == UP && shard->generation < s->workers[w].generation;
+    if (waits || bel_lane_is_open(s, w, k)) bel_queue_frame(s, &s->up[w][k], frame);
+}
+
+static void report(const bel_look *look, bel_cluster *s, int w, int k, uint8_t kind)
+{
+    const bel_model_worker *worker = &s->workers[w];
+    bool ledger = look->config->ledger;
+    send_shard(s, w, k,
+               (bel_model_frame){.kind = kind,
+                                 .step = (uint8_t)(worker->step - (ledger ? 1 : 0)),
+                                 .decision = worker->decision,
+                                 .block = worker->block,
+                                 .other = worker->got});
+}
+
+// In place the gradient of every chunk is made of the buffers of all shards.
+static void check_reads(const bel_look *look, bel_cluster *s, int w)
+{
+    const bel_model_worker *worker = &s->workers[w];
+    if (look->config->ledger || !look->config->in_place) return;
+    for (int k = 0; k < SHARDS; k++) {
+        uint8_t version = s->shards[k].buffers[worker->buffer[k]];
+        if (bel_lane_is_open(s, w, k) && version != worker->step) {
+            bel_break(s, READS_OTHER_VERSION);
+        }
+    }
+}
+
+static bool begins_step(const bel_look *look, bel_cluster *s, int w)
+{
+    bel_model_worker *worker = &s->workers[w];
+    if (look->config->ledger) return bel_ledger_worker_begins(s, w);
+    for (int k = 0; k < SHARDS; k++)
+        if (worker->published[k] <= worker->step) return false;
+    worker->place = (worker->decision & STOP) != 0 ? HAS_ENDED : REPORTS_1;
+    return true;
+}
+
+static const char *compute(const bel_look *look, bel_cluster *s, int w)
+{
+    bel_model_worker *worker = &s->workers[w];
+    switch ((bel_worker_place)worker->place) {
+    case PULLS:
+        for (int k = 0; k < (look->config->ledger ? 1 : SHARDS); k++)
+            send_shard(s, w, k, (bel_model_frame){.kind = PULL, .step = worker->step});
+        worker->place = WAITS;
+        return "pulls";
+    case WAITS:
+        if (look->config->ledger && bel_ledger_worker_asks(s, w)) {
+            uint8_t answer = (uint8_t)(worker->asked - 1);
+            send_shard(s, w, 1, (bel_model_frame){.kind = PULL, .step = answer});
+            return "pulls from shard 1";
+        }
+        return begins_step(look, s, w) ? "begins its step" : NULL;
+    case REPORTS_1:
+    case REPORTS_0:
+        check_reads(look, s, w);
+        report(look, s, w, worker->place == REPORTS_1 ? 1 : 0, REPORT);
+        worker->place++;
+        return "reports to a shard";
+    case TALLIES_0:
+        report(look, s, w, 0, TALLY);
+        worker->place++;
+        return "sends its tally to shard 0";
+    case TALLIES_1:
+        report(look, s, w, 1, TALLY);
+        worker->place = WAITS;
+        worker->block = 0;
+        if (!look->config->ledger) worker->step++;
+        return "sends its tally to shard 1, and waits";
+    case HAS_ENDED:
+        if (worker->told || !s->processes[SHARDS + w].connected) return NULL;
+        worker->told = 1;
+        bel_send_master(s, SHARDS + w,
+                        (bel_model_message){.kind = ENDED, .generation = worker->generation});
+        return "tells that it has ended";
+    default: return NULL;
+    }
+}
+
+// --- What the master says ------------------------------------------------------------------------
+
+static const char *obey(bel_cluster *s, int w)
+{
+    bel_model_worker *worker = &s->workers[w];
+    bel_model_message message = bel_take_message(&s->from_master[SHARDS + w]);
+    if (message.kind == END) {
+        s->processes[SHARDS + w].life = OVER;
+        return "hears that the job is over";
+    }
+    memset(worker, 0, sizeof *worker);
+    worker->generation = message.generation;
+    worker->loaded = message.first;
+    worker->step = message.step;
+    worker->place = PULLS;
+    for (int k = 0; k < SHARDS; k++)
+        memset(&s->up[w][k], 0, sizeof s->up[w][k]);
+    return "begins anew";
+}
+
+static bool take_from(const bel_look *look, int w, int k)
+{
+    bool open = bel_lane_is_open(look->now, w, k) && look->now->down[w][k].count > 0;
+    if (!open || !wants_frames(look, &look->now->workers[w], k)) return false;
+    bel_cluster s = *look->now;
+    const char *what = take_frame(look, &s, w, k);
+    bel_emit(look, &s, "worker", w, what, k);
+    return true;
+}
+
+static void go_on(const bel_look *look, int w)
+{
+    bel_cluster s = *look->now;
+    const char *what = compute(look, &s, w);
+    if (what != NULL) bel_emit(look, &s, "worker", w, what, -1);
+}
+
+// With a ledger a worker that has an answer may hear of the end before it begins.
+static bool may_take(const bel_look *look, const bel_model_worker *worker, int k)
+{
+    if (!look->config->ledger) return look->config->in_place;
+    return k == 1 || worker->published[0] <= worker->step;
+}
+
+bool bel_worker_hurries(const bel_look *look, int w)
+{
+    const bel_model_worker *worker = &look->now->workers[w];
+    if (worker->generation == 0) return false;
+    bool ledger_sends = look->config->ledger && worker->place == REPORTS_0;
+    bool sends = worker->place == PULLS || worker->place == TALLIES_0 ||
+                 worker->place == TALLIES_1 || ledger_sends;
+    if (sends && bel_worker_stays(look, w)) {
+        go_on(look, w);
+        return true;
+    }
+    for (int k = 0; k < SHARDS; k++)
+        if (may_take(look, worker, k) && take_from(look, w, k)) return true;
+    return false;
+}
+
+void bel_worker_moves(const bel_look *look, int w)
+{
+    if (look->now->from_master[SHARDS + w].count > 0) {
+        bel_cluster s = *look->now;
+        const char *what = obey(&s, w);
+        if (look->config->ledger) s.workers[w].step = 0;
+        bel_emit(look, &s, "worker", w, what, -1);
+    }
+    if (look->now->workers[w].generation == 0) return;
+    for (int k = 0; k < SHARDS; k++)
+        (void)take_from(look, w, k);
+    go_on(look, w);
+}
