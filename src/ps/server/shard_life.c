@@ -1,0 +1,113 @@
+// A shard's memory.
+#include "base/alloc.h"
+#include "base/check.h"
+#include "ps/server/shard_inner.h"
+
+// What slot k and its snapshot hold before the first step; pages of other shards stay untouched.
+static void start_slot(bel_shard *shard, int k)
+{
+    float start = bel_rule_slot_start(&shard->config.optimizer, k);
+    if (start == 0.0f) return; // as they come
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        for (int64_t e = chunk->offset; e < chunk->offset + chunk->count; e++)
+            shard->slots[k][e] = shard->snapshot_slots[k][e] = start;
+    }
+}
+
+static bel_status *allocate(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    for (int k = 0; k < shard->rule->slot_count; k++) {
+        BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[k]));
+        BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
+        start_slot(shard, k);
+    }
+    if (shard->config.optimizer.moving_average_decay > 0) {
+        BEL_CHECK(shard->config.snapshot_averages != NULL);
+        BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
+    }
+    if (!shard->needs_norm) return NULL;
+    shard->grain_squares = bel_xcalloc(bel_shard_norm_count(shard), sizeof(double));
+    shard->factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    size_t shards = (size_t)layout->shard_count;
+    shard->norm_inbox = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
+    shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    return bel_space_array(layout, "summed gradients", &shard->sums);
+}
+
+bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_shard)
+{
+    bel_shard *shard = bel_xcalloc(1, sizeof *shard);
+    const bel_layout *layout = config->layout;
+    size_t nodes = (size_t)config->deal->node_count;
+    shard->config = *config;
+    shard->rule = bel_rule_get(&config->optimizer);
+    shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0 ||
+                        shard->rule->trusts;
+    bel_shard_make_groups(shard);
+    pthread_mutex_init(&shard->mutex, NULL);
+    shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
+    for (int c = 0; c < layout->chunk_count; c++) {
+        if (layout->chunks[c].shard != config->shard) continue;
+        shard->chunks[shard->chunk_count++] =
+            (bel_shard_chunk){.chunk = c,
+                              .inbox_offset = shard->inbox_elements,
+                              .nodes = bel_xcalloc(nodes, sizeof(float *)),
+                              .inputs = bel_xcalloc(nodes, sizeof(float *)),
+                              .scratch = bel_xcalloc((size_t)config->deal->depth + 2,
+                                                     BEL_SHARD_PIECE * sizeof(float))};
+        shard->inbox_elements += layout->chunks[c].count;
+    }
+    shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
+    shard->workers = bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->workers);
+    size_t copies = config->counting.workers > 0 ? (size_t)config->deal->worker_count : 0;
+    size_t tables = (size_t)layout->table_count * (1 + (size_t)config->deal->worker_count);
+    shard->ready =
+        bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
+    shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
+    shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
+    shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
+    bel_ledger_create(shard);
+    bel_status *status = allocate(shard);
+    if (status == NULL) status = bel_shard_create_tables(shard);
+    if (status != NULL) {
+        bel_shard_destroy(shard);
+        return status;
+    }
+    *out_shard = shard;
+    return NULL;
+}
+
+void bel_shard_destroy(bel_shard *shard)
+{
+    if (shard == NULL) return;
+    const bel_layout *layout = shard->config.layout;
+    for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
+        bel_space_free_array(layout, shard->slots[k]);
+        bel_space_free_array(layout, shard->snapshot_slots[k]);
+    }
+    bel_space_free_array(layout, shard->averages);
+    bel_space_free_array(layout, shard->sums);
+    bel_ledger_destroy(shard);
+    bel_shard_destroy_tables(shard);
+    bel_shard_free_inboxes(shard);
+    bel_free(shard->grain_squares);
+    bel_free(shard->factors);
+    bel_free(shard->groups);
+    bel_free(shard->group_of);
+    for (int i = 0; i < shard->chunk_count; i++) {
+        bel_free(shard->chunks[i].nodes);
+        bel_free(shard->chunks[i].inputs);
+        bel_free(shard->chunks[i].scratch);
+    }
+    bel_free(shard->chunks);
+    bel_free(shard->workers);
+    bel_free(shard->ready);
+    bel_free(shard->tallies);
+    bel_free(shard->tally_sum);
+    bel_free(shard->norms);
+    bel_status_destroy(shard->error);
+    pthread_mutex_destroy(&shard->mutex);
+    bel_free(shard);
+}
