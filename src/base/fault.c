@@ -60,8 +60,8 @@ static const char *const point_names[] = {
     "tower_compute",
     "tower_step",
     "worker_reported",
-    "worker_tallies",
     "worker_tallied",
+    "worker_tallies",
     "worker_waits",
 };
 

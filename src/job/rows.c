@@ -7,20 +7,13 @@
 
 bel_status *bel_rows_init(bel_rows *rows, const bel_graph *graph, uint64_t seed)
 {
-    static const bel_table_start starts[] = {[BEL_INIT_ZEROS] = BEL_TABLE_ZEROS,
-                                             [BEL_INIT_UNIFORM] = BEL_TABLE_UNIFORM,
-                                             [BEL_INIT_NORMAL] = BEL_TABLE_NORMAL};
     bel_optimizer none = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
     BEL_TRY(bel_optimizer_check(&none));
     rows->tables = bel_xcalloc(graph->table_count, sizeof(bel_table *));
     for (size_t t = 0; t < graph->table_count; t++) {
         const bel_graph_table *table = &graph->tables[t];
-        const bel_table_config config = {.name = table->name,
-                                         .width = table->width,
-                                         .start = starts[table->initializer.kind],
-                                         .scale = (float)table->initializer.value,
-                                         .seed = seed,
-                                         .optimizer = none};
+        const bel_table_config config =
+            bel_table_describe(table->name, table->width, table->initializer, seed, &none);
         BEL_TRY(bel_table_create(&config, &rows->tables[t]));
         rows->count++;
     }

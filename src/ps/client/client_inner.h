@@ -41,6 +41,7 @@ typedef struct table_view {
     int64_t step;   // of the pull
     char **reports; // by node and shard: payloads under way
     size_t *report_capacity;
+    int64_t *counts, *filled; // by shard: scratch of a report
 } table_view;
 
 struct bel_client {

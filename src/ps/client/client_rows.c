@@ -16,6 +16,8 @@ void bel_client_create_tables(bel_client *client)
         table->answers = bel_xcalloc(shards, sizeof *table->answers);
         table->reports = bel_xcalloc(reports, sizeof *table->reports);
         table->report_capacity = bel_xcalloc(reports, sizeof *table->report_capacity);
+        table->counts = bel_xcalloc(shards, sizeof *table->counts);
+        table->filled = bel_xcalloc(shards, sizeof *table->filled);
         table->step = -1;
     }
 }
@@ -34,6 +36,8 @@ void bel_client_destroy_tables(bel_client *client)
         bel_free(table->answers);
         bel_free(table->reports);
         bel_free(table->report_capacity);
+        bel_free(table->counts);
+        bel_free(table->filled);
     }
     bel_free(client->tables);
 }
@@ -125,25 +129,17 @@ const float *bel_client_row(const bel_client *client, int table, int64_t index)
 
 // --- Reporting -----------------------------------------------------------------------------------
 
-static int64_t count_of_shard(const bel_row_set *set, int shard, int shard_count)
+// The parts of all shards as payloads; counts[k] rows are shard k's.
+static void copy_parts(const bel_row_set *set, int width, int shard_count, char **payloads,
+                       const int64_t *counts, int64_t *filled)
 {
-    int64_t count = 0;
-    for (int64_t i = 0; i < set->count; i++)
-        count += bel_table_shard(set->keys[i], shard_count) == shard;
-    return count;
-}
-
-// The shard's part of the set, as a payload.
-static void copy_part(char *payload, const bel_row_set *set, int64_t count, int width, int shard,
-                      int shard_count)
-{
-    int64_t *keys = (int64_t *)(void *)payload;
-    float *rows = (float *)(void *)(keys + count);
+    memset(filled, 0, (size_t)shard_count * sizeof *filled);
     for (int64_t i = 0; i < set->count; i++) {
-        if (bel_table_shard(set->keys[i], shard_count) != shard) continue;
-        *keys++ = set->keys[i];
-        memcpy(rows, set->rows + i * width, (size_t)width * sizeof *rows);
-        rows += width;
+        int shard = bel_table_shard(set->keys[i], shard_count);
+        int64_t *keys = (int64_t *)(void *)payloads[shard], at = filled[shard]++;
+        float *rows = (float *)(void *)(keys + counts[shard]);
+        keys[at] = set->keys[i];
+        memcpy(rows + at * width, set->rows + i * width, (size_t)width * sizeof *rows);
     }
 }
 
@@ -153,18 +149,22 @@ bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t de
     const bel_layout *layout = client->config.layout;
     table_view *view = &client->tables[table];
     int shards = layout->shard_count, width = layout->tables[table].width;
+    char **payloads = view->reports + (size_t)(node * shards);
+    size_t *capacities = view->report_capacity + (size_t)(node * shards);
+    memset(view->counts, 0, (size_t)shards * sizeof *view->counts);
+    for (int64_t i = 0; i < set->count; i++)
+        view->counts[bel_table_shard(set->keys[i], shards)]++;
     for (int k = 0; k < shards; k++) {
-        size_t slot = (size_t)(node * shards + k);
-        int64_t count = count_of_shard(set, k, shards);
-        size_t bytes = bel_row_set_bytes(count, width);
-        view->reports[slot] =
-            bel_xgrow(view->reports[slot], &view->report_capacity[slot], bytes + 1, 1);
-        copy_part(view->reports[slot], set, count, width, k, shards);
+        size_t bytes = bel_row_set_bytes(view->counts[k], width);
+        payloads[k] = bel_xgrow(payloads[k], &capacities[k], bytes + 1, 1);
+    }
+    copy_parts(set, width, shards, payloads, view->counts, view->filled);
+    for (int k = 0; k < shards; k++) {
         bel_frame frame = bel_client_frame(client, step, decision, node);
         frame.kind = BEL_FRAME_ROW_REPORT;
         frame.chunk = table;
-        frame.payload = view->reports[slot];
-        frame.payload_bytes = bytes;
+        frame.payload = payloads[k];
+        frame.payload_bytes = bel_row_set_bytes(view->counts[k], width);
         BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
                     "worker %d, report of table \"%s\" to shard %d", client->config.worker,
                     layout->tables[table].name, k);

@@ -5,6 +5,15 @@
 
 #include "base/alloc.h"
 
+bool bel_row_keys_check(const int64_t *keys, int64_t count, int shard, int shard_count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (i > 0 && keys[i] <= keys[i - 1]) return false;
+        if (bel_table_shard(keys[i], shard_count) != shard) return false;
+    }
+    return true;
+}
+
 bool bel_row_set_read(const void *payload, size_t bytes, int width, int shard, int shard_count,
                       bel_row_set *out_set)
 {
@@ -12,10 +21,7 @@ bool bel_row_set_read(const void *payload, size_t bytes, int width, int shard, i
     if (bytes % each != 0) return false;
     int64_t count = (int64_t)(bytes / each);
     const int64_t *keys = payload;
-    for (int64_t i = 0; i < count; i++) {
-        if (i > 0 && keys[i] <= keys[i - 1]) return false;
-        if (bel_table_shard(keys[i], shard_count) != shard) return false;
-    }
+    if (!bel_row_keys_check(keys, count, shard, shard_count)) return false;
     *out_set = (bel_row_set){count, keys, (const float *)(const void *)(keys + count)};
     return true;
 }

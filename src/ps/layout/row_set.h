@@ -32,14 +32,16 @@ typedef struct bel_row_set {
     const float *rows; // count × width
 } bel_row_set;
 
+// True when keys ascend, none twice, and `shard` holds them all.
+bool bel_row_keys_check(const int64_t *keys, int64_t count, int shard, int shard_count);
+
 // As a report's payload a set is its keys, then its rows.
 static inline size_t bel_row_set_bytes(int64_t count, int width)
 {
     return (size_t)count * (sizeof(int64_t) + (size_t)width * sizeof(float));
 }
 
-// Reads a payload in place. False when it is none, its keys do not ascend, or one of them is not
-// held by `shard`.
+// Reads a payload in place. False when it is none, or its keys are not as above.
 bool bel_row_set_read(const void *payload, size_t bytes, int width, int shard, int shard_count,
                       bel_row_set *out_set);
 

@@ -1,6 +1,6 @@
-// The inside of a shard, for shard.c (frames and steps), ledger.c (steps of some workers' reports),
-// norms.c, values.c (what workers are sent), shard_rows.c (tables), inbox.c, groups.c (a step's
-// numbers), pass.c (arithmetic), shard_state.c (files).
+// The inside of a shard, for shard_life.c (its memory), shard.c (frames and steps), ledger.c (steps
+// of some workers' reports), norms.c, values.c (what workers are sent), shard_rows.c (tables),
+// inbox.c, groups.c (a step's numbers), pass.c (arithmetic), shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 

@@ -6,19 +6,6 @@
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
-static bel_table_config table_config(const bel_shard *shard, const bel_layout_table *table)
-{
-    static const bel_table_start starts[] = {[BEL_INIT_ZEROS] = BEL_TABLE_ZEROS,
-                                             [BEL_INIT_UNIFORM] = BEL_TABLE_UNIFORM,
-                                             [BEL_INIT_NORMAL] = BEL_TABLE_NORMAL};
-    return (bel_table_config){.name = table->name,
-                              .width = table->width,
-                              .start = starts[table->initializer.kind],
-                              .scale = (float)table->initializer.value,
-                              .seed = shard->config.seed,
-                              .optimizer = shard->config.optimizer};
-}
-
 static void forget_pulls(const bel_shard *shard, bel_shard_table *table)
 {
     for (int w = 0; w < shard->config.deal->worker_count; w++)
@@ -40,7 +27,10 @@ bel_status *bel_shard_create_tables(bel_shard *shard)
         table->reported = bel_xcalloc(nodes, sizeof *table->reported);
         table->pulls = bel_xcalloc(workers, sizeof *table->pulls);
         forget_pulls(shard, table);
-        const bel_table_config config = table_config(shard, &layout->tables[t]);
+        const bel_layout_table *from = &layout->tables[t];
+        const bel_table_config config =
+            bel_table_describe(from->name, from->width, from->initializer, shard->config.seed,
+                               &shard->config.optimizer);
         BEL_TRY(bel_table_create(&config, &table->table));
     }
     return NULL;
@@ -77,23 +67,14 @@ void bel_shard_begin_tables_locked(bel_shard *shard)
 
 // --- Frames --------------------------------------------------------------------------------------
 
-static bool keys_are_good(const bel_shard *shard, const int64_t *keys, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (i > 0 && keys[i] <= keys[i - 1]) return false;
-        if (bel_table_shard(keys[i], shard->config.layout->shard_count) != shard->config.shard)
-            return false;
-    }
-    return true;
-}
-
 static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_shard_table *table = &shard->tables[frame->chunk];
     bel_shard_pull *pull = &table->pulls[worker];
     int64_t count = (int64_t)(frame->payload_bytes / sizeof(int64_t));
     if (frame->payload_bytes % sizeof(int64_t) != 0 ||
-        !keys_are_good(shard, frame->payload, count)) {
+        !bel_row_keys_check(frame->payload, count, shard->config.shard,
+                            shard->config.layout->shard_count)) {
         bel_shard_fail_locked(shard, frame, "keys that do not ascend, or of another shard");
         return;
     }

@@ -13,6 +13,20 @@
 
 enum { TILE = 8 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
 
+bel_table_config bel_table_describe(const char *name, int width, bel_initializer initializer,
+                                    uint64_t seed, const bel_optimizer *optimizer)
+{
+    static const bel_table_start starts[] = {[BEL_INIT_ZEROS] = BEL_TABLE_ZEROS,
+                                             [BEL_INIT_UNIFORM] = BEL_TABLE_UNIFORM,
+                                             [BEL_INIT_NORMAL] = BEL_TABLE_NORMAL};
+    return (bel_table_config){.name = name,
+                              .width = width,
+                              .start = starts[initializer.kind],
+                              .scale = (float)initializer.value,
+                              .seed = seed,
+                              .optimizer = *optimizer};
+}
+
 // --- Making --------------------------------------------------------------------------------------
 
 static bel_status *check_config(const bel_table_config *config)

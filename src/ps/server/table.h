@@ -12,6 +12,7 @@
 #define BELFRY_PS_SERVER_TABLE_H
 
 #include "base/thread.h"
+#include "belfry/graph.h"
 #include "belfry/optimizer.h"
 #include "checkpoint/table.h"
 #include "optim/rule.h"
@@ -34,6 +35,10 @@ typedef struct bel_table_config {
     bel_optimizer optimizer; // checked; SGD, ADAGRAD, ADAM and FTRL are for rows
     int64_t memory_limit;    // bytes for all that grows with the rows; 0: none
 } bel_table_config;
+
+// The configuration of a graph's table. `initializer` is ZEROS, UNIFORM or NORMAL.
+bel_table_config bel_table_describe(const char *name, int width, bel_initializer initializer,
+                                    uint64_t seed, const bel_optimizer *optimizer);
 
 // INVALID_ARGUMENT: an optimizer that has no rule for rows, or a setting of it that needs the whole
 // variable (clip_norm, clip_global_norm), named; a width below 1 or above 2^20; a scale that is
