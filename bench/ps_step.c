@@ -38,7 +38,7 @@ static void make_layout(int64_t elements)
     const bel_layout_variable variable = {.name = name, .shape = BEL_SHAPE(elements)};
     layout = bel_layout_create(&variable, 1, 1);
     deal = bel_deal_create(replicas_of, WORKERS);
-    capacity = bel_deal_lane_frames(deal, layout->chunk_count);
+    capacity = bel_deal_lane_frames(deal, layout->chunk_count, 0);
     space_bytes = bel_space_bytes(layout);
 }
 

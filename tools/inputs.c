@@ -92,6 +92,19 @@ static bel_status *last_column(const char *path, bool header, char **out_name)
     return status;
 }
 
+// "a,b" as a list of names in *out_text, both to be freed with bel_free.
+static const char **split_names(const char *names, char **out_text, int *out_count)
+{
+    int most = 1;
+    for (const char *c = names; *c != '\0'; c++)
+        most += *c == ',';
+    const char **list = bel_xcalloc((size_t)most, sizeof *list);
+    char *text = *out_text = bel_xstrdup(names), *rest = NULL;
+    for (char *name = strtok_r(text, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest))
+        list[(*out_count)++] = name;
+    return list;
+}
+
 static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
                             bel_dataset **out_dataset)
 {
@@ -102,15 +115,23 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         BEL_TRY(last_column(files->paths[0], header, &last));
         label = last;
     }
+    char *id_text = NULL;
+    int id_count = 0;
+    const char **ids = NULL;
+    if (input->id_columns != NULL) ids = split_names(input->id_columns, &id_text, &id_count);
     *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
         .paths = files->paths,
         .path_count = files->count,
         .no_header = !header,
         .label_column = label,
+        .id_columns = ids,
+        .id_column_count = id_count,
         .class_count = input->class_count,
         .scale = input->feature_scale,
     });
     bel_free(last);
+    bel_free(id_text);
+    bel_free(ids);
     return NULL;
 }
 

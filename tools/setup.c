@@ -38,6 +38,8 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     BEL_TRY(bel_params_from_flags(params, options, !is_package));
 
     setup->input = (bel_flag_input){.options = options, .feature_scale = 1};
+    const char *ids = bel_params_get(params, "id_columns");
+    setup->input.id_columns = setup->id_columns = ids != NULL ? bel_xstrdup(ids) : NULL;
     const char *scale = bel_params_get(params, "feature_scale");
     const char *classes = bel_params_get(params, "class_count");
     bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
@@ -203,6 +205,7 @@ void bel_setup_destroy(bel_setup *setup)
 {
     if (setup == NULL) return;
     bel_estimator_destroy(setup->estimator);
+    bel_free(setup->id_columns);
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);
     bel_free(setup);

@@ -44,6 +44,9 @@ BEL_API bel_mode bel_context_mode(const bel_model_context *context);
 /// The feature [batch, …]; NULL with a sticky error that lists the features there are.
 BEL_API bel_value *bel_context_feature(bel_model_context *context, const char *name);
 
+/// True when there is such a feature.
+BEL_API bool bel_context_has_feature(const bel_model_context *context, const char *name);
+
 /// The only feature, whatever its name; an error when there are several.
 BEL_API bel_value *bel_context_only_feature(bel_model_context *context);
 

@@ -50,6 +50,11 @@ static void fail_with_features(bel_model_context *context, const char *what)
     bel_str_deinit(&names);
 }
 
+bool bel_context_has_feature(const bel_model_context *context, const char *name)
+{
+    return !is_label(name) && bel_graph_find_input(context->graph, name) != NULL;
+}
+
 bel_value *bel_context_feature(bel_model_context *context, const char *name)
 {
     bel_value *value = is_label(name) ? NULL : bel_graph_find_input(context->graph, name);

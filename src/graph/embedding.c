@@ -84,6 +84,17 @@ bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int
     return rows;
 }
 
+int64_t bel_graph_lookup_ids(const bel_graph *graph, const bel_graph_lookup *lookup)
+{
+    const bel_shape *shape = &graph->inputs[lookup->ids].value->spec.shape;
+    int64_t count = 1;
+    for (int d = 1; d < shape->rank; d++) {
+        if (shape->dims[d] < 0) return -1;
+        count *= shape->dims[d];
+    }
+    return count;
+}
+
 const bel_graph_lookup *bel_graph_lookup_of(const bel_graph *graph, int input)
 {
     for (size_t l = 0; l < graph->lookup_count; l++)

@@ -85,6 +85,9 @@ bel_status *bel_graph_verify(const bel_graph *graph) BEL_MUST_USE;
 
 bel_value *bel_graph_find_input(const bel_graph *graph, const char *name); // NULL: not there
 
+// Ids that one example has for a lookup; -1: it depends on the example.
+int64_t bel_graph_lookup_ids(const bel_graph *graph, const bel_graph_lookup *lookup);
+
 // The lookup that feeds an input, or NULL: the input is the caller's.
 const bel_graph_lookup *bel_graph_lookup_of(const bel_graph *graph, int input);
 

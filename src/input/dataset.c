@@ -128,6 +128,14 @@ static bel_status *check_csv(const bel_csv_options *options)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: expected a column_count of at least 1, got %d",
                        options->column_count);
     }
+    if (options->columns != NULL && options->id_column_count > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id_columns do not go with columns");
+    }
+    for (int i = 0; i < options->id_column_count; i++) {
+        if (options->id_columns[i] == NULL) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id column %d is NULL", i);
+        }
+    }
     BEL_TRY(check_csv_columns(options));
     BEL_TRY(check_scale(options->scale));
     return check_class_count(options->class_count);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/hash.h"
 #include "input/csv_file.h"
 #include "input/decimal.h"
 #include "input/source.h"
@@ -15,13 +16,15 @@ typedef enum column_use {
     USE_NOTHING,
     USE_VECTOR, // the next element of the vector field
     USE_FIELD,  // a field of its own
+    USE_ID,     // the next element of the ids
     USE_LABEL,
 } column_use;
 
 typedef struct column {
     const char *name;
     column_use use;
-    int field; // index among the source's fields
+    int field;     // index among the source's fields
+    uint64_t seed; // USE_ID: of its values' hashes
 } column;
 
 typedef struct csv_source {
@@ -32,7 +35,8 @@ typedef struct csv_source {
     int64_t *first_record; // of each file
     column *columns;
     int column_count;
-    int used_count; // columns up to the last one that is used
+    int used_count;             // columns up to the last one that is used
+    int vector_field, id_field; // -1: there is none
     bel_csv_label label;
 } csv_source;
 
@@ -125,13 +129,29 @@ static inline bool parse_bare_number(const bel_csv_file *file, const char **at, 
     return true;
 }
 
+// Equal texts of one column have equal ids; those of different columns do not meet but by chance.
+static int64_t id_of(const bel_csv_field *field, uint64_t seed)
+{
+    bel_csv_field trimmed = bel_csv_trim(field);
+    size_t length = bel_csv_value_length(&trimmed);
+    if (length == trimmed.length) return (int64_t)bel_hash128_of(trimmed.text, length, seed).low;
+    char *text = bel_xmalloc(length + 1); // it has doubled quotes
+    bel_csv_copy_value(&trimmed, text);
+    uint64_t hash = bel_hash128_of(text, length, seed).low;
+    bel_free(text);
+    return (int64_t)hash;
+}
+
 // Reads the row at `at`, whose structure was checked when the file was opened.
 static bel_status *read_row(const csv_source *source, const bel_csv_file *file, const char *at,
                             const bel_sink *sink)
 {
-    // Without typed columns, field 0 is the vector.
-    bool typed = source->options->columns != NULL;
-    float *vector = typed ? NULL : bel_sink_place(sink, &source->base, 0, 0);
+    float *vector = NULL;
+    int64_t *ids = NULL;
+    if (source->vector_field >= 0) {
+        vector = bel_sink_place(sink, &source->base, source->vector_field, 0);
+    }
+    if (source->id_field >= 0) ids = bel_sink_place(sink, &source->base, source->id_field, 0);
     for (int i = 0; i < source->used_count; i++) {
         const column *use = &source->columns[i];
         const char *place = at;
@@ -151,6 +171,7 @@ static bel_status *read_row(const csv_source *source, const bel_csv_file *file, 
             BEL_TRY(parse_number(file, &field, use->name, &value));
             BEL_TRY(store_number(source, file, place, use->name, value, vector++));
             break;
+        case USE_ID: *ids++ = id_of(&field, use->seed); break;
         case USE_FIELD: BEL_TRY(read_field(source, file, &field, use->field, sink)); break;
         case USE_LABEL:
             BEL_TRY(bel_csv_file_read_label(file, &source->label, &field,
@@ -201,6 +222,8 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
                    source->options->delimiter, !source->options->no_header, source->column_count,
                    source->label.column, (long long)source->label.class_count,
                    source->options->scale);
+    for (int i = 0; i < source->column_count; i++)
+        if (source->columns[i].use == USE_ID) bel_str_printf(out_text, " id=%d", i);
 }
 
 static void csv_destroy(bel_source *base)
@@ -347,21 +370,43 @@ static bel_status *use_label(csv_source *source)
     return NULL;
 }
 
-// Without typed columns: everything but the label goes into one vector.
-static bel_status *use_vector(csv_source *source, bel_source_field *field)
+static bel_status *use_ids(csv_source *source, bel_source_field *fields, int *field_count)
+{
+    const bel_csv_options *options = source->options;
+    if (options->id_column_count == 0) return NULL;
+    for (int i = 0; i < options->id_column_count; i++) {
+        column *found;
+        BEL_TRY(find_column(source, options->id_columns[i], &found));
+        if (found->use != USE_NOTHING) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice",
+                           options->paths[0], found->name);
+        }
+        found->use = USE_ID;
+        found->seed = bel_hash64(found->name, strlen(found->name));
+    }
+    source->id_field = (*field_count)++;
+    fields[source->id_field] = (bel_source_field){
+        .name = BEL_ID_FIELD, .dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(options->id_column_count)};
+    return NULL;
+}
+
+// Without typed columns: everything but ids and the label goes into one vector.
+static bel_status *use_vector(csv_source *source, bel_source_field *fields, int *field_count)
 {
     int64_t length = 0;
     for (int i = 0; i < source->column_count; i++) {
-        if (source->columns[i].use == USE_LABEL) continue;
+        if (source->columns[i].use != USE_NOTHING) continue;
         source->columns[i].use = USE_VECTOR;
         length++;
     }
+    if (length == 0 && source->id_field >= 0) return NULL;
     if (length == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: expected number columns besides the label, got none",
                        source->options->paths[0]);
     }
-    *field = (bel_source_field){
+    source->vector_field = (*field_count)++;
+    fields[source->vector_field] = (bel_source_field){
         .name = source->options->vector_name,
         .dtype = BEL_DTYPE_F32,
         .shape = BEL_SHAPE(length),
@@ -369,7 +414,7 @@ static bel_status *use_vector(csv_source *source, bel_source_field *field)
     return NULL;
 }
 
-static bel_status *use_typed(csv_source *source, bel_source_field *fields)
+static bel_status *use_typed(csv_source *source, bel_source_field *fields, int *field_count)
 {
     const bel_csv_options *options = source->options;
     for (int i = 0; i < options->column_count; i++) {
@@ -388,16 +433,25 @@ static bel_status *use_typed(csv_source *source, bel_source_field *fields)
         found->use = USE_FIELD;
         found->field = i;
     }
+    *field_count = options->column_count;
     return NULL;
 }
 
 static bel_status *use_columns(csv_source *source)
 {
-    bool typed = source->options->columns != NULL;
-    int count = typed ? source->options->column_count : 1;
-    bel_source_field *fields = bel_arena_alloc(source->arena, ((size_t)count + 1) * sizeof *fields);
+    enum { BESIDE = 3 }; // vector, ids, label
+    const bel_csv_options *options = source->options;
+    size_t most = (size_t)options->column_count + BESIDE;
+    bel_source_field *fields = bel_arena_alloc(source->arena, most * sizeof *fields);
+    int count = 0;
+    source->vector_field = source->id_field = -1;
     BEL_TRY(use_label(source));
-    BEL_TRY(typed ? use_typed(source, fields) : use_vector(source, fields));
+    if (options->columns != NULL) {
+        BEL_TRY(use_typed(source, fields, &count));
+    } else {
+        BEL_TRY(use_ids(source, fields, &count));
+        BEL_TRY(use_vector(source, fields, &count));
+    }
     for (int i = 0; i < count && source->label.column >= 0; i++) {
         if (strcmp(fields[i].name, BEL_LABEL_FIELD) != 0) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the name \"%s\" is taken by the label column",

@@ -26,7 +26,8 @@ typedef struct bel_crew_ops {
     // The snapshot in hand: its values, complete when this returns; each shard's part of a
     // checkpoint written into `folder`; done with it.
     bel_status *(*read_values)(bel_crew *crew);
-    // The rows of a table in the snapshot in hand replace those of `into` (rows.h).
+    // The rows of a table in the snapshot in hand replace those of `into` (rows.h). NULL: the crew
+    // hands out none, a checkpoint has them.
     bel_status *(*read_rows)(bel_crew *crew, int table, bel_table *into);
     bel_status *(*write_shards)(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards);
     void (*release_snapshot)(bel_crew *crew);

@@ -17,6 +17,7 @@ typedef struct member { // a worker and its thread
     bel_doorbell *bell;
     bel_lane **lanes; // by shard
     float **ranges;
+    void *row_room;   // with tables: keys and reports
     float *values;    // with a ledger: where the shards copy what it computes on …
     bel_space *space; // … and a space over it; else that of all
     pthread_t thread;
@@ -46,7 +47,9 @@ typedef struct bel_embedded {
 
 static void make_lanes(bel_embedded *embedded)
 {
-    size_t capacity = bel_deal_lane_frames(embedded->deal, embedded->config.layout->chunk_count);
+    const bel_layout *layout = embedded->config.layout;
+    size_t capacity =
+        bel_deal_lane_frames(embedded->deal, layout->chunk_count, layout->table_count);
     for (int k = 0; k < embedded->server_count; k++) {
         server *s = &embedded->servers[k];
         s->bell = bel_doorbell_create();
@@ -129,6 +132,11 @@ static void join_members(bel_embedded *embedded)
     }
 }
 
+static size_t row_room_bytes(const bel_embedded *embedded, int worker)
+{
+    return bel_row_room_bytes(embedded->config.layout, embedded->deal, worker);
+}
+
 static int replicas_of(const bel_embedded *embedded, int worker)
 {
     const int *first = embedded->deal->first_replica;
@@ -143,6 +151,7 @@ static void destroy(bel_crew *crew)
         member *m = &embedded->members[w];
         bel_worker_destroy(m->worker);
         bel_client_destroy(m->client);
+        bel_pages_destroy(m->row_room, row_room_bytes(embedded, w));
         bel_space_free_arrays(embedded->config.layout, m->ranges, replicas_of(embedded, w));
         for (int k = 0; k < embedded->server_count; k++)
             bel_lane_close(m->lanes[k]);
@@ -213,11 +222,14 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
     member *m = &embedded->members[w];
     const bel_embedded_config *config = &embedded->config;
     const bel_estimator *estimator = config->estimator;
+    size_t rows = row_room_bytes(embedded, w);
+    if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "rows", &m->row_room));
     bel_client_config client = {.worker = w,
                                 .generation = embedded->crew.generation,
                                 .layout = config->layout,
                                 .deal = embedded->deal,
                                 .lanes = m->lanes,
+                                .row_room = m->row_room,
                                 .ledger = config->counting.workers > 0,
                                 .bell = m->bell,
                                 .help = help_shards,

@@ -81,6 +81,20 @@ static bel_status *check_multipliers(const bel_job *job)
     return status;
 }
 
+static void add_table(bel_job *job, int index)
+{
+    const bel_graph *graph = job->built->graph;
+    const bel_graph_table *from = &graph->tables[index];
+    bel_layout_table table = {
+        .name = from->name, .width = from->width, .initializer = from->initializer};
+    for (size_t l = 0; l < graph->lookup_count; l++)
+        if (graph->lookups[l].table == index) {
+            table.ids +=
+                bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(job->input);
+        }
+    bel_layout_add_table(job->layout, &table);
+}
+
 static void make_layout(bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
@@ -99,28 +113,28 @@ static void make_layout(bel_job *job)
         job->variables[v] = (int)v;
     }
     job->layout = bel_layout_create(variables, (int)count, job->estimator->config.shard_count);
-    for (size_t t = 0; t < graph->table_count; t++) {
-        const bel_graph_table *table = &graph->tables[t];
-        bel_layout_add_table(job->layout, table->name, table->width, table->initializer);
-    }
+    for (size_t t = 0; t < graph->table_count; t++)
+        add_table(job, (int)t);
     bel_free(variables);
 }
 
-// What tables cannot do yet is said before anything is laid out.
+// What tables cannot do is said before anything is laid out.
 static bel_status *check_tables(const bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
     if (graph->table_count == 0) return NULL;
-    const char *name = graph->tables[0].name;
-    if (job->task != NULL || job->in_cluster) {
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        if (bel_graph_lookup_ids(graph, lookup) >= 0) continue;
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "table \"%s\": tables train in one process only, not in a cluster", name);
+                       "table \"%s\": every example must have the same number of ids",
+                       graph->tables[lookup->table].name);
     }
     if (job->counting.workers == 0) return NULL;
     return BEL_ERR(BEL_UNIMPLEMENTED,
                    "table \"%s\": with tables all workers count in every step (--mode sync without "
                    "backups)",
-                   name);
+                   graph->tables[0].name);
 }
 
 bel_status *bel_job_build(bel_job *job)
@@ -169,10 +183,22 @@ static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
     return -1;
 }
 
-// The rows of an evaluation's tables, as they are in the snapshot.
-bel_status *bel_job_read_rows(const bel_job *job, bel_job_eval *eval)
+// Shards of other processes have written them into a checkpoint, or do so now.
+static bel_status *read_saved_rows(bel_job *job, bel_job_eval *eval, int64_t step)
+{
+    if (job->saved_step != step) BEL_TRY(bel_job_save(job, step));
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(job->estimator->config.model_dir, &reader));
+    bel_status *status = bel_rows_load(&eval->rows, eval->built->graph, reader);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     const bel_graph *graph = eval->built->graph;
+    if (graph->table_count == 0) return NULL;
+    if (job->crew->ops->read_rows == NULL) return read_saved_rows(job, eval, step);
     for (size_t t = 0; t < graph->table_count; t++) {
         int table = find_table(job->layout, &graph->tables[t]);
         BEL_TRY(job->crew->ops->read_rows(job->crew, table, eval->rows.tables[t]));

@@ -212,7 +212,7 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();
     BEL_TRY(job->crew->ops->read_values(job->crew));
-    BEL_TRY(bel_job_read_rows(job, eval));
+    BEL_TRY(bel_job_read_rows(job, eval, step));
     BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
     bel_trace_end(
         (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},

@@ -2,6 +2,7 @@
 // on the threads of member_worker.c and member_shard.c.
 #include "job/member.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -150,6 +151,25 @@ static bel_status *make_deal(member *m, const bel_message *setup)
     return fits ? NULL : BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
 }
 
+static bel_status *add_tables(member *m, const bel_message *setup)
+{
+    for (size_t t = 0; t < setup->table_count; t++) {
+        const bel_message_table *from = &setup->tables[t];
+        bool good = from->width > 0 && from->ids > 0 && from->start >= 0 &&
+                    from->start <= BEL_INIT_HE_NORMAL && isfinite(from->start_value);
+        if (!good) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: table \"%s\"", from->name);
+        }
+        bel_layout_add_table(m->layout,
+                             &(bel_layout_table){.name = from->name,
+                                                 .width = from->width,
+                                                 .ids = from->ids,
+                                                 .initializer = {.kind = (bel_init_kind)from->start,
+                                                                 .value = from->start_value}});
+    }
+    return NULL;
+}
+
 static bel_status *make_layout(member *m, const bel_message *setup)
 {
     size_t count = setup->variable_count;
@@ -168,6 +188,7 @@ static bel_status *make_layout(member *m, const bel_message *setup)
     }
     if (status == NULL) {
         m->layout = bel_layout_create(variables, (int)count, (int)setup->address_count);
+        status = add_tables(m, setup);
     }
     bel_free(variables);
     return status;
@@ -271,7 +292,7 @@ static bel_status *take_message(member *m, const bel_message *message)
         m->evaluates = false;
         return bel_member_evaluate(m, true);
     } else if (m->shard.has_engine && message->generation == m->generation) {
-        bel_member_shard_message(m, message);
+        return bel_member_shard_message(m, message);
     }
     return NULL;
 }

@@ -24,6 +24,8 @@ typedef struct member_shard {
     const bel_deal *deal;
     bel_space *space;
     float **outboxes; // with a ledger: by worker
+    void *
+        *answer_rooms; // with a hub: by worker, rows that it asked for; NULL: the shard has its own
     float *snapshot;
     float *snapshot_averages; // NULL: the optimizer keeps none
     bel_shard *shard;
@@ -60,6 +62,7 @@ typedef struct member_worker {
     float *values; // with a ledger, in a process with a shard: what `space` lies over
     float **ranges;
     int range_count;
+    void *row_room, *answer_room; // bel_client_config; the second only without a hub
     bel_client_peer *peers;
     bel_doorbell *bell;
 
@@ -123,8 +126,8 @@ void bel_member_free_memory(member *m);
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
 void bel_member_shard_free(member *m); // once the endpoint is gone
-// Answers what the master asks of a shard.
-void bel_member_shard_message(member *m, const bel_message *message);
+// Answers what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
+bel_status *bel_member_shard_message(member *m, const bel_message *message) BEL_MUST_USE;
 void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).

@@ -68,10 +68,32 @@ static size_t arrays_of(const member *m)
     return 2 + (bel_member_has_ledger(m) ? (size_t)m->deal->worker_count : 0);
 }
 
+static const bel_layout *layout_of(const member *m)
+{
+    return m->worker.here ? m->worker.job.layout : m->layout;
+}
+
 size_t bel_member_parameter_bytes(const member *m)
 {
-    const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
-    return arrays_of(m) * bel_space_bytes(layout);
+    const bel_layout *layout = layout_of(m);
+    size_t bytes = arrays_of(m) * bel_space_bytes(layout);
+    for (int w = 0; w < m->deal->worker_count; w++)
+        bytes += bel_row_room_answer_bytes(layout, m->deal, w);
+    return bytes;
+}
+
+// Behind the values.
+static void place_answers(member *m)
+{
+    member_shard *s = &m->shard;
+    if (s->layout->table_count == 0) return;
+    char *room = bel_shm_region_memory(m->parameters);
+    room += arrays_of(m) * bel_space_bytes(s->layout);
+    s->answer_rooms = bel_xcalloc((size_t)m->deal->worker_count, sizeof *s->answer_rooms);
+    for (int w = 0; w < m->deal->worker_count; w++) {
+        s->answer_rooms[w] = room;
+        room += bel_row_room_answer_bytes(s->layout, m->deal, w);
+    }
 }
 
 static bel_status *touch_run(void *context, size_t offset, size_t bytes)
@@ -92,6 +114,7 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_
     float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + bytes)};
     *out_space = bel_space_over(layout, buffers);
     m->shard.layout = layout;
+    place_answers(m);
     return each_run(layout, m->shard.index, touch_run, m); // what is not its own costs nothing
 }
 
@@ -155,6 +178,16 @@ bel_status *bel_member_attach(void *context)
 
 // --- A worker's gradients ------------------------------------------------------------------------
 
+static bel_status *make_own_rooms(member *m)
+{
+    member_worker *w = &m->worker;
+    size_t sent = bel_row_room_bytes(w->job.layout, m->deal, m->task->index);
+    size_t got = bel_row_room_answer_bytes(w->job.layout, m->deal, m->task->index);
+    if (sent == 0) return NULL;
+    BEL_TRY(bel_pages_create(sent, false, "rows", &w->row_room));
+    return bel_pages_create(got, false, "rows", &w->answer_room);
+}
+
 bel_status *bel_member_make_ranges(member *m)
 {
     member_worker *w = &m->worker;
@@ -162,15 +195,18 @@ bel_status *bel_member_make_ranges(member *m)
     const bel_layout *layout = w->job.layout;
     w->range_count = first[m->task->index + 1] - first[m->task->index];
     if (m->hub == NULL) {
+        BEL_TRY(make_own_rooms(m));
         return bel_space_arrays(layout, "gradients", w->range_count, &w->ranges);
     }
     size_t bytes = bel_space_bytes(layout), count = (size_t)w->range_count;
-    BEL_TRY(bel_shm_region_create("belfry-gradients", count * bytes, &m->gradients));
+    size_t rows = bel_row_room_bytes(layout, m->deal, m->task->index);
+    BEL_TRY(bel_shm_region_create("belfry-gradients", count * bytes + rows, &m->gradients));
     bel_shm_region_touch(m->gradients, 0, count * bytes);
     char *memory = bel_shm_region_memory(m->gradients);
     w->ranges = bel_xcalloc(count, sizeof *w->ranges);
     for (size_t r = 0; r < count; r++)
         w->ranges[r] = (float *)(void *)(memory + r * bytes);
+    w->row_room = memory + count * bytes;
     return NULL;
 }
 
@@ -183,9 +219,13 @@ void bel_member_free_memory(member *m)
         if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
     }
     bel_free(s->outboxes);
+    bel_free(s->answer_rooms);
     if (m->gradients != NULL) {
         bel_free(w->ranges);
     } else if (w->ranges != NULL) {
+        int index = m->task->index;
+        bel_pages_destroy(w->row_room, bel_row_room_bytes(w->job.layout, m->deal, index));
+        bel_pages_destroy(w->answer_room, bel_row_room_answer_bytes(w->job.layout, m->deal, index));
         bel_space_free_arrays(w->job.layout, w->ranges, w->range_count);
     }
     bel_shm_region_destroy(m->gradients);

@@ -74,14 +74,16 @@ static void *refuse_frame(void *context, const bel_frame *frame)
 static bel_lane *make_worker_lane(member *m, int worker)
 {
     member_shard *s = &m->shard;
-    size_t capacity = bel_deal_lane_frames(s->deal, s->layout->chunk_count);
+    size_t capacity = bel_deal_lane_frames(s->deal, s->layout->chunk_count, s->layout->table_count);
     if (s->shares_memory) {
         const int *first = s->deal->first_replica;
         size_t replicas = (size_t)(first[worker + 1] - first[worker]);
         const bel_shm_lane_config config = {.capacity = capacity,
                                             .bell = s->bell,
                                             .region = m->parameters,
-                                            .peer_bytes = replicas * bel_space_bytes(s->layout)};
+                                            .peer_bytes =
+                                                replicas * bel_space_bytes(s->layout) +
+                                                bel_row_room_bytes(s->layout, s->deal, worker)};
         return bel_shm_lane_create(m->hub, &config);
     }
     s->worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
@@ -96,7 +98,7 @@ static void make_shard_lanes(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
     bel_grpc_lane_config config = {.capacity =
-                                       bel_deal_lane_frames(s->deal, s->layout->chunk_count),
+                                       bel_deal_lane_frames(s->deal, s->layout->chunk_count, 0),
                                    .bell = s->bell,
                                    .place = bel_shard_place};
     for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
@@ -238,7 +240,9 @@ static bel_status *make_shard(member *m, const bel_message *setup)
                                      .worker_lanes = s->worker_lanes,
                                      .shard_lanes = s->shard_lanes,
                                      .counting = m->counting,
-                                     .outboxes = s->outboxes};
+                                     .outboxes = s->outboxes,
+                                     .seed = setup->seed,
+                                     .answer_rooms = s->answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->deal->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
@@ -319,12 +323,13 @@ static void save_and_answer(member *m, const bel_message *message)
 }
 
 // The end of training is a snapshot that nobody has decided.
-static void finish_and_answer(member *m, const bel_message *message)
+static bel_status *finish_and_answer(member *m, const bel_message *message)
 {
-    bel_status_ignore(bel_shard_snapshot_now(m->shard.shard)); // it has no tables
+    BEL_TRY(bel_shard_snapshot_now(m->shard.shard));
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
                                      .step = message->step,
                                      .granted = bel_shard_granted(m->shard.shard)});
+    return NULL;
 }
 
 // The master reads values on a lane of its own, which has a number: another master, or one that
@@ -394,12 +399,12 @@ static void admit_and_answer(member *m, const bel_message *message)
                                      .step = step});
 }
 
-void bel_member_shard_message(member *m, const bel_message *message)
+bel_status *bel_member_shard_message(member *m, const bel_message *message)
 {
     member_shard *s = &m->shard;
     switch (message->kind) {
     case BEL_MESSAGE_SAVE: save_and_answer(m, message); break;
-    case BEL_MESSAGE_FINISH: finish_and_answer(m, message); break;
+    case BEL_MESSAGE_FINISH: return finish_and_answer(m, message);
     case BEL_MESSAGE_VALUES: send_values(m, message); break;
     case BEL_MESSAGE_ADMIT: admit_and_answer(m, message); break;
     case BEL_MESSAGE_RELEASE:
@@ -411,6 +416,7 @@ void bel_member_shard_message(member *m, const bel_message *message)
         break;
     default: break; // not for shards
     }
+    return NULL;
 }
 
 static void tell_progress(member *m, const bel_control_state *state, bool due)

@@ -22,7 +22,8 @@ static void connect_shm_lane(member *m, const char *address, int shard, const be
     member_worker *w = &m->worker;
     const bel_shm_lane_config config = {.capacity = capacity,
                                         .bell = w->bell,
-                                        .quiet = 1u << BEL_FRAME_REPORT, // a tally follows
+                                        .quiet = 1u << BEL_FRAME_REPORT |
+                                                 1u << BEL_FRAME_ROW_REPORT, // a tally follows
                                         .region = m->gradients,
                                         .peer_bytes = bel_member_parameter_bytes(m)};
     char *path = bel_member_shm_path(address);
@@ -117,6 +118,8 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .space = w->space,
                                 .attach = m->hub != NULL ? bel_member_attach : NULL,
                                 .attach_context = m,
+                                .row_room = w->row_room,
+                                .answer_room = w->answer_room,
                                 .ledger = bel_member_has_ledger(m),
                                 .bell = w->bell,
                                 .cancelled = is_cancelled,
@@ -125,7 +128,7 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .stall_timeout_secs =
                                     2 * m->estimator->config.stall_timeout_secs + 60};
     w->client = bel_client_create(&config);
-    size_t capacity = bel_deal_lane_frames(m->deal, layout->chunk_count);
+    size_t capacity = bel_deal_lane_frames(m->deal, layout->chunk_count, layout->table_count);
     for (int k = 0; k < layout->shard_count; k++)
         connect_lane(m, setup, k, capacity);
     return create_worker(m, setup);

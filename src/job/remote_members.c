@@ -46,6 +46,7 @@ typedef struct setup {
     int32_t *replicas;
     uint32_t *incarnations;
     bel_message_variable *variables;
+    bel_message_table *tables;
 } setup;
 
 // What a shard must know of the model: names, shapes, kinds; it runs no user code.
@@ -61,7 +62,19 @@ static void describe_model(const remote *r, setup *s)
     }
     s->message.variables = s->variables;
     s->message.variable_count = count;
+    s->tables = bel_xcalloc((size_t)layout->table_count, sizeof *s->tables);
+    for (int t = 0; t < layout->table_count; t++) {
+        const bel_layout_table *table = &layout->tables[t];
+        s->tables[t] = (bel_message_table){.name = table->name,
+                                           .width = table->width,
+                                           .start = (int32_t)table->initializer.kind,
+                                           .start_value = table->initializer.value,
+                                           .ids = table->ids};
+    }
+    s->message.tables = s->tables;
+    s->message.table_count = (size_t)layout->table_count;
     s->message.optimizer = r->config.built->spec.optimizer;
+    s->message.seed = r->config.estimator->config.seed;
 }
 
 static bel_message_schedule describe_schedule(const remote *r)
@@ -124,6 +137,7 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     bel_free(s.replicas);
     bel_free(s.incarnations);
     bel_free(s.variables);
+    bel_free(s.tables);
 }
 
 // --- Taking messages -----------------------------------------------------------------------------

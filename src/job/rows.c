@@ -56,6 +56,8 @@ static bel_status *load_table(bel_table *table, const bel_graph_table *wanted,
 bel_status *bel_rows_load(bel_rows *rows, const bel_graph *graph, const bel_ckpt_reader *reader)
 {
     for (int t = 0; t < rows->count; t++)
+        bel_table_clear(rows->tables[t]);
+    for (int t = 0; t < rows->count; t++)
         BEL_TRY(load_table(rows->tables[t], &graph->tables[t], reader));
     return NULL;
 }

@@ -20,8 +20,8 @@ void bel_rows_deinit(bel_rows *rows);
 bel_status *bel_rows_add(void *table, int64_t count, const int64_t *keys,
                          const float *values) BEL_MUST_USE;
 
-// All rows of a checkpoint, whatever slots are beside them. NOT_FOUND: a table is not in it;
-// DATA_LOSS: it has another width.
+// All rows of a checkpoint, in place of those that are there, whatever slots are beside them.
+// NOT_FOUND: a table is not in it; DATA_LOSS: it has another width.
 bel_status *bel_rows_load(bel_rows *rows, const bel_graph *graph,
                           const bel_ckpt_reader *reader) BEL_MUST_USE;
 

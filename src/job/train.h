@@ -53,7 +53,8 @@ typedef struct bel_job {
 
 // job_model.c: input, graph with gradients, layout; evaluations.
 bel_status *bel_job_build(bel_job *job) BEL_MUST_USE;
-bel_status *bel_job_read_rows(const bel_job *job, bel_job_eval *eval) BEL_MUST_USE;
+// The rows of an evaluation's tables, as they are in the snapshot in hand, that of `step`.
+bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 bel_status *bel_job_embed(const bel_job *job, bel_crew **out_crew) BEL_MUST_USE;
 void bel_job_free_model(bel_job *job);

@@ -10,6 +10,7 @@ enum { BEL_PART_MAX_CLASSES = 1 << 20 };
 // The models; models.c lists them.
 bel_model_fn bel_linear_model;
 bel_model_fn bel_dnn_model;
+bel_model_fn bel_wide_deep_model;
 
 // A whole number from the model's parameters; outside [low, high] it is a sticky error that names
 // the parameter.
@@ -21,6 +22,13 @@ int64_t bel_part_whole(bel_model_context *context, const char *name, int64_t oth
 // squares, is added to *penalty (NULL: nothing yet).
 bel_value *bel_part_dense(bel_model_context *context, bel_value *x, int64_t units, const char *name,
                           bel_value **penalty);
+
+// The hidden layers of parameters hidden_units ("512,512"; empty for none) and dropout (0: the
+// share of a layer's outputs left out in TRAIN): x [n, in] -> [n, units of the last], layers
+// "dense_0", "dense_1" … and relu. `more` [n, in] (NULL: none) also goes into the first layer, by a
+// kernel "dense_0/more".
+bel_value *bel_part_hidden(bel_model_context *context, bel_value *x, bel_value *more,
+                           bel_value **penalty);
 
 // The only feature, which must be [n, in]: anything else is a sticky error that says so.
 bel_value *bel_part_flat_feature(bel_model_context *context);

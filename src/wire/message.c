@@ -19,7 +19,26 @@ typedef struct lists {
     Belfry__Setting *settings, **setting_pointers;
     Belfry__Point *points, **point_pointers;
     Belfry__Variable *variables, **variable_pointers;
+    Belfry__Table *tables, **table_pointers;
 } lists;
+
+static void fill_tables(const bel_message *m, Belfry__Control *control, lists *l)
+{
+    l->tables = bel_xcalloc(m->table_count + 1, sizeof *l->tables);
+    l->table_pointers = bel_xcalloc(m->table_count + 1, sizeof *l->table_pointers);
+    for (size_t i = 0; i < m->table_count; i++) {
+        const bel_message_table *from = &m->tables[i];
+        belfry__table__init(&l->tables[i]);
+        l->tables[i].name = from->name;
+        l->tables[i].width = from->width;
+        l->tables[i].start = from->start;
+        l->tables[i].start_value = from->start_value;
+        l->tables[i].ids = from->ids;
+        l->table_pointers[i] = &l->tables[i];
+    }
+    control->n_tables = m->table_count;
+    control->tables = l->table_pointers;
+}
 
 static void fill_lists(const bel_message *m, Belfry__Control *control, lists *l)
 {
@@ -51,6 +70,7 @@ static void fill_lists(const bel_message *m, Belfry__Control *control, lists *l)
         l->variables[i].dims = from->shape.dims;
         l->variable_pointers[i] = &l->variables[i];
     }
+    fill_tables(m, control, l);
     control->n_variables = m->variable_count;
     control->variables = l->variable_pointers;
     control->n_replicas = m->replica_count;
@@ -77,6 +97,8 @@ static void free_lists(lists *l)
     bel_free(l->point_pointers);
     bel_free(l->variables);
     bel_free(l->variable_pointers);
+    bel_free(l->tables);
+    bel_free(l->table_pointers);
 }
 
 typedef struct multipliers {
@@ -199,6 +221,7 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
     control->counted = m->counted;
     control->clock = m->clock_ns;
     control->clock_lead = m->clock_lead_ns;
+    control->seed = m->seed;
     control->data.data = m->data;
     control->data.len = m->data_bytes;
 }
@@ -256,6 +279,7 @@ static void read_scalars(const Belfry__Control *control, bel_message *m)
     m->counted = control->counted;
     m->clock_ns = control->clock;
     m->clock_lead_ns = control->clock_lead;
+    m->seed = control->seed;
 }
 
 static void read_lists(const Belfry__Control *control, bel_message *m)
@@ -295,6 +319,20 @@ static void read_lists(const Belfry__Control *control, bel_message *m)
     m->data_bytes = control->data.len;
     m->data = bel_xmalloc(m->data_bytes + 1);
     if (m->data_bytes > 0) memcpy(m->data, control->data.data, m->data_bytes);
+}
+
+static void read_tables(const Belfry__Control *control, bel_message *m)
+{
+    m->table_count = control->n_tables;
+    m->tables = bel_xcalloc(m->table_count + 1, sizeof *m->tables);
+    for (size_t i = 0; i < m->table_count; i++) {
+        const Belfry__Table *from = control->tables[i];
+        m->tables[i] = (bel_message_table){.name = bel_xstrdup(from->name),
+                                           .width = from->width,
+                                           .start = from->start,
+                                           .start_value = from->start_value,
+                                           .ids = from->ids};
+    }
 }
 
 static bel_status *read_variables(const Belfry__Control *control, bel_message *m)
@@ -417,6 +455,7 @@ bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *ou
     *out_message = (bel_message){0};
     read_scalars(control, out_message);
     read_lists(control, out_message);
+    read_tables(control, out_message);
     bel_status *status = read_parts(control, out_message);
     if (status == NULL) status = read_variables(control, out_message);
     belfry__control__free_unpacked(control, NULL);
@@ -441,6 +480,9 @@ void bel_message_deinit(bel_message *message)
     for (size_t i = 0; i < message->variable_count; i++)
         bel_free(message->variables[i].name);
     bel_free(message->variables);
+    for (size_t i = 0; i < message->table_count; i++)
+        bel_free(message->tables[i].name);
+    bel_free(message->tables);
     bel_free(message->replicas);
     bel_free(message->stale);
     bel_free(message->numbers);

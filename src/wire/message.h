@@ -10,7 +10,7 @@
 #include "belfry/optimizer.h"
 #include "belfry/status.h"
 
-enum { BEL_PROTOCOL_VERSION = 5, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
+enum { BEL_PROTOCOL_VERSION = 6, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
 
 // Kinds, and the fields of bel_message that each uses. Members put the generation of their state
 // into all but pings: what belongs to another one is void.
@@ -22,7 +22,7 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_SETUP,  // master → member: begin anew with generation, folder (checkpoint), step
                         // (worker's first), addresses (of shards), schedule, towers and
                         // incarnations (by worker), clock, clock_lead; for shards: variables,
-                        // optimizer
+                        // tables, optimizer, seed
     BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for),
                         // numbers (sight/numbers.h)
     BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted
@@ -50,6 +50,13 @@ typedef struct bel_message_variable {
     int32_t kind; // bel_variable_kind
     bel_shape shape;
 } bel_message_variable;
+
+typedef struct bel_message_table {
+    char *name;
+    int32_t width, start; // bel_init_kind
+    double start_value;
+    int64_t ids; // that a replica's batch has at most
+} bel_message_table;
 
 typedef struct bel_message_point {
     int64_t step;
@@ -87,6 +94,9 @@ typedef struct bel_message {
     bel_message_schedule schedule;
     bel_message_variable *variables;
     size_t variable_count;
+    bel_message_table *tables;
+    size_t table_count;
+    uint64_t seed; // of the job
     bel_optimizer optimizer;
     int32_t *replicas;
     size_t replica_count;

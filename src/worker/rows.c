@@ -12,26 +12,11 @@ static const bel_graph *graph_of(const bel_worker *worker)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// Ids that one example has for a lookup.
-static int64_t ids_per_example(const bel_graph *graph, const bel_graph_lookup *lookup)
-{
-    bel_shape shape = bel_value_shape(graph->inputs[lookup->ids].value);
-    int64_t count = 1;
-    for (int d = 1; d < shape.rank; d++)
-        count *= shape.dims[d];
-    return count;
-}
-
 static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int index)
 {
-    const bel_graph *graph = graph_of(worker);
     size_t replicas = (size_t)worker->replica_count;
     table->width = worker->config.layout->tables[index].width;
-    for (size_t l = 0; l < graph->lookup_count; l++) {
-        if (graph->lookups[l].table != index) continue;
-        table->capacity +=
-            ids_per_example(graph, &graph->lookups[l]) * bel_input_batch_size(worker->config.input);
-    }
+    table->capacity = worker->config.layout->tables[index].ids;
     int64_t most = table->capacity * worker->config.tower_count;
     size_t floats = (size_t)table->capacity * (size_t)table->width;
     table->replicas = bel_xcalloc(replicas, sizeof *table->replicas);
@@ -51,16 +36,23 @@ static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int
     return NULL;
 }
 
+// Rows of a batch, one for each id.
+static size_t lookup_bytes(const bel_worker *worker, const bel_graph_lookup *lookup)
+{
+    const bel_graph *graph = graph_of(worker);
+    int64_t ids = bel_graph_lookup_ids(graph, lookup) * bel_input_batch_size(worker->config.input);
+    return (size_t)ids * (size_t)graph->tables[lookup->table].width * sizeof(float);
+}
+
 static bel_status *create_tower_rows(const bel_worker *worker, bel_tower *tower)
 {
     const bel_graph *graph = graph_of(worker);
     tower->rows = bel_xcalloc(graph->lookup_count, sizeof *tower->rows);
     for (size_t l = 0; l < graph->lookup_count; l++) {
         const bel_graph_lookup *lookup = &graph->lookups[l];
-        int64_t ids = ids_per_example(graph, lookup) * bel_input_batch_size(worker->config.input);
-        size_t floats = (size_t)ids * (size_t)graph->tables[lookup->table].width;
+        size_t bytes = lookup_bytes(worker, lookup);
         void *memory;
-        BEL_TRY(bel_pages_create(floats * sizeof(float), true, "rows of a batch", &memory));
+        BEL_TRY(bel_pages_create(bytes, true, "rows of a batch", &memory));
         tower->rows[l] = memory;
     }
     return NULL;
@@ -102,12 +94,7 @@ void bel_worker_destroy_rows(bel_worker *worker)
     for (int t = 0; t < worker->config.tower_count; t++) {
         bel_tower *tower = &worker->towers[t];
         for (size_t l = 0; tower->rows != NULL && l < graph->lookup_count; l++) {
-            const bel_graph_lookup *lookup = &graph->lookups[l];
-            int64_t ids =
-                ids_per_example(graph, lookup) * bel_input_batch_size(worker->config.input);
-            bel_pages_destroy(tower->rows[l], (size_t)ids *
-                                                  (size_t)graph->tables[lookup->table].width *
-                                                  sizeof(float));
+            bel_pages_destroy(tower->rows[l], lookup_bytes(worker, &graph->lookups[l]));
         }
         bel_free(tower->rows);
     }

@@ -51,7 +51,11 @@ void *bel_client_place(void *context, const bel_frame *frame)
     const bel_client_peer *peer = context;
     const bel_layout *layout = peer->client->config.layout;
     bel_space *space = peer->client->config.space;
-    if (frame->kind != BEL_FRAME_PARAMS || frame->sender != peer->shard) return NULL;
+    if (frame->sender != peer->shard) return NULL;
+    if (frame->kind == BEL_FRAME_ROWS) {
+        return bel_client_place_rows(peer->client, peer->shard, frame);
+    }
+    if (frame->kind != BEL_FRAME_PARAMS) return NULL;
     if (frame->chunk < 0 || frame->chunk >= layout->chunk_count) return NULL;
     const bel_chunk *chunk = &layout->chunks[frame->chunk];
     if (chunk->shard != peer->shard) return NULL;

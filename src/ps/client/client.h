@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "ps/layout/deal.h"
-#include "ps/layout/row_set.h"
+#include "ps/layout/row_room.h"
 #include "ps/layout/space.h"
 #include "transport/lane.h"
 
@@ -26,6 +26,9 @@ typedef struct bel_client_config {
     // shards are in this process or share none.
     bel_status *(*attach)(void *context);
     void *attach_context;
+    // With tables, as ps/layout/row_room.h lays them out: room for keys and reports, where the
+    // lanes need it to lie; and for answers, NULL when all lanes share memory.
+    void *row_room, *answer_room;
     bool ledger;        // whose values lie in the first buffer, where the shards copy them
     bel_doorbell *bell; // rung by all of them
     // What a waiting worker does meanwhile: in one process it works for the shards. Returns false
@@ -42,7 +45,7 @@ bel_client *bel_client_create(const bel_client_config *config);
 void bel_client_destroy(bel_client *client);
 
 // A bel_frame_place for the lane to shard `shard`, with a bel_client_peer as context: values of the
-// next version go into the buffers that are not current.
+// next version go into the buffers that are not current, rows to where they were asked for.
 typedef struct bel_client_peer {
     bel_client *client;
     int shard;
@@ -84,7 +87,9 @@ bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision
 
 // --- Rows of tables ------------------------------------------------------------------------------
 
-// Asks the shards for the rows `keys` (ascending, distinct) of a table as they are at `step`.
+// Asks the shards for the rows `keys` (ascending, distinct) of a table as they are at `step`; a
+// worker that plays its replicas in turns asks for each. All pulls of a step together ask for no
+// more than there is room for.
 // UNAVAILABLE: a lane was cut.
 bel_status *bel_client_pull_rows(bel_client *client, int64_t step, int table, const int64_t *keys,
                                  int64_t count) BEL_MUST_USE;
@@ -96,7 +101,7 @@ bel_status *bel_client_wait_rows(bel_client *client, int64_t step) BEL_MUST_USE;
 const float *bel_client_row(const bel_client *client, int table, int64_t index);
 
 // Sends node `node`'s sums of rows, each to its shard; every shard gets a report, if an empty one.
-// The set is copied. For one thread.
+// The set is copied into the room. For one thread.
 bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
                                    int node, const bel_row_set *set) BEL_MUST_USE;
 

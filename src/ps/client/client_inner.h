@@ -36,12 +36,12 @@ typedef struct table_view {
     int64_t *places;       // by position among the keys that were asked for: which of these
     int64_t *first;        // by shard: its first among these; one more entry
     const float **answers; // by shard; NULL: not yet
-    size_t key_capacity, place_capacity;
-    int32_t pull;   // number of the pull within its step
-    int64_t step;   // of the pull
-    char **reports; // by node and shard: payloads under way
-    size_t *report_capacity;
-    int64_t *counts, *filled; // by shard: scratch of a report
+    float *room;           // where answers come that share no memory; NULL: they all do
+    int32_t pull;          // number of the pull within its step
+    int64_t step;          // of the pull
+    char **payloads;       // by shard: those of a report
+    int64_t *counts;       // by shard: rows of it
+    int64_t *filled;       // by shard: scratch
 } table_view;
 
 struct bel_client {
@@ -67,5 +67,6 @@ bel_frame bel_client_frame(const bel_client *client, int64_t step, uint32_t deci
 void bel_client_create_tables(bel_client *client);
 void bel_client_destroy_tables(bel_client *client);
 void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame);
+void *bel_client_place_rows(bel_client *client, int shard, const bel_frame *frame);
 
 #endif

@@ -4,18 +4,28 @@
 #include "base/alloc.h"
 #include "ps/client/client_inner.h"
 
+static char *at(void *room, size_t offset)
+{
+    return room != NULL ? (char *)room + offset : NULL;
+}
+
 void bel_client_create_tables(bel_client *client)
 {
-    const bel_layout *layout = client->config.layout;
+    const bel_client_config *config = &client->config;
+    const bel_layout *layout = config->layout;
     size_t shards = (size_t)layout->shard_count;
-    size_t reports = shards * (size_t)client->config.deal->node_count;
     client->tables = bel_xcalloc((size_t)layout->table_count, sizeof *client->tables);
     for (int t = 0; t < layout->table_count; t++) {
         table_view *table = &client->tables[t];
+        int64_t ids = bel_row_room_ids(layout, config->deal, config->worker, t);
+        size_t keys = bel_row_room_keys(layout, config->deal, config->worker, t);
+        size_t answers = bel_row_room_answers(layout, config->deal, config->worker, t);
+        table->keys = (int64_t *)(void *)at(config->row_room, keys);
+        table->room = (float *)(void *)at(config->answer_room, answers);
+        table->places = bel_xcalloc((size_t)ids + 1, sizeof *table->places);
         table->first = bel_xcalloc(shards + 1, sizeof *table->first);
         table->answers = bel_xcalloc(shards, sizeof *table->answers);
-        table->reports = bel_xcalloc(reports, sizeof *table->reports);
-        table->report_capacity = bel_xcalloc(reports, sizeof *table->report_capacity);
+        table->payloads = bel_xcalloc(shards, sizeof *table->payloads);
         table->counts = bel_xcalloc(shards, sizeof *table->counts);
         table->filled = bel_xcalloc(shards, sizeof *table->filled);
         table->step = -1;
@@ -24,18 +34,12 @@ void bel_client_create_tables(bel_client *client)
 
 void bel_client_destroy_tables(bel_client *client)
 {
-    const bel_layout *layout = client->config.layout;
-    int reports = layout->shard_count * client->config.deal->node_count;
-    for (int t = 0; t < layout->table_count; t++) {
+    for (int t = 0; t < client->config.layout->table_count; t++) {
         table_view *table = &client->tables[t];
-        for (int r = 0; r < reports; r++)
-            bel_free(table->reports[r]);
-        bel_free(table->keys);
         bel_free(table->places);
         bel_free(table->first);
         bel_free(table->answers);
-        bel_free(table->reports);
-        bel_free(table->report_capacity);
+        bel_free(table->payloads);
         bel_free(table->counts);
         bel_free(table->filled);
     }
@@ -47,9 +51,6 @@ void bel_client_destroy_tables(bel_client *client)
 // Keys of a shard stay in their order.
 static void group_keys(table_view *table, const int64_t *keys, int64_t count, int shard_count)
 {
-    size_t room = (size_t)count + 1;
-    table->keys = bel_xgrow(table->keys, &table->key_capacity, room, sizeof *table->keys);
-    table->places = bel_xgrow(table->places, &table->place_capacity, room, sizeof *table->places);
     memset(table->first, 0, ((size_t)shard_count + 1) * sizeof *table->first);
     for (int64_t i = 0; i < count; i++)
         table->first[bel_table_shard(keys[i], shard_count) + 1]++;
@@ -100,6 +101,19 @@ void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame)
     if (frame->payload_bytes == rows * width * sizeof(float)) view->answers[shard] = frame->payload;
 }
 
+// The size of the answer is known since the keys were sent, and a pull is answered once.
+void *bel_client_place_rows(bel_client *client, int shard, const bel_frame *frame)
+{
+    const bel_layout *layout = client->config.layout;
+    if (frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
+    const table_view *view = &client->tables[frame->chunk];
+    size_t rows = (size_t)(view->first[shard + 1] - view->first[shard]);
+    size_t width = (size_t)layout->tables[frame->chunk].width;
+    bool awaited = frame->step == view->step && frame->node == view->pull;
+    if (!awaited || frame->payload_bytes != rows * width * sizeof(float)) return NULL;
+    return view->room != NULL ? view->room + (size_t)view->first[shard] * width : NULL;
+}
+
 static bel_status *rows_are_there(bel_client *client, int64_t version, bool *out_there)
 {
     (void)version;
@@ -143,27 +157,35 @@ static void copy_parts(const bel_row_set *set, int width, int shard_count, char 
     }
 }
 
+// Where the parts of a report lie, and how many rows each has.
+static void lay_out_report(bel_client *client, int table, int node, const bel_row_set *set)
+{
+    const bel_client_config *config = &client->config;
+    const bel_layout *layout = config->layout;
+    table_view *view = &client->tables[table];
+    memset(view->counts, 0, (size_t)layout->shard_count * sizeof *view->counts);
+    for (int64_t i = 0; i < set->count; i++)
+        view->counts[bel_table_shard(set->keys[i], layout->shard_count)]++;
+    size_t offset = bel_row_room_report(layout, config->deal, table, node);
+    for (int k = 0; k < layout->shard_count; k++) {
+        view->payloads[k] = at(config->row_room, offset);
+        offset += bel_row_aligned(bel_row_set_bytes(view->counts[k], layout->tables[table].width));
+    }
+}
+
 bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
                                    int node, const bel_row_set *set)
 {
     const bel_layout *layout = client->config.layout;
     table_view *view = &client->tables[table];
     int shards = layout->shard_count, width = layout->tables[table].width;
-    char **payloads = view->reports + (size_t)(node * shards);
-    size_t *capacities = view->report_capacity + (size_t)(node * shards);
-    memset(view->counts, 0, (size_t)shards * sizeof *view->counts);
-    for (int64_t i = 0; i < set->count; i++)
-        view->counts[bel_table_shard(set->keys[i], shards)]++;
-    for (int k = 0; k < shards; k++) {
-        size_t bytes = bel_row_set_bytes(view->counts[k], width);
-        payloads[k] = bel_xgrow(payloads[k], &capacities[k], bytes + 1, 1);
-    }
-    copy_parts(set, width, shards, payloads, view->counts, view->filled);
+    lay_out_report(client, table, node, set);
+    copy_parts(set, width, shards, view->payloads, view->counts, view->filled);
     for (int k = 0; k < shards; k++) {
         bel_frame frame = bel_client_frame(client, step, decision, node);
         frame.kind = BEL_FRAME_ROW_REPORT;
         frame.chunk = table;
-        frame.payload = payloads[k];
+        frame.payload = view->payloads[k];
         frame.payload_bytes = bel_row_set_bytes(view->counts[k], width);
         BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
                     "worker %d, report of table \"%s\" to shard %d", client->config.worker,

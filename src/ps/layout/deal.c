@@ -186,8 +186,9 @@ void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t 
     }
 }
 
-size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count)
+size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count, int table_count)
 {
     enum { REPORTS = 2, BESIDE = 2, SPARE = 16 }; // beside chunks: a tally, a version or norms
-    return REPORTS * ((size_t)chunk_count + BESIDE) * (size_t)deal->node_count + SPARE;
+    size_t frames = (size_t)chunk_count + 2 * (size_t)table_count + BESIDE; // a pull and a report
+    return REPORTS * frames * (size_t)deal->node_count + SPARE;
 }

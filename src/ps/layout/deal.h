@@ -32,8 +32,8 @@ bel_deal *bel_deal_create(const int *replicas_of, int worker_count);
 void bel_deal_destroy(bel_deal *deal);
 
 // How many frames may be under way on a lane between a worker and a shard of a model with so many
-// chunks: two reports.
-size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count);
+// chunks and tables: two reports.
+size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count, int table_count);
 
 // Sums `n` floats over the whole tree. inputs[k] holds node k's values; a node that does not count
 // is NULL and passed over, but one counts. Returns a pointer to the sum: an input when there is

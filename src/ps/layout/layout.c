@@ -152,13 +152,13 @@ void bel_layout_destroy(bel_layout *layout)
     bel_free(layout);
 }
 
-void bel_layout_add_table(bel_layout *layout, const char *name, int width,
-                          bel_initializer initializer)
+void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table)
 {
     size_t count = (size_t)layout->table_count + 1;
     layout->tables = bel_xrealloc(layout->tables, count * sizeof *layout->tables);
-    layout->tables[layout->table_count++] =
-        (bel_layout_table){bel_xstrdup(name), width, initializer};
+    bel_layout_table *to = &layout->tables[layout->table_count++];
+    *to = *table;
+    to->name = bel_xstrdup(table->name);
 }
 
 int bel_layout_find(const bel_layout *layout, const char *name)

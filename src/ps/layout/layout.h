@@ -45,7 +45,8 @@ typedef struct bel_chunk {
 // A variable of rows: it lies in no chunk. Rows are spread over the shards by their keys.
 typedef struct bel_layout_table {
     char *name;
-    int width; // floats of a row
+    int width;   // floats of a row
+    int64_t ids; // that a replica's batch has at most
     bel_initializer initializer;
 } bel_layout_table;
 
@@ -72,8 +73,7 @@ bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable
 void bel_layout_destroy(bel_layout *layout);
 
 // Adds a table; before anybody else sees the layout. The name is copied.
-void bel_layout_add_table(bel_layout *layout, const char *name, int width,
-                          bel_initializer initializer);
+void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table);
 
 int bel_layout_find(const bel_layout *layout, const char *name); // -1: not there
 

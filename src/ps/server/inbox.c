@@ -13,6 +13,8 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
         BEL_TRY(bel_pages_create(bytes, true, "reports", &memory));
         shard->inboxes[k] = memory;
     }
+    size_t rows = bel_row_room_bytes(shard->config.layout, deal, worker);
+    if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->row_inboxes[worker]));
     if (shard->tally_inbox != NULL) return NULL;
     size_t width = (size_t)shard->config.tally_width;
     shard->tally_inbox = bel_xcalloc((size_t)deal->node_count * width, sizeof(double));
@@ -23,7 +25,12 @@ void bel_shard_free_inboxes(bel_shard *shard)
 {
     for (int k = 0; k < shard->config.deal->node_count; k++)
         bel_pages_destroy(shard->inboxes[k], (size_t)shard->inbox_elements * sizeof(float));
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        bel_pages_destroy(shard->row_inboxes[w],
+                          bel_row_room_bytes(shard->config.layout, shard->config.deal, w));
+    }
     bel_free(shard->inboxes);
+    bel_free(shard->row_inboxes);
     bel_free(shard->tally_inbox);
     bel_free(shard->norm_inbox);
     bel_free(shard->factor_inbox);
@@ -41,14 +48,39 @@ static void *place_report(const bel_shard *shard, const bel_frame *frame)
     return NULL;
 }
 
+static void *place_pull(const bel_shard *shard, int worker, const bel_frame *frame)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_deal *deal = shard->config.deal;
+    char *inbox = shard->row_inboxes[worker];
+    if (inbox == NULL || frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
+    int64_t ids = bel_row_room_ids(layout, deal, worker, frame->chunk);
+    if (frame->payload_bytes > (size_t)ids * sizeof(int64_t)) return NULL;
+    return inbox + bel_row_room_keys(layout, deal, worker, frame->chunk);
+}
+
+static void *place_rows(const bel_shard *shard, int worker, const bel_frame *frame)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_deal *deal = shard->config.deal;
+    char *inbox = shard->row_inboxes[worker];
+    if (inbox == NULL || frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
+    size_t most = bel_row_room_report_bytes(layout, deal, frame->chunk, frame->node);
+    if (frame->payload_bytes > most) return NULL;
+    return inbox + bel_row_room_report(layout, deal, frame->chunk, frame->node);
+}
+
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
 {
     const bel_deal *deal = shard->config.deal;
+    if (frame->sender != worker) return NULL;
+    if (frame->kind == BEL_FRAME_ROW_PULL) return place_pull(shard, worker, frame);
     bool its_node =
         frame->node >= deal->first_node[worker] && frame->node < deal->first_node[worker + 1];
-    if (!its_node || frame->sender != worker) return NULL;
+    if (!its_node) return NULL;
     size_t width = (size_t)shard->config.tally_width;
     if (frame->kind == BEL_FRAME_REPORT) return place_report(shard, frame);
+    if (frame->kind == BEL_FRAME_ROW_REPORT) return place_rows(shard, worker, frame);
     if (frame->kind != BEL_FRAME_TALLY || shard->tally_inbox == NULL) return NULL;
     if (frame->payload_bytes != width * sizeof(double)) return NULL;
     return shard->tally_inbox + (size_t)frame->node * width;

@@ -268,6 +268,10 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
         bel_shard_take_pull_locked(shard, worker, frame->step);
         return;
     }
+    if (frame->kind == BEL_FRAME_ROW_PULL && worker >= 0) {
+        bel_shard_take_row_pull_locked(shard, frame, worker);
+        return;
+    }
     if (frame->step != shard->step || (shard->decision & BEL_DECIDE_STOP) != 0) {
         shard->counters.late++;
         if (catches_up(shard, frame, worker))
@@ -279,7 +283,6 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
     case BEL_FRAME_NORMS:
     case BEL_FRAME_FACTORS: bel_shard_take_norms_locked(shard, frame); break;
-    case BEL_FRAME_ROW_PULL:
     case BEL_FRAME_ROW_REPORT: bel_shard_take_rows_locked(shard, frame, worker); break;
     case BEL_FRAME_VERSION:
     case BEL_FRAME_PARAMS:
@@ -287,6 +290,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_LEDGER:
     case BEL_FRAME_TICKET:
     case BEL_FRAME_ROWS:
+    case BEL_FRAME_ROW_PULL:
     case BEL_FRAME_KIND_COUNT:
         bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
         break;
@@ -334,6 +338,7 @@ static void forget_worker_locked(bel_shard *shard, int worker)
         shard->tallies[k] = NULL;
         shard->tally_count--;
     }
+    bel_shard_forget_rows_locked(shard, worker);
 }
 
 bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, bel_lane *lane,

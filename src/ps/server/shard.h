@@ -61,8 +61,10 @@ typedef struct bel_shard_config {
     bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
     bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
     bel_counting counting;
-    float *const *outboxes; // with a ledger: by worker, its copy of the values, laid out as the
-                            // space; the shard writes its own chunks
+    float *const *outboxes;    // with a ledger: by worker, its copy of the values, laid out as the
+                               // space; the shard writes its own chunks
+    void *const *answer_rooms; // with tables: by worker, room for rows where its lane needs them to
+                               // lie, as ps/layout/row_room.h says; NULL: the shard makes its own
 } bel_shard_config;
 
 typedef struct bel_shard_counters {

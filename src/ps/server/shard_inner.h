@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "ps/layout/row_room.h"
 #include "ps/server/shard.h"
 #include "ps/server/table.h"
 
@@ -99,16 +100,21 @@ typedef struct bel_ledger {
     int copying;             // copies under way: the next version is not published before
 } bel_ledger;
 
-// Rows that a worker has asked for.
+// Rows that a worker asks for in a step; it may do so in several pulls. The answers stay until it
+// asks in the next step: its successor may have to repeat this one when the rows are updated.
 typedef struct bel_shard_pull {
-    bool busy; // they are not yet sent
-    int64_t step;
-    int32_t number; // of the pull within its step
-    const int64_t *keys;
-    int64_t count;
+    bool busy;           // the newest is not yet answered
+    int64_t step;        // -1: none
+    int32_t limit;       // pulls of a step
+    int32_t number;      // of the newest
+    int32_t again;       // a successor may ask from this one on once more; `limit`: it may not
+    const int64_t *keys; // of the newest; NULL: not known any more
+    int64_t *counts;     // by number: rows, -1: none were asked for
+    int64_t *firsts;     // by number: where they begin in `rows`, in floats
+    int64_t asked, most; // rows of the step so far, and at most
+    int64_t used;        // of `rows`, in floats
     float *rows;
-    uint32_t *places; // where the rows are in the table
-    size_t capacity, place_capacity;
+    uint32_t *places; // where the newest's rows are in the table
 } bel_shard_pull;
 
 typedef struct bel_shard_table {
@@ -141,8 +147,9 @@ struct bel_shard {
     float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
     int64_t inbox_elements; // of each
     double *tally_inbox;    // by node, tally_width each
-    double *norm_inbox;     // shard 0, by shard, bel_shard_norm_count each
-    float *factor_inbox;    // other shards
+    void **row_inboxes;  // by worker: keys and reports of rows, as in its room; NULL: not reserved
+    double *norm_inbox;  // shard 0, by shard, bel_shard_norm_count each
+    float *factor_inbox; // other shards
 
     pthread_mutex_t mutex;  // guards all below
     int64_t loaded;         // the version that a checkpoint brought
@@ -174,6 +181,7 @@ struct bel_shard {
     bel_shard_counters counters;
     bel_ledger ledger;
     bel_shard_table *tables; // by table of the layout
+    void **answer_rooms;     // by worker: the shard's own; NULL: they are the configuration's
     int tables_done;         // updated in this step
     int *node_firsts;        // by node of the deal
 };
@@ -253,7 +261,9 @@ void bel_shard_begin_numbers(bel_shard *shard); // those of shard->step
 bel_status *bel_shard_create_tables(bel_shard *shard) BEL_MUST_USE;
 void bel_shard_destroy_tables(bel_shard *shard);
 void bel_shard_begin_tables_locked(bel_shard *shard);
+void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker);
 void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker);
+void bel_shard_forget_rows_locked(bel_shard *shard, int worker);     // it is replaced
 void bel_shard_answer_rows(bel_shard *shard, int table, int worker); // without the lock
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker);
 bel_status *bel_shard_update_table(bel_shard *shard, int table) BEL_MUST_USE; // without the lock

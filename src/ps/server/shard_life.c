@@ -60,6 +60,8 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
         shard->inbox_elements += layout->chunks[c].count;
     }
     shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
+    shard->row_inboxes =
+        bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->row_inboxes);
     shard->workers = bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->workers);
     size_t copies = config->counting.workers > 0 ? (size_t)config->deal->worker_count : 0;
     size_t tables = (size_t)layout->table_count * (1 + (size_t)config->deal->worker_count);

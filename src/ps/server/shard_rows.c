@@ -1,6 +1,7 @@
 // Rows of tables at a shard. A step: workers ask for rows, which are read as they are; every node
 // reports sums of rows; when all have, they are summed over the tree and the rows are updated. Rows
 // have one place, not two: everybody who asks for rows in a step has got them before he reports.
+// Who replaces a worker and repeats a step that is done here gets what its predecessor got.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,45 +13,87 @@ static void forget_pulls(const bel_shard *shard, bel_shard_table *table)
         table->pulls[w].step = -1;
 }
 
-bel_status *bel_shard_create_tables(bel_shard *shard)
+static bel_status *make_answer_rooms(bel_shard *shard)
 {
-    const bel_layout *layout = shard->config.layout;
-    size_t nodes = (size_t)shard->config.deal->node_count;
-    size_t workers = (size_t)shard->config.deal->worker_count;
-    shard->tables = bel_xcalloc((size_t)layout->table_count, sizeof *shard->tables);
-    shard->node_firsts = bel_xcalloc(nodes, sizeof *shard->node_firsts);
-    for (size_t k = 0; k < nodes; k++)
-        shard->node_firsts[k] = shard->config.deal->nodes[k].first;
-    for (int t = 0; t < layout->table_count; t++) {
-        bel_shard_table *table = &shard->tables[t];
-        table->reports = bel_xcalloc(nodes, sizeof *table->reports);
-        table->reported = bel_xcalloc(nodes, sizeof *table->reported);
-        table->pulls = bel_xcalloc(workers, sizeof *table->pulls);
-        forget_pulls(shard, table);
-        const bel_layout_table *from = &layout->tables[t];
-        const bel_table_config config =
-            bel_table_describe(from->name, from->width, from->initializer, shard->config.seed,
-                               &shard->config.optimizer);
-        BEL_TRY(bel_table_create(&config, &table->table));
+    const bel_deal *deal = shard->config.deal;
+    shard->answer_rooms = bel_xcalloc((size_t)deal->worker_count, sizeof *shard->answer_rooms);
+    for (int w = 0; w < deal->worker_count; w++) {
+        size_t bytes = bel_row_room_answer_bytes(shard->config.layout, deal, w);
+        if (bytes > 0) BEL_TRY(bel_pages_create(bytes, false, "rows", &shard->answer_rooms[w]));
     }
     return NULL;
 }
 
+static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int worker)
+{
+    const bel_shard_config *config = &shard->config;
+    const bel_deal *deal = config->deal;
+    void *const *rooms = config->answer_rooms != NULL ? config->answer_rooms : shard->answer_rooms;
+    size_t offset = bel_row_room_answers(config->layout, deal, worker, t);
+    pull->most = bel_row_room_ids(config->layout, deal, worker, t);
+    pull->limit = deal->first_replica[worker + 1] - deal->first_replica[worker];
+    pull->counts = bel_xcalloc((size_t)pull->limit, sizeof *pull->counts);
+    pull->firsts = bel_xcalloc((size_t)pull->limit, sizeof *pull->firsts);
+    pull->rows = (float *)(void *)((char *)rooms[worker] + offset);
+    pull->places = bel_xcalloc((size_t)pull->most + 1, sizeof *pull->places);
+}
+
+static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, int t)
+{
+    size_t nodes = (size_t)shard->config.deal->node_count;
+    size_t workers = (size_t)shard->config.deal->worker_count;
+    table->reports = bel_xcalloc(nodes, sizeof *table->reports);
+    table->reported = bel_xcalloc(nodes, sizeof *table->reported);
+    table->pulls = bel_xcalloc(workers, sizeof *table->pulls);
+    for (size_t w = 0; w < workers; w++)
+        create_pull(shard, &table->pulls[w], t, (int)w);
+    forget_pulls(shard, table);
+    const bel_layout_table *from = &shard->config.layout->tables[t];
+    const bel_table_config config = bel_table_describe(
+        from->name, from->width, from->initializer, shard->config.seed, &shard->config.optimizer);
+    return bel_table_create(&config, &table->table);
+}
+
+bel_status *bel_shard_create_tables(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_deal *deal = shard->config.deal;
+    shard->tables = bel_xcalloc((size_t)layout->table_count, sizeof *shard->tables);
+    shard->node_firsts = bel_xcalloc((size_t)deal->node_count, sizeof *shard->node_firsts);
+    for (int k = 0; k < deal->node_count; k++)
+        shard->node_firsts[k] = deal->nodes[k].first;
+    if (shard->config.answer_rooms == NULL) BEL_TRY(make_answer_rooms(shard));
+    for (int t = 0; t < layout->table_count; t++)
+        BEL_TRY(create_table(shard, &shard->tables[t], t));
+    return NULL;
+}
+
+static void destroy_pulls(const bel_shard *shard, bel_shard_table *table)
+{
+    for (int w = 0; table->pulls != NULL && w < shard->config.deal->worker_count; w++) {
+        bel_free(table->pulls[w].counts);
+        bel_free(table->pulls[w].firsts);
+        bel_free(table->pulls[w].places);
+    }
+    bel_free(table->pulls);
+}
+
 void bel_shard_destroy_tables(bel_shard *shard)
 {
-    for (int t = 0; shard->tables != NULL && t < shard->config.layout->table_count; t++) {
+    const bel_layout *layout = shard->config.layout;
+    const bel_deal *deal = shard->config.deal;
+    for (int t = 0; shard->tables != NULL && t < layout->table_count; t++) {
         bel_shard_table *table = &shard->tables[t];
-        for (int w = 0; table->pulls != NULL && w < shard->config.deal->worker_count; w++) {
-            bel_free(table->pulls[w].rows);
-            bel_free(table->pulls[w].places);
-        }
-        bel_free(table->pulls);
+        destroy_pulls(shard, table);
         bel_free(table->reports);
         bel_free(table->reported);
         bel_row_sum_deinit(&table->sum);
         bel_free(table->places);
         bel_table_destroy(table->table);
     }
+    for (int w = 0; shard->answer_rooms != NULL && w < deal->worker_count; w++)
+        bel_pages_destroy(shard->answer_rooms[w], bel_row_room_answer_bytes(layout, deal, w));
+    bel_free(shard->answer_rooms);
     bel_free(shard->tables);
     bel_free(shard->node_firsts);
 }
@@ -67,10 +110,48 @@ void bel_shard_begin_tables_locked(bel_shard *shard)
 
 // --- Frames --------------------------------------------------------------------------------------
 
-static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
+static void send_rows_locked(bel_shard *shard, int table, int worker, int32_t number)
 {
-    bel_shard_table *table = &shard->tables[frame->chunk];
-    bel_shard_pull *pull = &table->pulls[worker];
+    const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
+    size_t width = (size_t)shard->config.layout->tables[table].width;
+    bel_shard_send_locked(
+        shard, shard->config.worker_lanes[worker],
+        (bel_frame){.kind = BEL_FRAME_ROWS,
+                    .step = pull->step,
+                    .chunk = table,
+                    .node = number,
+                    .payload = pull->rows + pull->firsts[number],
+                    .payload_bytes = (size_t)pull->counts[number] * width * sizeof(float)});
+}
+
+static void begin_pulls(bel_shard_pull *pull, int64_t step)
+{
+    pull->step = step;
+    pull->number = -1;
+    pull->again = pull->limit;
+    pull->asked = pull->used = 0;
+    for (int32_t n = 0; n < pull->limit; n++)
+        pull->counts[n] = -1;
+}
+
+// A pull that was answered before: a successor's, or a second copy.
+static void take_known_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    bel_shard_pull *pull = &shard->tables[frame->chunk].pulls[worker];
+    int64_t count = (int64_t)(frame->payload_bytes / sizeof(int64_t));
+    if (frame->node < pull->again) {
+        shard->counters.repeated++;
+    } else if (pull->counts[frame->node] != count) {
+        bel_shard_fail_locked(shard, frame, "another pull than in the step that it repeats");
+    } else {
+        pull->again = frame->node + 1;
+        send_rows_locked(shard, frame->chunk, worker, frame->node);
+    }
+}
+
+static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    bel_shard_pull *pull = &shard->tables[frame->chunk].pulls[worker];
     int64_t count = (int64_t)(frame->payload_bytes / sizeof(int64_t));
     if (frame->payload_bytes % sizeof(int64_t) != 0 ||
         !bel_row_keys_check(frame->payload, count, shard->config.shard,
@@ -78,21 +159,44 @@ static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worke
         bel_shard_fail_locked(shard, frame, "keys that do not ascend, or of another shard");
         return;
     }
-    if (pull->busy || (pull->step == frame->step && pull->number >= frame->node)) {
-        shard->counters.repeated++;
+    if (pull->step != frame->step) begin_pulls(pull, frame->step);
+    if (frame->node < 0 || frame->node >= pull->limit || pull->asked + count > pull->most) {
+        bel_shard_fail_locked(shard, frame, "more rows than there is room for");
         return;
     }
-    *pull = (bel_shard_pull){.busy = true,
-                             .step = frame->step,
-                             .number = frame->node,
-                             .keys = frame->payload,
-                             .count = count,
-                             .rows = pull->rows,
-                             .places = pull->places,
-                             .capacity = pull->capacity,
-                             .place_capacity = pull->place_capacity};
+    size_t width = (size_t)shard->config.layout->tables[frame->chunk].width;
+    size_t bytes = (size_t)count * width * sizeof(float);
+    pull->busy = true;
+    pull->asked += count;
+    pull->number = frame->node;
+    pull->keys = frame->payload;
+    pull->counts[pull->number] = count;
+    pull->firsts[pull->number] = pull->used;
+    pull->used += (int64_t)(bel_row_aligned(bytes) / sizeof(float));
     bel_shard_push_locked(
         shard, (bel_shard_job){.kind = BEL_JOB_ROWS, .local = frame->chunk, .worker = worker});
+}
+
+static bool check_table_locked(bel_shard *shard, const bel_frame *frame)
+{
+    if (frame->chunk >= 0 && frame->chunk < shard->config.layout->table_count) return true;
+    bel_shard_fail_locked(shard, frame, "no such table");
+    return false;
+}
+
+void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    if (!check_table_locked(shard, frame)) return;
+    const bel_shard_table *table = &shard->tables[frame->chunk];
+    const bel_shard_pull *pull = &table->pulls[worker];
+    bool updated = table->arrived == shard->config.deal->node_count;
+    if (pull->step == frame->step && frame->node >= 0 && frame->node <= pull->number) {
+        take_known_pull_locked(shard, frame, worker);
+    } else if (frame->step != shard->step || updated || pull->busy) {
+        shard->counters.late++;
+    } else {
+        take_new_pull_locked(shard, frame, worker);
+    }
 }
 
 static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
@@ -118,12 +222,28 @@ static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
 
 void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
-    if (worker < 0 || frame->chunk < 0 || frame->chunk >= shard->config.layout->table_count) {
-        bel_shard_fail_locked(shard, frame, "no such table");
-    } else if (frame->kind == BEL_FRAME_ROW_PULL) {
-        take_pull_locked(shard, frame, worker);
-    } else {
+    if (worker < 0) {
+        bel_shard_fail_locked(shard, frame, "no worker reports these rows");
+    } else if (check_table_locked(shard, frame)) {
         take_rows_locked(shard, frame);
+    }
+}
+
+void bel_shard_forget_rows_locked(bel_shard *shard, int worker)
+{
+    const bel_deal *deal = shard->config.deal;
+    for (int t = 0; t < shard->config.layout->table_count; t++) {
+        bel_shard_table *table = &shard->tables[t];
+        bel_shard_pull *pull = &table->pulls[worker];
+        bool updated = table->arrived == deal->node_count;
+        for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+            if (updated || !table->reported[k]) continue;
+            table->reported[k] = false;
+            table->arrived--;
+        }
+        pull->keys = NULL;
+        pull->again = 0;
+        if (pull->step == shard->step && !updated) pull->step = -1; // it is answered anew
     }
 }
 
@@ -131,28 +251,16 @@ void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int wo
 
 void bel_shard_answer_rows(bel_shard *shard, int table, int worker)
 {
-    bel_shard_pull *pull = &shard->tables[table].pulls[worker];
-    size_t floats = (size_t)pull->count * (size_t)shard->config.layout->tables[table].width;
-    pull->rows = bel_xgrow(pull->rows, &pull->capacity, floats + 1, sizeof *pull->rows);
-    pull->places = bel_xgrow(pull->places, &pull->place_capacity, (size_t)pull->count + 1,
-                             sizeof *pull->places);
-    bel_table_pull_places(shard->tables[table].table, pull->keys, pull->count, pull->rows,
-                          pull->places);
+    const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
+    bel_table_pull_places(shard->tables[table].table, pull->keys, pull->counts[pull->number],
+                          pull->rows + pull->firsts[pull->number], pull->places);
 }
 
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
 {
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
-    size_t width = (size_t)shard->config.layout->tables[table].width;
     pull->busy = false;
-    bel_shard_send_locked(
-        shard, shard->config.worker_lanes[worker],
-        (bel_frame){.kind = BEL_FRAME_ROWS,
-                    .step = pull->step,
-                    .chunk = table,
-                    .node = pull->number,
-                    .payload = pull->rows,
-                    .payload_bytes = (size_t)pull->count * width * sizeof(float)});
+    send_rows_locked(shard, table, worker, pull->number);
 }
 
 static bel_status *mark_snapshot(bel_shard_table *table)
@@ -169,8 +277,8 @@ static bel_status *mark_snapshot(bel_shard_table *table)
 // Both lists ascend: what the pull knows of the rows' places.
 static void note_places(const bel_shard_pull *pull, const bel_row_set *rows, uint32_t *places)
 {
-    int64_t i = 0, k = 0;
-    while (i < rows->count && k < pull->count) {
+    int64_t i = 0, k = 0, count = pull->counts[pull->number];
+    while (i < rows->count && k < count) {
         if (rows->keys[i] == pull->keys[k]) places[i] = pull->places[k];
         bool next = rows->keys[i] <= pull->keys[k];
         k += pull->keys[k] <= rows->keys[i];
@@ -187,8 +295,10 @@ static const uint32_t *find_places(const bel_shard *shard, bel_shard_table *tabl
                               sizeof *table->places);
     for (int64_t i = 0; i < rows->count; i++)
         table->places[i] = UNKNOWN;
-    for (int w = 0; w < shard->config.deal->worker_count; w++)
-        if (table->pulls[w].step == shard->step) note_places(&table->pulls[w], rows, table->places);
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        const bel_shard_pull *pull = &table->pulls[w];
+        if (pull->step == shard->step && pull->keys != NULL) note_places(pull, rows, table->places);
+    }
     for (int64_t i = 0; i < rows->count; i++)
         if (table->places[i] == UNKNOWN) return NULL;
     return table->places;

@@ -26,6 +26,7 @@ typedef struct cluster {
     float *outboxes[MAX_WORKERS]; // with a ledger
     bel_client *clients[MAX_WORKERS];
     bel_client_config client_configs[MAX_WORKERS];
+    void *row_rooms[MAX_WORKERS];
     float *gradients[REPLICAS]; // as large as the space
     double tallies[REPLICAS][BEL_TALLY_FIXED];
     int64_t last_version; // at which training stops
@@ -34,12 +35,13 @@ typedef struct cluster {
 } cluster;
 
 static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
+enum { TABLE_IDS = 64 };                  // of a replica's batch at most
 static int table_width;                   // of a table beside the variables; 0: there is none
 
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
 {
-    static char names[][8] = {"kernel", "bias", "frozen", "mean", "sum", "last"};
+    static char names[][8] = {"kernel", "bias", "frozen", "mean", "sum", "last", "rows"};
     const bel_layout_variable variables[] = {
         {.name = names[0], .shape = BEL_SHAPE(70, 300)},
         {.name = names[1], .shape = BEL_SHAPE(300)},
@@ -50,8 +52,10 @@ static bel_layout *make_layout(int shards)
     };
     bel_layout *layout = bel_layout_create(variables, 6, shards);
     if (table_width > 0)
-        bel_layout_add_table(layout, "rows", table_width,
-                             (bel_initializer){.kind = BEL_INIT_ZEROS});
+        bel_layout_add_table(layout, &(bel_layout_table){.name = names[6],
+                                                         .width = table_width,
+                                                         .ids = TABLE_IDS,
+                                                         .initializer = {.kind = BEL_INIT_ZEROS}});
     return layout;
 }
 
@@ -139,11 +143,13 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
     make_lanes(c);
     make_shards(c, optimizer);
     for (int w = 0; w < workers; w++) {
+        c->row_rooms[w] = bel_xcalloc(bel_row_room_bytes(c->layout, c->deal, w) + 1, 1);
         c->client_configs[w] = (bel_client_config){.worker = w,
                                                    .generation = 1,
                                                    .layout = c->layout,
                                                    .deal = c->deal,
                                                    .lanes = c->worker_ends[w],
+                                                   .row_room = c->row_rooms[w],
                                                    .bell = c->bell,
                                                    .ledger = counting.workers > 0,
                                                    .help = work_for_shards,
@@ -175,6 +181,7 @@ static void cluster_destroy(cluster *c)
     }
     for (int w = 0; w < c->deal->worker_count; w++) {
         bel_client_destroy(c->clients[w]);
+        bel_free(c->row_rooms[w]);
         bel_space_free_array(c->layout, c->outboxes[w]);
     }
     for (int r = 0; r < REPLICAS; r++)

@@ -1,0 +1,45 @@
+// Model "wide_deep" (Cheng et al. 2016): a classifier of ids and, if there are any, numbers.
+//
+//   ids [n, f] ─ rows of table "wide" [n, f, classes], summed over f ─────────────┐
+//   ids [n, f] ─ rows of table "deep" [n, f, width] ─┐                            │
+//   x   [n, d] ──────────────────────────────────────┴ hidden layers ─ "logits" ─(+)── softmax
+//
+// Weights for single ids, in "wide", and what ids have in common, in "deep". An id is any int64;
+// ids of different fields must differ, as those of --id_columns do. Loss, metric and predictions as
+// in "dnn". Parameters: embedding_width (16), and those of "dnn". Tables restrict the optimizer:
+// sgd, adagrad, adam, ftrl.
+#include "models/parts.h"
+
+enum { MAX_WIDTH = 4096 };
+
+static bel_value *ids_of(bel_model_context *context)
+{
+    bel_value *ids = bel_context_feature(context, BEL_ID_FIELD);
+    bel_shape shape = bel_value_shape(ids);
+    if (ids == NULL || (shape.rank == 2 && bel_value_dtype(ids) == BEL_DTYPE_I64)) return ids;
+    char text[BEL_SHAPE_TEXT];
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "the model takes a feature \"" BEL_ID_FIELD "\" i64 [batch, fields], got %s %s",
+                   bel_dtype_name(bel_value_dtype(ids)), bel_shape_text(&shape, text));
+    return NULL;
+}
+
+bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    const bel_initializer small = {.kind = BEL_INIT_NORMAL, .value = 0.05};
+    const int64_t over_fields = 1;
+    int64_t width = bel_part_whole(context, "embedding_width", 16, 1, MAX_WIDTH);
+    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
+    bel_value *ids = ids_of(context), *penalty = NULL, *numbers = NULL;
+    if (bel_context_has_feature(context, "x")) numbers = bel_context_feature(context, "x");
+    bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, bel_value_shape(ids).dims[1] * width);
+    bel_value *rows = bel_reshape(g, bel_embedding(g, "deep", ids, width, small), &flat);
+    bel_value *h = bel_part_hidden(context, rows, numbers, &penalty);
+    bel_value *deep = bel_part_dense(context, h, classes, "logits", &penalty);
+    bel_value *weights = bel_embedding(g, "wide", ids, classes, zeros);
+    bel_value *wide = bel_reduce_sum(g, weights, &over_fields, 1, false);
+    bel_part_classify(context, spec, bel_add(g, wide, deep), penalty);
+    return NULL;
+}

@@ -1,0 +1,64 @@
+// Offsets are sums over what lies before.
+#include "ps/layout/row_room.h"
+
+static int64_t replicas_of(const bel_deal *deal, int worker)
+{
+    return deal->first_replica[worker + 1] - deal->first_replica[worker];
+}
+
+int64_t bel_row_room_ids(const bel_layout *layout, const bel_deal *deal, int worker, int table)
+{
+    return replicas_of(deal, worker) * layout->tables[table].ids;
+}
+
+size_t bel_row_room_report_bytes(const bel_layout *layout, const bel_deal *deal, int table,
+                                 int node)
+{
+    const bel_layout_table *t = &layout->tables[table];
+    return bel_row_set_bytes(deal->nodes[node].count * t->ids, t->width);
+}
+
+// A report to each shard may need its own filling up to the next multiple.
+static size_t report_room(const bel_layout *layout, const bel_deal *deal, int table, int node)
+{
+    size_t filling = (size_t)layout->shard_count * BEL_ROW_ALIGN;
+    return bel_row_aligned(bel_row_room_report_bytes(layout, deal, table, node) + filling);
+}
+
+static size_t key_room(const bel_layout *layout, const bel_deal *deal, int worker, int table)
+{
+    return (size_t)bel_row_room_ids(layout, deal, worker, table) * sizeof(int64_t);
+}
+
+size_t bel_row_room_keys(const bel_layout *layout, const bel_deal *deal, int worker, int table)
+{
+    size_t bytes = 0;
+    for (int t = 0; t < table; t++) {
+        bytes += key_room(layout, deal, worker, t);
+        for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++)
+            bytes += report_room(layout, deal, t, k);
+    }
+    return bytes;
+}
+
+size_t bel_row_room_report(const bel_layout *layout, const bel_deal *deal, int table, int node)
+{
+    int worker = deal->nodes[node].worker;
+    size_t bytes = bel_row_room_keys(layout, deal, worker, table);
+    bytes += key_room(layout, deal, worker, table);
+    for (int k = deal->first_node[worker]; k < node; k++)
+        bytes += report_room(layout, deal, table, k);
+    return bytes;
+}
+
+size_t bel_row_room_answers(const bel_layout *layout, const bel_deal *deal, int worker, int table)
+{
+    size_t bytes = 0;
+    for (int t = 0; t < table; t++) {
+        size_t width = (size_t)layout->tables[t].width;
+        size_t rows = (size_t)bel_row_room_ids(layout, deal, worker, t);
+        size_t filling = (size_t)replicas_of(deal, worker) * BEL_ROW_ALIGN; // a pull for each
+        bytes += bel_row_aligned(rows * width * sizeof(float) + filling);
+    }
+    return bytes;
+}

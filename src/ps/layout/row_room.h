@@ -1,0 +1,52 @@
+// Room for rows on their way between a worker and the shards. What another process reads in place
+// must have its place before the two meet, and both must know how much there is; so room is for the
+// most that can come: every id of a worker's batches another one, and all of them at one shard.
+// Pages that nobody uses cost nothing.
+//
+//   a worker's, for each table:  the keys that it asks for, those of a step in one run
+//                                for each of its nodes: the reports, shard after shard
+//   a shard's, for each worker:  the rows that it answers with, table after table
+//
+// Offsets are bytes, multiples of BEL_ROW_ALIGN. Immutable inputs, so thread-safe.
+#ifndef BELFRY_PS_LAYOUT_ROW_ROOM_H
+#define BELFRY_PS_LAYOUT_ROW_ROOM_H
+
+#include "ps/layout/deal.h"
+#include "ps/layout/layout.h"
+#include "ps/layout/row_set.h"
+
+enum { BEL_ROW_ALIGN = 8 };
+
+static inline size_t bel_row_aligned(size_t bytes)
+{
+    return (bytes + BEL_ROW_ALIGN - 1) / BEL_ROW_ALIGN * BEL_ROW_ALIGN;
+}
+
+// Ids of a table that one worker's replicas have in a step, at most.
+int64_t bel_row_room_ids(const bel_layout *layout, const bel_deal *deal, int worker, int table);
+
+// Where a worker's keys for a table begin; with table = table_count, the bytes of all its room.
+size_t bel_row_room_keys(const bel_layout *layout, const bel_deal *deal, int worker, int table);
+static inline size_t bel_row_room_bytes(const bel_layout *layout, const bel_deal *deal, int worker)
+{
+    return bel_row_room_keys(layout, deal, worker, layout->table_count);
+}
+
+// Where its reports of node `node`, one of its own, begin. The report to a shard begins at a
+// multiple of BEL_ROW_ALIGN.
+size_t bel_row_room_report(const bel_layout *layout, const bel_deal *deal, int table, int node);
+
+// The largest payload of a report of that node to one shard.
+size_t bel_row_room_report_bytes(const bel_layout *layout, const bel_deal *deal, int table,
+                                 int node);
+
+// Where a shard's answers to a worker begin; with table = table_count, the bytes of all of them.
+// Each pull's rows begin at a multiple of BEL_ROW_ALIGN.
+size_t bel_row_room_answers(const bel_layout *layout, const bel_deal *deal, int worker, int table);
+static inline size_t bel_row_room_answer_bytes(const bel_layout *layout, const bel_deal *deal,
+                                               int worker)
+{
+    return bel_row_room_answers(layout, deal, worker, layout->table_count);
+}
+
+#endif
