@@ -60,6 +60,7 @@ static const char *const point_names[] = {
     "tower_compute",
     "tower_step",
     "worker_reported",
+    "worker_rows_reported",
     "worker_tallied",
     "worker_tallies",
     "worker_waits",

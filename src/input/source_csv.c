@@ -16,14 +16,14 @@ typedef enum column_use {
     USE_NOTHING,
     USE_VECTOR, // the next element of the vector field
     USE_FIELD,  // a field of its own
-    USE_ID,     // the next element of the ids
+    USE_ID,     // an element of the ids
     USE_LABEL,
 } column_use;
 
 typedef struct column {
     const char *name;
     column_use use;
-    int field;     // index among the source's fields
+    int field;     // index among the source's fields; USE_ID: among the ids
     uint64_t seed; // USE_ID: of its values' hashes
 } column;
 
@@ -171,7 +171,7 @@ static bel_status *read_row(const csv_source *source, const bel_csv_file *file, 
             BEL_TRY(parse_number(file, &field, use->name, &value));
             BEL_TRY(store_number(source, file, place, use->name, value, vector++));
             break;
-        case USE_ID: *ids++ = id_of(&field, use->seed); break;
+        case USE_ID: ids[use->field] = id_of(&field, use->seed); break;
         case USE_FIELD: BEL_TRY(read_field(source, file, &field, use->field, sink)); break;
         case USE_LABEL:
             BEL_TRY(bel_csv_file_read_label(file, &source->label, &field,
@@ -223,7 +223,9 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
                    source->label.column, (long long)source->label.class_count,
                    source->options->scale);
     for (int i = 0; i < source->column_count; i++)
-        if (source->columns[i].use == USE_ID) bel_str_printf(out_text, " id=%d", i);
+        if (source->columns[i].use == USE_ID) {
+            bel_str_printf(out_text, " id%d=%d", source->columns[i].field, i);
+        }
 }
 
 static void csv_destroy(bel_source *base)
@@ -382,6 +384,7 @@ static bel_status *use_ids(csv_source *source, bel_source_field *fields, int *fi
                            options->paths[0], found->name);
         }
         found->use = USE_ID;
+        found->field = i;
         found->seed = bel_hash64(found->name, strlen(found->name));
     }
     source->id_field = (*field_count)++;

@@ -8,12 +8,13 @@ source "$(dirname "$0")/lib.sh" "$1"
 settings=(--train_steps 40 --save_checkpoints_steps 10 --eval_steps 20 --train_batch_size 8)
 export XDG_RUNTIME_DIR=$work # sockets lie below it
 declare -A hit
+data=("${digits[@]}")
 
 survives() { # FAULT [flags]: a cluster that loses processes ends as if it had not
     local point
     rm -rf killed
     run_ok env BEL_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
-        --parameter_server_count 2 --job_dir killed "${@:2}" -- "${digits[@]}" "${settings[@]}"
+        --parameter_server_count 2 --job_dir killed "${@:2}" -- "${data[@]}" "${settings[@]}"
     equal "digest with $*" "$(digest killed)" "$whole"
     while read -r point; do
         hit[$point]=$((${hit[$point]:-0} + 1))
@@ -33,6 +34,23 @@ for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 wo
     member_begins tower_step#15 worker_waits#21 shard_passes#22 shard_snapshot shard_loads; do
     survives "crash:$point"
 done
+
+# --- The same with tables: rows are asked for again, and reported once
+make_clicks
+data=("${clicks[@]}")
+dense=$whole
+run_ok belfry train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 2
+whole=$(digest rows)
+for point in worker_rows_reported#58@worker-1 worker_rows_reported#59@worker-0 worker_rows_reported#61 \
+    worker_reported#40@worker-0 worker_tallied#23@worker-0 worker_waits#18@worker-0 tower_step#15 \
+    shard_passes#90@ps-1 shard_passed#91@ps-0 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 master_saves#2; do
+    survives "crash:$point"
+    survives "crash:$point" --tcp
+done
+survives crash:worker_rows_reported#58@worker-0 --parameter_server_count 0
+data=("${digits[@]}")
+whole=$dense
+
 while read -r point; do
     printf '  %-26s killed %d\n' "$point" "${hit[$point]:-0}"
     check "nothing was killed at $point" test "${hit[$point]:-0}" -gt 0

@@ -75,6 +75,15 @@ equal() { # TEXT A B
 # A small run on the digits: train MODEL_DIR [flags].
 digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
     --train_batch_size 32 --hidden_units 32 --num_threads 1 --no_report)
+# The same on ids, for tables: `make_clicks` first.
+clicks=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns user,item
+    --class_count 2 --hidden_units 8 --embedding_width 8 --optimizer adagrad --learning_rate 0.1
+    --num_threads 1 --no_report)
+make_clicks() {
+    sh "$SOURCE/examples/clicks/make_data" 4000 1 >clicks-train.csv
+    sh "$SOURCE/examples/clicks/make_data" 500 2 >clicks-eval.csv
+}
+
 train() {
     local model_dir=$1
     shift

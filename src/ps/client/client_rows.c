@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "ps/client/client_inner.h"
 
 static char *at(void *room, size_t offset)
@@ -190,6 +191,7 @@ bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t de
         BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
                     "worker %d, report of table \"%s\" to shard %d", client->config.worker,
                     layout->tables[table].name, k);
+        bel_fault_point("worker_rows_reported");
     }
     return NULL;
 }

@@ -203,14 +203,16 @@ static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
 {
     bel_shard_table *table = &shard->tables[frame->chunk];
     const bel_layout *layout = shard->config.layout;
-    if (frame->node < 0 || frame->node >= shard->config.deal->node_count ||
-        !bel_row_set_read(frame->payload, frame->payload_bytes, layout->tables[frame->chunk].width,
-                          shard->config.shard, layout->shard_count, &table->reports[frame->node])) {
-        bel_shard_fail_locked(shard, frame, "no report of rows of this shard");
+    int width = layout->tables[frame->chunk].width;
+    bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
+    if (known && table->reported[frame->node]) {
+        shard->counters.repeated++;
         return;
     }
-    if (table->reported[frame->node]) {
-        shard->counters.repeated++;
+    if (!known ||
+        !bel_row_set_read(frame->payload, frame->payload_bytes, width, shard->config.shard,
+                          layout->shard_count, &table->reports[frame->node])) {
+        bel_shard_fail_locked(shard, frame, "no report of rows of this shard");
         return;
     }
     bel_shard_decision_known_locked(shard, frame->decision);
@@ -243,7 +245,6 @@ void bel_shard_forget_rows_locked(bel_shard *shard, int worker)
         }
         pull->keys = NULL;
         pull->again = 0;
-        if (pull->step == shard->step && !updated) pull->step = -1; // it is answered anew
     }
 }
 

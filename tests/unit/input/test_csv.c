@@ -436,6 +436,48 @@ static void test_wrong_options(void **state)
     case_deinit(&it);
 }
 
+// Ids are equal where column and text are, however the text is written, and lie in the order of
+// id_columns; numbers are what is left.
+static void test_ids(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"to", "from"};
+    csv_case it;
+    case_init(&it, "from,hour,to,y\nGVA,7,ZRH,1\n ZRH ,8,\"GVA\",0\n\"a\"\"b\",9,GVA,1\n");
+    it.options.label_column = "y";
+    it.options.id_columns = names;
+    it.options.id_column_count = 2;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    static const float hours[] = {7, 8, 9};
+    assert_floats(batch_field(input, batch, "x"), hours, 3, 1);
+    const bel_tensor *ids = batch_field(input, batch, BEL_ID_FIELD);
+    bel_shape shape = BEL_SHAPE(3, 2);
+    assert_int_equal(ids->dtype, BEL_DTYPE_I64);
+    assert_true(bel_shape_equal(&ids->shape, &shape));
+    const int64_t(*id)[2] = ids->data;
+    assert_true(id[1][0] == id[2][0]); // to GVA
+    assert_true(id[0][0] != id[1][0]);
+    assert_true(id[0][0] != id[1][1]); // to and from ZRH
+    assert_true(id[0][1] != id[1][1] && id[0][1] != id[2][1] && id[1][1] != id[2][1]);
+    // The same on all machines and in all versions: XXH3's 128 bits, low half, of the text, with
+    // the 64 bits of the column's name as seed (numbers of Python's xxhash).
+    assert_true(id[0][1] == INT64_C(4914565814921413005) &&
+                id[2][1] == INT64_C(2512480872385303196));
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+
+    static const char *const wrong[][2] = {{"to", "hours"}, {"to", "to"}, {"y", "to"}};
+    static const char *const parts[] = {"\"hours\"; did you mean \"hour\"?", "\"to\" is asked",
+                                        "\"y\" is asked"};
+    for (int i = 0; i < 3; i++) {
+        it.options.id_columns = wrong[i];
+        BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, parts[i]);
+    }
+    case_deinit(&it);
+}
+
 // The example data of this repository.
 static void test_digits(void **state)
 {
@@ -476,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_numbers_are_checked_when_read),
         cmocka_unit_test(test_typed_numbers_are_checked),
         cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_ids),
         cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

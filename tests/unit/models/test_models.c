@@ -7,10 +7,12 @@
 #include "base/str.h"
 #include "belfry/belfry.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/table.h"
 
 enum { ROWS = 64, COLUMNS = 4, CLASSES = 3 };
 
 static float features[ROWS][COLUMNS];
+static int64_t ids[ROWS][2];
 static int64_t labels[ROWS];
 
 // Class c lights up column c; the last column is noise.
@@ -22,6 +24,8 @@ static int make_data(void **state)
         labels[i] = i % CLASSES;
         features[i][i % CLASSES] = 1.0f;
         features[i][COLUMNS - 1] = (float)(i % 7) / 7.0f;
+        ids[i][0] = 1000 * labels[i] + 7;
+        ids[i][1] = -1 - i % 5;
     }
     return 0;
 }
@@ -87,7 +91,7 @@ static void test_table(void **state)
         assert_int_equal(model->abi, BEL_PACKAGE_ABI);
         assert_ptr_equal(bel_model_find(model->name), model);
     }
-    assert_int_equal(count, 2);
+    assert_int_equal(count, 3);
     assert_null(bel_model_find("none"));
     assert_null(bel_model_at(-1));
 }
@@ -115,6 +119,56 @@ static void test_models_learn(void **state)
             assert_int_equal(result.examples, ROWS);
             bel_test_remove_folder(folder);
         }
+    }
+}
+
+// With ids and no numbers, or with numbers beside them.
+static bel_status *open_ids(void *user, bel_mode mode, bel_dataset **out_dataset)
+{
+    bool numbers = *(const bool *)user;
+    bel_memory_field fields[] = {
+        {BEL_ID_FIELD, {BEL_DTYPE_I64, BEL_SHAPE(ROWS, 2), ids}},
+        {BEL_LABEL_FIELD, {BEL_DTYPE_I64, BEL_SHAPE(ROWS), labels}},
+        {"x", {BEL_DTYPE_F32, BEL_SHAPE(ROWS, COLUMNS), features}},
+    };
+    bel_dataset *data = bel_dataset_from_memory(fields, numbers ? 3 : 2);
+    if (mode == BEL_MODE_TRAIN) bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(data, 16);
+    *out_dataset = data;
+    return NULL;
+}
+
+static void test_wide_deep(void **state)
+{
+    (void)state;
+    for (int numbers = 0; numbers < 2; numbers++) {
+        const bel_param params[] = {{"class_count", "3"},
+                                    {"hidden_units", "8"},
+                                    {"embedding_width", "4"},
+                                    {"learning_rate", "0.05"}};
+        bool has_numbers = numbers == 1;
+        char *folder = bel_test_folder();
+        bel_run_config config;
+        bel_run_config_init(&config);
+        config.model_dir = folder;
+        config.report = false;
+        bel_estimator *estimator;
+        BEL_ASSERT_OK(bel_estimator_create(bel_model_find("wide_deep")->model_fn, &config, params,
+                                           4, &estimator));
+        bel_train_spec train_spec = {open_ids, &has_numbers, 60};
+        bel_eval_spec eval_spec = {.input_fn = open_ids, .input_user = &has_numbers};
+        bel_result result;
+        BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, &result));
+        assert_true(result.metrics[0].value == 1);
+        bel_estimator_destroy(estimator);
+        bel_ckpt_reader *reader;
+        BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+        assert_tensor(reader, "dense_0/kernel", BEL_SHAPE(2 * 4, 8));
+        assert_tensor(reader, "logits/kernel", BEL_SHAPE(8, CLASSES));
+        assert_int_equal(bel_ckpt_find(reader, "dense_0/more") >= 0, has_numbers);
+        assert_int_equal(bel_ckpt_table_count(reader), 2);
+        bel_ckpt_close(reader);
+        bel_test_remove_folder(folder);
     }
 }
 
@@ -248,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_models_learn),
+        cmocka_unit_test(test_wide_deep),
         cmocka_unit_test(test_layers_have_their_names_and_shapes),
         cmocka_unit_test(test_slots_are_kept),
         cmocka_unit_test(test_l2_shrinks_kernels),

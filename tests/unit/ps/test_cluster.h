@@ -195,6 +195,31 @@ static void cluster_destroy(cluster *c)
     bel_free(c);
 }
 
+// Another incarnation of a worker takes over; returns the version on which it begins.
+static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnation)
+{
+    int64_t begin = INT64_MAX;
+    for (int k = 0; k < c->layout->shard_count; k++) {
+        int64_t step;
+        bel_lane *own, *theirs;
+        bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &own, &theirs);
+        bel_lane_close(bel_shard_admit(c->shards[k], worker, incarnation, theirs, &step));
+        bel_lane_close(c->worker_ends[worker][k]);
+        c->worker_ends[worker][k] = own;
+        begin = step < begin ? step : begin;
+    }
+    bel_client_destroy(c->clients[worker]);
+    c->client_configs[worker].incarnation = incarnation;
+    size_t room = bel_row_room_bytes(c->layout, c->deal, worker);
+    void *other = bel_xcalloc(room + 1, 1);
+    memset(c->row_rooms[worker], 0xa5, room); // what lies there is of no account any more
+    bel_free(c->row_rooms[worker]);
+    c->client_configs[worker].row_room = c->row_rooms[worker] = other;
+    c->clients[worker] = bel_client_create(&c->client_configs[worker]);
+    BEL_ASSERT_OK(bel_client_pull(c->clients[worker], begin));
+    return begin;
+}
+
 // What replica `replica` reports at `step` for an element of the space.
 static float report_element(int replica, int64_t step, int64_t element)
 {
@@ -234,7 +259,7 @@ static void report_part(cluster *c, int worker, int64_t step, int most)
     }
 }
 
-static void report_step(cluster *c, int worker, int64_t step)
+static inline void report_step(cluster *c, int worker, int64_t step)
 {
     report_part(c, worker, step, INT_MAX);
 }

@@ -346,26 +346,6 @@ static void test_dropped_frames(void **state)
 
 // --- Workers that are replaced -------------------------------------------------------------------
 
-// Another incarnation of a worker takes over; returns the version on which it begins.
-static int64_t replace_worker(cluster *c, int worker, uint32_t incarnation)
-{
-    int64_t begin = INT64_MAX;
-    for (int k = 0; k < c->layout->shard_count; k++) {
-        int64_t step;
-        bel_lane *own, *theirs;
-        bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &own, &theirs);
-        bel_lane_close(bel_shard_admit(c->shards[k], worker, incarnation, theirs, &step));
-        bel_lane_close(c->worker_ends[worker][k]);
-        c->worker_ends[worker][k] = own;
-        begin = step < begin ? step : begin;
-    }
-    bel_client_destroy(c->clients[worker]);
-    c->client_configs[worker].incarnation = incarnation;
-    c->clients[worker] = bel_client_create(&c->client_configs[worker]);
-    BEL_ASSERT_OK(bel_client_pull(c->clients[worker], begin));
-    return begin;
-}
-
 // Worker 1 ends after each number of frames of step 1 in turn, before or after worker 0 reports.
 static void check_replaced(int frames, bool last, const bel_optimizer *optimizer)
 {

@@ -18,12 +18,16 @@ static bool names(int worker, int64_t step, int64_t key)
     return (key + step + worker) % 3 != 0;
 }
 
+enum { PULLED = 1, REPORTED_TO_ONE, REPORTED, WHOLE = 100 };
+
 // A worker pulls the rows of its step, checks them, and reports; all of it by its first node, which
-// says the sum of its replicas.
-static void play(cluster *c, int worker, int64_t step, double (*expected)[WIDTH])
+// says the sum of its replicas. It may end after `cut` parts of that: nothing, the pull, reports of
+// rows to the first shard only, all of them, then one frame more for each.
+static void play_part(cluster *c, int worker, int64_t step, double (*expected)[WIDTH], int cut)
 {
     int64_t keys[KEYS], count = 0;
     float rows[KEYS * WIDTH];
+    if (cut == 0) return;
     for (int64_t key = 0; key < KEYS; key++)
         if (names(worker, step, key)) keys[count++] = key * 1000003 - 7;
     BEL_ASSERT_OK(bel_client_pull_rows(c->clients[worker], step, 0, keys, count));
@@ -36,13 +40,38 @@ static void play(cluster *c, int worker, int64_t step, double (*expected)[WIDTH]
             rows[i * WIDTH + j] = row_value(worker, step, key, j);
         }
     }
+    if (cut == PULLED) return;
     const bel_deal *deal = c->deal;
+    if (cut == REPORTED_TO_ONE) {
+        bel_lane_close(c->shard_ends[1][worker]);
+        c->shard_ends[1][worker] = NULL;
+    }
     for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
         bool first = k == deal->first_node[worker];
         bel_row_set set = {first ? count : 0, keys, rows};
-        BEL_ASSERT_OK(bel_client_report_rows(c->clients[worker], step, 0, 0, k, &set));
+        bel_status *status = bel_client_report_rows(c->clients[worker], step, 0, 0, k, &set);
+        if (cut == REPORTED_TO_ONE) {
+            assert_int_equal(bel_status_code(status), BEL_UNAVAILABLE);
+            bel_status_ignore(status); // as was arranged
+        } else {
+            BEL_ASSERT_OK(status);
+        }
     }
-    report_step(c, worker, step);
+    if (cut == REPORTED_TO_ONE) return;
+    report_part(c, worker, step, cut - REPORTED);
+}
+
+static void play(cluster *c, int worker, int64_t step, double (*expected)[WIDTH])
+{
+    play_part(c, worker, step, expected, WHOLE);
+}
+
+static void update(double (*expected)[WIDTH], int64_t step)
+{
+    for (int64_t key = 0; key < KEYS; key++)
+        for (int w = 0; w < WORKERS; w++)
+            for (int j = 0; names(w, step, key) && j < WIDTH; j++)
+                expected[key][j] -= 0.5 * (double)row_value(w, step, key, j) / REPLICAS;
 }
 
 static void rows_are_updated(void **state)
@@ -57,16 +86,55 @@ static void rows_are_updated(void **state)
                 assert_int_equal(wait_for(c, w, step), 0);
             for (int w = 0; w < WORKERS; w++)
                 play(c, w, step, expected);
-            for (int64_t key = 0; key < KEYS; key++)
-                for (int w = 0; w < WORKERS; w++)
-                    for (int j = 0; names(w, step, key) && j < WIDTH; j++)
-                        expected[key][j] -= 0.5 * (double)row_value(w, step, key, j) / REPLICAS;
+            update(expected, step);
         }
         for (int w = 0; w < WORKERS; w++)
             assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
         for (int k = 0; k < shards; k++)
             BEL_ASSERT_OK(bel_shard_check(c->shards[k]));
         cluster_destroy(c);
+    }
+    table_width = 0;
+}
+
+// Worker 1 ends after so many parts of step 1 and is replaced, before or after worker 0 reports.
+// Whatever is updated by then, its successor gets the rows of the step that it repeats.
+static void check_replaced(int cut, bool last)
+{
+    double expected[KEYS][WIDTH] = {{0}}, before[KEYS][WIDTH];
+    cluster *c = cluster_create(2, replicas_of, WORKERS, sgd, STEPS);
+    for (int64_t step = 0; step < STEPS; step++) {
+        for (int w = 0; w < WORKERS; w++)
+            assert_int_equal(wait_for(c, w, step), 0);
+        memcpy(before, expected, sizeof before);
+        if (last) play(c, 0, step, before);
+        if (step == 1) {
+            play_part(c, 1, step, before, cut);
+            while (work_for_shards(c)) {
+            }
+            int64_t again = replace_worker(c, 1, 1);
+            wait_for(c, 1, again);
+            if (again == step) play(c, 1, step, before);
+        } else {
+            play(c, 1, step, before);
+        }
+        if (!last) play(c, 0, step, before);
+        update(expected, step);
+    }
+    for (int w = 0; w < WORKERS; w++)
+        assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
+    for (int k = 0; k < 2; k++)
+        BEL_ASSERT_OK(bel_shard_check(c->shards[k]));
+    cluster_destroy(c);
+}
+
+static void replaced_workers_get_the_same_rows(void **state)
+{
+    (void)state;
+    table_width = WIDTH;
+    for (int cut = 0; cut < REPORTED + 24; cut++) {
+        check_replaced(cut, false);
+        check_replaced(cut, true);
     }
     table_width = 0;
 }
@@ -94,6 +162,8 @@ static void malformed_frames_are_refused(void **state)
         {.kind = BEL_FRAME_ROW_PULL, .chunk = -1},
         {.kind = BEL_FRAME_ROW_PULL, .payload = descending, .payload_bytes = sizeof descending},
         {.kind = BEL_FRAME_ROW_PULL, .payload = descending, .payload_bytes = 7},
+        {.kind = BEL_FRAME_ROW_PULL, .node = 99},
+        {.kind = BEL_FRAME_ROW_PULL, .node = -1},
         {.kind = BEL_FRAME_ROW_REPORT, .chunk = 1},
         {.kind = BEL_FRAME_ROW_REPORT, .node = 99},
         {.kind = BEL_FRAME_ROW_REPORT, .payload = report, .payload_bytes = 8},
@@ -112,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_updated),
+        cmocka_unit_test(replaced_workers_get_the_same_rows),
         cmocka_unit_test(malformed_frames_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ static bel_message sample(void)
     static bel_message_setting settings[] = {{name, value}, {text, host}};
     static bel_message_point points[] = {{3, 0.5, 100}};
     static bel_message_variable variables[] = {{variable_name, 2, {.rank = 2, .dims = {4, 5}}}};
+    static bel_message_table tables[] = {{variable_name, 16, 2, 0.05, 832}};
     static char *addresses[] = {address, host};
     static int32_t replicas[] = {2, 1};
     static uint32_t incarnations[] = {0, 7};
@@ -38,6 +39,9 @@ static bel_message sample(void)
         .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8, 9, true, 10},
         .variables = variables,
         .variable_count = 1,
+        .tables = tables,
+        .table_count = 1,
+        .seed = UINT64_C(1) << 63,
         .optimizer = {.kind = BEL_OPTIMIZER_ADAM,
                       .learning_rate = 0.1,
                       .nesterov = true,
@@ -134,6 +138,13 @@ static void test_parts(void **state)
     assert_int_equal(got.variable_count, 1);
     assert_string_equal(got.variables[0].name, variable_name);
     assert_true(bel_shape_equal(&got.variables[0].shape, &m.variables[0].shape));
+    assert_int_equal(got.table_count, 1);
+    assert_string_equal(got.tables[0].name, variable_name);
+    assert_int_equal(got.tables[0].width, 16);
+    assert_int_equal(got.tables[0].start, 2);
+    assert_true(got.tables[0].start_value == 0.05);
+    assert_int_equal(got.tables[0].ids, 832);
+    assert_true(got.seed == m.seed);
     assert_int_equal(got.replica_count, 2);
     assert_int_equal(got.replicas[0], 2);
     assert_int_equal(got.incarnation_count, 2);

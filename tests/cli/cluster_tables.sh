@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Tables over processes: the same bits as in one, for every deal, number of shards and lane, disturbed or
+# not, in parts, with other optimizers; evaluation and prediction see the trained rows.
+# usage: cluster_tables.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+settings=(--train_steps 60 --save_checkpoints_steps 40 --eval_every_steps 25 --train_batch_size 16)
+export XDG_RUNTIME_DIR=$work # sockets lie below it
+make_clicks
+
+alone() { # MODEL [flags]
+    run_ok belfry train_and_evaluate --model_dir "$1" "${clicks[@]}" "${settings[@]}" "${@:2}"
+}
+
+cluster() { # MODEL [cluster's flags] -- [flags]
+    local model=$1 places=()
+    shift
+    while [ "$1" != -- ]; do
+        places+=("$1")
+        shift
+    done
+    run_ok timeout -k 5 60 "$BUILD/tools/belfry" local train --distributed --job_dir "$model" "${places[@]}" -- \
+        "${clicks[@]}" "${settings[@]}" "${@:2}"
+}
+
+accuracy() { sed -n 's/^accuracy \(.*\)/\1/p' out.txt; }
+
+# --- Every deal and lane
+alone one --num_gpus 4
+one=$(digest one)
+measured=$(accuracy)
+check "it has learnt from ids: $measured" test "$(echo "$measured" | cut -c 1-4)" \> 0.64
+for shape in "4 1" "4 3" "4 0" "2 2 --tcp" "4 3 --tcp" "2 0 --tcp"; do
+    read -ra words <<<"$shape"
+    towers=$((4 / words[0]))
+    rm -rf many
+    cluster many --worker_count "${words[0]}" --parameter_server_count "${words[1]}" "${words[@]:2}" -- \
+        --num_gpus "$towers"
+    equal "digest with $shape" "$(digest many)" "$one"
+    equal "accuracy with $shape" "$(accuracy)" "$measured"
+done
+
+# --- Replicas in turns: several pulls in a step
+rm -rf many
+cluster many --worker_count 2 --parameter_server_count 2 -- --replicas_to_aggregate 4
+equal "digest in turns" "$(digest many)" "$one"
+rm -rf many
+BEL_FAULT=crash:worker_rows_reported#87@worker-1 cluster many --worker_count 2 --parameter_server_count 2 -- \
+    --replicas_to_aggregate 4
+check "a worker was killed" grep -q "killed on purpose" many/logs/worker-1.0.log
+equal "digest in turns, killed" "$(digest many)" "$one"
+
+# --- Disturbed lanes
+for shape in "" "--tcp"; do
+    read -ra words <<<"$shape"
+    fault=lane:delay+repeat+reorder
+    [ -z "$shape" ] || fault+=+break
+    rm -rf many
+    BEL_FAULT=$fault cluster many --worker_count 4 --parameter_server_count 2 "${words[@]}" --
+    equal "digest, disturbed $shape" "$(digest many)" "$one"
+done
+
+# --- In parts: another number of shards, and an evaluator that reads checkpoints
+settings=(--train_steps 30 --train_batch_size 16)
+rm -rf many
+cluster many --worker_count 2 --parameter_server_count 3 -- --num_gpus 2
+settings=(--train_steps 60 --train_batch_size 16)
+cluster many --worker_count 4 --parameter_server_count 2 --evaluator_count 1 --
+equal "digest in two parts" "$(digest many)" "$one"
+check "the evaluator saw the rows" grep -q "accuracy = ${measured:0:6}" many/logs/*.log
+run_ok belfry evaluate --model_dir many --eval_files clicks-eval.csv
+equal "accuracy of the checkpoint" "$(accuracy)" "$measured"
+run_ok belfry predict --model_dir many --eval_files clicks-eval.csv --label_column clicked
+equal "predictions" "$(wc -l <out.txt)" 500
+
+# --- What cannot be
+run_fails 2 "column|users|user" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --id_columns users,item
+run_fails 2 "no feature \"ids\"" belfry train_and_evaluate --model_dir bad "${digits[@]}" --model wide_deep
+run_fails 2 "momentum|table" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --optimizer momentum
+run_fails 2 "all workers count" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --mode async
+finish

@@ -1,0 +1,76 @@
+// Room for rows: every part where it should be, none over another, and nothing beyond the end.
+#include "ps/layout/row_room.h"
+#include "support/bel_test.h"
+
+enum { SHARDS = 3 };
+
+static bel_layout *make_layout(void)
+{
+    static char dense[] = "dense", narrow[] = "narrow", wide[] = "wide";
+    const bel_layout_variable variable = {.name = dense, .shape = BEL_SHAPE(4)};
+    bel_layout *layout = bel_layout_create(&variable, 1, SHARDS);
+    bel_layout_add_table(layout, &(bel_layout_table){.name = narrow, .width = 1, .ids = 7});
+    bel_layout_add_table(layout, &(bel_layout_table){.name = wide, .width = 5, .ids = 3});
+    return layout;
+}
+
+static void parts_follow_each_other(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {3, 2, 1};
+    bel_layout *layout = make_layout();
+    bel_deal *deal = bel_deal_create(replicas_of, 3);
+    for (int w = 0; w < 3; w++) {
+        size_t end = 0, answers = 0;
+        for (int t = 0; t < layout->table_count; t++) {
+            int64_t ids = bel_row_room_ids(layout, deal, w, t);
+            int width = layout->tables[t].width;
+            assert_int_equal(ids, replicas_of[w] * layout->tables[t].ids);
+            assert_true(bel_row_room_keys(layout, deal, w, t) >= end);
+            end = bel_row_room_keys(layout, deal, w, t) + (size_t)ids * sizeof(int64_t);
+            for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
+                // One row at each shard but the last, which has all the others: no report needs
+                // more room than that.
+                int64_t rows = deal->nodes[k].count * layout->tables[t].ids, left = rows;
+                size_t at = bel_row_room_report(layout, deal, t, k);
+                assert_true(at >= end && at % BEL_ROW_ALIGN == 0);
+                assert_int_equal(bel_row_room_report_bytes(layout, deal, t, k),
+                                 bel_row_set_bytes(rows, width));
+                for (int s = 0; s + 1 < SHARDS && left > 1; s++, left--)
+                    at += bel_row_aligned(bel_row_set_bytes(1, width));
+                end = at + bel_row_aligned(bel_row_set_bytes(left, width));
+            }
+            assert_true(bel_row_room_answers(layout, deal, w, t) >= answers);
+            answers = bel_row_room_answers(layout, deal, w, t);
+            for (int64_t pull = 0; pull < replicas_of[w]; pull++) // in turns
+                answers += bel_row_aligned((size_t)(layout->tables[t].ids * width) * sizeof(float));
+        }
+        assert_true(bel_row_room_bytes(layout, deal, w) >= end);
+        assert_true(bel_row_room_answer_bytes(layout, deal, w) >= answers);
+    }
+    bel_deal_destroy(deal);
+    bel_layout_destroy(layout);
+}
+
+static void without_tables_there_is_none(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {2};
+    static char dense[] = "dense";
+    const bel_layout_variable variable = {.name = dense, .shape = BEL_SHAPE(4)};
+    bel_layout *layout = bel_layout_create(&variable, 1, 1);
+    bel_deal *deal = bel_deal_create(replicas_of, 1);
+    assert_int_equal(bel_row_room_bytes(layout, deal, 0), 0);
+    assert_int_equal(bel_row_room_answer_bytes(layout, deal, 0), 0);
+    bel_deal_destroy(deal);
+    bel_layout_destroy(layout);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_follow_each_other),
+        cmocka_unit_test(without_tables_there_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
