@@ -1,10 +1,12 @@
 // A wide and deep model: 26 fields of ids in tables of 16 floats and of 1, 13 numbers, layers 256,
-// 128, 1; batches of 512. One worker with one thread beside PyTorch with sparse embeddings, and two
-// workers beside two processes of DDP (wide_deep_torch.py), in turns, medians. Without PyTorch only
-// Belfry's figures. usage: bench_wide_deep [ROUNDS [SCRIPT]]
+// 128, 1; batches of 512. One worker with one thread beside PyTorch with sparse embeddings; two
+// workers, as threads of one process and as processes with a parameter server, beside two processes
+// of DDP (wide_deep_torch.py), in turns, medians. Without PyTorch only Belfry's figures.
+// usage: bench_wide_deep [ROUNDS [SCRIPT]]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -73,10 +75,8 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     return NULL;
 }
 
-static double ours(const char *optimizer, int workers)
+static double train(const char *folder, const char *optimizer, int workers)
 {
-    char folder[] = "/tmp/belfry-bench-XXXXXX";
-    if (mkdtemp(folder) == NULL) abort();
     bel_run_config config;
     bel_run_config_init(&config);
     config.model_dir = folder;
@@ -96,8 +96,57 @@ static double ours(const char *optimizer, int workers)
         exit(1);
     }
     bel_estimator_destroy(estimator);
-    bel_status_ignore(bel_dir_remove(folder)); // in /tmp: no harm if it stays
     return result.examples_per_second;
+}
+
+// This process becomes a member of a cluster with one parameter server.
+static void take_role(const char *folder, const char *role, int index, int workers)
+{
+    char text[512], name[32];
+    snprintf(name, sizeof name, "%s-%d", role, index);
+    if (strcmp(role, "master") == 0) snprintf(name, sizeof name, "m");
+    snprintf(text, sizeof text,
+             "{\"role\":\"%s\",\"index\":%d,\"incarnation\":0,\"master\":\"unix:%s/m\","
+             "\"listen\":\"unix:%s/%s\",\"worker_count\":%d,\"parameter_server_count\":1}",
+             role, index, folder, folder, name, workers);
+    setenv("BELFRY_TASK", text, 1);
+}
+
+// `out` gets the rate. This process itself stays free of a member's threads, which no fork copies.
+static void start_member(const char *folder, const char *role, int index, const char *optimizer,
+                         int workers, int out)
+{
+    if (fork() != 0) return;
+    take_role(folder, role, index, workers);
+    double rate = train(folder, optimizer, workers);
+    exit(out >= 0 && write(out, &rate, sizeof rate) != sizeof rate);
+}
+
+static double train_processes(const char *folder, const char *optimizer, int workers)
+{
+    int pipe_ends[2];
+    double rate = 0;
+    if (pipe(pipe_ends) != 0) abort();
+    for (int w = 0; w < workers; w++)
+        start_member(folder, "worker", w, optimizer, workers, -1);
+    start_member(folder, "ps", 0, optimizer, workers, -1);
+    start_member(folder, "master", 0, optimizer, workers, pipe_ends[1]);
+    close(pipe_ends[1]);
+    if (read(pipe_ends[0], &rate, sizeof rate) != sizeof rate) exit(1);
+    close(pipe_ends[0]);
+    while (wait(NULL) > 0) {
+    }
+    return rate;
+}
+
+static double ours(const char *optimizer, int workers, bool processes)
+{
+    char folder[] = "/tmp/belfry-bench-XXXXXX";
+    if (mkdtemp(folder) == NULL) abort();
+    double rate = processes ? train_processes(folder, optimizer, workers)
+                            : train(folder, optimizer, workers);
+    bel_status_ignore(bel_dir_remove(folder)); // in /tmp: no harm if it stays
+    return rate;
 }
 
 // 0: PyTorch is not there.
@@ -129,16 +178,19 @@ static double median(double *values, int count)
 static void compare(const char *script, const char *optimizer, int64_t rows, int workers,
                     int rounds)
 {
-    double own[MAX_ROUNDS], peer[MAX_ROUNDS];
+    double own[MAX_ROUNDS], apart[MAX_ROUNDS], peer[MAX_ROUNDS];
     make_records(rows);
     for (int i = 0; i < rounds; i++) {
-        own[i] = ours(optimizer, workers);
+        own[i] = ours(optimizer, workers, false);
+        apart[i] = workers > 1 ? ours(optimizer, workers, true) : own[i];
         peer[i] = theirs(script, optimizer, rows, workers);
     }
-    double a = median(own, rounds), b = median(peer, rounds);
+    double a = median(own, rounds), b = median(peer, rounds), c = median(apart, rounds);
     printf("26 x %lld rows, %s, %d worker%s: %.0f examples/s", (long long)rows, optimizer, workers,
            workers == 1 ? "" : "s", a);
+    if (workers > 1) printf(", as processes %.0f", c);
     if (b > 0) printf("; PyTorch %.0f; ratio %.2f", b, a / b);
+    if (b > 0 && workers > 1) printf(", as processes %.2f", c / b);
     printf("\n");
     fflush(stdout);
 }
