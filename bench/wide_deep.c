@@ -143,8 +143,8 @@ static double ours(const char *optimizer, int workers, bool processes)
 {
     char folder[] = "/tmp/belfry-bench-XXXXXX";
     if (mkdtemp(folder) == NULL) abort();
-    double rate = processes ? train_processes(folder, optimizer, workers)
-                            : train(folder, optimizer, workers);
+    double rate =
+        processes ? train_processes(folder, optimizer, workers) : train(folder, optimizer, workers);
     bel_status_ignore(bel_dir_remove(folder)); // in /tmp: no harm if it stays
     return rate;
 }

@@ -130,11 +130,7 @@ static bel_status *check_tables(const bel_job *job)
                        "table \"%s\": every example must have the same number of ids",
                        graph->tables[lookup->table].name);
     }
-    if (job->counting.workers == 0) return NULL;
-    return BEL_ERR(BEL_UNIMPLEMENTED,
-                   "table \"%s\": with tables all workers count in every step (--mode sync without "
-                   "backups)",
-                   graph->tables[0].name);
+    return NULL;
 }
 
 bel_status *bel_job_build(bel_job *job)

@@ -78,10 +78,19 @@ digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.06
 # The same on ids, for tables: `make_clicks` first.
 clicks=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns user,item
     --class_count 2 --hidden_units 8 --embedding_width 8 --optimizer adagrad --learning_rate 0.1
-    --num_threads 1 --no_report)
-make_clicks() {
-    sh "$SOURCE/examples/clicks/make_data" 4000 1 >clicks-train.csv
-    sh "$SOURCE/examples/clicks/make_data" 500 2 >clicks-eval.csv
+    --initial_accumulator 1e-6 --num_threads 1 --no_report)
+make_clicks() { # lines user,item,hour,clicked; some items are clicked on, more often by some users
+    local file first
+    for file in train eval; do
+        first=$([ "$file" = train ] && echo 0 || echo 100000)
+        awk -v first="$first" -v lines="$([ "$file" = train ] && echo 4000 || echo 500)" 'BEGIN {
+            print "user,item,hour,clicked"
+            for (i = first; i < first + lines; i++) {
+                user = i * 7919 % 401; item = i * 104729 % 199; hour = i % 24
+                printf "u%d,i%d,%.3f,%d\n", user, item, hour / 24, (item % 5 + user % 3 > 3)
+            }
+        }' >clicks-$file.csv
+    done
 }
 
 train() {

@@ -75,6 +75,8 @@ static void forget_report_locked(bel_shard *shard, int worker)
         shard->tallies[k] = NULL;
         for (int i = 0; i < shard->chunk_count; i++)
             shard->chunks[i].nodes[k] = NULL;
+        for (int t = 0; shard->tables != NULL && t < shard->config.layout->table_count; t++)
+            shard->tables[t].reported[k] = false;
     }
     shard->workers[worker].complete = false;
 }
@@ -211,7 +213,7 @@ void bel_ledger_copied_locked(bel_shard *shard, int worker)
 
 // --- Who counts ----------------------------------------------------------------------------------
 
-static bool counts_now(const bel_shard *shard, int worker)
+bool bel_ledger_counts(const bel_shard *shard, int worker)
 {
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     return page->known && page->counts[worker];
@@ -225,7 +227,7 @@ static void look_at_chunk_locked(bel_shard *shard, int local)
     if (shard->config.layout->chunks[chunk->chunk].kind == BEL_VARIABLE_FROZEN) return;
     if (chunk->arrived > 0) return;
     for (int k = 0; k < deal->node_count; k++)
-        if (counts_now(shard, deal->nodes[k].worker) && chunk->nodes[k] == NULL) return;
+        if (bel_ledger_counts(shard, deal->nodes[k].worker) && chunk->nodes[k] == NULL) return;
     chunk->arrived = deal->node_count;
     bel_shard_push_locked(shard,
                           (bel_shard_job){.kind = bel_shard_first_job(shard), .local = local});
@@ -238,6 +240,8 @@ static void page_known_locked(bel_shard *shard)
     bel_shard_decision_known_locked(shard, page->decision);
     for (int i = 0; i < shard->chunk_count; i++)
         look_at_chunk_locked(shard, i);
+    for (int t = 0; t < shard->config.layout->table_count; t++)
+        bel_shard_look_at_table_locked(shard, t);
 }
 
 static void note_staleness(bel_shard *shard, int64_t versions)
@@ -311,7 +315,7 @@ const double *const *bel_ledger_tallies_locked(bel_shard *shard)
 {
     const bel_deal *deal = shard->config.deal;
     for (int k = 0; k < deal->node_count; k++) {
-        bool counts = counts_now(shard, deal->nodes[k].worker);
+        bool counts = bel_ledger_counts(shard, deal->nodes[k].worker);
         shard->ledger.counting[k] = counts ? shard->tallies[k] : NULL;
     }
     return shard->ledger.counting;
@@ -391,7 +395,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
         return;
     }
     shard->chunks[local].nodes[frame->node] = frame->payload;
-    if (counts_now(shard, frame->sender)) look_at_chunk_locked(shard, local);
+    if (bel_ledger_counts(shard, frame->sender)) look_at_chunk_locked(shard, local);
 }
 
 // Shard 0 owes a worker the newest version: now, or the one that is just being published.
@@ -482,13 +486,19 @@ void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int 
         take_page_locked(shard, frame);
         return;
     }
-    bool reports = frame->kind == BEL_FRAME_REPORT || frame->kind == BEL_FRAME_TALLY;
-    if (worker < 0 || (!reports && frame->kind != BEL_FRAME_PULL)) {
+    bool reports = frame->kind == BEL_FRAME_REPORT || frame->kind == BEL_FRAME_ROW_REPORT ||
+                   frame->kind == BEL_FRAME_TALLY;
+    bool pulls = frame->kind == BEL_FRAME_PULL || frame->kind == BEL_FRAME_ROW_PULL;
+    if (worker < 0 || (!reports && !pulls)) {
         bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
         return;
     }
     if (frame->kind == BEL_FRAME_PULL) {
         take_pull_locked(shard, frame, worker);
+        return;
+    }
+    if (frame->kind == BEL_FRAME_ROW_PULL) {
+        bel_shard_take_row_pull_locked(shard, frame, worker);
         return;
     }
     bool its_own =
@@ -499,6 +509,8 @@ void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int 
         shard->counters.late++;
     } else if (frame->kind == BEL_FRAME_REPORT) {
         take_report_locked(shard, frame);
+    } else if (frame->kind == BEL_FRAME_ROW_REPORT) {
+        bel_shard_take_rows_locked(shard, frame, worker);
     } else {
         take_tally_locked(shard, frame, worker);
     }
@@ -511,6 +523,7 @@ void bel_ledger_forget_locked(bel_shard *shard, int worker)
     bel_ledger *ledger = &shard->ledger;
     bel_shard_worker *w = &shard->workers[worker];
     forget_report_locked(shard, worker);
+    bel_shard_forget_rows_locked(shard, worker);
     int kept = 0;
     for (int i = 0; i < ledger->queue_count; i++)
         if (ledger->queue[i] != worker) ledger->queue[kept++] = ledger->queue[i];

@@ -129,6 +129,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     shard->counters.versions++;
     if (shard->config.shard == 0) bel_shard_decision_known_locked(shard, decision);
     if (bel_shard_has_ledger(shard)) bel_ledger_published_locked(shard);
+    bel_shard_answer_waiting_locked(shard);
     for (int w = 0; w < shard->config.deal->worker_count && !bel_shard_has_ledger(shard); w++) {
         const bel_shard_worker *worker = &shard->workers[w];
         if (worker->reader == BEL_READER_FOLLOWS) {
@@ -410,7 +411,7 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
         return;
     }
     if (job.kind == BEL_JOB_TABLE) {
-        shard->tables_done++;
+        bel_shard_table_updated_locked(shard, job.local);
         return;
     }
     if (job.kind == BEL_JOB_COPY) {

@@ -103,7 +103,8 @@ typedef struct bel_ledger {
 // Rows that a worker asks for in a step; it may do so in several pulls. The answers stay until it
 // asks in the next step: its successor may have to repeat this one when the rows are updated.
 typedef struct bel_shard_pull {
-    bool busy;           // the newest is not yet answered
+    bool busy;           // the newest is not yet answered …
+    bool waits;          // … and is not being worked on, either
     int64_t step;        // -1: none
     int32_t limit;       // pulls of a step
     int32_t number;      // of the newest
@@ -121,7 +122,11 @@ typedef struct bel_shard_table {
     bel_table *table;
     bel_row_set *reports;  // by node
     bool *reported;        // by node
-    int arrived;           // of them
+    bel_row_set *sets;     // by node: scratch of a sum
+    int arrived;           // of them; with a ledger: 0, or all that are needed
+    int readers;           // answers being worked on; then nothing is updated …
+    bool due;              // … but will be, as soon as they are done
+    bool updating;         // then nothing is answered
     bel_shard_pull *pulls; // by worker
     bel_row_sum sum;
     uint32_t *places; // of the rows that are updated
@@ -225,6 +230,7 @@ void bel_ledger_reset_locked(bel_shard *shard);     // another generation
 void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before
 void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker);
 // True when this step's workers are known and all they have said of it is in.
+bool bel_ledger_counts(const bel_shard *shard, int worker); // in this step, as far as is known
 bool bel_ledger_step_done_locked(const bel_shard *shard);
 // The tallies of those that count, by node.
 const double *const *bel_ledger_tallies_locked(bel_shard *shard);
@@ -263,7 +269,11 @@ void bel_shard_destroy_tables(bel_shard *shard);
 void bel_shard_begin_tables_locked(bel_shard *shard);
 void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker);
 void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker);
-void bel_shard_forget_rows_locked(bel_shard *shard, int worker);     // it is replaced
+void bel_shard_forget_rows_locked(bel_shard *shard, int worker); // it is replaced
+void bel_shard_answer_waiting_locked(bel_shard *shard);          // row pulls that had to wait
+void bel_shard_table_updated_locked(bel_shard *shard, int table);
+// With a ledger: updates the table if the reports of all who count are in.
+void bel_shard_look_at_table_locked(bel_shard *shard, int table);
 void bel_shard_answer_rows(bel_shard *shard, int table, int worker); // without the lock
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker);
 bel_status *bel_shard_update_table(bel_shard *shard, int table) BEL_MUST_USE; // without the lock

@@ -7,10 +7,15 @@
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
-static void forget_pulls(const bel_shard *shard, bel_shard_table *table)
+static void forget_frames(const bel_shard *shard, bel_shard_table *table)
 {
-    for (int w = 0; w < shard->config.deal->worker_count; w++)
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
         table->pulls[w].step = -1;
+        table->pulls[w].busy = table->pulls[w].waits = false;
+    }
+    memset(table->reported, 0, (size_t)shard->config.deal->node_count * sizeof *table->reported);
+    table->readers = 0;
+    table->due = table->updating = false;
 }
 
 static bel_status *make_answer_rooms(bel_shard *shard)
@@ -44,10 +49,11 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     size_t workers = (size_t)shard->config.deal->worker_count;
     table->reports = bel_xcalloc(nodes, sizeof *table->reports);
     table->reported = bel_xcalloc(nodes, sizeof *table->reported);
+    table->sets = bel_xcalloc(nodes, sizeof *table->sets);
     table->pulls = bel_xcalloc(workers, sizeof *table->pulls);
     for (size_t w = 0; w < workers; w++)
         create_pull(shard, &table->pulls[w], t, (int)w);
-    forget_pulls(shard, table);
+    forget_frames(shard, table);
     const bel_layout_table *from = &shard->config.layout->tables[t];
     const bel_table_config config = bel_table_describe(
         from->name, from->width, from->initializer, shard->config.seed, &shard->config.optimizer);
@@ -87,6 +93,7 @@ void bel_shard_destroy_tables(bel_shard *shard)
         destroy_pulls(shard, table);
         bel_free(table->reports);
         bel_free(table->reported);
+        bel_free(table->sets);
         bel_row_sum_deinit(&table->sum);
         bel_free(table->places);
         bel_table_destroy(table->table);
@@ -101,11 +108,54 @@ void bel_shard_destroy_tables(bel_shard *shard)
 void bel_shard_begin_tables_locked(bel_shard *shard)
 {
     shard->tables_done = 0;
+    bool keeps = bel_shard_has_ledger(shard); // reports, until their workers are answered
     for (int t = 0; t < shard->config.layout->table_count; t++) {
-        shard->tables[t].arrived = 0;
-        memset(shard->tables[t].reported, 0,
-               (size_t)shard->config.deal->node_count * sizeof *shard->tables[t].reported);
+        bel_shard_table *table = &shard->tables[t];
+        size_t nodes = (size_t)shard->config.deal->node_count;
+        table->arrived = 0;
+        if (!keeps) memset(table->reported, 0, nodes * sizeof *table->reported);
     }
+}
+
+// --- Readers and updates -------------------------------------------------------------------------
+
+// Where everybody counts they cannot meet: all have their rows before the last report comes. With a
+// ledger they take turns. An answer is a copy like those of chunks: no version is published while
+// one is made.
+static void read_rows_locked(bel_shard *shard, int t, int worker)
+{
+    shard->tables[t].readers++;
+    shard->tables[t].pulls[worker].waits = false;
+    shard->ledger.copying++;
+    bel_shard_push_locked(shard,
+                          (bel_shard_job){.kind = BEL_JOB_ROWS, .local = t, .worker = worker});
+}
+
+static void update_locked(bel_shard *shard, int t)
+{
+    bel_shard_table *table = &shard->tables[t];
+    table->due = table->readers > 0;
+    if (table->due) return;
+    table->updating = true;
+    bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_TABLE, .local = t});
+}
+
+void bel_shard_answer_waiting_locked(bel_shard *shard)
+{
+    for (int t = 0; t < shard->config.layout->table_count; t++) {
+        const bel_shard_table *table = &shard->tables[t];
+        for (int w = 0; w < shard->config.deal->worker_count; w++) {
+            if (table->updating || table->due || !table->pulls[w].waits) continue;
+            read_rows_locked(shard, t, w);
+        }
+    }
+}
+
+void bel_shard_table_updated_locked(bel_shard *shard, int t)
+{
+    shard->tables[t].updating = false;
+    shard->tables_done++;
+    bel_shard_answer_waiting_locked(shard);
 }
 
 // --- Frames --------------------------------------------------------------------------------------
@@ -166,15 +216,14 @@ static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int w
     }
     size_t width = (size_t)shard->config.layout->tables[frame->chunk].width;
     size_t bytes = (size_t)count * width * sizeof(float);
-    pull->busy = true;
+    pull->busy = pull->waits = true;
     pull->asked += count;
     pull->number = frame->node;
     pull->keys = frame->payload;
     pull->counts[pull->number] = count;
     pull->firsts[pull->number] = pull->used;
     pull->used += (int64_t)(bel_row_aligned(bytes) / sizeof(float));
-    bel_shard_push_locked(
-        shard, (bel_shard_job){.kind = BEL_JOB_ROWS, .local = frame->chunk, .worker = worker});
+    if (!shard->publishing) bel_shard_answer_waiting_locked(shard); // else soon
 }
 
 static bool check_table_locked(bel_shard *shard, const bel_frame *frame)
@@ -184,15 +233,23 @@ static bool check_table_locked(bel_shard *shard, const bel_frame *frame)
     return false;
 }
 
+// The rows are as they should be for who computes on that version. With a ledger they are whatever
+// they are; and who asks when training stops is not to wait for ever.
+static bool rows_are_of_locked(const bel_shard *shard, const bel_frame *frame, int worker)
+{
+    if (bel_shard_has_ledger(shard)) return frame->step <= shard->workers[worker].version;
+    bool updated = shard->tables[frame->chunk].arrived == shard->config.deal->node_count;
+    return frame->step == shard->step && !updated;
+}
+
 void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     if (!check_table_locked(shard, frame)) return;
-    const bel_shard_table *table = &shard->tables[frame->chunk];
-    const bel_shard_pull *pull = &table->pulls[worker];
-    bool updated = table->arrived == shard->config.deal->node_count;
+    const bel_shard_pull *pull = &shard->tables[frame->chunk].pulls[worker];
     if (pull->step == frame->step && frame->node >= 0 && frame->node <= pull->number) {
         take_known_pull_locked(shard, frame, worker);
-    } else if (frame->step != shard->step || updated || pull->busy) {
+    } else if (frame->step < pull->step || pull->busy ||
+               !rows_are_of_locked(shard, frame, worker)) {
         shard->counters.late++;
     } else {
         take_new_pull_locked(shard, frame, worker);
@@ -215,11 +272,13 @@ static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
         bel_shard_fail_locked(shard, frame, "no report of rows of this shard");
         return;
     }
-    bel_shard_decision_known_locked(shard, frame->decision);
     table->reported[frame->node] = true;
-    if (++table->arrived == shard->config.deal->node_count) {
-        bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_TABLE, .local = frame->chunk});
+    if (bel_shard_has_ledger(shard)) {
+        bel_shard_look_at_table_locked(shard, frame->chunk);
+        return;
     }
+    bel_shard_decision_known_locked(shard, frame->decision);
+    if (++table->arrived == shard->config.deal->node_count) update_locked(shard, frame->chunk);
 }
 
 void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker)
@@ -231,20 +290,33 @@ void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int wo
     }
 }
 
+void bel_shard_look_at_table_locked(bel_shard *shard, int t)
+{
+    const bel_deal *deal = shard->config.deal;
+    bel_shard_table *table = &shard->tables[t];
+    if (table->arrived > 0 || !bel_ledger_page_of(shard, shard->step)->known) return;
+    for (int k = 0; k < deal->node_count; k++)
+        if (bel_ledger_counts(shard, deal->nodes[k].worker) && !table->reported[k]) return;
+    table->arrived = deal->node_count;
+    update_locked(shard, t);
+}
+
 void bel_shard_forget_rows_locked(bel_shard *shard, int worker)
 {
     const bel_deal *deal = shard->config.deal;
     for (int t = 0; t < shard->config.layout->table_count; t++) {
         bel_shard_table *table = &shard->tables[t];
         bel_shard_pull *pull = &table->pulls[worker];
-        bool updated = table->arrived == deal->node_count;
+        bool updated = table->arrived == deal->node_count && !bel_shard_has_ledger(shard);
         for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
             if (updated || !table->reported[k]) continue;
             table->reported[k] = false;
-            table->arrived--;
+            if (!bel_shard_has_ledger(shard)) table->arrived--;
         }
         pull->keys = NULL;
         pull->again = 0;
+        pull->busy = pull->waits = false;
+        if (bel_shard_has_ledger(shard)) pull->step = -1; // its successor gets what is newest
     }
 }
 
@@ -262,6 +334,9 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
     pull->busy = false;
     send_rows_locked(shard, table, worker, pull->number);
+    shard->ledger.copying--;
+    shard->tables[table].readers--;
+    if (shard->tables[table].due && shard->tables[table].readers == 0) update_locked(shard, table);
 }
 
 static bel_status *mark_snapshot(bel_shard_table *table)
@@ -310,10 +385,16 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
     bel_shard_table *table = &shard->tables[t];
     const bel_deal *deal = shard->config.deal;
     int width = shard->config.layout->tables[t].width;
+    bool ledger = bel_shard_has_ledger(shard);
+    for (int k = 0; k < deal->node_count; k++) {
+        bool counts = !ledger || bel_ledger_counts(shard, deal->nodes[k].worker);
+        table->sets[k] = counts ? table->reports[k] : (bel_row_set){.count = 0};
+    }
     bel_row_set all =
-        bel_row_sum_run(&table->sum, shard->node_firsts, table->reports, deal->node_count, width);
+        bel_row_sum_run(&table->sum, shard->node_firsts, table->sets, deal->node_count, width);
     bel_rule_step numbers = bel_rule_begin(&shard->config.optimizer, shard->step);
-    const uint32_t *places = find_places(shard, table, &all);
+    // With a ledger a row that was not there when it was pulled may be there by now.
+    const uint32_t *places = ledger ? NULL : find_places(shard, table, &all);
     BEL_TRY_CTX(bel_table_update_places(table->table, NULL, &numbers, all.keys, places, all.rows,
                                         bel_shard_scale(shard), all.count),
                 "shard %d, table \"%s\"", shard->config.shard,
@@ -337,7 +418,7 @@ bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reade
         if (table->has_snapshot) bel_table_snapshot_end(table->table);
         table->has_snapshot = false;
         bel_table_clear(table->table);
-        forget_pulls(shard, table);
+        forget_frames(shard, table);
         BEL_TRY_CTX(bel_table_restore(table->table, reader, shard->config.shard,
                                       shard->config.layout->shard_count),
                     "loading %s", bel_ckpt_folder(reader));
