@@ -1,7 +1,8 @@
-// A synchronous step of two workers and one shard without computing, three processes and shared
-// memory: both workers report all gradients, the shard updates, both see the new version. Beside
-// it the bare arithmetic on the same number of threads in one process.
-// usage: bench_ps_step [MILLIONS-OF-PARAMETERS] [sgd|momentum] [STEPS]
+// A synchronous step of two workers and one shard without computing, three processes over shared
+// memory or gRPC on a unix socket: both workers report all gradients, the shard updates, both see
+// the new version. Beside it the bare arithmetic on the same number of threads in one process.
+// usage: bench_ps_step [MILLIONS-OF-PARAMETERS] [sgd|momentum] [STEPS] [shm|grpc]
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "ps/client/client.h"
 #include "ps/layout/tally.h"
 #include "ps/server/shard.h"
+#include "transport/grpc/grpc_lane.h"
 #include "transport/shm/shm_lane.h"
 
 enum { WORKERS = 2, WARM = 3, PATIENCE_SECS = 60 };
@@ -25,6 +27,7 @@ static bel_layout *layout;
 static bel_deal *deal;
 static bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.01};
 static size_t capacity, space_bytes;
+static bool over_grpc;
 
 static void check(bel_status *status)
 {
@@ -47,6 +50,7 @@ static void make_layout(int64_t elements)
 typedef struct server {
     bel_shard *shard;
     bel_lane *lanes[WORKERS];
+    bel_shard_peer peers[WORKERS];
     bool over;
 } server;
 
@@ -69,6 +73,53 @@ static bel_status *find(void *context, const bel_lane_hello *hello, bel_lane **o
     return NULL;
 }
 
+static bel_status *accept_stream(void *context, const char *path, bel_stream *stream,
+                                 bel_stream_events *out_events)
+{
+    (void)path;
+    return bel_grpc_lane_accept(stream, find, context, out_events);
+}
+
+static char *address_of(const char *path)
+{
+    return bel_strf("unix:%s", path);
+}
+
+static bel_status *listen_grpc(server *s, const char *path, bel_doorbell *bell)
+{
+    char *address = address_of(path);
+    bel_endpoint *endpoint;
+    const bel_endpoint_config config = {
+        .listen_address = address, .secret = "", .accept = accept_stream, .context = s};
+    for (int w = 0; w < WORKERS; w++)
+        BEL_TRY(bel_shard_reserve(s->shard, w));
+    BEL_TRY(bel_endpoint_create(&config, &endpoint));
+    for (int w = 0; w < WORKERS; w++) {
+        s->peers[w] = (bel_shard_peer){s->shard, w, 0};
+        const bel_grpc_lane_config lane = {.capacity = capacity,
+                                           .bell = bell,
+                                           .place = bel_shard_place,
+                                           .place_context = &s->peers[w]};
+        s->lanes[w] = bel_grpc_lane_create(endpoint, &lane);
+    }
+    return NULL; // the endpoint lives as long as the process
+}
+
+static bel_status *listen_shm(server *s, const char *path, bel_doorbell *bell,
+                              bel_shm_region *region)
+{
+    bel_shm_hub *hub;
+    const bel_shm_hub_config config = {
+        .listen_path = path, .secret = "", .find = find, .context = s};
+    BEL_TRY(bel_shm_hub_create(&config, &hub));
+    for (int w = 0; w < WORKERS; w++) {
+        const bel_shm_lane_config lane = {
+            .capacity = capacity, .bell = bell, .region = region, .peer_bytes = space_bytes};
+        s->lanes[w] = bel_shm_lane_create(hub, &lane);
+    }
+    return NULL;
+}
+
 static bel_status *serve(const char *path)
 {
     server s = {0};
@@ -88,25 +139,15 @@ static bel_status *serve(const char *path)
     BEL_TRY(bel_shard_create(&config, &s.shard));
     bel_team *team;
     BEL_TRY(bel_team_create(bel_available_cores(), &team));
-    bel_shm_hub *hub;
-    const bel_shm_hub_config hub_config = {
-        .listen_path = path, .secret = "", .find = find, .context = &s};
-    BEL_TRY(bel_shm_hub_create(&hub_config, &hub));
-    for (int w = 0; w < WORKERS; w++) {
-        const bel_shm_lane_config lane = {
-            .capacity = capacity, .bell = bell, .region = region, .peer_bytes = space_bytes};
-        s.lanes[w] = bel_shm_lane_create(hub, &lane);
-    }
+    BEL_TRY(over_grpc ? listen_grpc(&s, path, bell) : listen_shm(&s, path, bell, region));
     const bel_shard_events events = {&s, decide, snapshot_ready};
     bel_shard_start(s.shard, &events);
     while (!s.over) {
         if (bel_shard_work_together(s.shard, team)) continue;
         (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000000);
     }
-    for (int w = 0; w < WORKERS; w++) // until the workers have gone
-        while (!bel_lane_is_cut(s.lanes[w]))
-            (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
-    return NULL; // the process ends with all it has
+    (void)pause(); // until the workers have gone: then the process is ended with all it has
+    return NULL;
 }
 
 // --- A worker ------------------------------------------------------------------------------------
@@ -139,6 +180,36 @@ static bel_status *step(bel_client *client, int worker, const float *gradients, 
     return bel_client_tally(client, number, decision, worker, tally, BEL_TALLY_FIXED);
 }
 
+static bel_status *connect_grpc(reader *r, bel_client_peer *peer, const char *path, int worker,
+                                bel_doorbell *bell)
+{
+    char *address = address_of(path);
+    bel_endpoint *endpoint;
+    BEL_TRY(bel_endpoint_create(&(bel_endpoint_config){.secret = ""}, &endpoint));
+    const bel_grpc_lane_config lane = {.capacity = capacity,
+                                       .bell = bell,
+                                       .quiet = 1u << BEL_FRAME_PARAMS,
+                                       .place = bel_client_place,
+                                       .place_context = peer};
+    r->lane = bel_grpc_lane_connect(endpoint, address, &(bel_lane_hello){.index = worker}, &lane);
+    bel_free(address);
+    return NULL;
+}
+
+static bel_status *connect_shm(reader *r, const char *path, int worker, bel_doorbell *bell,
+                               bel_shm_region *region)
+{
+    bel_shm_hub *hub;
+    BEL_TRY(bel_shm_hub_create(&(bel_shm_hub_config){.secret = ""}, &hub));
+    const bel_shm_lane_config lane = {.capacity = capacity,
+                                      .bell = bell,
+                                      .quiet = 1u << BEL_FRAME_REPORT,
+                                      .region = region,
+                                      .peer_bytes = 2 * space_bytes};
+    r->lane = bel_shm_lane_connect(hub, path, &(bel_lane_hello){.index = worker}, &lane);
+    return NULL;
+}
+
 static bel_status *run_worker(const char *path, int worker)
 {
     bel_shm_region *region;
@@ -147,26 +218,21 @@ static bel_status *run_worker(const char *path, int worker)
     for (int64_t i = 0; i < layout->size; i++)
         gradients[i] = (float)(i % 17) * 1e-3f;
     bel_doorbell *bell = bel_doorbell_create();
-    bel_shm_hub *hub;
-    BEL_TRY(bel_shm_hub_create(&(bel_shm_hub_config){.secret = ""}, &hub));
     reader r = {0};
     BEL_TRY(bel_space_create(layout, &r.space));
-    const bel_shm_lane_config lane = {.capacity = capacity,
-                                      .bell = bell,
-                                      .quiet = 1u << BEL_FRAME_REPORT,
-                                      .region = region,
-                                      .peer_bytes = 2 * space_bytes};
-    r.lane = bel_shm_lane_connect(hub, path, &(bel_lane_hello){.index = worker}, &lane);
     const bel_client_config config = {.worker = worker,
                                       .layout = layout,
                                       .deal = deal,
                                       .lanes = &r.lane,
                                       .space = r.space,
-                                      .attach = attach,
+                                      .attach = over_grpc ? NULL : attach,
                                       .attach_context = &r,
                                       .bell = bell,
                                       .stall_timeout_secs = PATIENCE_SECS};
     bel_client *client = bel_client_create(&config);
+    bel_client_peer peer = {client, 0};
+    BEL_TRY(over_grpc ? connect_grpc(&r, &peer, path, worker, bell)
+                      : connect_shm(&r, path, worker, bell, region));
     BEL_TRY(bel_client_pull(client, 0));
     int64_t begun = 0;
     for (int64_t number = 0; number <= steps; number++) {
@@ -247,8 +313,10 @@ static double time_processes(void)
     pid_t children[1 + WORKERS] = {start(run_shard, path, 0, ends[1])};
     for (int w = 0; w < WORKERS; w++)
         children[1 + w] = start(run_worker, path, w, ends[1]);
-    for (int i = 0; i <= WORKERS; i++)
-        waitpid(children[i], NULL, 0);
+    for (int w = 0; w < WORKERS; w++)
+        waitpid(children[1 + w], NULL, 0);
+    kill(children[0], SIGTERM);
+    waitpid(children[0], NULL, 0);
     close(ends[1]);
     char text[64] = "";
     ssize_t got = read(ends[0], text, sizeof text - 1);
@@ -267,12 +335,13 @@ int main(int count, char **arguments)
         optimizer.momentum = 0.9;
     }
     if (count > 3) steps = strtoll(arguments[3], NULL, 10);
+    over_grpc = count > 4 && strcmp(arguments[4], "grpc") == 0;
     check(bel_optimizer_check(&optimizer));
     make_layout((int64_t)(millions * 1e6));
     double ours = time_processes(), theirs = time_bare();
-    printf(
-        "%.4g M parameters, %s, %d chunks: %.2f ms a step; bare arithmetic %.2f ms; ratio %.2f\n",
-        millions, optimizer.kind == BEL_OPTIMIZER_SGD ? "SGD" : "momentum", layout->chunk_count,
-        ours, theirs, ours / theirs);
+    printf("%.4g M parameters, %s, %d chunks, %s: %.2f ms a step; bare arithmetic %.2f ms; ratio "
+           "%.2f\n",
+           millions, optimizer.kind == BEL_OPTIMIZER_SGD ? "SGD" : "momentum", layout->chunk_count,
+           over_grpc ? "gRPC" : "shared memory", ours, theirs, ours / theirs);
     return 0;
 }

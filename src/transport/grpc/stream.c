@@ -280,6 +280,7 @@ static void start_client(bel_stream *stream)
                                                      .status = &stream->status,
                                                      .status_details = &stream->details}};
     (void)begin(stream, start, 2, &stream->start_op);
+    receive_next(stream);
     (void)begin(stream, &status, 1, &stream->status_op);
 }
 
@@ -289,6 +290,7 @@ static void start_server(bel_stream *stream)
     grpc_op status = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
                       .data.recv_close_on_server.cancelled = &stream->cancelled};
     (void)begin(stream, &start, 1, &stream->start_op);
+    receive_next(stream);
     (void)begin(stream, &status, 1, &stream->status_op);
 }
 
@@ -300,16 +302,13 @@ void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
     stream->send_op = (bel_grpc_op){send_done, stream};
     stream->status_op = (bel_grpc_op){status_done, stream};
     bel_endpoint_add(stream->endpoint, stream);
-    pthread_mutex_lock(&stream->mutex);
-    stream->inflight++; // this function's own: the stream cannot end before it is set up
-    pthread_mutex_unlock(&stream->mutex);
+    // The status is asked for last: until then the stream cannot end, and what ends it is an event
+    // of the queue, on the endpoint's thread. A call to nobody may be over when this returns.
     if (stream->is_server) {
         start_server(stream);
     } else {
         start_client(stream);
     }
-    receive_next(stream);
-    end(stream, false);
 }
 
 void bel_stream_cancel(bel_stream *stream)

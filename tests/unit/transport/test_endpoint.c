@@ -1,4 +1,7 @@
 // Endpoints and lanes when something is wrong: addresses, secrets, peers that say nonsense.
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -78,6 +81,44 @@ static void test_addresses(void **state)
     bel_endpoint_destroy(second);
     bel_endpoint_destroy(first);
     bel_free(local);
+    bel_test_remove_folder(folder);
+}
+
+typedef struct caller { // of streams to nobody
+    pthread_t thread;
+    atomic_int closed, wrong;
+} caller;
+
+static void fill_nothing(void *context, bel_stream_message *message)
+{
+    (void)context, (void)message;
+}
+
+static void note_closed(void *context, bel_status *status)
+{
+    caller *c = context;
+    if (pthread_equal(pthread_self(), c->thread)) atomic_fetch_add(&c->wrong, 1);
+    if (bel_status_code(status) != BEL_UNAVAILABLE) atomic_fetch_add(&c->wrong, 1);
+    bel_status_ignore(status); // nobody listens there
+    atomic_fetch_add(&c->closed, 1);
+}
+
+// A call to nobody is over at once. That is told on the endpoint's thread all the same: what asks
+// again after a while counts on it.
+static void test_nobody_there(void **state)
+{
+    (void)state;
+    enum { STREAMS = 500 };
+    char *folder = bel_test_folder(), *address = bel_strf("unix:%s/s", folder);
+    bel_endpoint *client = endpoint(NULL, "");
+    caller c = {.thread = pthread_self()};
+    const bel_stream_events events = {.context = &c, .fill = fill_nothing, .closed = note_closed};
+    for (int i = 0; i < STREAMS; i++)
+        bel_stream_release(bel_stream_open(client, address, "/nowhere", &events));
+    bel_endpoint_destroy(client); // all have ended when this returns
+    assert_int_equal(c.closed, STREAMS);
+    assert_int_equal(c.wrong, 0);
+    bel_free(address);
     bel_test_remove_folder(folder);
 }
 
@@ -225,7 +266,8 @@ static void test_tls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_wrong_secret),
-        cmocka_unit_test(test_hello), cmocka_unit_test(test_malformed), cmocka_unit_test(test_tls)};
+        cmocka_unit_test(test_addresses),    cmocka_unit_test(test_nobody_there),
+        cmocka_unit_test(test_wrong_secret), cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_malformed),    cmocka_unit_test(test_tls)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
