@@ -70,12 +70,15 @@ static bel_status *check_memory(const bel_job *job)
 static bel_status *check_multipliers(const bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
-    const char **names = bel_xcalloc(graph->variable_count, sizeof *names);
+    size_t most = graph->variable_count + graph->table_count;
+    const char **names = bel_xcalloc(most, sizeof *names);
     size_t count = 0;
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
         if (variable->kind == BEL_VARIABLE_TRAINABLE) names[count++] = variable->name;
     }
+    for (size_t t = 0; t < graph->table_count; t++)
+        names[count++] = graph->tables[t].name;
     bel_status *status = bel_multipliers_check_names(&job->built->spec.optimizer, names, count);
     bel_free(names);
     return status;

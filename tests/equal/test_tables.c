@@ -75,7 +75,8 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
         spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
         bel_metric_accuracy(context, spec, "accuracy", label, bel_arg_max(g, logits, 1));
     }
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.2};
+    spec->optimizer = (bel_optimizer){
+        .kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.2, .lr_mults = {{"table", 0.5}}};
     if (strcmp(optimizer, "sgd") == 0) spec->optimizer.kind = BEL_OPTIMIZER_SGD;
     if (strcmp(optimizer, "momentum") == 0) spec->optimizer.kind = BEL_OPTIMIZER_MOMENTUM;
     if (strcmp(optimizer, "clip") == 0) spec->optimizer.clip_global_norm = 1;

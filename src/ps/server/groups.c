@@ -1,5 +1,5 @@
-// Groups of variables with the same factors of learning rate and weight decay: each has the numbers
-// of the step once. Without such factors there is one group.
+// Groups of variables and tables with the same factors of learning rate and weight decay: each has
+// the numbers of the step once. Without such factors there is one group.
 #include "base/alloc.h"
 #include "optim/multiplier.h"
 #include "ps/server/shard_inner.h"
@@ -19,10 +19,13 @@ void bel_shard_make_groups(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     const bel_optimizer *optimizer = &shard->config.optimizer;
-    shard->group_of = bel_xcalloc((size_t)layout->variable_count, sizeof *shard->group_of);
-    shard->groups = bel_xcalloc((size_t)layout->variable_count, sizeof *shard->groups);
-    for (int v = 0; v < layout->variable_count; v++) {
-        const char *name = layout->variables[v].name;
+    int count = layout->variable_count + layout->table_count;
+    shard->group_of = bel_xcalloc((size_t)count, sizeof *shard->group_of);
+    shard->groups = bel_xcalloc((size_t)count, sizeof *shard->groups);
+    for (int v = 0; v < count; v++) {
+        bool is_table = v >= layout->variable_count;
+        const char *name =
+            is_table ? layout->tables[v - layout->variable_count].name : layout->variables[v].name;
         shard->group_of[v] = find_group(shard, bel_multiplier_get(optimizer->lr_mults, name),
                                         bel_multiplier_get(optimizer->decay_mults, name));
     }

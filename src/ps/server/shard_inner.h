@@ -166,7 +166,7 @@ struct bel_shard {
     bel_shard_worker *workers;
     bel_shard_group *groups;
     int group_count;
-    int *group_of;      // by variable; fixed
+    int *group_of;      // by variable, then by table; fixed
     float average_rest; // of this step
     bel_shard_chunk *chunks;
     int chunk_count;

@@ -392,10 +392,11 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
     }
     bel_row_set all =
         bel_row_sum_run(&table->sum, shard->node_firsts, table->sets, deal->node_count, width);
-    bel_rule_step numbers = bel_rule_begin(&shard->config.optimizer, shard->step);
     // With a ledger a row that was not there when it was pulled may be there by now.
     const uint32_t *places = ledger ? NULL : find_places(shard, table, &all);
-    BEL_TRY_CTX(bel_table_update_places(table->table, NULL, &numbers, all.keys, places, all.rows,
+    int group = shard->group_of[shard->config.layout->variable_count + t];
+    const bel_rule_step *numbers = &shard->groups[group].numbers;
+    BEL_TRY_CTX(bel_table_update_places(table->table, NULL, numbers, all.keys, places, all.rows,
                                         bel_shard_scale(shard), all.count),
                 "shard %d, table \"%s\"", shard->config.shard,
                 shard->config.layout->tables[t].name);
