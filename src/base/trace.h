@@ -35,6 +35,8 @@ typedef enum bel_trace_role {
     X(COMPUTE, "compute", "replica")                                                               \
     X(REPORT, "report", "chunk")                                                                   \
     X(WAIT, "wait for version", "")                                                                \
+    X(WAIT_ROWS, "wait for rows", "")                                                              \
+    X(REPORT_ROWS, "report of rows", "table")                                                      \
     X(PASS, "pass", "chunk")                                                                       \
     X(SUM, "sum", "chunk")                                                                         \
     X(UPDATE, "update", "chunk")                                                                   \
@@ -54,8 +56,9 @@ typedef enum bel_trace_span {
 
 typedef struct bel_trace_event {
     int64_t begun_ns, ended_ns;
-    int64_t step;     // of a wait and a publication: the version
-    uint64_t workers; // PASS, SUM: whose reports are in it, as bits; all: BEL_TRACE_EVERYBODY
+    int64_t step; // of a wait and a publication: the version
+    uint64_t
+        workers; // PASS, SUM, TABLE: whose reports are in it, as bits; all: BEL_TRACE_EVERYBODY
     int32_t part;
     int16_t index; // of the role
     uint8_t role, span;

@@ -175,7 +175,7 @@ static bel_status *take_part(trace *t, const char *path, const char *name)
 
 // --- Flows ---------------------------------------------------------------------------------------
 
-// By kind, then reports by worker, chunk and begin, waits by worker and end; others as they are.
+// By kind, then reports by worker, part and begin, waits by worker and end; others as they are.
 static int compare(const void *a, const void *b)
 {
     const span *x = a, *y = b;
@@ -202,10 +202,17 @@ static size_t lower_bound(const trace *t, const span *sought)
     return low;
 }
 
-// The worker's newest report on the chunk when the pass began; where everybody counts, of its step.
+// The span in which a worker says what goes into this one.
+static uint8_t report_for(const span *pass)
+{
+    return pass->e.span == BEL_TRACE_TABLE ? BEL_TRACE_REPORT_ROWS : BEL_TRACE_REPORT;
+}
+
+// The worker's newest report on the chunk or table when the pass began; where everybody counts, of
+// its step.
 static const span *find_report(const trace *t, const span *pass, int worker)
 {
-    span sought = {.e = {.span = BEL_TRACE_REPORT,
+    span sought = {.e = {.span = report_for(pass),
                          .index = (int16_t)worker,
                          .part = pass->e.part,
                          .begun_ns = pass->e.begun_ns + 1},
@@ -213,7 +220,7 @@ static const span *find_report(const trace *t, const span *pass, int worker)
     size_t next = lower_bound(t, &sought);
     if (next == 0) return NULL;
     const span *found = &t->spans[next - 1];
-    bool its_own = found->e.span == BEL_TRACE_REPORT && found->e.index == worker &&
+    bool its_own = found->e.span == report_for(pass) && found->e.index == worker &&
                    found->e.part == pass->e.part;
     bool of_step = pass->e.workers != BEL_TRACE_EVERYBODY || found->e.step == pass->e.step;
     return its_own && of_step ? found : NULL;
@@ -255,7 +262,9 @@ static void write_flows(trace *t)
     }
     for (size_t i = 0; i < t->count; i++) {
         const span *s = &t->spans[i];
-        if (s->e.span != BEL_TRACE_PASS && s->e.span != BEL_TRACE_SUM) continue;
+        bool sums = s->e.span == BEL_TRACE_PASS || s->e.span == BEL_TRACE_SUM ||
+                    s->e.span == BEL_TRACE_TABLE;
+        if (!sums) continue;
         for (int w = 0; w < worker_count; w++) {
             bool counts =
                 s->e.workers == BEL_TRACE_EVERYBODY || (w < 64 && (s->e.workers >> w & 1) != 0);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "worker/worker_inner.h"
 
 static const bel_graph *graph_of(const bel_worker *worker)
@@ -130,6 +131,7 @@ void bel_tower_gather_ids(bel_tower *tower)
 bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
 {
     bel_client *client = worker->config.client;
+    int64_t begun = bel_clock_ns();
     int end = first + worker->config.tower_count;
     if (end > worker->replica_count) end = worker->replica_count;
     for (int t = 0; t < worker->config.layout->table_count; t++) {
@@ -148,7 +150,11 @@ bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
         BEL_TRY(bel_client_pull_rows(client, worker->step, t, bel_row_batch_keys(all),
                                      bel_row_batch_count(all)));
     }
-    return bel_client_wait_rows(client, worker->step);
+    BEL_TRY(bel_client_wait_rows(client, worker->step));
+    int64_t now = bel_clock_ns();
+    worker->times.exchange_ns += now - begun;
+    bel_trace_add(bel_worker_event(worker, BEL_TRACE_WAIT_ROWS, 0), begun, now);
+    return NULL;
 }
 
 // --- Running -------------------------------------------------------------------------------------
@@ -223,8 +229,11 @@ bel_status *bel_worker_report_rows(bel_worker *worker)
 {
     const bel_deal *deal = worker->config.deal;
     int w = worker->config.worker;
-    for (int t = 0; t < worker->config.layout->table_count; t++)
+    for (int t = 0; t < worker->config.layout->table_count; t++) {
+        int64_t begun = bel_trace_begin();
         for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++)
             BEL_TRY(report_node(worker, t, k));
+        bel_trace_end(bel_worker_event(worker, BEL_TRACE_REPORT_ROWS, t), begun);
+    }
     return NULL;
 }

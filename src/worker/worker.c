@@ -103,7 +103,7 @@ void bel_worker_destroy(bel_worker *worker)
 
 // --- Reports -------------------------------------------------------------------------------------
 
-static bel_trace_event event_of(const bel_worker *worker, bel_trace_span span, int part)
+bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, int part)
 {
     return (bel_trace_event){.role = BEL_TRACE_WORKER,
                              .index = (int16_t)worker->config.worker,
@@ -127,7 +127,7 @@ static bel_status *report_chunk(bel_worker *worker, int c)
                                   ranges[0] + chunk->offset));
         bel_fault_point("worker_reported");
     }
-    bel_trace_end(event_of(worker, BEL_TRACE_REPORT, c), begun);
+    bel_trace_end(bel_worker_event(worker, BEL_TRACE_REPORT, c), begun);
     return NULL;
 }
 
@@ -302,7 +302,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         BEL_TRY(next_version(worker));
         int64_t now = bel_clock_ns();
         worker->times.exchange_ns += now - waiting;
-        bel_trace_add(event_of(worker, BEL_TRACE_WAIT, 0), waiting, now);
+        bel_trace_add(bel_worker_event(worker, BEL_TRACE_WAIT, 0), waiting, now);
         show_times(worker, now - begun);
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);

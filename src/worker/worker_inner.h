@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "base/trace.h"
 #include "ps/client/row_batch.h"
 #include "runtime/runner.h"
 #include "worker/worker.h"
@@ -95,7 +96,9 @@ bel_status *bel_worker_report_rows(bel_worker *worker) BEL_MUST_USE;
 // True while blocks are left for the worker's next step.
 bool bel_worker_has_blocks(const bel_worker *worker, int64_t first_block);
 
-// worker.c: the caller has finished `count` elements of a variable of one replica, from `first` on;
+// worker.c: a span of the worker's step.
+bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, int part);
+// The caller has finished `count` elements of a variable of one replica, from `first` on;
 // reports chunks that are complete.
 bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first,
                               int64_t count) BEL_MUST_USE;

@@ -86,4 +86,20 @@ done
 
 run_ok train elsewhere "${settings[@]}" --trace "$work/missing/trace.json" # training was good
 check "a trace that cannot be written" grep -q "warning: there is no trace: .*missing" err.txt
+# --- With tables
+make_clicks
+run_ok timeout -k 5 60 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir rows \
+    -- "${clicks[@]}" "${settings[@]}" --trace rows.json
+check "tables" look rows.json "master 0,worker 0,worker 1,shard 0,shard 1" \
+    "$worker,wait for rows,report of rows,rows,update of table,pass,publish,save,evaluate"
+check "an update of a table has its reports" python3 - rows.json <<'PYTHON'
+import json, sys
+events = json.load(open(sys.argv[1]))
+spans = [e for e in events if e["ph"] == "X"]
+flows = [e for e in events if e["ph"] == "t"]
+updates = [e for e in spans if e["name"] == "update of table"]
+joined = [e for e in updates
+          if sum(f["pid"] == e["pid"] and f["tid"] == e["tid"] and f["ts"] == e["ts"] for f in flows) == 2]
+assert len(joined) == len(updates) == 20 * 2 * 2, (len(joined), len(updates))
+PYTHON
 finish

@@ -115,7 +115,8 @@ static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, 
     bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
     bool of_table = job.kind == BEL_JOB_ROWS || job.kind == BEL_JOB_TABLE;
     event.part = of_table ? job.local : shard->chunks[job.local].chunk;
-    if (job.kind == BEL_JOB_PASS || job.kind == BEL_JOB_SUM) event.workers = workers_of_step(shard);
+    bool sums = job.kind == BEL_JOB_PASS || job.kind == BEL_JOB_SUM || job.kind == BEL_JOB_TABLE;
+    if (sums) event.workers = workers_of_step(shard);
     bel_trace_add(event, begun, done);
 }
 
