@@ -174,20 +174,28 @@ bel_status *bel_member_make_ranges(member *m)
     return NULL;
 }
 
-void bel_member_free_memory(member *m)
+void bel_member_free_ranges(member *m)
 {
     member_worker *w = &m->worker;
-    const member_shard *s = &m->shard;
-    for (int i = 0; s->outboxes != NULL && i < m->deal->worker_count; i++) {
-        bool own = w->here && i == m->task->index;
-        if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
-    }
-    bel_free(s->outboxes);
     if (m->gradients != NULL) {
         bel_free(w->ranges);
     } else if (w->ranges != NULL) {
         bel_space_free_arrays(w->job.layout, w->ranges, w->range_count);
     }
     bel_shm_region_destroy(m->gradients);
+    m->gradients = NULL;
+    w->ranges = NULL;
+}
+
+void bel_member_free_memory(member *m)
+{
+    const member_worker *w = &m->worker;
+    const member_shard *s = &m->shard;
+    for (int i = 0; s->outboxes != NULL && i < m->deal->worker_count; i++) {
+        bool own = w->here && i == m->task->index;
+        if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
+    }
+    bel_free(s->outboxes);
+    bel_member_free_ranges(m);
     bel_shm_region_destroy(m->parameters);
 }

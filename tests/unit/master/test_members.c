@@ -44,6 +44,7 @@ static fixture set_up_with(double join_secs, bool recovers)
     const bel_members_config config = {
         .endpoint = {.listen_address = "127.0.0.1:0", .secret = "s", .accept = accept_nothing},
         .counts = {[BEL_ROLE_WORKER] = 2, [BEL_ROLE_PS] = 1},
+        .wanted_workers = 2,
         .token = "token",
         .join_timeout_secs = join_secs,
         .silence_timeout_secs = SOON_SECONDS,
