@@ -108,16 +108,12 @@ static bel_status *save_first(bel_job *job)
     return status;
 }
 
-// Blocks go on exactly behind those that were used.
 static void add_segment(bel_job *job, int64_t step, int64_t replicas)
 {
     const bel_input_segment last = job->segments[job->segment_count - 1];
     job->segments =
         bel_xrealloc(job->segments, ((size_t)job->segment_count + 1) * sizeof *job->segments);
-    job->segments[job->segment_count++] = (bel_input_segment){
-        .first_step = step,
-        .first_block = last.first_block + (step - last.first_step) * last.replica_count,
-        .replica_count = replicas};
+    job->segments[job->segment_count++] = bel_input_segment_next(&last, step, replicas);
 }
 
 // With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
@@ -139,17 +135,19 @@ void bel_job_rescale(bel_job *job)
 {
     if (!job->estimator->config.elastic_rescale) return;
     int64_t replicas = job->crew->replica_count;
-    if (job->segments[job->segment_count - 1].replica_count != replicas) {
-        add_segment(job, job->first_step, replicas);
-    }
+    bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
+    if (changes) add_segment(job, job->first_step, replicas);
     double factor = (double)replicas / (double)job->segments[0].replica_count;
     bel_optimizer *optimizer = &job->built->spec.optimizer;
     *optimizer = job->optimizer;
     optimizer->learning_rate *= factor;
     for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++)
         optimizer->schedule.rates[i] *= factor;
-    bel_log_write(BEL_LOG_INFO, "%lld replicas from step %lld on: %g times the learning rate",
-                  (long long)replicas, (long long)job->first_step, factor);
+    if (!changes) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld replica%s from step %lld on: %g times the learning rate of %lld",
+                  (long long)replicas, replicas == 1 ? "" : "s", (long long)job->first_step, factor,
+                  (long long)job->segments[0].replica_count);
 }
 
 static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)

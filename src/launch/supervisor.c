@@ -76,7 +76,8 @@ static bool has_failed(const bel_supervisor *s, const bel_child *child)
     if (s->stop_signal != 0 && child->end.code == 128 + s->stop_signal) return false;
     // Whoever dies when the job has ended well, or was started again too late for its end.
     bool late = was_killed(child) || child->restarts > 0;
-    return !(s->done && late && s->config->plan->cluster->restarts > 0);
+    const bel_cluster *cluster = s->config->plan->cluster;
+    return !(s->done && late && (cluster->restarts > 0 || cluster->min_workers > 0));
 }
 
 // One that may be started anew; once the job ends, nothing is.
