@@ -71,8 +71,8 @@ bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const 
     int others = cluster->master_trains ? 1 : 0;
     for (int i = 0; i < supervisor->child_count; i++) {
         const bel_child *other = &supervisor->children[i];
-        bool there = runs(other) || other->restart_ns != 0;
-        others += other != child && other->task->role == BEL_ROLE_WORKER && !other->let_go && there;
+        bool dead = !runs(other) && other->restart_ns == 0 && other->end.code != 0;
+        others += other != child && other->task->role == BEL_ROLE_WORKER && !other->let_go && !dead;
     }
     bool worker = child->task->role == BEL_ROLE_WORKER;
     if (!worker || cluster->min_workers == 0 || others < cluster->min_workers) return false;
