@@ -21,10 +21,10 @@ await() { # TEXT COMMAND…: until it succeeds, for half a minute at the most
     complain "waited in vain: $text"
 }
 
-generations() { grep -c '"event":"generation"' "$1/job.journal"; }
 has_deal() { tail -n 1 "$1/job.journal" | grep -qF "\"replicas\":[$2]"; } # FOLDER REPLICAS: the newest
 has_step() { [ -f "$1/ckpt-$(printf %08d "$2")/manifest.json" ]; }        # FOLDER STEP
 has_ended() { belfry jobs describe "$1" | grep -qE '^state (SUCCEEDED|FAILED|CANCELLED|LOST)$'; }
+is_gone() { [ -z "$(roles "$1" "$2")" ]; }
 kill_role() { kill -KILL "$(roles "$1" "$2")"; }
 submit() { # NAME FILE [flags]: the folder has the job's name
     rm -rf "$1"
@@ -40,8 +40,8 @@ succeeds() { # NAME DIGEST
 
 run_ok train two "${settings[@]}" --num_workers 2
 two=$(digest two)
-run_ok train three "${settings[@]}" --num_workers 3
-three=$(digest three)
+run_ok train five "${settings[@]}" --num_workers 5
+five=$(digest five)
 printf 'workers: {count: 2}\nparameter_servers: {count: 2}\n' >plain.yaml
 printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
 printf 'workers: {count: 2}\nlimits: {restarts: 1, min_workers: 1, join_timeout: 3}\n' >twice.yaml
@@ -60,9 +60,13 @@ for flags in --tcp --distributed "--parameter_server_count 3" "--evaluator_count
 done
 rm -rf lost
 run_ok env BEL_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
-    --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}"
-check "the first is not there" grep -q '"replicas":\[0,2,1\]' lost/job.journal
-equal "digest without worker 0" "$(digest lost)" "$three"
+    --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}" --replicas_to_aggregate 5
+check "the first is not there" grep -q '"replicas":\[0,3,2\]' lost/job.journal
+equal "digest without worker 0" "$(digest lost)" "$five"
+rm -rf lost # the comparison can fail
+run_ok env BEL_FAULT=crash:tower_step#470@worker-0,sum_sequential timeout -k 5 120 "$BUILD/tools/belfry" local train \
+    --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}" --replicas_to_aggregate 5
+check "sums in another order show" test "$(digest lost)" != "$five"
 run_fails 1 'worker 1 (pid|was killed by signal 9' env BEL_FAULT=crash:tower_step#20@worker-1 timeout -k 5 120 \
     "$BUILD/tools/belfry" local train --config once.yaml --min_workers 2 --job_dir enough -- "${digits[@]}" \
     "${settings[@]}"
@@ -82,49 +86,49 @@ run_ok belfry jobs scale comes --worker_count 2
 await "a deal with it" has_deal comes 1,1
 succeeds comes "$two"
 
-# --- Fewer and more. Three replicas, so that deals differ; no step is made twice
-settings+=(--replicas_to_aggregate 3)
+# --- Fewer and more. Five replicas, so that deals differ; no step is made twice
+settings+=(--replicas_to_aggregate 5)
 submit scaled plain.yaml
 await "training" has_step scaled 100
 run_ok belfry jobs scale scaled --worker_count 1
 check "it is said" grep -q '^job scaled was asked to go on with 1 worker$' out.txt
-await "one worker" has_deal scaled 3
-await "the other has ended" test -z "$(roles worker 1)"
+await "one worker" has_deal scaled 5
+await "the end of the other" is_gone worker 1
 run_ok belfry jobs scale scaled --worker_count 3
-await "three workers" has_deal scaled 1,1,1
+await "three workers" has_deal scaled 2,2,1
 await "progress" sh -c "'$BUILD/tools/belfry' jobs describe scaled | grep -q '^workers 3$'"
-succeeds scaled "$three"
+succeeds scaled "$five"
 check "nothing was lost" test -z "$(grep -l 'going back' state/belfry/jobs/scaled/logs/* || true)"
 
 # --- A master that is replaced: it finds wish and deal
 submit master plain.yaml
 await "training" has_step master 100
 run_ok belfry jobs scale master --worker_count 1
-await "one worker" has_deal master 3
+await "one worker" has_deal master 5
 kill_role master 0
 await "another master" grep -qs 'taking over a job that runs' state/belfry/jobs/master/logs/master-0.1.log
 run_ok belfry jobs scale master --worker_count 3
-await "three workers" has_deal master 1,1,1
-succeeds master "$three"
+await "three workers" has_deal master 2,2,1
+succeeds master "$five"
 for point in master_saves#3 checkpoint_after_rename#3 master_new_generation#2 master_gather#2; do
     BEL_FAULT=crash:$point@master-0,$slow submit dies plain.yaml
     await "training" has_step dies 100
     run_ok belfry jobs scale dies --worker_count 1
-    succeeds dies "$three"
+    succeeds dies "$five"
     check "the master was killed at $point" grep -q "killed on purpose" \
         state/belfry/jobs/dies/logs/master-0.0.log
-    check "the deal" has_deal dies 3
+    check "the deal" has_deal dies 5
 done
 settings=("${settings[@]:0:6}")
 
 # --- A worker that is let go dies before it is told: it is not waited for
-submit dead plain.yaml --replicas_to_aggregate 3
+submit dead plain.yaml --replicas_to_aggregate 5
 await "training" has_step dead 100
 kill -STOP "$(roles worker 1)"
 run_ok belfry jobs scale dead --worker_count 1
 await "the wish is heard" grep -qs '1 worker is wanted' state/belfry/jobs/dead/logs/supervisor.log
 kill_role worker 1
-succeeds dead "$three"
+succeeds dead "$five"
 
 # --- Replicas and learning rate follow: the bits of a run that went on with other flags
 submit rescaled plain.yaml --elastic_rescale
@@ -153,6 +157,12 @@ for i, s in enumerate(segments):
 assert used == list(range(len(used))), "a block is missing, or is there twice"
 PY
 run_ok python3 audit.py rescaled
+
+# The same when it is resumed with another number of workers.
+run_ok belfry local train --distributed --worker_count 1 --job_dir rescaled -- "${digits[@]}" "${settings[@]}" \
+    --elastic_rescale --train_steps 1100
+run_ok train parts "${settings[@]}" --num_workers 1 --learning_rate 0.0005 --allow_changes --train_steps 1100
+equal "digest of three parts" "$(digest rescaled)" "$(digest parts)"
 
 # --- Refused
 run_fails 2 'job rescaled is SUCCEEDED: there is nothing to scale' belfry jobs scale rescaled --worker_count 2
