@@ -128,7 +128,7 @@ static void take_over(remote *r)
         const bel_member *m = bel_members_get(r->config.members, i);
         if (m->role == BEL_ROLE_EVALUATOR) bel_remote_send_setup(r, i, 0);
         if (m->role != BEL_ROLE_WORKER || m->generation == r->crew.generation) continue;
-        if (r->replicas[m->index] > 0) bel_remote_admit(r, m->index);
+        if (r->replicas[m->index] > 0 && m->here) bel_remote_admit(r, m->index);
     }
 }
 

@@ -52,8 +52,8 @@ static void look_for_wish(remote *r)
 void bel_remote_expect(remote *r)
 {
     look_for_wish(r);
-    bool replaces = r->config.task->incarnation > 0 && !r->started_before && is_elastic(r);
-    r->started_before = true;
+    bool replaces = r->config.task->incarnation > 0 && !r->gathered && is_elastic(r);
+    r->gathered = true;
     int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
     const char *model_dir = r->config.estimator->config.model_dir;
     bool known = replaces && bel_journal_deal(model_dir, 0, r->seats, played);

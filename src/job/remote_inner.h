@@ -33,8 +33,8 @@ typedef struct remote {
 
     int seats;     // for workers; what follows by worker is by seat
     int *replicas; // by worker: how many it plays in this generation
-    int wanted;    // workers
-    bool started_before;
+    int wanted;    // workers below this index are to play
+    bool gathered; // members have been waited for once
     bool pause_sent;
     int64_t scale_ns; // when the wish for a number of workers was looked for
 

@@ -179,8 +179,9 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->added = n[12].value != 0;
     BEL_TRY(read_towers(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
-    bool added = task->added && task->role == BEL_ROLE_WORKER; // whether there is a seat for it the
-    if (task->index >= counts[task->role] && !added) {         // master knows
+    // Whether there is a seat for a worker that was added, the master knows.
+    bool added = task->added && task->role == BEL_ROLE_WORKER;
+    if (task->index >= counts[task->role] && !added) {
         return bad(own, "index", "below the count of its role");
     }
     if (task->min_workers > task->worker_count) {
