@@ -26,11 +26,13 @@ static bel_status *check(const bel_job_record *record, const bel_distribution *d
     bel_free(what);
     int most = most_workers(distribution);
     if (status != NULL || workers <= most) return status;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "job %s has %d replicas in a step and each worker plays at least one, so %d "
-                   "workers are the most, got %d; hint: with --elastic_rescale replicas follow the "
-                   "workers",
-                   record->name, most, most, workers);
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "job %s has %d replicas in a step and each worker plays at least one, so %d "
+        "workers%s are the most, got %d; hint: with --elastic_rescale replicas follow the "
+        "workers",
+        record->name, most, most,
+        distribution->plan->cluster->master_trains ? ", the master among them," : "", workers);
 }
 
 static bel_status *scale(const bel_job_record *record, const bel_cluster *cluster, int count)
