@@ -41,6 +41,8 @@ static const verb verbs[] = {
      bel_verb_jobs_describe, true},
     {"jobs cancel", BEL_VERB_JOBS_CANCEL, "NAME [flags]", "ask a job to save and end",
      bel_verb_jobs_cancel, true},
+    {"jobs scale", BEL_VERB_JOBS_SCALE, "NAME --worker_count N", "let a job go on with N workers",
+     bel_verb_jobs_scale, true},
     {"jobs stream-logs", BEL_VERB_JOBS_LOGS, "NAME [flags]", "what a job's processes say",
      bel_verb_jobs_stream_logs, true},
     {"jobs top", BEL_VERB_JOBS_TOP, "[NAME] [flags]",

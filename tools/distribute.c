@@ -1,6 +1,8 @@
 // From flags to words, a cluster and a plan.
 #include "distribute.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/json.h"
 #include "flags.h"
@@ -100,6 +102,9 @@ bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out
     if (bel_options_is_given(options, "restarts")) {
         cluster->restarts = (int)bel_options_int(options, "restarts");
     }
+    if (bel_options_is_given(options, "min_workers")) {
+        cluster->min_workers = (int)bel_options_int(options, "min_workers");
+    }
     if (cluster->roles[BEL_ROLE_WORKER].count == 0 && !cluster->master_trains) {
         bel_cluster_destroy(cluster);
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -124,6 +129,35 @@ static bel_status *check_count(const bel_options *training, const char *flag, in
                    flag, (long long)wanted, there, what);
 }
 
+bel_status *bel_distribution_check_elastic(const bel_options *training, const bel_plan *plan,
+                                           const char *what)
+{
+    if (plan->cluster->roles[BEL_ROLE_PS].count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: the workers hold the parameters, so they cannot become more or fewer; "
+                       "give the cluster at least one parameter server",
+                       what);
+    }
+    int64_t counted = bel_options_int(training, "replicas_to_aggregate");
+    bool sync = strcmp(bel_options_string(training, "mode"), "sync") == 0;
+    if (sync && (counted == 0 || counted >= plan->worker_count)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: workers can become more or fewer only where all count in every step, with "
+                   "--mode sync and without backups",
+                   what);
+}
+
+static bel_status *check_min_workers(const bel_options *training, const bel_plan *plan)
+{
+    int least = plan->cluster->min_workers;
+    if (least == 0) return NULL;
+    if (least > plan->worker_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "min_workers is %d, but there are only %d workers",
+                       least, plan->worker_count);
+    }
+    return bel_distribution_check_elastic(training, plan, "min_workers");
+}
+
 static bel_status *check_training(const bel_options *training, const bel_plan *plan)
 {
     // AI Platform's users count workers without the master that trains beside them.
@@ -137,7 +171,7 @@ static bel_status *check_training(const bel_options *training, const bel_plan *p
                        "--towers_of_workers is for one process; in a cluster, workers have "
                        "--num_gpus towers each, or the devices of their machine");
     }
-    return NULL;
+    return check_min_workers(training, plan);
 }
 
 bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_words *words,

@@ -35,6 +35,10 @@ typedef struct bel_distribution {
 // outlive it. INVALID_ARGUMENT: a bad flag, no --model_dir, flags that contradict the cluster.
 bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_words *words,
                                   const bel_cluster *cluster) BEL_MUST_USE;
+// INVALID_ARGUMENT, in front of which stands `what`: the number of workers cannot change, as they
+// hold the shards, or as not all count in a step.
+bel_status *bel_distribution_check_elastic(const bel_options *training, const bel_plan *plan,
+                                           const char *what) BEL_MUST_USE;
 void bel_distribution_deinit(bel_distribution *distribution);
 
 #endif

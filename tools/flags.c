@@ -13,7 +13,7 @@
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // processes of their own
 #define JOBS                                                                                       \
     (BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_LIST | BEL_VERB_JOBS_DESCRIBE | BEL_VERB_JOBS_CANCEL |   \
-     BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP | BEL_VERB_SUPERVISE)
+     BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | LOCAL | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
@@ -149,6 +149,8 @@ static const bel_option table[] = {
      "A process for each role, on this machine; otherwise everything is one process."},
     {"worker_count", INT, LOCAL, "2", "[0, 1024]", "workers", CLUSTER,
      "Workers; more than 0 unless the master trains."},
+    {"worker_count", INT, BEL_VERB_JOBS_SCALE, "1", "[1, 1024]", "workers", CLUSTER,
+     "Workers that the job is to go on with."},
     {"parameter_server_count", INT, LOCAL, "1", "[0, 1024]", "servers", CLUSTER,
      "Parameter servers; 0: every worker holds a shard."},
     {"evaluator_count", INT, LOCAL, "0", "[0, 1]", "evaluators", CLUSTER,
@@ -159,6 +161,8 @@ static const bel_option table[] = {
      "Ports on the loopback address in place of unix sockets."},
     {"restarts", INT, STARTING, "10", "[0, 1000000]", NULL, CLUSTER,
      "How often each process is started anew when it was killed; 0: its death ends the job."},
+    {"min_workers", INT, LOCAL, "0", "[0, 1024]", "workers", CLUSTER,
+     "So many workers are enough to go on when others do not come back; 0: all are needed."},
     {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER, "Print the plan of processes, and end."},
 
     {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,
@@ -197,6 +201,9 @@ static const bel_option table[] = {
      "are: the others are backups; more: workers take turns."},
     {"max_staleness", INT, TRAINING, "0", "[0, 1000000000]", "steps", RUN,
      "With --mode bounded: how far a worker may run ahead of the slowest."},
+    {"elastic_rescale", BOOL, TRAINING, "false", NULL, NULL, RUN,
+     "In a cluster: when the number of workers changes, so do replicas and, by the same factor, the "
+     "learning rate."},
     {"lane", STRING, TRAINING, "auto", "auto|shm|grpc", NULL, RUN,
      "How the processes of a cluster exchange; auto: through shared memory on one host."},
 

@@ -107,6 +107,9 @@ void bel_job_write_facts(const bel_job_record *record, bel_str *out)
         bel_progress_write(&p, out);
         bel_str_puts(out, "\n");
     }
+    if (read_progress(record, &p) && p.workers > 0) {
+        bel_str_printf(out, "workers %lld\n", (long long)p.workers);
+    }
     put_time(out, "submitted_at", record->submitted_at);
     put_time(out, "started_at", record->started_at);
     put_time(out, "ended_at", record->ended_at);

@@ -15,8 +15,10 @@
 
 static void warn_of_unused(const bel_options *options)
 {
-    static const char *const names[] = {
-        "worker_count", "parameter_server_count", "evaluator_count", "restarts", "tcp", "log_dir"};
+    static const char *const names[] = {"worker_count",    "parameter_server_count",
+                                        "evaluator_count", "restarts",
+                                        "min_workers",     "tcp",
+                                        "log_dir"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!bel_options_is_given(options, names[i])) continue;
         bel_log_write(BEL_LOG_WARN, "--%s counts only with --distributed or --config", names[i]);
@@ -85,6 +87,7 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
                                     .program = program,
                                     .arguments = words->items,
                                     .log_dir = log_dir != NULL ? log_dir : default_dir,
+                                    .model_dir = distribution->model_dir,
                                     .tcp = bel_options_bool(options, "tcp")};
     bel_supervisor_result result = {0};
     fflush(stdout); // nothing of this process may come behind what its children print

@@ -106,6 +106,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(mode, "async") == 0) config->aggregation = BEL_AGGREGATE_ASYNC;
     if (strcmp(mode, "bounded") == 0) config->aggregation = BEL_AGGREGATE_BOUNDED;
     config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
+    config->elastic_rescale = bel_options_bool(options, "elastic_rescale");
     config->max_staleness = (int)bel_options_int(options, "max_staleness");
     config->metrics_port = (int)bel_options_int(options, "metrics_port");
     config->metrics_address = bel_options_string(options, "metrics_address");

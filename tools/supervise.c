@@ -71,6 +71,7 @@ static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_w
                                     .program = program,
                                     .arguments = words->items,
                                     .log_dir = log_dir,
+                                    .model_dir = record->model_dir,
                                     .changed = on_change,
                                     .context = record};
     bel_supervisor_result result = {0};

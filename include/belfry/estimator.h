@@ -144,7 +144,8 @@ typedef struct bel_run_config {
     bel_aggregation aggregation;  ///< [SYNC]
     int replicas_to_aggregate;    ///< workers; 0: all of them with SYNC, else 1 [0]
     int max_staleness;            ///< BOUNDED [0]
-    int metrics_port;            ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
+    bool elastic_rescale; ///< of a cluster: replicas and learning rate follow the number of workers
+    int metrics_port;     ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
     const char *metrics_address; ///< where it listens; NULL: 127.0.0.1
     const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
 } bel_run_config;

@@ -22,6 +22,14 @@ struct bel_estimator {
 bel_status *bel_estimator_counting(const bel_estimator *estimator,
                                    bel_counting *out_counting) BEL_MUST_USE;
 
+// Towers of a worker; one that was added to those of the description has as many as the last of
+// them.
+static inline int bel_estimator_towers(const bel_estimator *estimator, int worker)
+{
+    int last = estimator->config.worker_count - 1;
+    return estimator->towers_of[worker < last ? worker : last];
+}
+
 // Blocks of the input that a step uses up: one for each replica, but those alone that can count
 // when reports are taken as they come.
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);

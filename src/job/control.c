@@ -25,7 +25,7 @@ struct bel_control {
     int snapshot_shards; // that have finished it
     int running;
     int64_t last_save_ns;
-    bool cancelled, stop_wanted, interrupted;
+    bool cancelled, stop_wanted, interrupted, pause_wanted, paused;
     bel_status *error;
     bel_control_point points[POINTS]; // a ring; the oldest are overwritten
     int64_t point_count, points_taken;
@@ -120,7 +120,8 @@ static uint32_t decide_locked(bel_control *control, int64_t version)
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
     if (version >= control->config.last_step) return BEL_DECIDE_STOP;
     control->interrupted = stop_requested != 0 || control->stop_wanted;
-    if (control->interrupted) return BEL_DECIDE_STOP;
+    control->paused = control->pause_wanted && !control->interrupted;
+    if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
     bool save, eval, by_time;
     if (!due_locked(control, version + 1, &save, &eval, &by_time)) return 0;
     if (control->snapshot_busy) return by_time && !eval ? 0 : BEL_DECIDE_LATER;
@@ -214,6 +215,18 @@ void bel_control_interrupt(bel_control *control)
 {
     pthread_mutex_lock(&control->mutex);
     control->stop_wanted = true;
+    pthread_mutex_unlock(&control->mutex);
+}
+
+bool bel_control_was_paused(const bel_control *control)
+{
+    return control->paused;
+}
+
+void bel_control_pause(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    control->pause_wanted = true;
     pthread_mutex_unlock(&control->mutex);
 }
 

@@ -56,6 +56,9 @@ void bel_control_wait(bel_control *control, double secs, bel_control_state *out_
 // Training ends at the next version, as after bel_request_stop.
 void bel_control_interrupt(bel_control *control);
 
+// The same, but training is to go on from there with another deal of replicas.
+void bel_control_pause(bel_control *control);
+
 // The master has read the snapshot; the next one may be made.
 void bel_control_release_snapshot(bel_control *control);
 
@@ -70,6 +73,9 @@ bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;
 
 // True when training ended because somebody asked (bel_request_stop).
 bool bel_control_was_interrupted(const bel_control *control);
+
+// True when training ended because of bel_control_pause.
+bool bel_control_was_paused(const bel_control *control);
 
 // True when somebody has asked (bel_request_stop) and the request is not forgotten.
 bool bel_control_stop_requested(void);

@@ -15,9 +15,11 @@ typedef struct bel_crew bel_crew;
 typedef struct bel_crew_ops {
     // Loads all shards from a checkpoint.
     bel_status *(*load)(bel_crew *crew, const bel_ckpt_reader *reader);
+    // Waits for members, and deals the replicas to the workers that are there.
+    bel_status *(*gather)(bel_crew *crew);
     // Starts shards and workers, which read the blocks of `segment`; they run until the schedule's
-    // last step, a request to stop, or an error. After a loss it is called again, behind load: then
-    // members that are gone are waited for.
+    // last step, a request to stop, a pause, or an error. After a loss or a pause it is called
+    // again, behind load and gather.
     bel_status *(*start)(bel_crew *crew, const bel_control_config *schedule,
                          const bel_input_segment *segment);
     // Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
@@ -58,6 +60,9 @@ struct bel_crew {
     float *averages;
     int shard_count;
     bool interrupted;    // training ended because somebody asked; set when the workers have ended
+    int worker_count;    // that play a part
+    int replica_count;   // that they play
+    bool paused;         // training ended for another deal: saved and loaded, it goes on
     bool lost;           // state is gone with a member: calls fail until load and start
     uint32_t generation; // of the state; 0 before the first start
     // With a ledger: the first block of the input that was not granted when the snapshot in hand

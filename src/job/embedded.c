@@ -257,6 +257,12 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
     return bel_worker_create(&worker, &m->worker);
 }
 
+static bel_status *gather(bel_crew *crew)
+{
+    (void)crew;
+    return NULL; // everybody is here
+}
+
 static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
                          const bel_input_segment *segment)
 {
@@ -425,6 +431,7 @@ static void dismiss(bel_crew *crew, const bel_status *status)
 
 static const bel_crew_ops embedded_ops = {
     .load = load,
+    .gather = gather,
     .start = start,
     .wait = wait_for_news,
     .take_points = take_points,
@@ -450,6 +457,8 @@ bel_status *bel_embedded_create(const bel_embedded_config *config, bel_crew **ou
     embedded->crew.ops = &embedded_ops;
     embedded->crew.shard_count = config->layout->shard_count;
     embedded->crew.granted = -1;
+    embedded->crew.worker_count = config->estimator->config.worker_count;
+    embedded->crew.replica_count = config->estimator->replica_count;
     embedded->server_count = config->layout->shard_count;
     embedded->member_count = config->estimator->config.worker_count;
     embedded->deal = bel_deal_create(config->estimator->replicas_of, embedded->member_count);

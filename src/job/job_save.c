@@ -108,6 +108,14 @@ static bel_status *save_first(bel_job *job)
     return status;
 }
 
+static void add_segment(bel_job *job, int64_t step, int64_t replicas)
+{
+    const bel_input_segment last = job->segments[job->segment_count - 1];
+    job->segments =
+        bel_xrealloc(job->segments, ((size_t)job->segment_count + 1) * sizeof *job->segments);
+    job->segments[job->segment_count++] = bel_input_segment_next(&last, step, replicas);
+}
+
 // With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
 // a ledger always, since what is granted is counted from there.
 static void continue_segments(bel_job *job, const bel_ckpt_info *info)
@@ -116,11 +124,30 @@ static void continue_segments(bel_job *job, const bel_ckpt_info *info)
     const bel_input_segment last = job->segments[job->segment_count - 1];
     int replicas = bel_estimator_blocks_per_step(job->estimator, &job->counting);
     bool begins = job->counting.workers == 0 || last.first_step == info->step;
+    if (job->estimator->config.elastic_rescale) return; // bel_job_rescale decides
     if (last.replica_count == replicas && begins) return;
-    job->segments[job->segment_count++] = (bel_input_segment){
-        .first_step = info->step,
-        .first_block = last.first_block + (info->step - last.first_step) * last.replica_count,
-        .replica_count = replicas};
+    add_segment(job, info->step, replicas);
+}
+
+// The linear rule (Goyal et al. 2017, section 2.1): a batch k times as large takes a rate k times
+// as high. The first segment's replicas are those for which the rate was given.
+void bel_job_rescale(bel_job *job)
+{
+    if (!job->estimator->config.elastic_rescale) return;
+    int64_t replicas = job->crew->replica_count;
+    bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
+    if (changes) add_segment(job, job->first_step, replicas);
+    double factor = (double)replicas / (double)job->segments[0].replica_count;
+    bel_optimizer *optimizer = &job->built->spec.optimizer;
+    *optimizer = job->optimizer;
+    optimizer->learning_rate *= factor;
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++)
+        optimizer->schedule.rates[i] *= factor;
+    if (!changes) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld replica%s from step %lld on: %g times the learning rate of %lld",
+                  (long long)replicas, replicas == 1 ? "" : "s", (long long)job->first_step, factor,
+                  (long long)job->segments[0].replica_count);
 }
 
 static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
@@ -163,8 +190,9 @@ bel_status *bel_job_go_back(bel_job *job)
                        job->estimator->config.model_dir);
     }
     int64_t reached = job->state.step;
+    bool paused = job->crew->paused && !job->crew->lost; // then nothing is lost
     bel_status *status = load(job, reader);
-    if (status == NULL) {
+    if (status == NULL && !paused) {
         bel_log_write(BEL_LOG_WARN, "going back from step %lld to %s", (long long)reached,
                       bel_ckpt_folder(reader));
         bel_run_log_go_back(job->log, job->first_step);

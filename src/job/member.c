@@ -132,23 +132,51 @@ static bel_status *join(member *m)
 
 // --- The start -----------------------------------------------------------------------------------
 
-static bel_status *make_deal(member *m, const bel_message *setup)
+static bool is_deal(const bel_deal *deal, const bel_message *setup)
 {
-    size_t workers = (size_t)m->task->worker_count;
-    const bel_message_schedule *schedule = &setup->schedule;
-    bool fits = setup->replica_count == workers && schedule->counting_workers >= 0 &&
-                schedule->counting_workers <= m->task->worker_count;
-    int *replicas = bel_xcalloc(workers, sizeof *replicas);
-    for (size_t w = 0; w < workers && fits; w++) {
-        replicas[w] = setup->replicas[w];
-        fits = replicas[w] > 0;
+    bool same = deal != NULL && setup->replica_count == (size_t)deal->worker_count;
+    for (int w = 0; same && w < deal->worker_count; w++)
+        same = setup->replicas[w] == deal->first_replica[w + 1] - deal->first_replica[w];
+    return same;
+}
+
+// True when everybody's numbers of replicas make a deal in which this process has a part to play.
+static bool check_deal(const member *m, const bel_message *setup)
+{
+    enum { MOST_WORKERS = 1024, MOST_REPLICAS = 1 << 20 };
+    size_t workers = setup->replica_count;
+    int64_t replicas = 0;
+    for (size_t w = 0; w < workers && workers <= MOST_WORKERS; w++) {
+        if (setup->replicas[w] < 0) return false;
+        replicas += setup->replicas[w];
     }
-    if (fits) m->deal = bel_deal_create(replicas, m->task->worker_count);
-    bel_free(replicas);
+    if (workers > MOST_WORKERS || replicas < 1 || replicas > MOST_REPLICAS) return false;
+    size_t index = (size_t)m->task->index;
+    return !m->worker.here || (index < workers && setup->replicas[index] > 0);
+}
+
+// The deal of this generation. With another one than before, what was made for that is made anew;
+// with a ledger there is but one.
+static bel_status *take_deal(member *m, const bel_message *setup)
+{
+    const bel_message_schedule *schedule = &setup->schedule;
+    if (is_deal(m->deal, setup)) return NULL;
+    bool fits = check_deal(m, setup) && schedule->counting_workers >= 0 &&
+                (size_t)schedule->counting_workers <= setup->replica_count &&
+                (m->deal == NULL || !bel_member_has_ledger(m));
+    if (!fits) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
+    }
+    bel_member_shard_forget_deal(m);
+    bel_member_forget_answers(m);
+    bel_member_free_ranges(m);
+    bel_deal_destroy(m->deal);
+    m->deal = bel_deal_create(setup->replicas, (int)setup->replica_count);
+    m->shard.deal = m->deal;
     m->counting = (bel_counting){.workers = schedule->counting_workers,
                                  .takes_stale = schedule->takes_stale,
                                  .max_lead = schedule->max_lead};
-    return fits ? NULL : BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
+    return NULL;
 }
 
 static bel_status *add_tables(member *m, const bel_message *setup)
@@ -203,7 +231,6 @@ static bel_status *make_memory(member *m, const bel_message *setup)
     BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->space : &m->worker.space));
     if (!s->here) return NULL;
     s->layout = layout;
-    s->deal = m->deal;
     m->worker.space = m->worker.here ? s->space : NULL;
     if (m->worker.here && bel_member_has_ledger(m)) {
         member_worker *w = &m->worker;
@@ -255,9 +282,12 @@ static bel_status *start_parts(member *m, const bel_message *setup)
     BEL_TRY(start_trace(m, setup));
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
-    if (m->deal == NULL) {
-        BEL_TRY(make_deal(m, setup));
-        BEL_TRY(make_memory(m, setup));
+    bool first = m->deal == NULL;
+    BEL_TRY(take_deal(m, setup));
+    if (first) BEL_TRY(make_memory(m, setup));
+    member_shard *s = &m->shard;
+    if (s->here && s->space == NULL) {
+        BEL_TRY(bel_member_make_parameters(m, s->layout, &s->space));
     }
     BEL_TRY(check_setup(m, setup));
     if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
@@ -300,7 +330,7 @@ static bel_status *take_message(member *m, const bel_message *message)
 double *bel_member_numbers(const member *m, size_t *out_count)
 {
     bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;
-    size_t workers = knows_reports ? (size_t)m->task->worker_count : 0;
+    size_t workers = knows_reports ? (size_t)m->deal->worker_count : 0;
     *out_count = BEL_NUMBER_COUNT + workers * BEL_NUMBERS_BY_WORKER;
     double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
     if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);

@@ -15,7 +15,8 @@
 #include "transport/shm/shm_lane.h"
 
 // What a process that holds a shard has. In a process that is a worker as well the two share space
-// and layout. Memory stays for as long as the process; lanes and threads are a generation's.
+// and layout. Memory stays for as long as the process, but what depends on the deal of replicas
+// only until there is another; lanes and threads are a generation's.
 typedef struct member_shard {
     bool here;
     bool shares_memory; // with workers
@@ -111,7 +112,11 @@ bel_status *bel_member_open_hub(member *m) BEL_MUST_USE;
 char *bel_member_shm_path(const char *address);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
                                        bel_space **out_space) BEL_MUST_USE;
+// Another deal has other rooms for rows, and they are a part of a shard's region: that and its
+// space are made anew. A process with a worker and a shard keeps its deal.
+void bel_member_forget_answers(member *m);
 bel_status *bel_member_make_ranges(member *m) BEL_MUST_USE;
+void bel_member_free_ranges(member *m);
 // With a ledger: the copies of the values that workers compute on, at a shard and at a worker.
 bel_status *bel_member_make_outboxes(member *m) BEL_MUST_USE;
 size_t bel_member_parameter_bytes(const member *m); // of a shard's region that workers map
@@ -124,8 +129,9 @@ void bel_member_free_memory(member *m);
 
 // Creates the shard the first time; loads the checkpoint, opens the lanes and starts the thread.
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
-void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
-void bel_member_shard_free(member *m); // once the endpoint is gone
+void bel_member_shard_stop(member *m);        // ends its thread and closes its lanes
+void bel_member_shard_forget_deal(member *m); // once stopped: the next start makes a shard anew
+void bel_member_shard_free(member *m);        // once the endpoint is gone
 // Answers what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
 bel_status *bel_member_shard_message(member *m, const bel_message *message) BEL_MUST_USE;
 void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots

@@ -118,6 +118,18 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_
     return each_run(layout, m->shard.index, touch_run, m); // what is not its own costs nothing
 }
 
+void bel_member_forget_answers(member *m)
+{
+    member_shard *s = &m->shard;
+    if (s->answer_rooms == NULL || m->worker.here) return;
+    bel_free(s->answer_rooms);
+    bel_space_destroy(s->space);
+    bel_shm_region_destroy(m->parameters);
+    s->answer_rooms = NULL;
+    s->space = NULL;
+    m->parameters = NULL;
+}
+
 // Before the region: it is a part of it.
 bel_status *bel_member_make_outboxes(member *m)
 {
@@ -210,16 +222,9 @@ bel_status *bel_member_make_ranges(member *m)
     return NULL;
 }
 
-void bel_member_free_memory(member *m)
+void bel_member_free_ranges(member *m)
 {
     member_worker *w = &m->worker;
-    const member_shard *s = &m->shard;
-    for (int i = 0; s->outboxes != NULL && i < m->deal->worker_count; i++) {
-        bool own = w->here && i == m->task->index;
-        if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
-    }
-    bel_free(s->outboxes);
-    bel_free(s->answer_rooms);
     if (m->gradients != NULL) {
         bel_free(w->ranges);
     } else if (w->ranges != NULL) {
@@ -229,5 +234,21 @@ void bel_member_free_memory(member *m)
         bel_space_free_arrays(w->job.layout, w->ranges, w->range_count);
     }
     bel_shm_region_destroy(m->gradients);
+    m->gradients = NULL;
+    w->ranges = NULL;
+    w->row_room = w->answer_room = NULL;
+}
+
+void bel_member_free_memory(member *m)
+{
+    const member_worker *w = &m->worker;
+    const member_shard *s = &m->shard;
+    for (int i = 0; s->outboxes != NULL && i < m->deal->worker_count; i++) {
+        bool own = w->here && i == m->task->index;
+        if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
+    }
+    bel_free(s->outboxes);
+    bel_free(s->answer_rooms);
+    bel_member_free_ranges(m);
     bel_shm_region_destroy(m->parameters);
 }

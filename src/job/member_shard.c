@@ -121,6 +121,7 @@ static void make_lanes(member *m, const bel_message *setup)
         bool own = m->worker.here && w == m->task->index;
         int64_t step;
         s->incarnations[w] = setup->incarnations[w];
+        if (s->deal->first_node[w] == s->deal->first_node[w + 1]) continue; // it plays no part
         (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
                               own ? s->own_lane : make_worker_lane(m, w), &step);
     }
@@ -152,6 +153,7 @@ static void send_progress(member *m, const bel_control_state *state)
                                          .loss = state->loss,
                                          .examples = state->examples,
                                          .interrupted = interrupted,
+                                         .paused = bel_control_was_paused(m->shard.control),
                                          .stale = stale,
                                          .stale_count = BEL_STALENESS_BINS + 1,
                                          .points = out,
@@ -212,6 +214,15 @@ static bel_status *make_team(member_shard *s)
 }
 
 // Once in the life of a process.
+static bel_status *make_buffers(member_shard *s, const bel_optimizer *optimizer)
+{
+    BEL_TRY(make_team(s));
+    BEL_TRY(bel_space_array(s->layout, "snapshot", &s->snapshot));
+    if (optimizer->moving_average_decay <= 0) return NULL;
+    return bel_space_array(s->layout, "snapshot of averages", &s->snapshot_averages);
+}
+
+// For this deal.
 static bel_status *make_shard(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
@@ -222,13 +233,9 @@ static bel_status *make_shard(member *m, const bel_message *setup)
     s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
-    BEL_TRY(make_team(s));
-    BEL_TRY(bel_space_array(s->layout, "snapshot", &s->snapshot));
     bel_optimizer optimizer = setup->optimizer;
     BEL_TRY(bel_optimizer_check(&optimizer));
-    if (optimizer.moving_average_decay > 0) {
-        BEL_TRY(bel_space_array(s->layout, "snapshot of averages", &s->snapshot_averages));
-    }
+    if (s->team == NULL) BEL_TRY(make_buffers(s, &optimizer));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .deal = s->deal,
@@ -414,6 +421,9 @@ bel_status *bel_member_shard_message(member *m, const bel_message *message)
     case BEL_MESSAGE_STOP:
         if (s->control != NULL) bel_control_interrupt(s->control);
         break;
+    case BEL_MESSAGE_PAUSE:
+        if (s->control != NULL) bel_control_pause(s->control);
+        break;
     default: break; // not for shards
     }
     return NULL;
@@ -500,21 +510,32 @@ void bel_member_shard_stop(member *m)
     s->reading = 0;
 }
 
-void bel_member_shard_free(member *m)
+void bel_member_shard_forget_deal(member *m)
 {
     member_shard *s = &m->shard;
-    if (!s->here) return;
     bel_shard_destroy(s->shard);
-    bel_team_destroy(s->team);
-    bel_doorbell_destroy(s->bell);
-    if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
-    if (s->snapshot_averages != NULL) bel_space_free_array(s->layout, s->snapshot_averages);
-    if (s->space != m->worker.space) bel_space_destroy(s->space);
     bel_free(s->worker_lanes);
     bel_free(s->shard_lanes);
     bel_free(s->worker_peers);
     bel_free(s->shard_peers);
     bel_free(s->incarnations);
     bel_free(s->replacing);
+    s->shard = NULL;
+    s->worker_lanes = s->shard_lanes = NULL;
+    s->worker_peers = s->shard_peers = NULL;
+    s->incarnations = NULL;
+    s->replacing = NULL;
+}
+
+void bel_member_shard_free(member *m)
+{
+    member_shard *s = &m->shard;
+    if (!s->here) return;
+    bel_member_shard_forget_deal(m);
+    bel_team_destroy(s->team);
+    bel_doorbell_destroy(s->bell);
+    if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
+    if (s->snapshot_averages != NULL) bel_space_free_array(s->layout, s->snapshot_averages);
+    if (s->space != m->worker.space) bel_space_destroy(s->space);
     pthread_mutex_destroy(&s->mutex);
 }

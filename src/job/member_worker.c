@@ -85,7 +85,7 @@ static bel_status *create_worker(member *m, const bel_message *setup)
                                 .input = w->job.input,
                                 .client = w->client,
                                 .ranges = w->ranges,
-                                .tower_count = estimator->towers_of[m->task->index],
+                                .tower_count = bel_estimator_towers(estimator, m->task->index),
                                 .thread_count = estimator->thread_count,
                                 .seed = estimator->config.seed,
                                 .first_step = setup->step,

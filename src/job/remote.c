@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launch/cluster_file.h"
+#include "launch/scale.h"
 #include "master/journal.h"
 #include "ps/layout/space.h"
 
@@ -23,9 +25,17 @@ static bel_status *refuse_lane(void *context, const char *path, bel_stream *stre
     return BEL_ERR(BEL_UNIMPLEMENTED, "the master has no %s", path);
 }
 
-bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config,
+// Every worker needs a replica; where R follows the workers there may be as many as anywhere.
+static int worker_seats(const bel_task *task, const bel_estimator *estimator)
+{
+    if (task->ps_count == 0) return task->worker_count; // they hold the shards
+    return estimator->config.elastic_rescale ? BEL_CLUSTER_MOST : estimator->replica_count;
+}
+
+bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
                               bel_members **out_members)
 {
+    const bel_run_config *config = &estimator->config;
     char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
     char *token = bel_strf("%016llx%016llx", (unsigned long long)bel_clock_ns(),
                            (unsigned long long)(bel_clock_wall() * 1e6));
@@ -39,9 +49,11 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config
                          .tls_certificate = task->tls_certificate,
                          .tls_key = task->tls_key,
                          .accept = refuse_lane},
-            .counts = {[BEL_ROLE_WORKER] = task->worker_count,
+            .counts = {[BEL_ROLE_WORKER] = worker_seats(task, estimator),
                        [BEL_ROLE_PS] = task->ps_count,
                        [BEL_ROLE_EVALUATOR] = task->evaluator_count},
+            .wanted_workers = task->worker_count,
+            .min_workers = task->min_workers,
             .token = token,
             .join_timeout_secs = task->join_timeout_secs,
             .silence_timeout_secs = task->silence_timeout_secs,
@@ -57,6 +69,7 @@ void bel_remote_unlisten(const bel_run_config *config)
     char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
     (void)remove(path); // one that stays does no harm: the next job writes its own
     bel_free(path);
+    bel_scale_remove(config->model_dir);
 }
 
 // --- The start -----------------------------------------------------------------------------------
@@ -67,8 +80,8 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     const bel_layout *layout = r->config.layout;
     bel_free(r->checkpoint);
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
-    r->begins_anew = crew->lost;
-    crew->lost = r->started = false;
+    r->begins_anew = crew->lost || crew->paused;
+    crew->lost = crew->paused = r->started = false;
     bool averaged = r->config.built->spec.optimizer.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
@@ -84,7 +97,7 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     return NULL;
 }
 
-static bel_status *gather(remote *r)
+static bel_status *gather_members(remote *r)
 {
     const bel_settings *settings = r->config.settings;
     return bel_members_gather(r->config.members, settings->names, settings->values, settings->count,
@@ -115,7 +128,7 @@ static void take_over(remote *r)
         const bel_member *m = bel_members_get(r->config.members, i);
         if (m->role == BEL_ROLE_EVALUATOR) bel_remote_send_setup(r, i, 0);
         if (m->role != BEL_ROLE_WORKER || m->generation == r->crew.generation) continue;
-        bel_remote_admit(r, m->index);
+        if (r->replicas[m->index] > 0 && m->here) bel_remote_admit(r, m->index);
     }
 }
 
@@ -130,25 +143,32 @@ static bel_status *begin_generation(remote *r)
     }
     r->crew.generation = newest + 1;
     r->state.step = r->schedule.first_step;
-    BEL_TRY(bel_journal_write(model_dir, "generation", r->crew.generation, r->state.step,
-                              r->checkpoint));
+    const bel_journal_line line = {.event = "generation",
+                                   .generation = r->crew.generation,
+                                   .step = r->state.step,
+                                   .text = r->checkpoint,
+                                   .replicas = r->replicas,
+                                   .worker_count = bel_remote_dealt(r)};
+    BEL_TRY(bel_journal_write(model_dir, &line));
     bel_fault_point("master_new_generation");
-    for (int i = 0; i < bel_members_count(r->config.members); i++)
-        bel_remote_send_setup(r, i, r->schedule.first_step);
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member *m = bel_members_get(r->config.members, i);
+        bool plays = m->role != BEL_ROLE_WORKER || r->replicas[m->index] > 0;
+        if (plays) bel_remote_send_setup(r, i, r->schedule.first_step);
+    }
     return NULL;
 }
 
 // Forgets what members have said; they say it again.
 static void forget(remote *r)
 {
-    int workers = r->config.task->worker_count;
     bel_remote_close_lanes(r);
-    r->crew.lost = r->finishing = false;
+    r->crew.lost = r->crew.paused = r->finishing = r->pause_sent = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
     r->ended_workers = 0;
     r->heard_progress = false;
     r->times = (bel_worker_times){0};
-    for (int w = 0; w < workers; w++)
+    for (int w = 0; w < r->seats; w++)
         r->ended[w] = r->admissions[w].under_way = false;
     for (int k = 0; k < r->crew.shard_count; k++)
         r->snapshots[k] = -1;
@@ -158,16 +178,25 @@ static void forget(remote *r)
     r->examples_before = 0;
 }
 
+static bel_status *gather(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    forget(r);
+    bel_fault_point("master_gather");
+    bel_remote_expect(r);
+    BEL_TRY(gather_members(r));
+    r->runs = !r->begins_anew && have_state(r);
+    bel_remote_make_deal(r, r->runs);
+    return NULL;
+}
+
 static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
                          const bel_input_segment *segment)
 {
     remote *r = (remote *)crew;
     r->schedule = *schedule;
     r->segment = *segment;
-    forget(r);
-    bel_fault_point("master_gather");
-    BEL_TRY(gather(r));
-    if (!r->begins_anew && have_state(r)) {
+    if (r->runs) {
         take_over(r);
     } else {
         BEL_TRY(begin_generation(r));
@@ -193,11 +222,11 @@ static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_st
 {
     remote *r = (remote *)crew;
     bel_control_state *state = &r->state;
-    int workers = r->config.estimator->config.worker_count;
     bel_remote_pump(r, state->has_snapshot ? 0 : secs);
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
-    bool ended = r->ended_workers == workers && r->heard_progress && state->step >= r->end_step;
+    bool ended =
+        r->ended_workers == crew->worker_count && r->heard_progress && state->step >= r->end_step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
@@ -265,7 +294,7 @@ static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_sha
 static bel_status *meet(remote *r)
 {
     enum { PATIENCE_SECS = 1 };
-    if (r->config.task->incarnation == 0) return gather(r);
+    if (r->config.task->incarnation == 0) return gather_members(r);
     bel_members_hear(r->config.members, PATIENCE_SECS);
     int evaluator = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
     if (evaluator >= 0 && bel_members_get(r->config.members, evaluator)->here) {
@@ -339,8 +368,9 @@ static void destroy(bel_crew *crew)
     bel_doorbell_destroy(r->bell);
     bel_space_free_array(r->config.layout, crew->values);
     bel_status_ignore(r->error); // reported, or of no interest any more
-    for (int w = 0; w < r->config.task->worker_count; w++)
+    for (int w = 0; w < r->seats; w++)
         bel_free(r->admissions[w].answered);
+    bel_free(r->replicas);
     bel_free(r->admissions);
     bel_free(r->ended);
     bel_free(r->snapshots);
@@ -353,6 +383,7 @@ static void destroy(bel_crew *crew)
 
 static const bel_crew_ops remote_ops = {
     .load = load,
+    .gather = gather,
     .start = start,
     .wait = wait_for_news,
     .take_points = take_points,
@@ -379,7 +410,10 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_cr
     r->values_step = r->crew.granted = -1;
     r->state.loss = NAN;
     r->bell = bel_doorbell_create();
-    size_t shards = (size_t)r->crew.shard_count, workers = (size_t)config->task->worker_count;
+    r->seats = worker_seats(config->task, config->estimator);
+    size_t shards = (size_t)r->crew.shard_count, workers = (size_t)r->seats;
+    r->wanted = config->task->worker_count;
+    r->replicas = bel_xcalloc(workers, sizeof *r->replicas);
     r->ended = bel_xcalloc(workers, sizeof *r->ended);
     r->admissions = bel_xcalloc(workers, sizeof *r->admissions);
     for (size_t w = 0; w < workers; w++)

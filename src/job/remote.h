@@ -15,10 +15,10 @@
 
 // Writes model_dir/job.token and listens, so that members can join while the master builds its
 // model. Free with bel_members_destroy.
-bel_status *bel_remote_listen(const bel_task *task, const bel_run_config *config,
+bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
                               bel_members **out_members) BEL_MUST_USE;
 
-// Removes job.token, once the members are gone.
+// Removes job.token and job.scale, once the members are gone.
 void bel_remote_unlisten(const bel_run_config *config);
 
 typedef struct bel_remote_config {

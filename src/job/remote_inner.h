@@ -1,6 +1,6 @@
 // The inside of the master's side of a cluster: remote.c (the crew), remote_members.c (messages and
-// members that come back), remote_show.c (what members have counted), remote_values.c (values of a
-// snapshot).
+// members that come back), remote_deal.c (who plays which replicas), remote_show.c (what members
+// have counted), remote_values.c (values of a snapshot).
 #ifndef BELFRY_JOB_REMOTE_INNER_H
 #define BELFRY_JOB_REMOTE_INNER_H
 
@@ -26,9 +26,17 @@ typedef struct remote {
     bel_input_segment segment;
     bool started, stop_sent;
     bool begins_anew; // what shards hold is void, though they hold it
+    bool runs;        // what they hold is that of a job that runs
     int64_t progress_ns;
     bool heard_progress;     // of this generation, or since this master took it over
     int64_t examples_before; // this master took over; -1: not yet known
+
+    int seats;     // for workers; what follows by worker is by seat
+    int *replicas; // by worker: how many it plays in this generation
+    int wanted;    // workers below this index are to play
+    bool gathered; // members have been waited for once
+    bool pause_sent;
+    int64_t scale_ns; // when the wish for a number of workers was looked for
 
     bool *ended; // by worker
     int ended_workers;
@@ -76,6 +84,22 @@ void bel_remote_stalled(remote *r, double secs, const char *what);
 void bel_remote_fail(remote *r, bel_status *status);
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
+
+// --- remote_deal.c -------------------------------------------------------------------------------
+
+// Before members are waited for: how many workers are wanted, and for a master that replaces
+// another who played when it was lost.
+void bel_remote_expect(remote *r);
+// Once members are there: the deal of the generation that runs, or of the one that begins, in which
+// all have a part who are there and wanted; others are retired.
+void bel_remote_make_deal(remote *r, bool runs);
+// While it runs: asks for a pause when there should be another deal; state is lost with a worker
+// that is not waited for any more.
+void bel_remote_check_deal(remote *r);
+// A worker without a part has joined.
+void bel_remote_take_newcomer(remote *r, int worker);
+int bel_remote_worker(const remote *r, int worker); // its number among the members
+int bel_remote_dealt(const remote *r);              // workers up to the last that plays
 
 // --- remote_show.c -------------------------------------------------------------------------------
 

@@ -98,14 +98,13 @@ static bel_message_schedule describe_schedule(const remote *r)
 
 static void describe_members(const remote *r, setup *s)
 {
-    const bel_estimator *estimator = r->config.estimator;
     const bel_members *members = r->config.members;
-    size_t workers = (size_t)estimator->config.worker_count;
+    size_t workers = (size_t)bel_remote_dealt(r);
     s->replicas = bel_xcalloc(workers, sizeof *s->replicas);
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     for (size_t w = 0; w < workers; w++) {
-        s->replicas[w] = estimator->replicas_of[w];
-        int member = bel_members_find(members, BEL_ROLE_WORKER, (int)w);
+        s->replicas[w] = r->replicas[w];
+        int member = bel_remote_worker(r, (int)w);
         s->incarnations[w] = bel_members_get(members, member)->incarnation;
     }
     s->message.replicas = s->replicas;
@@ -160,6 +159,7 @@ static void take_progress(remote *r, const bel_message *m)
     if (r->examples_before < 0) r->examples_before = m->examples;
     r->state.examples = m->examples - r->examples_before;
     r->crew.interrupted = m->interrupted;
+    r->crew.paused = m->paused;
     take_staleness(r, m);
     size_t count = r->point_count + m->point_count;
     r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);
@@ -242,7 +242,7 @@ void bel_remote_ask_to_stop(remote *r, const char *why)
 
 void bel_remote_admit(remote *r, int worker)
 {
-    int member = bel_members_find(r->config.members, BEL_ROLE_WORKER, worker);
+    int member = bel_remote_worker(r, worker);
     admission *a = &r->admissions[worker];
     a->under_way = true;
     a->answers = 0;
@@ -256,9 +256,9 @@ void bel_remote_admit(remote *r, int worker)
 static void take_admitted(remote *r, int member, const bel_message *m)
 {
     int shard = shard_of(r, member);
-    if (shard < 0 || m->index < 0 || m->index >= r->config.task->worker_count) return;
+    if (shard < 0 || m->index < 0 || m->index >= r->seats) return;
     admission *a = &r->admissions[m->index];
-    int worker = bel_members_find(r->config.members, BEL_ROLE_WORKER, m->index);
+    int worker = bel_remote_worker(r, m->index);
     bool current = m->incarnation == bel_members_get(r->config.members, worker)->incarnation;
     if (!a->under_way || !current || a->answered[shard]) return;
     a->answered[shard] = true;
@@ -287,7 +287,10 @@ static void ask_again(remote *r, int shard)
     if (shard == 0 && r->stop_sent) {
         bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_STOP});
     }
-    for (int w = 0; w < r->config.task->worker_count; w++)
+    if (shard == 0 && r->pause_sent) {
+        bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_PAUSE});
+    }
+    for (int w = 0; w < r->seats; w++)
         if (r->admissions[w].under_way) bel_remote_admit(r, w);
 }
 
@@ -305,6 +308,8 @@ static void take_join(remote *r, int member)
         r->crew.lost = true;
     } else if (shard >= 0) {
         ask_again(r, shard);
+    } else if (r->replicas[m->index] == 0) {
+        bel_remote_take_newcomer(r, m->index);
     } else if (!holds) {
         bel_remote_admit(r, m->index);
     }
@@ -312,6 +317,7 @@ static void take_join(remote *r, int member)
 
 static void take_message(remote *r, int member, const bel_message *m)
 {
+    if (bel_members_get(r->config.members, member)->vacant) return; // it was retired
     bool of_now = m->generation == r->crew.generation;
     bool early = m->kind == BEL_MESSAGE_ENDED && m->generation == 0; // it could not begin
     if (m->kind == BEL_MESSAGE_JOIN) {
@@ -345,6 +351,7 @@ void bel_remote_pump(remote *r, double secs)
     }
     bel_status *lost = bel_members_check(r->config.members);
     if (lost != NULL) bel_remote_fail(r, lost);
+    bel_remote_check_deal(r);
 }
 
 void bel_remote_stalled(remote *r, double secs, const char *what)
@@ -385,5 +392,5 @@ bel_status *bel_remote_take_error(remote *r)
     bel_status *error = r->error;
     r->error = NULL;
     if (error != NULL || !r->crew.lost) return error;
-    return BEL_ERR(BEL_UNAVAILABLE, "a shard was lost");
+    return BEL_ERR(BEL_UNAVAILABLE, "a member was lost");
 }

@@ -2,12 +2,13 @@
 #include "base/clock.h"
 #include "job/remote_inner.h"
 
-static void show_reports(const bel_member *m, int worker_count, bel_board *board)
+static void show_reports(const bel_member *m, int seats, bel_board *board)
 {
-    for (int w = 0; w < worker_count; w++) {
+    for (int w = 0; w < seats; w++) {
         size_t at = BEL_NUMBER_COUNT + (size_t)w * BEL_NUMBERS_BY_WORKER;
         if (at + BEL_NUMBERS_BY_WORKER > m->number_count) return; // only shard 0 knows
-        bel_board_note_reports(bel_board_find(board, BEL_BOARD_WORKER, w), m->numbers + at);
+        bel_board_row *row = bel_board_find(board, BEL_BOARD_WORKER, w);
+        if (row != NULL) bel_board_note_reports(row, m->numbers + at);
     }
 }
 
@@ -21,6 +22,7 @@ static void show_member(remote *r, const bel_member *m, bel_board *board)
         [BEL_ROLE_EVALUATOR] = BEL_BOARD_EVALUATOR,
     };
     const bel_task *task = r->config.task;
+    if (m->role == BEL_ROLE_WORKER) bel_board_seat(board, m->index, !m->vacant);
     bel_board_row *row = bel_board_find(board, roles[m->role], m->index);
     if (row == NULL) return;
     bool with_master = m->role == BEL_ROLE_WORKER && m->index == 0 && task->master_trains;
@@ -31,7 +33,7 @@ static void show_member(remote *r, const bel_member *m, bel_board *board)
     bool holds_shard = m->role == BEL_ROLE_WORKER && task->ps_count == 0;
     bel_board_row *shard = holds_shard ? bel_board_find(board, BEL_BOARD_SHARD, m->index) : NULL;
     if (shard != NULL) bel_board_note(shard, m->numbers, m->numbers_ns);
-    show_reports(m, task->worker_count, board);
+    show_reports(m, r->seats, board);
 }
 
 void bel_remote_show(bel_crew *crew, bel_board *board)

@@ -100,8 +100,12 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
                          const bel_built *built, const bel_input *input, const bel_layout *layout)
 {
     add(settings, "seed", "%llu", (unsigned long long)estimator->config.seed);
-    add(settings, "replicas", "%d", estimator->replica_count);
     const bel_run_config *config = &estimator->config;
+    if (config->elastic_rescale) {
+        add(settings, "elastic_rescale", "linear"); // then replicas may change, by that rule
+    } else {
+        add(settings, "replicas", "%d", estimator->replica_count);
+    }
     if (config->aggregation != BEL_AGGREGATE_SYNC) {
         add(settings, "mode", "%s",
             config->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");

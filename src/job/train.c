@@ -71,8 +71,8 @@ static void describe(const bel_job *job)
                   "%lld parameters in %d variables; %d worker%s, %d replica%s of batch %lld, %d "
                   "shard%s, %d thread%s each; %s",
                   (long long)job->layout->parameters, job->layout->variable_count,
-                  config->worker_count, config->worker_count == 1 ? "" : "s",
-                  estimator->replica_count, estimator->replica_count == 1 ? "" : "s",
+                  job->crew->worker_count, job->crew->worker_count == 1 ? "" : "s",
+                  job->crew->replica_count, job->crew->replica_count == 1 ? "" : "s",
                   (long long)bel_input_batch_size(job->input), config->shard_count,
                   config->shard_count == 1 ? "" : "s", estimator->thread_count,
                   estimator->thread_count == 1 ? "" : "s", config->model_dir);
@@ -113,13 +113,39 @@ static bel_status *make_crew(bel_job *job)
     return bel_remote_create(&config, &job->crew);
 }
 
+// What another number of workers needs.
+static bel_status *check_elastic(const bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    bool rescale = config->elastic_rescale, least = job->task != NULL && job->task->min_workers > 0;
+    const char *name = rescale ? "elastic_rescale" : "min_workers";
+    bel_counting counting;
+    if (!rescale && !least) return NULL;
+    if (job->task == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s is for a cluster; in one process the workers stay",
+                       name);
+    }
+    BEL_TRY(bel_estimator_counting(job->estimator, &counting));
+    if (counting.workers > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s needs all workers to count in every step: mode sync, without backups",
+                       name);
+    }
+    if (!rescale || config->replicas_to_aggregate == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "elastic_rescale and replicas_to_aggregate exclude each other: the one lets "
+                   "replicas follow the workers, the other keeps their number");
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
     BEL_TRY(bel_dir_create(config->model_dir));
-    if (job->task != NULL) BEL_TRY(bel_remote_listen(job->task, config, &job->members));
+    BEL_TRY(check_elastic(job));
+    if (job->task != NULL) BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members));
     BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
     BEL_TRY(bel_job_build(job));
+    job->optimizer = job->built->spec.optimizer;
     BEL_TRY(make_crew(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
     BEL_TRY(bel_job_resume(job));
@@ -163,17 +189,21 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     double rate = (double)(state->examples - p->shown_examples) / seconds;
     p->rate = p->rate == 0 ? rate : 0.7 * p->rate + 0.3 * rate;
     if (final) p->rate = (double)state->examples / (bel_clock_wall() - job->started_at);
-    int blocks = bel_estimator_blocks_per_step(job->estimator, &job->counting);
+    int64_t blocks = job->segments[job->segment_count - 1].replica_count;
     double per_step = (double)(bel_input_batch_size(job->input) * blocks);
     double left = (double)(job->last_step - step) * per_step / p->rate;
     char eta[32];
     bel_str text = {0}, json = {0};
-    bel_str_printf(&text, "step %lld/%lld  loss = %.5g  %.0f examples/s  ETA %s", (long long)step,
-                   (long long)job->last_step, state->loss, p->rate, bel_seconds_text(left, eta));
+    bel_str_printf(&text, "step %lld/%lld  loss = %.5g  %.0f examples/s", (long long)step,
+                   (long long)job->last_step, state->loss, p->rate);
+    int workers = job->crew->worker_count;
+    if (workers > 1) bel_str_printf(&text, "  %d workers", workers);
+    bel_str_printf(&text, "  ETA %s", bel_seconds_text(left, eta));
     bel_str_printf(&json,
                    "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
-                   "\"last_step\":%lld,\"loss\":",
-                   bel_clock_wall(), (long long)step, (long long)job->last_step);
+                   "\"last_step\":%lld,\"workers\":%d,\"loss\":",
+                   bel_clock_wall(), (long long)step, (long long)job->last_step,
+                   job->crew->worker_count);
     bel_json_write_number(&json, state->loss);
     bel_str_printf(&json, ",\"examples_per_second\":%.1f,\"eta_seconds\":%.1f}", p->rate, left);
     bel_log_progress(text.text, json.text, final);
@@ -230,10 +260,22 @@ static bel_status *watch(bel_job *job)
     return status;
 }
 
+static bool nothing_left(const bel_job *job)
+{
+    if (job->first_step < job->last_step) return false;
+    bel_log_write(BEL_LOG_INFO, "nothing to train: step %lld of %lld is already saved",
+                  (long long)job->first_step, (long long)job->last_step);
+    return true;
+}
+
 static bel_status *run(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
     int64_t eval_steps = 0;
+    BEL_TRY(job->crew->ops->gather(job->crew));
+    bel_job_rescale(job);
+    if (config->elastic_rescale) BEL_TRY(find_last_step(job));
+    if (nothing_left(job)) return NULL;
     for (int i = 0; i < job->eval_count; i++)
         eval_steps = greatest_common_divisor(eval_steps, job->evals[i].spec->every_steps);
     bel_control_config control = {.shard_count = config->shard_count,
@@ -243,7 +285,7 @@ static bel_status *run(bel_job *job)
                                   .save_secs = config->save_checkpoints_secs,
                                   .eval_steps = eval_steps,
                                   .series_steps = config->save_summary_steps,
-                                  .worker_count = config->worker_count};
+                                  .worker_count = job->crew->worker_count};
     describe(job);
     job->started_at = bel_clock_wall();
     int64_t begun = bel_clock_ns();
@@ -300,19 +342,21 @@ static bel_status *finish(bel_job *job)
     return NULL;
 }
 
+// Training goes on from here with another deal.
+static bel_status *save_pause(bel_job *job)
+{
+    BEL_TRY(job->crew->ops->snapshot_now(job->crew));
+    return job->saved_step != job->state.step ? bel_job_save(job, job->state.step) : NULL;
+}
+
 static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     BEL_TRY(prepare(job, evals, eval_count));
     for (;;) {
-        bel_status *status = NULL;
-        if (job->first_step >= job->last_step) {
-            bel_log_write(BEL_LOG_INFO, "nothing to train: step %lld of %lld is already saved",
-                          (long long)job->first_step, (long long)job->last_step);
-        } else {
-            status = run(job);
-        }
-        if (status == NULL) status = finish(job);
-        if (status == NULL || !job->crew->lost) return status;
+        bel_status *status = nothing_left(job) ? NULL : run(job);
+        bool paused = job->crew->paused;
+        if (status == NULL) status = paused ? save_pause(job) : finish(job);
+        if (!job->crew->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was said, and is made good
         BEL_TRY(bel_job_go_back(job));
     }

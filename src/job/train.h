@@ -39,6 +39,7 @@ typedef struct bel_job {
     bel_input_segment *segments;
     int segment_count;
     bel_settings settings;
+    bel_optimizer optimizer; // before elastic_rescale changed built->spec's
     bel_crew *crew;
     bel_control_state state; // the newest
     bel_run_log *log;
@@ -62,6 +63,9 @@ void bel_job_free_model(bel_job *job);
 // job_save.c: checkpoints, evaluations of the snapshot, the report.
 bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
 bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
+                                                        // or a pause
+// With elastic_rescale: another number of replicas is a new segment, and the learning rate follows.
+void bel_job_rescale(bel_job *job);
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_report(bel_job *job) BEL_MUST_USE;

@@ -216,6 +216,10 @@ static const bel_cluster_key limit_keys[] = {
      .kind = BEL_CLUSTER_WHOLE,
      .offset = offsetof(bel_cluster, restarts),
      .high = BEL_CLUSTER_MOST_RESTARTS},
+    {.name = "min_workers",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster, min_workers),
+     .high = BEL_CLUSTER_MOST},
 };
 
 static bel_status *read_limits(const bel_yaml *yaml, const bel_yaml_node *node, void *place)

@@ -12,7 +12,8 @@
 //   parameter_servers: {count: 2, machine: box, hosts: [c]}
 //   evaluators: {count: 1, machine: box, hosts: [c]}
 //   environment: {NAME: value}
-//   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600, restarts: 10}
+//   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600, restarts: 10,
+//            min_workers: 2}
 //   security: {secret_file: FILE, listen: loopback|any, tls: {ca: FILE, certificate: FILE, key:
 //   FILE}}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
@@ -49,6 +50,7 @@ typedef struct bel_cluster {
     size_t environment_count;
     double join_timeout_secs, silence_timeout_secs, stall_timeout_secs;
     int restarts;       // of each process; 0: a process that dies ends the job
+    int min_workers;    // so many are enough to go on, the training master included; 0: all
     char *secret_file;  // NULL: a secret is made up for the job
     bool listen_beyond; // also on addresses other than loopback
     char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS

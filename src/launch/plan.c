@@ -123,6 +123,7 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
                        .thread_count = p->thread_count,
                        .join_timeout_secs = cluster->join_timeout_secs,
                        .silence_timeout_secs = cluster->silence_timeout_secs,
+                       .min_workers = cluster->min_workers,
                        .recovers = cluster->restarts > 0};
     task->towers = bel_xcalloc((size_t)plan->worker_count, sizeof *task->towers);
     for (int i = 0, w = 0; i < plan->process_count; i++)
@@ -132,6 +133,18 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
         task->tls_certificate = bel_xstrdup(cluster->tls_certificate);
         task->tls_key = bel_xstrdup(cluster->tls_key);
     }
+    return task;
+}
+
+bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
+{
+    int last = 0;
+    for (int i = 0; i < plan->process_count; i++)
+        if (plan->processes[i].role == BEL_ROLE_WORKER) last = i;
+    bel_task *task = bel_plan_task(plan, job, last);
+    task->role = BEL_ROLE_WORKER;
+    task->index = index;
+    task->added = true;
     return task;
 }
 

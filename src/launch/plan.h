@@ -49,4 +49,8 @@ void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *
 // The task of a process, without addresses and secret (NULL): the launcher fills those in.
 bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process);
 
+// The same for a worker beyond those of the plan, by which a running job is scaled up: it is like
+// the last of them.
+bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index);
+
 #endif

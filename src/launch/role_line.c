@@ -18,6 +18,7 @@ static bool read_progress(const bel_json_value *object, bel_progress *out_progre
               bel_json_i64(object, "last_step", &progress.last_step);
     if (!ok) return false;
     // Left as they are when missing, or null because they are not finite.
+    (void)bel_json_i64(object, "workers", &progress.workers);
     (void)bel_json_f64(object, "loss", &progress.loss);
     (void)bel_json_f64(object, "examples_per_second", &progress.examples_per_second);
     (void)bel_json_f64(object, "eta_seconds", &progress.eta_seconds);
@@ -48,6 +49,9 @@ void bel_progress_write(const bel_progress *progress, bel_str *out)
                    (long long)progress->last_step, progress->loss);
     if (!isnan(progress->examples_per_second)) {
         bel_str_printf(out, "  %.0f examples/s", progress->examples_per_second);
+    }
+    if (progress->workers > 1) {
+        bel_str_printf(out, "  %lld workers", (long long)progress->workers);
     }
     if (!isnan(progress->eta_seconds)) {
         bel_str_printf(out, "  ETA %s", bel_seconds_text(progress->eta_seconds, eta));

@@ -12,7 +12,7 @@
 
 // The figures of a progress object. NAN: not known.
 typedef struct bel_progress {
-    int64_t step, last_step;
+    int64_t step, last_step, workers; // workers is 0 when it is not said
     double loss, examples_per_second, eta_seconds;
 } bel_progress;
 

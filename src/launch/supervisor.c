@@ -72,18 +72,26 @@ static bool was_killed(const bel_child *child)
 
 static bool has_failed(const bel_supervisor *s, const bel_child *child)
 {
-    if (child->end.code == 0 || s->killing) return false;
+    if (child->end.code == 0 || s->killing || child->let_go || child->given_up) return false;
     if (s->stop_signal != 0 && child->end.code == 128 + s->stop_signal) return false;
     // Whoever dies when the job has ended well, or was started again too late for its end.
     bool late = was_killed(child) || child->restarts > 0;
-    return !(s->done && late && s->config->plan->cluster->restarts > 0);
+    const bel_cluster *cluster = s->config->plan->cluster;
+    return !(s->done && late && (cluster->restarts > 0 || cluster->min_workers > 0));
 }
 
 // One that may be started anew; once the job ends, nothing is.
 static bool may_restart(const bel_supervisor *s, const bel_child *child)
 {
     bool ending = s->killing || s->stop_signal != 0 || s->deadline_ns != 0;
-    return was_killed(child) && !ending && child->restarts < s->config->plan->cluster->restarts;
+    return was_killed(child) && !ending && !child->let_go &&
+           child->restarts < s->config->plan->cluster->restarts;
+}
+
+// One that has ended because it was not wanted, but meanwhile is.
+static bool is_wanted_again(const bel_supervisor *s, const bel_child *child)
+{
+    return child->wanted_again && child->end.code == 0 && s->deadline_ns == 0;
 }
 
 // "worker 1 (pid 4711 on box) was killed by signal 9 (Killed) after step 120: …"
@@ -127,6 +135,17 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
     bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what,
                   child->restarts + 1, s->config->plan->cluster->restarts);
     bel_free(what);
+}
+
+// Killed too often, but the job may go on without it.
+static bool give_up(bel_supervisor *s, bel_child *child)
+{
+    bool ending = s->killing || s->stop_signal != 0 || s->deadline_ns != 0;
+    if (!was_killed(child) || ending || child->let_go) return false;
+    char *what = describe_end(s, child);
+    bool without = bel_supervisor_give_up(s, child, what);
+    bel_free(what);
+    return without;
 }
 
 static void ask_soon(bel_supervisor *s)
@@ -202,6 +221,8 @@ static void take_ends(bel_supervisor *s)
             plan_restart(s, child);
             continue;
         }
+        if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns();
+        if (child->restart_ns != 0 || give_up(s, child)) continue;
         if (child->task->role == BEL_ROLE_MASTER) master = child;
         bool worse = culprit == NULL || suspicion(child) > suspicion(culprit);
         if (has_failed(s, child) && worse) culprit = child;
@@ -234,14 +255,13 @@ static bool check_deadline(bel_supervisor *s)
 
 static int time_left_ms(const bel_supervisor *s)
 {
-    int64_t left = s->config->changed != NULL ? tick_ms : -1;
+    int64_t left = tick_ms;
     for (int i = 0; i < s->child_count; i++)
         if (s->children[i].restart_ns != 0) left = 10;
     if (s->deadline_ns != 0) {
         int64_t until = (s->deadline_ns - bel_clock_ns()) / 1000000 + 1;
         if (until < 0) until = 0;
-        if (left < 0 || until < left) left = until;
-        if (left > tick_ms) left = tick_ms; // whoever is to be asked before that
+        if (until < left) left = until; // and a tick for whoever is to be asked before that
     }
     return (int)left;
 }
@@ -262,12 +282,15 @@ static void watch(bel_supervisor *s)
 {
     // Signals, the master's stdout, then for each child its stderr and its end; poll passes over
     // descriptors of -1.
-    size_t count = 2 + 2 * (size_t)s->child_count;
-    struct pollfd *waiting = bel_xcalloc(count, sizeof *waiting);
+    struct pollfd *waiting = NULL;
+    size_t capacity = 0;
     int64_t told_ns = 0;
     s->changed = true;
     while (any_running(s)) {
         tell(s, &told_ns);
+        bel_supervisor_look_at_scale(s);
+        size_t count = 2 + 2 * (size_t)s->child_count;
+        waiting = bel_xgrow(waiting, &capacity, count, sizeof *waiting);
         waiting[0].fd = s->signal_fd;
         waiting[1].fd = s->output_fd;
         for (int i = 0; i < s->child_count; i++) {

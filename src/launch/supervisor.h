@@ -11,6 +11,10 @@
 // after a growing pause. One that ends with another error would do so again, and ends the job. A
 // process that the master says it has lost is killed, and so replaced.
 //
+// Where the cluster says how many workers are enough (min_workers), one that was killed too often
+// is done without while so many remain. When another number of workers is wanted (scale.h),
+// processes are started, or expected to end: the master tells them.
+//
 // Lines go to log_dir/ROLE-INDEX.INCARNATION.log as they are, behind what an earlier run left. On
 // stderr: the master's lines as they would look in one process, others from warnings upwards with
 // "[worker 1] " in front, and one progress line.
@@ -25,6 +29,7 @@ typedef struct bel_supervisor_config {
     const char *program;    // path of the executable
     char *const *arguments; // of every process, NULL at the end, without the program's name
     const char *log_dir;    // created if missing
+    const char *model_dir;  // where a wish for another number of workers is left (scale.h)
     bool tcp;               // loopback ports in place of unix sockets
     double grace_secs;      // how long processes have to end by themselves; 0: 15
     // Called about once a second and at every change, from the supervisor's only thread; may be

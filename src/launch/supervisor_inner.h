@@ -21,6 +21,9 @@ typedef struct bel_child {
     int short_lives; // of these, one after the other
     int64_t started_ns;
     int64_t restart_ns; // when it is started anew; 0: it is not
+    bool let_go;        // it is not wanted any more, and ends when the master says so
+    bool wanted_again;  // it was let go and is wanted again, but will end first
+    bool given_up;      // killed too often: the job goes on without it
     bel_str line;       // read, but without its newline so far
     bel_str last_error; // the message with which it ended
 } bel_child;
@@ -29,6 +32,7 @@ typedef struct bel_supervisor {
     const bel_supervisor_config *config;
     bel_child *children;
     int child_count;
+    size_t child_capacity;
     char *folder; // of the sockets; NULL with TCP
     char *secret;
     int output_fd;  // the reading end of the master's stdout
@@ -42,12 +46,15 @@ typedef struct bel_supervisor {
     bool shown;     // the last step's line stands on the terminal for good
     bool changed;
 
+    int workers;       // that are wanted, the master included when it trains
+    int64_t looked_ns; // when it was last looked for another number
+
     int stop_signal;     // the first that came; 0: none
     bool killing;        // SIGKILL was sent to all
     bool done;           // the master has ended well: what becomes of others is of no account
     int64_t deadline_ns; // when it will be; 0: no reason so far
     int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far
-    const bel_child *first_failed;
+    const bel_child *first_failed; // from then on no child is added: they may move
 } bel_supervisor;
 
 // Makes the folder of the sockets, the secret, the children's tasks and log files; then starts all.
@@ -55,6 +62,14 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor) BEL_MUST_USE;
 
 // Starts a child that has ended under its next incarnation.
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child) BEL_MUST_USE;
+
+// Looks about once a second whether another number of workers is wanted (supervisor_scale.c).
+void bel_supervisor_look_at_scale(bel_supervisor *supervisor);
+// True when the job can go on without this worker, which was killed too often; it is said, then.
+bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what);
+
+// Adds a worker beyond those of the plan, to be started by bel_supervisor_restart.
+void bel_supervisor_add_worker(bel_supervisor *supervisor, int index);
 
 // Removes what the above has made. Children must have ended.
 void bel_supervisor_clean_up(bel_supervisor *supervisor);

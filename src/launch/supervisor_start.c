@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "launch/scale.h"
 #include "launch/supervisor_inner.h"
 
 extern char **environ;
@@ -34,6 +35,19 @@ static bel_status *make_folder(bel_supervisor *s)
     return NULL;
 }
 
+static void set_address(const bel_supervisor *s, bel_task *task, const char *master)
+{
+    task->master_address = bel_xstrdup(master);
+    if (task->role == BEL_ROLE_MASTER) {
+        task->listen_address = bel_xstrdup(master);
+    } else if (s->config->tcp) {
+        task->listen_address = bel_xstrdup("127.0.0.1:0");
+    } else {
+        task->listen_address =
+            bel_strf("unix:%s/%s-%d", s->folder, bel_role_name(task->role), task->index);
+    }
+}
+
 static bel_status *set_addresses(bel_supervisor *s)
 {
     char *master;
@@ -45,18 +59,8 @@ static bel_status *set_addresses(bel_supervisor *s)
         BEL_TRY(make_folder(s));
         master = bel_strf("unix:%s/master", s->folder);
     }
-    for (int i = 0; i < s->child_count; i++) {
-        bel_task *task = s->children[i].task;
-        task->master_address = bel_xstrdup(master);
-        if (task->role == BEL_ROLE_MASTER) {
-            task->listen_address = bel_xstrdup(master);
-        } else if (s->config->tcp) {
-            task->listen_address = bel_xstrdup("127.0.0.1:0");
-        } else {
-            task->listen_address =
-                bel_strf("unix:%s/%s-%d", s->folder, bel_role_name(task->role), task->index);
-        }
-    }
+    for (int i = 0; i < s->child_count; i++)
+        set_address(s, s->children[i].task, master);
     bel_free(master);
     return NULL;
 }
@@ -201,11 +205,13 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
 
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
 {
+    bool again = child->log_path != NULL; // else it has not run yet
     if (child->log_fd >= 0) close(child->log_fd);
     bel_free(child->log_path);
     child->log_path = NULL;
-    child->task->incarnation++;
-    child->restarts++;
+    child->task->incarnation += again;
+    child->restarts += again && !child->wanted_again;
+    child->wanted_again = false;
     child->restart_ns = 0;
     child->end = (bel_linux_end){0};
     child->last_error.length = 0;
@@ -213,23 +219,39 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     return start_child(supervisor, child);
 }
 
+// Takes the task.
+static bel_child *add_child(bel_supervisor *s, bel_task *task)
+{
+    s->children =
+        bel_xgrow(s->children, &s->child_capacity, (size_t)s->child_count + 1, sizeof *s->children);
+    bel_child *child = &s->children[s->child_count++];
+    *child = (bel_child){.task = task, .process.descriptor = -1, .error_fd = -1, .log_fd = -1};
+    task->supervisor = (int64_t)getpid();
+    bel_role_text(task->role, task->index, child->name);
+    return child;
+}
+
 static void make_children(bel_supervisor *s)
 {
     const bel_plan *plan = s->config->plan;
-    s->child_count = plan->process_count;
-    s->children = bel_xcalloc((size_t)s->child_count, sizeof *s->children);
-    for (int i = 0; i < s->child_count; i++) {
-        bel_child *child = &s->children[i];
-        child->process.descriptor = child->error_fd = child->log_fd = -1;
-        child->task = bel_plan_task(plan, s->config->job, i);
-        child->task->supervisor = (int64_t)getpid();
-        bel_role_text(child->task->role, child->task->index, child->name);
-    }
+    for (int i = 0; i < plan->process_count; i++)
+        add_child(s, bel_plan_task(plan, s->config->job, i));
+    s->workers = plan->worker_count;
+}
+
+void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
+{
+    const bel_supervisor *s = supervisor;
+    bel_task *task = bel_plan_added_task(s->config->plan, s->config->job, index);
+    set_address(s, task, s->children[0].task->master_address);
+    bel_child *child = add_child(supervisor, task);
+    child->restart_ns = bel_clock_ns();
 }
 
 bel_status *bel_supervisor_start(bel_supervisor *supervisor)
 {
     bel_supervisor *s = supervisor;
+    if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
     BEL_TRY(choose_secret(s));
     BEL_TRY(set_addresses(s));

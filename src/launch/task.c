@@ -158,7 +158,9 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"join_timeout_ms", 1, MOST_MS, JOIN_MS, 0},
                   {"silence_timeout_ms", 1, MOST_MS, SILENCE_MS, 0},
                   {"supervisor", 0, INT32_MAX, 0, 0},
-                  {"recovers", 0, 1, 0, 0}};
+                  {"recovers", 0, 1, 0, 0},
+                  {"min_workers", 0, MOST_MEMBERS, 0, 0},
+                  {"added", 0, 1, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -173,9 +175,21 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->silence_timeout_secs = 1e-3 * (double)n[8].value;
     task->supervisor = n[9].value;
     task->recovers = n[10].value != 0;
+    task->min_workers = (int)n[11].value;
+    task->added = n[12].value != 0;
     BEL_TRY(read_towers(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
-    if (task->index >= counts[task->role]) return bad(own, "index", "below the count of its role");
+    // Whether there is a seat for a worker that was added, the master knows.
+    bool added = task->added && task->role == BEL_ROLE_WORKER;
+    if (task->index >= counts[task->role] && !added) {
+        return bad(own, "index", "below the count of its role");
+    }
+    if (task->min_workers > task->worker_count) {
+        return bad(own, "min_workers", "at most worker_count");
+    }
+    if (task->min_workers > 0 && task->ps_count == 0) {
+        return bad(own, "min_workers", "0 where workers hold the parameters");
+    }
     if (task->role == BEL_ROLE_WORKER && task->index == 0 && task->master_trains) {
         return bad(own, "index", "above 0: worker 0 is the master");
     }
@@ -190,12 +204,13 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    ",\"role\":\"%s\",\"index\":%d,\"incarnation\":%u,\"worker_count\":%d,"
                    "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
                    "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
-                   "\"supervisor\":%lld,\"recovers\":%d,\"master\":",
+                   "\"supervisor\":%lld,\"recovers\":%d,\"min_workers\":%d,\"added\":%d,"
+                   "\"master\":",
                    bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
                    task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
                    task->thread_count, llround(task->join_timeout_secs * 1e3),
                    llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
-                   task->recovers ? 1 : 0);
+                   task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0);
     bel_json_write_string(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_string(out, task->listen_address);

@@ -7,7 +7,7 @@
 //                  "evaluator_count": 0, "master_trains": 0, "master": "unix:/run/x/master",
 //                  "listen": "unix:/run/x/worker-1", "towers": [2, 2], "threads": 1,
 //                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
-//                  "supervisor": 4711,
+//                  "min_workers": 0, "added": 0, "supervisor": 4711,
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
@@ -42,7 +42,9 @@ typedef struct bel_task {
     int *towers;                              // of each worker; NULL: the program's flags say
     int thread_count; // threads of a tower; 0: the machine's cores divided by its towers
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
-    bool recovers; // members that are lost come back within the join timeout, and are waited for
+    int min_workers; // so many are enough to go on when others stay away; 0: all are needed
+    bool added;      // a worker of an index above, by which the running job was scaled up
+    bool recovers;   // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
 } bel_task;
 

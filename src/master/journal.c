@@ -23,42 +23,71 @@ static bel_status *append(const char *path, const bel_str *line, bool sync)
     return status;
 }
 
-bel_status *bel_journal_write(const char *model_dir, const char *event, uint32_t generation,
-                              int64_t step, const char *text)
+bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *line)
 {
-    bel_str line = {0};
-    bel_str_printf(&line,
+    bel_str text = {0};
+    bel_str_printf(&text,
                    "{\"time\":%.3f,\"event\":\"%s\",\"generation\":%u,\"step\":%lld,\"text\":",
-                   bel_clock_wall(), event, generation, (long long)step);
-    bel_json_write_string(&line, text);
-    bel_str_puts(&line, "}\n");
+                   bel_clock_wall(), line->event, line->generation, (long long)line->step);
+    bel_json_write_string(&text, line->text);
+    for (int w = 0; line->replicas != NULL && w < line->worker_count; w++)
+        bel_str_printf(&text, "%s%d", w == 0 ? ",\"replicas\":[" : ",", line->replicas[w]);
+    bel_str_puts(&text, line->replicas != NULL ? "]}\n" : "}\n");
     char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE);
-    bel_status *status = append(path, &line, strcmp(event, "generation") == 0);
+    bel_status *status = append(path, &text, strcmp(line->event, "generation") == 0);
     bel_free(path);
-    bel_str_deinit(&line);
+    bel_str_deinit(&text);
     return status;
 }
 
-static uint32_t generation_of(const char *line, size_t length)
+// --- Reading -------------------------------------------------------------------------------------
+
+typedef struct visitor {
+    uint32_t wanted; // of this generation; 0: of the highest
+    uint32_t found;  // the highest so far that is wanted
+    int *replicas;   // NULL: nobody asks for the deal
+    int worker_count;
+    bool has_deal;
+} visitor;
+
+static void read_deal(const bel_json_value *list, visitor *v)
+{
+    v->has_deal = list != NULL;
+    for (int w = 0; list != NULL && w < v->worker_count; w++) {
+        int64_t count = 0;
+        bool there = (size_t)w < bel_json_length(list) &&
+                     bel_json_value_i64(bel_json_at(list, (size_t)w), &count);
+        v->replicas[w] = there && count > 0 && count <= INT32_MAX ? (int)count : 0;
+    }
+}
+
+static void visit_line(const char *line, size_t length, visitor *v)
 {
     bel_json *json = NULL;
     int64_t generation = 0;
     bel_status *status = bel_json_parse(line, length, BEL_JOURNAL_FILE, &json);
-    if (status == NULL) (void)bel_json_i64(bel_json_root(json), "generation", &generation);
     bel_status_ignore(status); // a line that was not finished
+    if (json == NULL) return;
+    const bel_json_value *root = bel_json_root(json);
+    (void)bel_json_i64(root, "generation", &generation);
+    bool asked = generation > 0 && generation < UINT32_MAX && generation >= v->found &&
+                 (v->wanted == 0 || generation == v->wanted);
+    if (asked) {
+        v->found = (uint32_t)generation;
+        if (v->replicas != NULL) read_deal(bel_json_member(root, "replicas"), v);
+    }
     bel_json_destroy(json);
-    return generation > 0 && generation < UINT32_MAX ? (uint32_t)generation : 0;
 }
 
-bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generation)
+// Passes over what is not there: the first master of a model finds no journal.
+static bel_status *visit(const char *model_dir, visitor *v)
 {
     char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE), *text = NULL;
     size_t size = 0;
     bel_status *status = bel_file_read(path, &text, &size);
     bel_free(path);
-    *out_generation = 0;
     if (bel_status_code(status) == BEL_NOT_FOUND) {
-        bel_status_ignore(status); // the first master of this model
+        bel_status_ignore(status);
         return NULL;
     }
     if (status != NULL) return status;
@@ -66,12 +95,28 @@ bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generati
     while (size > 0) {
         const char *newline = memchr(next, '\n', size);
         size_t length = newline != NULL ? (size_t)(newline - next) : size;
-        uint32_t generation = generation_of(next, length);
-        if (generation > *out_generation) *out_generation = generation;
+        visit_line(next, length, v);
         length += newline != NULL;
         next += length;
         size -= length;
     }
     bel_free(text);
     return NULL;
+}
+
+bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generation)
+{
+    visitor v = {0};
+    *out_generation = 0;
+    BEL_TRY(visit(model_dir, &v));
+    *out_generation = v.found;
+    return NULL;
+}
+
+bool bel_journal_deal(const char *model_dir, uint32_t generation, int worker_count,
+                      int *out_replicas)
+{
+    visitor v = {.wanted = generation, .replicas = out_replicas, .worker_count = worker_count};
+    bel_status_ignore(visit(model_dir, &v)); // then it is not known
+    return v.has_deal;
 }

@@ -72,7 +72,9 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
 static void add_seats(bel_members *members, bel_role role)
 {
     for (int i = 0; i < members->config.counts[role]; i++) {
-        members->seats[members->seat_count++].member = (bel_member){.role = role, .index = i};
+        bool vacant = role == BEL_ROLE_WORKER && i >= members->config.wanted_workers;
+        members->seats[members->seat_count++].member =
+            (bel_member){.role = role, .index = i, .vacant = vacant};
     }
 }
 
@@ -263,7 +265,7 @@ static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
-    s->member.ended = false;
+    s->member.ended = s->member.vacant = false;
     members->restarts += s->member.pid != 0 && join->incarnation > s->member.incarnation;
     s->member.incarnation = join->incarnation;
     s->member.generation = join->generation;
@@ -322,7 +324,7 @@ static bool is_missing(const bel_members *members, bel_str *out_names)
 {
     char text[32];
     for (int i = 0; i < members->seat_count; i++) {
-        if (members->seats[i].mailbox != NULL) continue;
+        if (members->seats[i].mailbox != NULL || members->seats[i].member.vacant) continue;
         bel_str_printf(out_names, "%s%s", out_names->length > 0 ? ", " : "",
                        name_of(&members->seats[i].member, text));
     }
@@ -336,6 +338,62 @@ static bel_status *late(const bel_members *members, const char *names)
         "no word from %s within %g s of the start; hint: see their logs, and whether they "
         "can reach %s",
         names, members->config.join_timeout_secs, bel_endpoint_address(members->endpoint));
+}
+
+// --- Workers that are done without ---------------------------------------------------------------
+
+static bool is_unwanted(const bel_members *members, const seat *s)
+{
+    return s->member.role == BEL_ROLE_WORKER && s->member.index >= members->config.wanted_workers;
+}
+
+// A worker that is away is not waited for any longer, if the job may go on without it.
+static bool give_up(bel_members *members, seat *s)
+{
+    char text[32];
+    int others = 0;
+    for (int i = 0; i < members->seat_count; i++) {
+        const bel_member *other = &members->seats[i].member;
+        others += other->role == BEL_ROLE_WORKER && !other->vacant && other != &s->member &&
+                  other->index < members->config.wanted_workers;
+    }
+    int least = is_unwanted(members, s) ? 1 : members->config.min_workers;
+    if (s->member.role != BEL_ROLE_WORKER || least == 0 || others < least) return false;
+    s->member.vacant = true;
+    bel_log_write(BEL_LOG_WARN, "%s is not waited for: the job goes on with %d worker%s",
+                  name_of(&s->member, text), others, others == 1 ? "" : "s");
+    return true;
+}
+
+// False: somebody is missing whom the job needs.
+static bool give_up_missing(bel_members *members)
+{
+    bool all = true;
+    for (int i = 0; i < members->seat_count; i++) {
+        seat *s = &members->seats[i];
+        bool away = s->mailbox == NULL && !s->member.vacant;
+        if (away && !give_up(members, s)) all = false;
+    }
+    return all;
+}
+
+void bel_members_want(bel_members *members, int workers)
+{
+    members->config.wanted_workers = workers;
+}
+
+void bel_members_set_vacant(bel_members *members, int member, bool vacant)
+{
+    members->seats[member].member.vacant = vacant;
+}
+
+void bel_members_retire(bel_members *members, int member)
+{
+    seat *s = &members->seats[member];
+    bel_mailbox_send(s->mailbox, &(bel_message){.kind = BEL_MESSAGE_END});
+    s->came_back = s->member.here = false;
+    s->member.vacant = true; // the mailbox stays until the worker has ended it
+    s->member.generation = 0;
 }
 
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
@@ -353,7 +411,9 @@ bel_status *bel_members_gather(bel_members *members, char *const *names, char *c
         if (status != NULL || !is_missing(members, &missing)) break;
         int64_t now = bel_clock_ns();
         if (stop()) status = BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
-        if (now >= deadline && status == NULL) status = late(members, missing.text);
+        if (now >= deadline && status == NULL && !give_up_missing(members)) {
+            status = late(members, missing.text);
+        }
         if (status != NULL) break;
         bel_doorbell_wait(members->bell, now + NAP_NS < deadline ? now + NAP_NS : deadline);
     }
@@ -465,7 +525,7 @@ static void lose(bel_members *members, seat *s, const char *why)
     bel_free(s->loss);
     s->loss = bel_strf("lost %s on %s (pid %lld) after step %lld: %s", name_of(member, text),
                        member->host, (long long)member->pid, (long long)step, why);
-    if (members->config.recovers) {
+    if (members->config.recovers || members->config.min_workers > 0) {
         bel_log_event(BEL_LOG_WARN, "lost", (long long)member->pid, "%s", s->loss);
     }
 }
@@ -473,6 +533,12 @@ static void lose(bel_members *members, seat *s, const char *why)
 static void look_after(bel_members *members, seat *s)
 {
     if (s->mailbox == NULL) return;
+    if (s->member.vacant) { // retired
+        if (!bel_mailbox_is_over(s->mailbox)) return;
+        bel_mailbox_close(s->mailbox, 0);
+        s->mailbox = NULL;
+        return;
+    }
     if (bel_mailbox_is_over(s->mailbox)) {
         lose(members, s, "its connection has ended");
         return;
@@ -490,9 +556,10 @@ bel_status *bel_members_check(bel_members *members)
     for (int i = 0; i < members->seat_count && !members->dismissed; i++) {
         seat *s = &members->seats[i];
         look_after(members, s);
-        if (s->loss == NULL || s->mailbox != NULL) continue;
+        if (s->loss == NULL || s->mailbox != NULL || s->member.vacant) continue;
         double away = (double)(bel_clock_ns() - s->lost_ns) * 1e-9;
-        if (away < patience) continue;
+        if (away < patience && !is_unwanted(members, s)) continue;
+        if (give_up(members, s)) continue;
         if (!members->config.recovers) return BEL_ERR(BEL_UNAVAILABLE, "%s", s->loss);
         return BEL_ERR(BEL_UNAVAILABLE, "%s; it did not come back within %g s", s->loss, patience);
     }
@@ -504,7 +571,8 @@ void bel_members_describe(const bel_members *members, bel_str *out)
     char text[32];
     for (int i = 0; i < members->seat_count; i++) {
         const bel_member *m = &members->seats[i].member;
-        bel_str_printf(out, "%s%s %s (step %lld)", i > 0 ? "; " : "", name_of(m, text),
+        if (m->vacant) continue;
+        bel_str_printf(out, "%s%s %s (step %lld)", out->length > 0 ? "; " : "", name_of(m, text),
                        m->doing != NULL ? m->doing : "has not joined", (long long)m->step);
     }
 }

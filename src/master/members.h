@@ -6,6 +6,10 @@
 // same one over another connection: when the job recovers, it is waited for. A process that was
 // replaced is refused for good.
 //
+// A seat is vacant while nobody is waited for there. Workers have more seats than are wanted at
+// first, and those are vacant; so becomes the seat of a worker that did not come back, where the
+// job may go on without it. Whoever joins at a vacant seat takes it.
+//
 // Two clocks. Silence: a member of whom nothing is heard, not even a ping, is lost; a connection
 // that ends is lost at once. Stall: all are heard, but no step comes about. Bound to one thread,
 // the master's.
@@ -24,8 +28,10 @@ typedef struct bel_members_config {
     // Where the master listens, with the job's secret; `accept` is asked for streams that are not
     // control streams.
     bel_endpoint_config endpoint;
-    int counts[BEL_ROLE_COUNT]; // members of each role; the master's is passed over
-    const char *token;          // what a member must have read in the model folder
+    int counts[BEL_ROLE_COUNT]; // seats of each role; the master's is passed over
+    int wanted_workers;         // those below this index
+    int min_workers;   // a worker that stays away is done without while so many remain; 0: never
+    const char *token; // what a member must have read in the model folder
     double join_timeout_secs, silence_timeout_secs;
     bool recovers; // who is lost may come back within the join timeout
 } bel_members_config;
@@ -40,7 +46,7 @@ bel_endpoint *bel_members_endpoint(bel_members *members);
 // Waits until all members have joined. A member that runs another version, sees another model
 // folder, or whose settings differ from these (name by name) is refused, and that is the error:
 // FAILED_PRECONDITION names member, setting and both values. DEADLINE_EXCEEDED names who is
-// missing. CANCELLED: `stop` says so.
+// missing, unless the job may do without them. CANCELLED: `stop` says so.
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
                                int count, bool (*stop)(void)) BEL_MUST_USE;
 
@@ -50,7 +56,7 @@ void bel_members_hear(bel_members *members, double secs);
 typedef struct bel_member {
     bel_role role;
     int index;
-    bool here;
+    bool here, vacant;
     uint32_t incarnation;
     uint32_t generation; // of the state that it holds; 0: none
     char *host, *address;
@@ -71,6 +77,17 @@ int bel_members_count(const bel_members *members); // they are numbered from 0
 // The member is told to begin anew at this generation.
 void bel_members_set_generation(bel_members *members, int member, uint32_t generation);
 
+// So many workers are wanted from now on, those of the lowest indices. Newcomers find seats;
+// whoever is not wanted any more keeps its seat until it is retired or lost.
+void bel_members_want(bel_members *members, int workers);
+
+// Nobody is waited for at this seat, or somebody is.
+void bel_members_set_vacant(bel_members *members, int member, bool vacant);
+
+// A worker that is here and plays no part any more is told that the job is over for it, and its
+// seat is vacant.
+void bel_members_retire(bel_members *members, int member);
+
 void bel_members_send(bel_members *members, int member, const bel_message *message);
 
 // The next message of any member but pings and statuses, which are noted here. A JOIN tells that a
@@ -85,8 +102,8 @@ int64_t bel_members_restarts(const bel_members *members);
 void bel_members_note_step(bel_members *members, int64_t step);
 
 // Looks for members that are lost. UNAVAILABLE names the first, its host, pid, last step and why;
-// when the job recovers, only if it did not come back in time. NULL: all are there or may come
-// back.
+// when the job recovers, only if it did not come back in time. NULL: all are there, may come back,
+// or are workers that the job can do without, whose seats are vacant now.
 bel_status *bel_members_check(bel_members *members) BEL_MUST_USE;
 
 // "worker 0 computes step 7; shard 1 waits for …": what everybody said last.

@@ -21,20 +21,24 @@ const char *bel_board_role_name(bel_board_role role)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+static bel_board_row new_row(bel_board_role role, int index)
+{
+    bel_board_row row = {.role = role, .index = index};
+    for (int n = 0; n < BEL_NUMBER_COUNT; n++)
+        row.rates[n] = NAN;
+    return row;
+}
+
 bel_board *bel_board_create(int worker_count, int shard_count, int evaluator_count)
 {
     const int counts[] = {1, worker_count, shard_count, evaluator_count};
     bel_board *board = bel_xcalloc(1, sizeof *board);
     size_t rows = 1 + (size_t)worker_count + (size_t)shard_count + (size_t)evaluator_count;
-    board->rows = bel_xcalloc(rows, sizeof *board->rows);
+    board->rows = bel_xgrow(NULL, &board->row_capacity, rows, sizeof *board->rows);
     board->loss = board->examples_per_second = NAN;
     for (int r = 0; r < BEL_BOARD_ROLE_COUNT; r++) {
-        for (int i = 0; i < counts[r]; i++) {
-            bel_board_row *row = &board->rows[board->row_count++];
-            *row = (bel_board_row){.role = (bel_board_role)r, .index = i};
-            for (int n = 0; n < BEL_NUMBER_COUNT; n++)
-                row->rates[n] = NAN;
-        }
+        for (int i = 0; i < counts[r]; i++)
+            board->rows[board->row_count++] = new_row((bel_board_role)r, i);
     }
     return board;
 }
@@ -53,6 +57,30 @@ bel_board_row *bel_board_find(bel_board *board, bel_board_role role, int index)
     for (int i = 0; i < board->row_count; i++)
         if (board->rows[i].role == role && board->rows[i].index == index) return &board->rows[i];
     return NULL;
+}
+
+void bel_board_seat(bel_board *board, int worker, bool here)
+{
+    int at = 1; // behind the master and the workers before it
+    while (at < board->row_count && board->rows[at].role == BEL_BOARD_WORKER &&
+           board->rows[at].index < worker)
+        at++;
+    size_t behind = (size_t)(board->row_count - at);
+    bool has =
+        behind > 0 && board->rows[at].role == BEL_BOARD_WORKER && board->rows[at].index == worker;
+    if (has == here) return;
+    if (has) {
+        bel_free(board->rows[at].doing);
+        board->row_count--;
+        memmove(&board->rows[at], &board->rows[at + 1], (behind - 1) * sizeof *board->rows);
+        return;
+    }
+    board->rows = bel_xgrow(board->rows, &board->row_capacity, (size_t)board->row_count + 1,
+                            sizeof *board->rows);
+    memmove(&board->rows[at + 1], &board->rows[at], behind * sizeof *board->rows);
+    board->rows[at] = new_row(BEL_BOARD_WORKER, worker);
+    board->rows[at].is_process = true;
+    board->row_count++;
 }
 
 // --- Taking --------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ typedef struct bel_board {
     int64_t restarts, losses;
     bel_board_row *rows; // the master, workers, shards, evaluators
     int row_count;
+    size_t row_capacity;
     int64_t rated_ns, rated_examples; // the last look at the rate of examples
 } bel_board;
 
@@ -45,6 +46,9 @@ bel_board *bel_board_create(int worker_count, int shard_count, int evaluator_cou
 void bel_board_destroy(bel_board *board); // NULL is fine
 
 bel_board_row *bel_board_find(bel_board *board, bel_board_role role, int index); // NULL: none
+
+// A worker has a row from now on, or none; where it has the right one nothing happens.
+void bel_board_seat(bel_board *board, int worker, bool here);
 
 // True when the number is one of this row's: of its role, or of its process.
 bool bel_board_has(const bel_board_row *row, bel_number number);

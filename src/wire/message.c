@@ -217,6 +217,7 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
     control->save = m->save;
     control->eval = m->eval;
     control->interrupted = m->interrupted;
+    control->paused = m->paused;
     control->granted = m->granted;
     control->counted = m->counted;
     control->clock = m->clock_ns;
@@ -275,6 +276,7 @@ static void read_scalars(const Belfry__Control *control, bel_message *m)
     m->save = control->save != 0;
     m->eval = control->eval != 0;
     m->interrupted = control->interrupted != 0;
+    m->paused = control->paused != 0;
     m->granted = control->granted;
     m->counted = control->counted;
     m->clock_ns = control->clock;
@@ -495,7 +497,8 @@ void bel_message_deinit(bel_message *message)
 const char *bel_message_kind_name(bel_message_kind kind)
 {
     static const char *const names[BEL_MESSAGE_KIND_COUNT] = {
-        "?",      "ping",    "join", "setup", "status", "progress", "snapshot", "save",    "saved",
-        "values", "release", "stop", "ended", "finish", "end",      "admit",    "admitted"};
+        "?",        "ping",   "join",  "setup",  "status",   "progress",
+        "snapshot", "save",   "saved", "values", "release",  "stop",
+        "ended",    "finish", "end",   "admit",  "admitted", "pause"};
     return names[kind < BEL_MESSAGE_KIND_COUNT ? kind : 0];
 }

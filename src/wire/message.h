@@ -20,12 +20,13 @@ typedef enum bel_message_kind {
                           // index, incarnation, host, pid, address, folder (token), settings;
                           // generation (of the state it holds, 0: none), step, clock
     BEL_MESSAGE_SETUP,  // master → member: begin anew with generation, folder (checkpoint), step
-                        // (worker's first), addresses (of shards), schedule, towers and
-                        // incarnations (by worker), clock, clock_lead; for shards: variables,
+                        // (worker's first), addresses (of shards), schedule, replicas
+                        // and incarnations (by worker), clock, clock_lead; for shards: variables,
                         // tables, optimizer, seed
     BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for),
                         // numbers (sight/numbers.h)
-    BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted
+    BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted,
+                          // paused
     BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval
     BEL_MESSAGE_SAVE,     // master → shard: write the snapshot of step into folder
     BEL_MESSAGE_SAVED,    // shard → master: step; data (bel_ckpt_shard), or code and text
@@ -38,6 +39,8 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_END,      // master → member: the job is over; code, text
     BEL_MESSAGE_ADMIT,    // master → shard: worker index is replaced by this incarnation
     BEL_MESSAGE_ADMITTED, // shard → master: index, incarnation; step at which the shard stands
+    BEL_MESSAGE_PAUSE, // master → shard 0: training stops at the next version, and goes on with
+                       // another deal of replicas
     BEL_MESSAGE_KIND_COUNT
 } bel_message_kind;
 
@@ -106,7 +109,7 @@ typedef struct bel_message {
     int64_t examples;
     bel_message_point *points;
     size_t point_count;
-    bool save, eval, interrupted;
+    bool save, eval, interrupted, paused;
     int64_t *stale; // reports by lateness, then those that were dropped
     size_t stale_count;
     int64_t granted, counted;

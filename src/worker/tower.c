@@ -29,9 +29,7 @@ static int64_t next_block(void *context, int64_t index)
     }
     int64_t step = config->first_step + index / rounds;
     int64_t replica = tower->worker->first_replica + own;
-    const bel_input_segment *segment = &config->segment;
-    int64_t block =
-        segment->first_block + (step - segment->first_step) * segment->replica_count + replica;
+    int64_t block = bel_input_segment_block(&config->segment, step, replica);
     return block < bel_input_block_count(config->input, false) ? block : -1;
 }
 

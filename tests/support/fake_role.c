@@ -9,6 +9,7 @@
 //   env=NAME         logs a variable            task=         logs BELFRY_TASK
 //   touch=FILE       makes a file               await=FILE    waits until there is one
 //   pid=FILE         writes its pid there       lost=FILE     says that the process there is lost
+//   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
 //   catch=           waits for SIGTERM or SIGINT, and goes on
@@ -30,6 +31,7 @@
 #include "base/json.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "launch/scale.h"
 #include "launch/task.h"
 
 enum { LIFE_SECS = 100, LOOK_MS = 5 }; // nothing of a test lives longer, whatever goes wrong
@@ -141,6 +143,13 @@ static void say_lost(const char *path)
     bel_free(text);
 }
 
+static void scale(const char *value)
+{
+    char *folder;
+    int workers = (int)strtol(value, &folder, 10);
+    if (bel_scale_write(folder + 1, workers) != NULL) exit(99);
+}
+
 static void act(const char *program, const char *action, const char *value)
 {
     if (strcmp(action, "say") == 0) say(value);
@@ -156,6 +165,7 @@ static void act(const char *program, const char *action, const char *value)
     if (strcmp(action, "touch") == 0) write_file(value, "");
     if (strcmp(action, "pid") == 0) write_pid(value);
     if (strcmp(action, "lost") == 0) say_lost(value);
+    if (strcmp(action, "scale") == 0) scale(value);
     if (strcmp(action, "await") == 0) wait_for_file(value);
     if (strcmp(action, "exit") == 0) exit((int)strtol(value, NULL, 10));
     if (strcmp(action, "kill") == 0) raise((int)strtol(value, NULL, 10));

@@ -3,7 +3,6 @@
 // over).
 #include "ps/layout/deal.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -51,6 +50,19 @@ bel_deal *bel_deal_create(const int *replicas_of, int worker_count)
     while ((1 << deal->depth) < deal->replica_count)
         deal->depth++;
     return deal;
+}
+
+void bel_deal_evenly(int replica_count, const bool *present, int worker_count, int *out_replicas_of)
+{
+    int players = 0, next = 0;
+    for (int w = 0; w < worker_count; w++)
+        players += present[w] ? 1 : 0;
+    for (int w = 0; w < worker_count; w++) {
+        out_replicas_of[w] = 0;
+        if (!present[w]) continue;
+        out_replicas_of[w] = replica_count / players + (next < replica_count % players ? 1 : 0);
+        next++;
+    }
 }
 
 void bel_deal_destroy(bel_deal *deal)

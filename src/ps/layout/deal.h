@@ -7,6 +7,7 @@
 #ifndef BELFRY_PS_LAYOUT_DEAL_H
 #define BELFRY_PS_LAYOUT_DEAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,9 +28,15 @@ typedef struct bel_deal {
     int depth;       // levels of the tree above the leaves
 } bel_deal;
 
-// replicas_of[w] replicas (at least one) go to worker w, in order.
+// replicas_of[w] replicas go to worker w, in order; a worker with 0 plays none and has no node. At
+// least one is played.
 bel_deal *bel_deal_create(const int *replicas_of, int worker_count);
 void bel_deal_destroy(bel_deal *deal);
+
+// Deals `replica_count` ids to the workers that are present, of which there is one at least, as
+// evenly as can be: the first of them get one more. Writes worker_count numbers, 0 for the absent.
+void bel_deal_evenly(int replica_count, const bool *present, int worker_count,
+                     int *out_replicas_of);
 
 // How many frames may be under way on a lane between a worker and a shard of a model with so many
 // chunks and tables: two reports.

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "launch/scale.h"
 #include "launch/supervisor.h"
 #include "support/bel_test.h"
 
@@ -98,6 +99,7 @@ static void supervise(run *r)
                                     .program = BEL_FAKE_ROLE,
                                     .arguments = r->arguments,
                                     .log_dir = r->log_dir,
+                                    .model_dir = r->folder,
                                     .tcp = r->tcp,
                                     .grace_secs = r->grace_secs > 0 ? r->grace_secs : 60,
                                     .changed = on_change,
@@ -551,6 +553,54 @@ static void test_second_signal(void **state)
     end_run(&r);
 }
 
+// --- Other numbers of workers --------------------------------------------------------------------
+
+static void test_enough_workers(void **state)
+{
+    (void)state;
+    for (int least = 1; least <= 2; least++) {
+        run r = make_run(2, 1);
+        r.cluster->min_workers = least;
+        tell_path(&r, "worker 1:touch=", "dies");
+        tell(&r, "worker 1:kill=9");
+        tell_path(&r, "master:await=", "dies");
+        if (least == 2) tell(&r, "master:stop=0"); // it is asked to end
+        supervise(&r);
+        if (least == 1) {
+            assert_int_equal(r.result.exit_code, 0);
+            assert_null(r.result.message);
+        } else {
+            assert_holds(r.result.message, "worker 1 (pid");
+        }
+        end_run(&r);
+    }
+}
+
+// An earlier job's wish does not count; a wish of this one adds workers, with tasks of their own.
+static void test_more_workers(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    BEL_ASSERT_OK(bel_scale_write(r.folder, 9));
+    tell_path(&r, "master:scale=3 ", "");
+    tell_path(&r, "master:await=", "one");
+    tell_path(&r, "master:await=", "two");
+    tell(&r, "worker 1.0:task=");
+    tell_path(&r, "worker 1.0:touch=", "one");
+    tell_path(&r, "worker 2.0:touch=", "two");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_holds(r.shown, "3 workers are wanted, in place of 1");
+    assert_lacks(r.shown, "9 workers");
+    char *log = bel_path_join(r.log_dir, "worker-1.0.log"), *text;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(log, &text, &size));
+    assert_holds(text, "added\\\":1");
+    bel_free(text);
+    bel_free(log);
+    end_run(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +621,8 @@ int main(void)
         cmocka_unit_test(test_no_program),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_second_signal),
+        cmocka_unit_test(test_enough_workers),
+        cmocka_unit_test(test_more_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

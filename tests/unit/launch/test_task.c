@@ -26,7 +26,8 @@ static void test_there_and_back(void **state)
         "{\"job\":\"j \\\"1\\\"\",\"role\":\"worker\",\"index\":1,\"incarnation\":5,"
         "\"worker_count\":2,\"parameter_server_count\":3,\"evaluator_count\":1,"
         "\"master_trains\":1,\"threads\":4,\"join_timeout_ms\":1001,\"silence_timeout_ms\":1500,"
-        "\"supervisor\":77,\"recovers\":1,\"master\":\"unix:/"
+        "\"supervisor\":77,\"recovers\":1,\"min_workers\":2,"
+        "\"added\":1,\"master\":\"unix:/"
         "m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
         "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
     bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // ours wins
@@ -45,7 +46,8 @@ static void test_there_and_back(void **state)
     assert_true(task->towers[0] == 3 && task->towers[1] == 1);
     assert_true(task->join_timeout_secs == 1e-3 * 1001 && task->silence_timeout_secs == 1.5);
     assert_int_equal(task->supervisor, 77);
-    assert_true(task->recovers);
+    assert_true(task->recovers && task->added);
+    assert_int_equal(task->min_workers, 2);
     assert_string_equal(task->tls_ca, "a");
     assert_string_equal(task->tls_certificate, "b");
     assert_string_equal(task->tls_key, "c");
@@ -81,7 +83,8 @@ static void test_defaults(void **state)
                         "{\"job\":\"job\",\"role\":\"master\",\"index\":0,\"incarnation\":0,"
                         "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
                         "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
-                        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,\"master\":"
+                        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,"
+                        "\"min_workers\":0,\"added\":0,\"master\":"
                         "\"a:1\",\"listen\":\"a:1\"}");
     bel_str_deinit(&written);
     bel_task_destroy(task);
@@ -132,6 +135,10 @@ static void test_mistakes(void **state)
         {PS ",\"towers\":[1,0]}", "\"towers\" must be a list"},
         {PS ",\"towers\":[1,257]}", "\"towers\" must be a list"},
         {PS ",\"towers\":2}", "\"towers\" must be a list"},
+        {PS ",\"min_workers\":3}", "\"min_workers\" must be at most worker_count"},
+        {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"min_workers\":1}",
+         "\"min_workers\" must be 0 where workers hold the parameters"},
+        {PS ",\"index\":2,\"added\":1}", "\"index\" must be below the count of its role"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
         bel_task *task;

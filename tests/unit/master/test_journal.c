@@ -14,12 +14,32 @@ static uint32_t newest(const char *folder)
 static void test_generations(void **state)
 {
     (void)state;
+    static const int two[] = {1, 2}, three[] = {2, 0, 1};
     char *folder = bel_test_folder();
     assert_int_equal(newest(folder), 0);
-    BEL_ASSERT_OK(bel_journal_write(folder, "generation", 1, 0, "first"));
-    BEL_ASSERT_OK(bel_journal_write(folder, "generation", 3, 100, "a \"quoted\" reason"));
-    BEL_ASSERT_OK(bel_journal_write(folder, "end", 2, 100, ""));
+    const bel_journal_line lines[] = {{.event = "generation",
+                                       .generation = 1,
+                                       .text = "first",
+                                       .replicas = two,
+                                       .worker_count = 2},
+                                      {.event = "generation",
+                                       .generation = 3,
+                                       .step = 100,
+                                       .text = "a \"quoted\" reason",
+                                       .replicas = three,
+                                       .worker_count = 3},
+                                      {.event = "end", .generation = 2, .step = 100, .text = ""}};
+    for (int i = 0; i < 3; i++)
+        BEL_ASSERT_OK(bel_journal_write(folder, &lines[i]));
     assert_int_equal(newest(folder), 3);
+    int deal[4] = {9, 9, 9, 9};
+    assert_false(bel_journal_deal(folder, 2, 4, deal)); // its line has none
+    assert_false(bel_journal_deal(folder, 7, 4, deal));
+    assert_int_equal(deal[0], 9);
+    assert_true(bel_journal_deal(folder, 0, 4, deal));
+    assert_true(deal[0] == 2 && deal[1] == 0 && deal[2] == 1 && deal[3] == 0);
+    assert_true(bel_journal_deal(folder, 1, 4, deal));
+    assert_true(deal[0] == 1 && deal[1] == 2 && deal[2] == 0 && deal[3] == 0);
     bel_test_remove_folder(folder);
 }
 
@@ -39,7 +59,8 @@ static void test_unfinished_line(void **state)
 static void test_no_folder(void **state)
 {
     (void)state;
-    BEL_ASSERT_FAILS(bel_journal_write("/no/such", "end", 1, 0, ""), BEL_NOT_FOUND, "/no/such");
+    const bel_journal_line line = {.event = "end", .generation = 1, .text = ""};
+    BEL_ASSERT_FAILS(bel_journal_write("/no/such", &line), BEL_NOT_FOUND, "/no/such");
 }
 
 int main(void)

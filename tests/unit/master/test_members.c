@@ -44,6 +44,7 @@ static fixture set_up_with(double join_secs, bool recovers)
     const bel_members_config config = {
         .endpoint = {.listen_address = "127.0.0.1:0", .secret = "s", .accept = accept_nothing},
         .counts = {[BEL_ROLE_WORKER] = 2, [BEL_ROLE_PS] = 1},
+        .wanted_workers = 2,
         .token = "token",
         .join_timeout_secs = join_secs,
         .silence_timeout_secs = SOON_SECONDS,
@@ -328,6 +329,124 @@ static void test_staying_away(void **state)
     tear_down(&f);
 }
 
+// --- Workers that are done without ---------------------------------------------------------------
+
+// Four seats for workers, of which two are wanted and one is enough.
+static fixture set_up_elastic(double join_secs)
+{
+    fixture f = {0};
+    const bel_members_config config = {
+        .endpoint = {.listen_address = "127.0.0.1:0", .secret = "s", .accept = accept_nothing},
+        .counts = {[BEL_ROLE_WORKER] = 4, [BEL_ROLE_PS] = 1},
+        .wanted_workers = 2,
+        .min_workers = 1,
+        .token = "token",
+        .join_timeout_secs = join_secs,
+        .silence_timeout_secs = SOON_SECONDS,
+        .recovers = true};
+    BEL_ASSERT_OK(bel_members_create(&config, &f.members));
+    const bel_endpoint_config client = {.secret = "s", .accept = accept_nothing};
+    BEL_ASSERT_OK(bel_endpoint_create(&client, &f.client));
+    f.bell = bel_doorbell_create();
+    return f;
+}
+
+static const bel_member *worker_of(const fixture *f, int index)
+{
+    return bel_members_get(f->members, bel_members_find(f->members, BEL_ROLE_WORKER, index));
+}
+
+// Looks for losses until the seat is as expected.
+static void await_vacant(fixture *f, int index, bool vacant)
+{
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (worker_of(f, index)->vacant != vacant && bel_clock_ns() < deadline) {
+        int member;
+        bel_message got;
+        if (bel_members_take(f->members, 0.01, &member, &got)) bel_message_deinit(&got);
+        BEL_ASSERT_OK(bel_members_check(f->members));
+    }
+    assert_int_equal(worker_of(f, index)->vacant, vacant);
+}
+
+static void test_given_up(void **state)
+{
+    (void)state;
+    fixture f = set_up_elastic(0.3);
+    call_all(&f); // nobody waits for the two seats that are not wanted
+    assert_true(!worker_of(&f, 1)->vacant && worker_of(&f, 2)->vacant);
+    bel_mailbox_close(f.peers[2], 0);
+    f.peer_count = 2;
+    await_vacant(&f, 1, true);
+    bel_str text = {0};
+    bel_members_describe(f.members, &text);
+    assert_null(strstr(text.text, "worker 1"));
+    bel_str_deinit(&text);
+    // It comes back after all, and then the other is lost: again one is enough.
+    bel_message join = good_join(BEL_ROLE_WORKER, 1);
+    join.incarnation = 1;
+    call(&f, &join);
+    await_vacant(&f, 1, false);
+    bel_mailbox_close(f.peers[1], 0);
+    f.peers[1] = f.peers[--f.peer_count];
+    await_vacant(&f, 0, true);
+    // The last one is needed.
+    bel_mailbox_close(f.peers[1], 0);
+    f.peers[1] = f.peers[--f.peer_count];
+    BEL_ASSERT_FAILS(await_loss(&f), BEL_UNAVAILABLE, "lost worker 1");
+    tear_down(&f);
+}
+
+static void test_never_came(void **state)
+{
+    (void)state;
+    fixture f = set_up_elastic(0.3);
+    const bel_message joins[] = {good_join(BEL_ROLE_PS, 0), good_join(BEL_ROLE_WORKER, 1)};
+    for (int i = 0; i < 2; i++)
+        call(&f, &joins[i]);
+    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on));
+    assert_true(worker_of(&f, 0)->vacant && !worker_of(&f, 1)->vacant);
+    tear_down(&f);
+    f = set_up_elastic(0.3);
+    call(&f, &joins[0]);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on), BEL_DEADLINE_EXCEEDED,
+                     "no word from worker");
+    tear_down(&f);
+}
+
+static void test_wanted(void **state)
+{
+    (void)state;
+    fixture f = set_up_elastic(SOON_SECONDS); // a worker that is wanted would be waited for
+    call_all(&f);
+    bel_members_want(f.members, 3);
+    bel_message join = good_join(BEL_ROLE_WORKER, 2);
+    bel_mailbox *peer = call(&f, &join);
+    await_vacant(&f, 2, false);
+    bel_members_want(f.members, 1);
+    bel_mailbox_close(f.peers[2], 0); // worker 1
+    f.peers[2] = f.peers[--f.peer_count];
+    await_vacant(&f, 1, true);
+    // Worker 2 is told, and goes.
+    bel_members_retire(f.members, bel_members_find(f.members, BEL_ROLE_WORKER, 2));
+    bel_message got;
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    bool told = bel_mailbox_take(peer, &got);
+    while (!told && bel_clock_ns() < deadline) {
+        (void)bel_doorbell_wait(f.bell, bel_clock_ns() + 1000000);
+        told = bel_mailbox_take(peer, &got);
+    }
+    assert_true(told && got.kind == BEL_MESSAGE_END && got.code == BEL_OK);
+    bel_message_deinit(&got);
+    int64_t losses = bel_members_losses(f.members);
+    bel_mailbox_close(peer, 0);
+    f.peer_count--;
+    BEL_ASSERT_OK(bel_members_check(f.members));
+    assert_int_equal(bel_members_losses(f.members), losses); // nobody is lost with it
+    assert_true(worker_of(&f, 2)->vacant && !worker_of(&f, 2)->here);
+    tear_down(&f);
+}
+
 static void test_dismissal(void **state)
 {
     (void)state;
@@ -358,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_twice),        cmocka_unit_test(test_missing),
         cmocka_unit_test(test_messages),     cmocka_unit_test(test_lost),
         cmocka_unit_test(test_coming_back),  cmocka_unit_test(test_late_word),
-        cmocka_unit_test(test_staying_away), cmocka_unit_test(test_dismissal)};
+        cmocka_unit_test(test_staying_away), cmocka_unit_test(test_dismissal),
+        cmocka_unit_test(test_given_up),     cmocka_unit_test(test_never_came),
+        cmocka_unit_test(test_wanted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,16 +37,17 @@ static void sum_over(const bel_deal *deal, float out[ELEMENTS])
     memcpy(out, bel_deal_sum(deal, inputs, ELEMENTS, scratch), ELEMENTS * sizeof *out);
 }
 
-// Deals `replicas` at random to 1 … replicas workers.
+// Deals `replicas` at random to 1 … replicas workers, between which are some that play none.
 static bel_deal *random_deal(int replicas, uint32_t number)
 {
-    int replicas_of[MAX_REPLICAS], workers = 0, left = replicas;
+    int replicas_of[2 * MAX_REPLICAS], workers = 0, left = replicas;
     for (; left > 0; workers++) {
         uint32_t words[4];
         bel_rng_block((bel_rng_key){{1, number}}, (uint64_t)replicas, (uint64_t)workers, words);
         replicas_of[workers] = 1 + (int)(words[0] % (uint32_t)left);
         if (words[1] % 2 == 0) replicas_of[workers] = 1; // small shares as well
         left -= replicas_of[workers];
+        if (words[2] % 4 == 0) replicas_of[++workers] = 0;
     }
     return bel_deal_create(replicas_of, workers);
 }
@@ -152,13 +153,35 @@ static void test_fault_shows(void **state)
     }
 }
 
+// Contiguous blocks, as even as can be, to those who are there.
+static void test_evenly(void **state)
+{
+    (void)state;
+    static const struct {
+        int replicas, workers;
+        bool present[5];
+        int expected[5];
+    } rows[] = {
+        {4, 2, {1, 1}, {2, 2}},
+        {5, 3, {1, 1, 1}, {2, 2, 1}},
+        {5, 4, {0, 1, 0, 1}, {0, 3, 0, 2}},
+        {3, 5, {1, 0, 1, 0, 1}, {1, 0, 1, 0, 1}},
+        {7, 3, {0, 0, 1}, {0, 0, 7}},
+        {2, 2, {1, 0}, {2, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int got[5] = {-1, -1, -1, -1, -1};
+        bel_deal_evenly(rows[i].replicas, rows[i].present, rows[i].workers, got);
+        assert_memory_equal(got, rows[i].expected, (size_t)rows[i].workers * sizeof *got);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_tallies),
-        cmocka_unit_test(test_fault_shows),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_tallies),   cmocka_unit_test(test_fault_shows),
+        cmocka_unit_test(test_evenly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

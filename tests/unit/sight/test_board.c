@@ -175,12 +175,39 @@ static void test_table(void **state)
     bel_board_destroy(board);
 }
 
+// Workers come and go; the others' rows stay where they belong, with what is in them.
+static void test_seats(void **state)
+{
+    (void)state;
+    bel_board *board = bel_board_create(2, 1, 0);
+    bel_board_set_doing(bel_board_find(board, BEL_BOARD_WORKER, 1), 7, "computes");
+    bel_board_seat(board, 0, false);
+    bel_board_seat(board, 3, true);
+    bel_board_seat(board, 2, true);
+    bel_board_seat(board, 2, true);
+    bel_board_seat(board, 9, false);
+    static const int expected[] = {1, 2, 3};
+    assert_int_equal(board->row_count, 5);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(board->rows[1 + i].role, BEL_BOARD_WORKER);
+        assert_int_equal(board->rows[1 + i].index, expected[i]);
+    }
+    assert_int_equal(board->rows[4].role, BEL_BOARD_SHARD);
+    assert_string_equal(board->rows[1].doing, "computes");
+    assert_true(isnan(board->rows[2].rates[BEL_NUMBER_STEPS]));
+    bel_board_destroy(board);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),   cmocka_unit_test(test_slowest),
-        cmocka_unit_test(test_metrics), cmocka_unit_test(test_tiny_differences),
-        cmocka_unit_test(test_json),    cmocka_unit_test(test_table),
+        cmocka_unit_test(test_seats),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_slowest),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_tiny_differences),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

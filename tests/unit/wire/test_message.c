@@ -74,6 +74,7 @@ static bel_message sample(void)
         .point_count = 1,
         .save = true,
         .interrupted = true,
+        .paused = true,
         .times = {1, 2, 3, 4, 5},
         .clock_ns = 91,
         .clock_lead_ns = -92,
@@ -119,7 +120,7 @@ static void test_scalars(void **state)
     assert_int_equal(got.clock_lead_ns, m.clock_lead_ns);
     assert_int_equal(got.number_count, m.number_count);
     assert_memory_equal(got.numbers, m.numbers, m.number_count * sizeof *m.numbers);
-    assert_true(got.save && !got.eval && got.interrupted);
+    assert_true(got.save && !got.eval && got.interrupted && got.paused);
     bel_message_deinit(&got);
 }
 

@@ -1,0 +1,46 @@
+// One number in a file.
+#include "launch/scale.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+
+bel_status *bel_scale_write(const char *model_dir, int workers)
+{
+    char *path = bel_path_join(model_dir, BEL_SCALE_FILE);
+    bel_str text = {0};
+    bel_str_printf(&text, "{\"workers\": %d}\n", workers);
+    bel_status *status = bel_file_write_atomic(path, text.text, text.length);
+    bel_str_deinit(&text);
+    bel_free(path);
+    return status;
+}
+
+int bel_scale_read(const char *model_dir)
+{
+    char *path = bel_path_join(model_dir, BEL_SCALE_FILE), *text;
+    size_t size;
+    bel_json *json = NULL;
+    int64_t workers = 0;
+    bool there = bel_file_exists(path);
+    bel_status *status = there ? bel_file_read(path, &text, &size) : NULL;
+    if (there && status == NULL) {
+        status = bel_json_parse(text, size, path, &json);
+        if (status == NULL) (void)bel_json_i64(bel_json_root(json), "workers", &workers);
+        bel_free(text);
+    }
+    bel_status_ignore(status); // then nobody has asked
+    bel_json_destroy(json);
+    bel_free(path);
+    return workers > 0 && workers <= INT32_MAX ? (int)workers : 0;
+}
+
+void bel_scale_remove(const char *model_dir)
+{
+    char *path = bel_path_join(model_dir, BEL_SCALE_FILE);
+    (void)remove(path); // mostly there is none
+    bel_free(path);
+}

@@ -1,0 +1,24 @@
+// How many workers a running job is to have: what `belfry jobs scale` asks for, in
+// model_dir/job.scale.
+//
+//   {"workers": 3}    the master included when it trains
+//
+// The supervisor starts and lets go processes by it, the master deals replicas by it; both look
+// about once a second. Without the file the job has the workers of its description. The supervisor
+// removes it before it starts the job; it outlives a master that is replaced.
+#ifndef BELFRY_LAUNCH_SCALE_H
+#define BELFRY_LAUNCH_SCALE_H
+
+#include "belfry/status.h"
+
+#define BEL_SCALE_FILE "job.scale"
+
+// Replaces the file as a whole. Errors: those of files.
+bel_status *bel_scale_write(const char *model_dir, int workers) BEL_MUST_USE;
+
+// 0: nobody has asked, or the file cannot be read.
+int bel_scale_read(const char *model_dir);
+
+void bel_scale_remove(const char *model_dir);
+
+#endif

@@ -1,0 +1,91 @@
+// Verb jobs scale: a wish in the job's folder, which its supervisor and its master find.
+#include "base/alloc.h"
+#include "distribute.h"
+#include "launch/registry.h"
+#include "launch/scale.h"
+#include "results.h"
+#include "verbs.h"
+
+// R, which does not change: a worker plays at least one of the replicas.
+static int most_workers(const bel_distribution *distribution)
+{
+    const bel_plan *plan = distribution->plan;
+    if (bel_options_bool(distribution->training, "elastic_rescale")) return BEL_CLUSTER_MOST;
+    int64_t turns = bel_options_int(distribution->training, "replicas_to_aggregate");
+    int64_t towers = plan->replica_count / plan->worker_count; // of each, where there are turns
+    int64_t replicas = turns > plan->worker_count ? turns * towers : plan->replica_count;
+    return replicas < BEL_CLUSTER_MOST ? (int)replicas : BEL_CLUSTER_MOST;
+}
+
+static bel_status *check(const bel_job_record *record, const bel_distribution *distribution,
+                         int workers)
+{
+    char *what = bel_strf("job %s cannot be scaled", record->name);
+    bel_status *status =
+        bel_distribution_check_elastic(distribution->training, distribution->plan, what);
+    bel_free(what);
+    int most = most_workers(distribution);
+    if (status != NULL || workers <= most) return status;
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "job %s has %d replicas in a step and each worker plays at least one, so %d "
+        "workers%s are the most, got %d; hint: with --elastic_rescale replicas follow the "
+        "workers",
+        record->name, most, most,
+        distribution->plan->cluster->master_trains ? ", the master among them," : "", workers);
+}
+
+static bel_status *scale(const bel_job_record *record, const bel_cluster *cluster, int count)
+{
+    bel_words words = {0};
+    bel_distribution distribution;
+    for (size_t i = 0; i < record->argument_count; i++)
+        bel_words_add(&words, record->arguments[i]);
+    bel_status *status = bel_distribution_init(&distribution, &words, cluster);
+    if (status == NULL) {
+        int workers = count + (cluster->master_trains ? 1 : 0);
+        status = check(record, &distribution, workers);
+        if (status == NULL) status = bel_scale_write(record->model_dir, workers);
+        bel_distribution_deinit(&distribution);
+    }
+    bel_words_deinit(&words);
+    if (status != NULL) return status;
+    char *text = bel_strf("job %s was asked to go on with %d worker%s\n", record->name, count,
+                          count == 1 ? "" : "s");
+    status = bel_results_write(text);
+    bel_free(text);
+    return status;
+}
+
+static bel_status *check_running(const bel_job_record *record)
+{
+    if (record->state == BEL_JOB_RUNNING) return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s: there is nothing to scale", record->name,
+                   bel_job_state_name(record->state));
+}
+
+bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    size_t count;
+    const char *const *names = bel_options_arguments(options, &count);
+    if (count != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job, got %zu arguments",
+                       count);
+    }
+    if (!bel_options_is_given(options, "worker_count")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--worker_count is needed: how many workers the job "
+                                             "is to go on with");
+    }
+    bel_job_record *record;
+    bel_cluster *cluster;
+    BEL_TRY(bel_registry_read(names[0], &record));
+    bel_status *status = check_running(record);
+    if (status == NULL) status = bel_cluster_read(record->config, &cluster);
+    if (status == NULL) {
+        status = scale(record, cluster, (int)bel_options_int(options, "worker_count"));
+        bel_cluster_destroy(cluster);
+    }
+    bel_job_record_destroy(record);
+    return status;
+}
