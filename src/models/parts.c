@@ -16,26 +16,6 @@ int64_t bel_part_whole(bel_model_context *context, const char *name, int64_t oth
     return low;
 }
 
-bel_value *bel_part_dense(bel_model_context *context, bel_value *x, int64_t units, const char *name,
-                          bel_value **penalty)
-{
-    bel_graph *g = bel_context_graph(context);
-    double l2 = bel_context_param_number(context, "l2", 0);
-    bel_value *y = bel_dense(g, x, units, name);
-    if (l2 == 0 || y == NULL) return y;
-
-    // The same name again gives the layer's own kernel.
-    bel_shape shape = BEL_SHAPE(bel_value_shape(x).dims[1], units);
-    bel_graph_push_scope(g, name);
-    bel_value *kernel =
-        bel_variable(g, "kernel", &shape, (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM},
-                     BEL_VARIABLE_TRAINABLE);
-    bel_graph_pop_scope(g);
-    bel_value *share = bel_mul(g, bel_l2_loss(g, kernel), bel_scalar(g, BEL_DTYPE_F32, l2));
-    *penalty = *penalty == NULL ? share : bel_add(g, *penalty, share);
-    return y;
-}
-
 bel_value *bel_part_flat_feature(bel_model_context *context)
 {
     bel_value *x = bel_context_only_feature(context);
