@@ -8,6 +8,7 @@ static const bel_package models[] = {
     {BEL_PACKAGE_ABI, "linear", "softmax regression", bel_linear_model},
     {BEL_PACKAGE_ABI, "dnn", "multi-layer perceptron with relu and dropout", bel_dnn_model},
     {BEL_PACKAGE_ABI, "cnn", "convolutions with pools, then dense layers", bel_cnn_model},
+    {BEL_PACKAGE_ABI, "resnet", "residual network with batch normalisation", bel_resnet_model},
 };
 
 enum { MODEL_COUNT = sizeof models / sizeof models[0] };

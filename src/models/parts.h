@@ -11,6 +11,7 @@ enum { BEL_PART_MAX_CLASSES = 1 << 20, BEL_PART_MAX_LAYERS = 64 };
 bel_model_fn bel_linear_model;
 bel_model_fn bel_dnn_model;
 bel_model_fn bel_cnn_model;
+bel_model_fn bel_resnet_model;
 
 // A whole number from the model's parameters; outside [low, high] it is a sticky error that names
 // the parameter.
