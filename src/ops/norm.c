@@ -78,7 +78,8 @@ void bel_grad_batch_norm(bel_gradient *g)
     if (dx == NULL) return;
     for (int i = 0; i < 3; i++)
         g->input_grads[i] = bel_graph_output(dx, i);
-    if (bel_attr_number(g->attrs, "training_mode", 0) != 0) return; // y does not see inputs 3 and 4
+    bool training = bel_attr_number(g->attrs, "training_mode", 0) != 0; // y is not made of 3 and 4
+    if (training || (!g->needed[3] && !g->needed[4])) return;
     bel_value *inverse = g->outputs[4], *factor = bel_mul(g->graph, g->inputs[1], inverse);
     bel_value *half = bel_scalar(g->graph, bel_value_dtype(inverse), -0.5);
     g->input_grads[3] = bel_neg(g->graph, bel_mul(g->graph, g->input_grads[2], factor));

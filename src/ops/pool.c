@@ -30,10 +30,14 @@ bel_status *bel_infer_pool(const bel_attr_list *attrs, const bel_spec *inputs, i
     BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
     BEL_TRY(make_window(attrs, &inputs[0].shape, &window));
     for (int d = 0; d < 2; d++) {
-        // Every window then has an element of the image.
-        int64_t reach = (window.kernel[d] - 1) * window.dilation[d];
-        if (window.pad[d] <= reach && window.pad_end[d] <= reach) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "pads must be smaller than the window");
+        for (int64_t at = 0; at < window.out[d]; at++) {
+            int64_t first, end;
+            bel_window_inside(&window, d, at, &first, &end);
+            if (first < end) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "window %lld sees nothing but padding; pads must be smaller than it",
+                           (long long)at);
+        }
     }
     out_outputs[0].shape = bel_window_shape(&window, &inputs[0].shape, inputs[0].shape.dims[1]);
     return NULL;

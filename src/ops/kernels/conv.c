@@ -66,7 +66,6 @@ typedef struct conv_phase {
 typedef struct conv_walk {
     bel_conv_padded padded;
     bel_image_steps result;
-    int64_t columns;                                     // of the result
     int64_t n, images_per_tile, groups, width, blocks;   // width: result channels of a group
     int64_t slot_floats, block_floats;                   // packed weights and then LANES biases
     int64_t weights_group, weights_depth, weights_width; // steps in w
