@@ -108,8 +108,7 @@ BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t dep
 /// TRAIN only. Which elements are kept is a function of (seed, this operation, step, replica).
 BEL_API bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio);
 
-/// --- Images: x [n, c, w] or [n, c, h, w] of type T; only n may be open
-/// ---------------------------------------------------------------------------------
+/// --- Images: x [n, c, w] or [n, c, h, w] of type T; only n may be open --------------------------
 ///
 /// Spatial numbers (kernel, strides, dilations) are one for each spatial dimension: [w] or [h, w];
 /// pads are those before and then those behind: [w, w] or [h, w, h, w]. Inside a program images lie
@@ -137,10 +136,11 @@ typedef struct bel_window_options {
 BEL_API bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
                             int64_t group, const bel_window_options *options);
 
-/// The largest element, or the mean, of each window of size `kernel` -> [n, c, …]. ceil_mode rounds
-/// the number of windows up. Padding is never the largest; it counts as zeros in a mean only with
-/// count_include_pad. Of equal largest elements the first gets the gradient. options NULL: strides
-/// of 1, as in ONNX (MaxPool, AveragePool).
+/// The largest element, or the mean, of each window of size `kernel` (NULL: the whole image) ->
+/// [n, c, …]. ceil_mode rounds the number of windows up. Padding is never the largest; it counts as
+/// zeros in a mean only with count_include_pad. Of equal largest elements the first gets the
+/// gradient. options NULL: strides of 1, as in ONNX (MaxPool, AveragePool; opset 17 knows no
+/// dilations of a mean). Error: a window that sees nothing but padding.
 BEL_API bel_value *bel_max_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
                                 const bel_window_options *options, bool ceil_mode);
 BEL_API bel_value *bel_average_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
