@@ -270,8 +270,7 @@ static void test_gemm(void **state)
 static void run_conv(int level, const vectors *v, int64_t rows, int64_t k, bool add, float *c)
 {
     const bel_conv_segment segments[] = {{0, 3}, {5, 1}};
-    bel_conv_block block = {.a = v->b,
-                            .b = v->a + 60,
+    bel_conv_block block = {.b = v->a + 60,
                             .segments = segments,
                             .segment_count = 2,
                             .k = k,
@@ -283,7 +282,7 @@ static void run_conv(int level, const vectors *v, int64_t rows, int64_t k, bool 
         block.c = c + done * BEL_CONV_LANES;
         block.start = add ? v->b + done * block.start_step : NULL;
         for (int64_t r = 0; r < block.rows; r++) {
-            block.a_rows[r] = (done + r) * 3;
+            block.a[r] = v->b + (done + r) * 3;
             block.c_rows[r] = r * BEL_CONV_LANES;
         }
         convs[level]->run(&block);

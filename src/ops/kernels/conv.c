@@ -202,10 +202,10 @@ static void scatter(const bel_conv_block *block, const float *sums, int64_t lane
             result[places[r] + l * steps->channel] = sums[r * LANES + l];
 }
 
-// All positions of one phase, for one block of one padded image. `result` is the block's first
-// channel of the image.
+// All positions of one phase, for one block of one padded image in `slot`. `result` is the block's
+// first channel of the image.
 static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t lanes,
-                       bel_conv_block *block, float *result)
+                       const float *slot, bel_conv_block *block, float *result)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_image_steps *steps = &walk->result;
@@ -221,9 +221,9 @@ static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t l
         // The last two blocks share what is left for them.
         block->rows = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
         for (int64_t r = 0; r < block->rows; r++) {
-            block->a_rows[r] =
-                (row * rows->source_step * walk->padded.size[1] + column * columns->source_step) *
-                walk->padded.depth;
+            block->a[r] = slot + (row * rows->source_step * walk->padded.size[1] +
+                                  column * columns->source_step) *
+                                     walk->padded.depth;
             places[r] = (rows->first + row * rows->step) * steps->row +
                         (columns->first + column * columns->step) * steps->column;
             block->c_rows[r] = direct ? places[r] : r * LANES;
@@ -253,12 +253,12 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
             bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
             for (int64_t b = 0; b < walk->blocks; b++) {
                 const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
-                bel_conv_block block = {.a = slot, .b = weights, .a_step = 1, .b_step = LANES};
+                bel_conv_block block = {.b = weights, .a_step = 1, .b_step = LANES};
                 if (walk->has_bias) block.start = weights + walk->block_floats - LANES;
                 int64_t lanes = walk->width - b * LANES < LANES ? walk->width - b * LANES : LANES;
                 int64_t channel = g * walk->width + b * LANES;
                 for (int i = 0; i < walk->phase_count; i++)
-                    walk_phase(walk, &walk->phases[i], lanes, &block,
+                    walk_phase(walk, &walk->phases[i], lanes, slot, &block,
                                result + channel * walk->result.channel);
             }
         }

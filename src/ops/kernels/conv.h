@@ -11,16 +11,16 @@
 
 enum { BEL_CONV_LANES = 16, BEL_CONV_MAX_ROWS = 12 };
 
-typedef struct bel_conv_segment { // of a sum; in floats from block.a and block.b
+typedef struct bel_conv_segment { // of a sum; in floats from block.a[r] and block.b
     int64_t a, b;
 } bel_conv_segment;
 
 // c[r][0 … 15] = start[r][…] + sum over segments s and i < k of
-//     a[a_rows[r] + s.a + i · a_step] · b[s.b + i · b_step + (0 … 15)]
+//     a[r][s.a + i · a_step] · b[s.b + i · b_step + (0 … 15)]
 typedef struct bel_conv_block {
     int64_t rows; // 1 … bel_conv_rows_most()
-    const float *a, *b;
-    int64_t a_rows[BEL_CONV_MAX_ROWS], c_rows[BEL_CONV_MAX_ROWS];
+    const float *a[BEL_CONV_MAX_ROWS], *b;
+    int64_t c_rows[BEL_CONV_MAX_ROWS];
     const bel_conv_segment *segments;
     int64_t segment_count, k, a_step, b_step;
     const float *start; // NULL: zeros

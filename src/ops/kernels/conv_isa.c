@@ -94,7 +94,7 @@ static inline channels add_product(const float *a, channels b, channels c)
 #define EACH_12(row) EACH_11(row) row(11)
 
 #define START(r) channels sum_##r = load(start + r * start_step);
-#define POINT(r) const float *a_##r = a + t->a_rows[r];
+#define POINT(r) const float *a_##r = t->a[r];
 #define ADD(r) sum_##r = add_product(a_##r + at, b_now, sum_##r);
 #define STORE(r) store(t->c + t->c_rows[r], sum_##r);
 
@@ -104,10 +104,11 @@ static inline channels add_product(const float *a, channels b, channels c)
         const float *start = t->start == NULL ? zeros : t->start;                                  \
         int64_t start_step = t->start == NULL ? 0 : t->start_step;                                 \
         EACH_##n(START);                                                                           \
+        EACH_##n(POINT);                                                                           \
         for (int64_t s = 0; s < t->segment_count; s++) {                                           \
-            const float *a = t->a + t->segments[s].a, *b = t->b + t->segments[s].b;                \
-            EACH_##n(POINT);                                                                       \
-            for (int64_t i = 0, at = 0; i < t->k; i++, at += t->a_step, b += t->b_step) {          \
+            const float *b = t->b + t->segments[s].b;                                              \
+            int64_t at = t->segments[s].a;                                                         \
+            for (int64_t i = 0; i < t->k; i++, at += t->a_step, b += t->b_step) {                  \
                 channels b_now = load(b);                                                          \
                 EACH_##n(ADD);                                                                     \
             }                                                                                      \

@@ -46,8 +46,7 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
     int64_t runs = window->dilation[1] == 1 ? 1 : window->kernel[1];
     int64_t length = window->kernel[1] / runs * depth;
     bel_conv_segment segments[MOST];
-    bel_conv_block block = {.a = x,
-                            .segments = segments,
+    bel_conv_block block = {.segments = segments,
                             .segment_count = end - first,
                             .k = window->out[1],
                             .a_step = window->stride[1] * depth,
@@ -68,7 +67,7 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
                              : left > most                    ? (left + 1) / 2
                                                               : left;
                 for (int64_t r = 0; r < block.rows; r++) {
-                    block.a_rows[r] = i + r;
+                    block.a[r] = x + i + r;
                     block.c_rows[r] = r * row_floats;
                 }
                 block.c = sums + (t * length + i) * row_floats + b * LANES;
