@@ -106,7 +106,7 @@ static bel_status *measure(int pairs)
     for (int i = 0; i < pairs; i++) {
         double alone, driven;
         BEL_TRY(run(&b, &alone));
-        BEL_TRY(bench_train(BATCH, 1, STEPS, &driven));
+        BEL_TRY(bench_train("dnn", BATCH, 1, STEPS, &driven));
         ratios[i] = driven / alone;
     }
     printf("{\"bench\":\"estimator\",\"batch\":%d,\"pairs\":%d,\"train_over_bare_loop\":%.3f}\n",

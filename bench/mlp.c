@@ -47,12 +47,11 @@ bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset)
     return NULL;
 }
 
-bel_status *bench_train(int64_t batch, int threads, int64_t steps, double *out_seconds)
+bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
+                        double *out_seconds)
 {
-    const bel_param params[] = {{"hidden_units", "512,512"},
-                                {"optimizer", "momentum"},
-                                {"learning_rate", "0.01"},
-                                {"class_count", "10"}};
+    const bel_param params[] = {
+        {"optimizer", "momentum"}, {"learning_rate", "0.01"}, {"class_count", "10"}};
     char folder[] = "/tmp/belfry-bench-XXXXXX";
     if (mkdtemp(folder) == NULL) return BEL_ERR(BEL_INTERNAL, "cannot make a folder");
     bel_run_config config;
@@ -61,7 +60,7 @@ bel_status *bench_train(int64_t batch, int threads, int64_t steps, double *out_s
     config.thread_count = threads;
     config.report = false;
     bel_estimator *estimator;
-    BEL_TRY(bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &estimator));
+    BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, 3, &estimator));
     bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
     bel_result result;
     bel_status *status = bel_train(estimator, &spec, &result);

@@ -1,4 +1,4 @@
-// The MLP that several benchmarks train: 784-512-512-10 on synthetic images in memory.
+// Models that several benchmarks train (dnn: 784-512-512-10), on synthetic images in memory.
 #ifndef BELFRY_BENCH_MLP_H
 #define BELFRY_BENCH_MLP_H
 
@@ -13,8 +13,9 @@ int64_t *bench_labels(void);
 // Dataset of the images, repeated forever, in batches of *(int64_t *)user.
 bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset);
 
-// Seconds in `steps` training steps of bel_train, momentum 0.9.
-bel_status *bench_train(int64_t batch, int threads, int64_t steps, double *out_seconds);
+// Seconds in `steps` training steps of a canned model with its own defaults, momentum 0.9.
+bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
+                        double *out_seconds);
 
 // The middle of `count` values; sorts them.
 double bench_median(double *values, int count);

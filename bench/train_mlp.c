@@ -94,7 +94,7 @@ static bel_status *measure(int64_t batch, int threads, int rounds)
     if (rounds < 1 || rounds > MOST) return BEL_ERR(BEL_INVALID_ARGUMENT, "1 to %d rounds", MOST);
     for (int i = 0; i < rounds; i++) {
         double step, alone;
-        BEL_TRY(bench_train(batch, threads, STEPS, &step));
+        BEL_TRY(bench_train("dnn", batch, threads, STEPS, &step));
         BEL_TRY(products(batch, threads, &alone));
         rates[i] = (double)(STEPS * batch) / step;
         ratios[i] = step / alone;

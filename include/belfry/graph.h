@@ -60,6 +60,7 @@ typedef enum bel_init_kind {
     BEL_INIT_NORMAL,         ///< Mean 0, standard deviation `value`.
     BEL_INIT_GLOROT_UNIFORM, ///< In ±sqrt(6 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 16.
     BEL_INIT_HE_NORMAL,      ///< Deviation sqrt(2 / fan_in). He et al. 2015, eq. 10.
+    ///< Kernels are [in, out]; with more dimensions weights of a convolution, [out, in, window…].
 } bel_init_kind;
 
 typedef struct bel_initializer {

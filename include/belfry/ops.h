@@ -93,6 +93,9 @@ BEL_API bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis);
 BEL_API bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape);
 /// Dimension i of the result is dimension permutation[i] of x.
 BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation);
+/// A matrix: the dimensions before `axis` multiplied, and those from `axis` on. ONNX Flatten. Costs
+/// nothing.
+BEL_API bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis);
 /// Rows of `data` [n, ...] at `indices` (I64, any shape) -> [indices..., ...]. ONNX Gather, axis 0.
 /// An index out of [0, n) ends the step with OUT_OF_RANGE.
 BEL_API bel_value *bel_gather(bel_graph *graph, bel_value *data, bel_value *indices);
@@ -105,11 +108,76 @@ BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t dep
 /// TRAIN only. Which elements are kept is a function of (seed, this operation, step, replica).
 BEL_API bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio);
 
+/// --- Images: x [n, c, w] or [n, c, h, w] of type T; only n may be open --------------------------
+///
+/// Spatial numbers (kernel, strides, dilations) are one for each spatial dimension: [w] or [h, w];
+/// pads are those before and then those behind: [w, w] or [h, w, h, w]. Inside a program images lie
+/// channels-last between these operations where that is faster; nothing here depends on it.
+
+/// How much is padded. SAME: so that the output has ceil(size / stride) elements; what is odd goes
+/// behind (UPPER) or before (LOWER). VALID: nothing.
+typedef enum bel_auto_pad {
+    BEL_PAD_EXPLICIT, ///< As `pads` says. ONNX: NOTSET.
+    BEL_PAD_SAME_UPPER,
+    BEL_PAD_SAME_LOWER,
+    BEL_PAD_VALID,
+} bel_auto_pad;
+
+/// NULL lists are ones (strides, dilations) and zeros (pads).
+typedef struct bel_window_options {
+    const int64_t *strides, *pads, *dilations;
+    bel_auto_pad auto_pad;
+} bel_window_options;
+
+/// Convolution (without turning the kernel round): x with weights w [o, c / group, kernel…] and
+/// bias [o] (or NULL) -> [n, o, …]. Channels fall into `group` equal groups; output channels of a
+/// group see its input channels only. options NULL: defaults. ONNX Conv. Errors: shapes do not fit;
+/// the window is larger than the padded image.
+BEL_API bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
+                            int64_t group, const bel_window_options *options);
+
+/// The largest element, or the mean, of each window of size `kernel` (NULL: the whole image) ->
+/// [n, c, …]. ceil_mode rounds the number of windows up. Padding is never the largest; it counts as
+/// zeros in a mean only with count_include_pad. Of equal largest elements the first gets the
+/// gradient. options NULL: strides of 1, as in ONNX (MaxPool, AveragePool; opset 17 knows no
+/// dilations of a mean). Error: a window that sees nothing but padding.
+BEL_API bel_value *bel_max_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
+                                const bel_window_options *options, bool ceil_mode);
+BEL_API bel_value *bel_average_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
+                                    const bel_window_options *options, bool ceil_mode,
+                                    bool count_include_pad);
+/// The mean over the spatial dimensions -> [n, c, 1] or [n, c, 1, 1].
+BEL_API bel_value *bel_global_average_pool(bel_graph *graph, bel_value *x);
+
+/// (x - mean) / sqrt(variance + epsilon) · scale + bias by channel, for x [n, c, …] of any rank
+/// from 2 on and four vectors [c]. ONNX BatchNormalization. With `training` mean and variance are
+/// those of the batch (the variance divided by the number of elements), and *out_mean and
+/// *out_variance become momentum · mean + (1 - momentum) · the batch's: assign them to the
+/// variables that hold the moving ones. Otherwise these outputs (NULL: not wanted) equal the
+/// inputs.
+BEL_API bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                           bel_value *bias, bel_value *mean, bel_value *variance,
+                                           double epsilon, double momentum, bool training,
+                                           bel_value **out_mean, bel_value **out_variance);
+
 /// --- Layers made of the above -------------------------------------------------------------------
 
 /// x [n, in] -> [n, units]: variables "name/kernel" [in, units] (Glorot) and "name/bias" [units]
 /// (0).
 BEL_API bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *name);
+
+/// x [n, c, h, w] -> [n, filters, h / stride, w / stride] (rounded up): a convolution with windows
+/// of size × size, SAME_UPPER padding and variables "name/kernel" [filters, c, size, size] (Glorot)
+/// and, with `bias`, "name/bias" [filters] (0).
+BEL_API bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, int64_t size,
+                               int64_t stride, bool bias, const char *name);
+
+/// Batch normalisation of x [n, c, …]: variables "name/scale" (1) and "name/bias" (0), and the
+/// moving "name/mean" (0) and "name/variance" (1), which are state: after a step they are the mean
+/// over replicas of what each computed from its own batch (BEL_VARIABLE_STATE_MEAN). `training`
+/// normalises by the batch and moves them (momentum 0.9); else they are what is normalised by.
+/// epsilon is 1e-5.
+BEL_API bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name);
 
 #ifdef __cplusplus
 }

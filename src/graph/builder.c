@@ -126,6 +126,13 @@ bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape)
     return bel_graph_add(graph, BEL_OP_RESHAPE, &attrs, &x, 1);
 }
 
+bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis)
+{
+    bel_attr_list attrs = {.count = 0};
+    put(&attrs, "axis", (double)axis);
+    return bel_graph_add(graph, BEL_OP_FLATTEN, &attrs, &x, 1);
+}
+
 bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation)
 {
     bel_attr_list attrs = {.count = 0};

@@ -141,6 +141,11 @@ bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs
     return node->outputs[0];
 }
 
+bel_value *bel_graph_output(const bel_value *value, int output)
+{
+    return value->node->outputs[output];
+}
+
 bel_shape bel_value_shape(const bel_value *value)
 {
     return value == NULL ? bel_shape_scalar() : value->spec.shape;

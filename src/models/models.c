@@ -7,6 +7,8 @@
 static const bel_package models[] = {
     {BEL_PACKAGE_ABI, "linear", "softmax regression", bel_linear_model},
     {BEL_PACKAGE_ABI, "dnn", "multi-layer perceptron with relu and dropout", bel_dnn_model},
+    {BEL_PACKAGE_ABI, "cnn", "convolutions with pools, then dense layers", bel_cnn_model},
+    {BEL_PACKAGE_ABI, "resnet", "residual network with batch normalisation", bel_resnet_model},
     {BEL_PACKAGE_ABI, "wide_deep", "weights and embeddings of ids, with hidden layers",
      bel_wide_deep_model},
 };

@@ -2,10 +2,7 @@
 // graph and is reported by the trainer, so nothing here returns a status.
 #include "models/parts.h"
 
-#include <stdio.h>
 #include <string.h>
-
-enum { MAX_LAYERS = 64, MAX_UNITS = 1 << 20 };
 
 int64_t bel_part_whole(bel_model_context *context, const char *name, int64_t otherwise, int64_t low,
                        int64_t high)
@@ -17,88 +14,6 @@ int64_t bel_part_whole(bel_model_context *context, const char *name, int64_t oth
                    "parameter %s must be a whole number from %lld to %lld, got %g", name,
                    (long long)low, (long long)high, number);
     return low;
-}
-
-bel_value *bel_part_dense(bel_model_context *context, bel_value *x, int64_t units, const char *name,
-                          bel_value **penalty)
-{
-    bel_graph *g = bel_context_graph(context);
-    double l2 = bel_context_param_number(context, "l2", 0);
-    bel_value *y = bel_dense(g, x, units, name);
-    if (l2 == 0 || y == NULL) return y;
-
-    // The same name again gives the layer's own kernel.
-    bel_shape shape = BEL_SHAPE(bel_value_shape(x).dims[1], units);
-    bel_graph_push_scope(g, name);
-    bel_value *kernel =
-        bel_variable(g, "kernel", &shape, (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM},
-                     BEL_VARIABLE_TRAINABLE);
-    bel_graph_pop_scope(g);
-    bel_value *share = bel_mul(g, bel_l2_loss(g, kernel), bel_scalar(g, BEL_DTYPE_F32, l2));
-    *penalty = *penalty == NULL ? share : bel_add(g, *penalty, share);
-    return y;
-}
-
-// The sizes of the hidden layers; a bad one is a sticky error.
-static int hidden_layers(bel_model_context *context, int64_t units[MAX_LAYERS + 1])
-{
-    bel_graph *g = bel_context_graph(context);
-    int count = bel_context_param_list(context, "hidden_units", "512,512", units, MAX_LAYERS + 1);
-    if (count > MAX_LAYERS) {
-        bel_graph_fail(g, BEL_INVALID_ARGUMENT, "parameter hidden_units: at most %d layers",
-                       MAX_LAYERS);
-        return 0;
-    }
-    for (int i = 0; i < count; i++) {
-        if (units[i] >= 1 && units[i] <= MAX_UNITS) continue;
-        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
-                       "parameter hidden_units: layer %d must have 1 to %d units, got %lld", i,
-                       MAX_UNITS, (long long)units[i]);
-        return 0;
-    }
-    return count;
-}
-
-static double dropout_ratio(bel_model_context *context)
-{
-    double ratio = bel_context_param_number(context, "dropout", 0);
-    if (ratio >= 0 && ratio < 1) return ratio;
-    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "parameter dropout must be at least 0 and below 1, got %g", ratio);
-    return 0;
-}
-
-// x [n, in] · a kernel [in, units] of its own.
-static bel_value *more_inputs(bel_model_context *context, bel_value *x, int64_t units,
-                              const char *name)
-{
-    bel_graph *g = bel_context_graph(context);
-    bel_shape shape = BEL_SHAPE(bel_value_shape(x).dims[1], units);
-    bel_graph_push_scope(g, name);
-    bel_value *kernel =
-        bel_variable(g, "more", &shape, (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM},
-                     BEL_VARIABLE_TRAINABLE);
-    bel_graph_pop_scope(g);
-    return bel_matmul(g, x, kernel);
-}
-
-bel_value *bel_part_hidden(bel_model_context *context, bel_value *x, bel_value *more,
-                           bel_value **penalty)
-{
-    bel_graph *g = bel_context_graph(context);
-    bool training = bel_context_mode(context) == BEL_MODE_TRAIN;
-    int64_t units[MAX_LAYERS + 1];
-    int layer_count = hidden_layers(context, units);
-    double dropout = dropout_ratio(context);
-    for (int i = 0; i < layer_count; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "dense_%d", i);
-        bel_value *h = bel_part_dense(context, x, units[i], name, penalty);
-        if (i == 0 && more != NULL) h = bel_add(g, h, more_inputs(context, more, units[i], name));
-        x = bel_relu(g, h);
-        if (training && dropout > 0) x = bel_dropout(g, x, dropout);
-    }
-    return x;
 }
 
 bel_value *bel_part_flat_feature(bel_model_context *context)

@@ -36,7 +36,9 @@ bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *
     if (bel_context_has_feature(context, "x")) numbers = bel_context_feature(context, "x");
     bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, bel_value_shape(ids).dims[1] * width);
     bel_value *rows = bel_reshape(g, bel_embedding(g, "deep", ids, width, small), &flat);
-    bel_value *h = bel_part_hidden(context, rows, numbers, &penalty);
+    int64_t units[BEL_PART_MAX_LAYERS];
+    int layer_count = bel_part_layers(context, "hidden_units", "512,512", 1 << 20, units);
+    bel_value *h = bel_part_dense_layers(context, rows, numbers, units, layer_count, &penalty);
     bel_value *deep = bel_part_dense(context, h, classes, "logits", &penalty);
     bel_value *weights = bel_embedding(g, "wide", ids, classes, zeros);
     bel_value *wide = bel_reduce_sum(g, weights, &over_fields, 1, false);

@@ -32,7 +32,7 @@ bel_prepare_fn bel_prepare_count_ratio, bel_prepare_arg_max;
 
 // shape.c
 bel_infer_fn bel_infer_reshape, bel_infer_reshape_like, bel_infer_transpose, bel_infer_gather;
-bel_infer_fn bel_infer_gather_grad, bel_infer_one_hot;
+bel_infer_fn bel_infer_gather_grad, bel_infer_one_hot, bel_infer_flatten;
 bel_gradient_fn bel_grad_reshape, bel_grad_transpose, bel_grad_gather;
 bel_prepare_fn bel_prepare_transpose, bel_prepare_gather, bel_prepare_gather_grad;
 bel_prepare_fn bel_prepare_one_hot;
@@ -41,5 +41,20 @@ bel_prepare_fn bel_prepare_one_hot;
 bel_infer_fn bel_infer_dropout, bel_infer_dropout_grad;
 bel_gradient_fn bel_grad_dropout;
 bel_prepare_fn bel_prepare_dropout, bel_prepare_dropout_grad;
+
+// conv.c
+bel_infer_fn bel_infer_conv, bel_infer_conv_grad_input, bel_infer_conv_grad_weights;
+bel_gradient_fn bel_grad_conv;
+bel_prepare_fn bel_prepare_conv, bel_prepare_conv_grad_input, bel_prepare_conv_grad_weights;
+
+// pool.c
+bel_infer_fn bel_infer_pool, bel_infer_pool_grad, bel_infer_global_pool;
+bel_gradient_fn bel_grad_max_pool, bel_grad_average_pool;
+bel_prepare_fn bel_prepare_pool;
+
+// norm.c
+bel_infer_fn bel_infer_channel_sum, bel_infer_batch_norm, bel_infer_batch_norm_grad;
+bel_gradient_fn bel_grad_batch_norm;
+bel_prepare_fn bel_prepare_channel_sum, bel_prepare_batch_norm, bel_prepare_batch_norm_grad;
 
 #endif

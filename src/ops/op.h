@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "belfry/graph.h"
 
-enum { BEL_OP_MAX_INPUTS = 4, BEL_OP_MAX_OUTPUTS = 2, BEL_OP_MAX_ATTRS = 6 };
+enum { BEL_OP_MAX_INPUTS = 5, BEL_OP_MAX_OUTPUTS = 5, BEL_OP_MAX_ATTRS = 6 };
 
 typedef enum bel_op {
 #define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \
@@ -72,6 +72,9 @@ void bel_gradient_from_output(bel_gradient *gradient, bel_op op);
 bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
                          bel_value *const *inputs, int input_count);
 
+// Output `output` of the operation that makes `value`. Implemented by the graph room.
+bel_value *bel_graph_output(const bel_value *value, int output);
+
 // --- Kernels ------------------------------------------------------------------------------------
 
 // What differs from run to run. `error` collects the first data error of a run.
@@ -98,7 +101,19 @@ struct bel_kernel_call {
     int output_count;
     bel_tensor inputs[BEL_OP_MAX_INPUTS];
     bel_tensor outputs[BEL_OP_MAX_OUTPUTS];
+    // Elements [n, c, h, w] lie in memory as [n, h, w, c]; only where the flag BEL_OP_CHANNELS or
+    // BEL_OP_ELEMENTWISE allows it.
+    bool inputs_last[BEL_OP_MAX_INPUTS];
+    bool outputs_last[BEL_OP_MAX_OUTPUTS];
     const void *params; // made by prepare, read-only while running
+    // Further calls around this one, NULL where there are none. They share the workspace, whose
+    // content lasts from the first to the last. Only the last call of an operation has its outputs,
+    // only `before` and `run` have its inputs.
+    bel_kernel_fn *before, *after;
+    int64_t before_tiles, after_tiles;
+    size_t workspace_bytes;
+    void *workspace;
+    int64_t work; // of `run`, in vector operations on one element; 0: as many as operands' elements
     bel_run_context *context;
     int index; // of the instruction, for errors
     uint64_t random_id;
@@ -124,6 +139,10 @@ enum {
     BEL_OP_INPLACE = 2, // output 0 may lie over input 0 when both have the same size
     BEL_OP_ALIAS = 4,   // output 0 is input 0 with another shape; no kernel
     BEL_OP_RANDOM = 8,  // depends on the run context's step and replica
+    // Each operand may be channels-last on its own: call->inputs_last and outputs_last say which.
+    BEL_OP_CHANNELS = 16,
+    // Element i of the result depends on elements i alone, if all operands have one shape.
+    BEL_OP_ELEMENTWISE = 32,
 };
 
 typedef struct bel_op_def {

@@ -55,6 +55,35 @@ bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs
     return NULL;
 }
 
+// Dimensions are multiplied where all are closed; a single open one stays as it is.
+static bool flat_product(const bel_shape *shape, int32_t first, int32_t end, int64_t *out_product)
+{
+    *out_product = 1;
+    for (int32_t i = first; i < end; i++) {
+        bool open = shape->dims[i] < 0 || *out_product < 0;
+        if (open && shape->dims[i] != 1 && *out_product != 1) return false;
+        *out_product *= shape->dims[i];
+    }
+    return true;
+}
+
+bel_status *bel_infer_flatten(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                              bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *x = &inputs[0].shape;
+    int64_t given = (int64_t)bel_attr_number(attrs, "axis", 1);
+    int64_t axis = given < 0 ? given + x->rank : given, rows, columns;
+    if (axis < 0 || axis > x->rank || !flat_product(x, 0, (int32_t)axis, &rows) ||
+        !flat_product(x, (int32_t)axis, x->rank, &columns)) {
+        char xt[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot flatten %s at axis %lld",
+                       bel_shape_text(x, xt), (long long)given);
+    }
+    out_outputs[0] = (bel_spec){inputs[0].dtype, BEL_SHAPE(rows, columns)};
+    return NULL;
+}
+
 bel_status *bel_infer_reshape_like(const bel_attr_list *attrs, const bel_spec *inputs,
                                    int input_count, bel_spec *out_outputs)
 {

@@ -109,6 +109,7 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
             add_operand(instance, from->input_buffers[k], &call->inputs[k].data);
         for (int k = 0; k < call->output_count; k++)
             add_operand(instance, from->output_buffers[k], &call->outputs[k].data);
+        if (from->workspace >= 0) call->workspace = instance->addresses[from->workspace];
     }
     plan_publications(instance);
     return instance;

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
+#include "runtime/channels.h"
 #include "runtime/plan.h"
 #include "runtime/program_inner.h"
 
@@ -26,6 +27,7 @@ typedef struct compiler {
     bool *needed;    // by node index
     int *buffer_of;  // by value id; -1: none yet
     bool *reserved;  // by value id: its buffer must keep its content (outputs)
+    bool *last;      // by value id: channels-last
     bel_program_buffer *buffers;
     size_t buffer_count, buffer_capacity;
     size_t call_capacity, group_capacity;
@@ -128,18 +130,6 @@ static bel_tensor tensor_of(const compiler *c, const bel_value *value)
     return (bel_tensor){.dtype = spec->dtype, .shape = spec->shape};
 }
 
-static bel_program_call *new_call(compiler *c, const char *name)
-{
-    bel_program *program = c->program;
-    program->calls = bel_xgrow(program->calls, &c->call_capacity, (size_t)program->call_count + 1,
-                               sizeof *program->calls);
-    bel_program_call *made = &program->calls[program->call_count];
-    memset(made, 0, sizeof *made);
-    made->name = bel_arena_strdup(program->arena, name);
-    made->call.index = program->call_count++;
-    return made;
-}
-
 static void touch(compiler *c, int buffer, int group)
 {
     if (c->buffers[buffer].first < 0) c->buffers[buffer].first = group;
@@ -156,6 +146,7 @@ static bool writes(const bel_program_call *call, int buffer)
 // True when the order of the two calls matters. A call writes over a buffer only if it reads it.
 static bool depend(const bel_program_call *a, const bel_program_call *b)
 {
+    if (a->workspace >= 0 && a->workspace == b->workspace) return true;
     for (int i = 0; i < b->call.input_count; i++)
         if (writes(a, b->input_buffers[i])) return true;
     for (int i = 0; i < a->call.input_count; i++)
@@ -187,6 +178,20 @@ static void join_group(compiler *c)
         touch(c, made->input_buffers[i], group);
     for (int i = 0; i < made->call.output_count; i++)
         touch(c, made->output_buffers[i], group);
+    if (made->workspace >= 0) touch(c, made->workspace, group);
+}
+
+// Appends a copy of `call`.
+static void add_call(compiler *c, const bel_program_call *call)
+{
+    bel_program *program = c->program;
+    program->calls = bel_xgrow(program->calls, &c->call_capacity, (size_t)program->call_count + 1,
+                               sizeof *program->calls);
+    bel_program_call *made = &program->calls[program->call_count];
+    *made = *call;
+    made->name = bel_arena_strdup(program->arena, call->name);
+    made->call.index = program->call_count++;
+    join_group(c);
 }
 
 static void add_input(compiler *c, bel_program_call *made, const bel_value *value)
@@ -194,6 +199,7 @@ static void add_input(compiler *c, bel_program_call *made, const bel_value *valu
     int i = made->call.input_count++;
     made->input_buffers[i] = c->buffer_of[value->id];
     made->call.inputs[i] = tensor_of(c, value);
+    made->call.inputs_last[i] = c->last[value->id];
 }
 
 static void add_output(compiler *c, bel_program_call *made, const bel_value *value)
@@ -201,24 +207,52 @@ static void add_output(compiler *c, bel_program_call *made, const bel_value *val
     int i = made->call.output_count++;
     made->output_buffers[i] = c->buffer_of[value->id];
     made->call.outputs[i] = tensor_of(c, value);
+    made->call.outputs_last[i] = c->last[value->id];
+}
+
+// One to three calls: see bel_kernel_call.
+static void add_stages(compiler *c, const bel_program_call *whole)
+{
+    bel_program_call stage = *whole;
+    if (whole->call.before != NULL) {
+        stage.call.run = whole->call.before;
+        stage.call.tile_count = whole->call.before_tiles;
+        stage.call.tile_elements = stage.call.work = stage.call.output_count = 0;
+        add_call(c, &stage);
+    }
+    stage.call = whole->call;
+    if (whole->call.after == NULL) {
+        add_call(c, &stage);
+        return;
+    }
+    stage.call.tile_elements = stage.call.output_count = 0;
+    add_call(c, &stage);
+    stage.call = whole->call;
+    stage.call.run = whole->call.after;
+    stage.call.tile_count = whole->call.after_tiles;
+    stage.call.work = stage.call.input_count = 0;
+    add_call(c, &stage);
 }
 
 static void emit(compiler *c, const bel_node *node)
 {
-    bel_program_call *made = new_call(c, node->name);
-    bel_kernel_call *call = &made->call;
+    bel_program_call made = {.name = node->name, .workspace = -1};
+    bel_kernel_call *call = &made.call;
     call->op = node->op;
     call->random_id = bel_node_random_id(node);
     for (int i = 0; i < node->input_count; i++)
-        add_input(c, made, node->inputs[i]);
+        add_input(c, &made, node->inputs[i]);
     for (int i = 0; i < node->output_count; i++)
-        add_output(c, made, node->outputs[i]);
-    join_group(c);
+        add_output(c, &made, node->outputs[i]);
     bel_prepare prepare = {.attrs = &node->attrs,
                            .arena = c->program->arena,
                            .reference = c->options->reference,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};
     bel_op_get(node->op)->prepare(&prepare, call);
+    if (call->workspace_bytes > 0) {
+        made.workspace = new_buffer(c, BEL_LOCATION_ARENA, 0, call->workspace_bytes);
+    }
+    add_stages(c, &made);
 }
 
 static void run_copy(const bel_kernel_call *call, int64_t tile)
@@ -232,13 +266,13 @@ static void run_copy(const bel_kernel_call *call, int64_t tile)
 static void emit_copy(compiler *c, int output)
 {
     const bel_value *value = c->outputs[output].value;
-    bel_program_call *made = new_call(c, "copy to output");
-    made->call.tile_count = 1;
-    made->call.run = run_copy;
-    add_input(c, made, value);
-    add_output(c, made, value);
-    made->output_buffers[0] = new_buffer(c, BEL_LOCATION_OUTPUT, output, value_bytes(c, value));
-    join_group(c);
+    bel_program_call made = {.name = "copy to output", .workspace = -1};
+    made.call.tile_count = 1;
+    made.call.run = run_copy;
+    add_input(c, &made, value);
+    add_output(c, &made, value);
+    made.output_buffers[0] = new_buffer(c, BEL_LOCATION_OUTPUT, output, value_bytes(c, value));
+    add_call(c, &made);
 }
 
 static void emit_nodes(compiler *c)
@@ -290,7 +324,8 @@ static int64_t work_of(const bel_kernel_call *call)
     if (call->op == BEL_OP_GEMM || call->op == BEL_OP_MATMUL) {
         return bel_shape_elements(&call->inputs[0].shape) * call->outputs[0].shape.dims[1] / 8;
     }
-    int64_t work = 0;
+    int64_t work = call->work;
+    if (work > 0) return work;
     for (int i = 0; i < call->input_count; i++)
         work += bel_shape_elements(&call->inputs[i].shape);
     for (int i = 0; i < call->output_count; i++)
@@ -338,6 +373,9 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     for (int i = 0; i < c->output_count; i++)
         if (!c->outputs[i].external) c->reserved[c->outputs[i].value->id] = true;
     mark_needed(c);
+    if (!c->options->reference) {
+        bel_channels_last(c->graph, c->needed, c->specs, c->outputs, c->output_count, c->last);
+    }
     emit_nodes(c);
     finish_outputs(c);
     finish_groups(c->program);
@@ -361,7 +399,8 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
                   .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
                   .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
                   .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
-                  .reserved = bel_xcalloc(graph->value_count, sizeof(bool))};
+                  .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
+                  .last = bel_xcalloc(graph->value_count, sizeof(bool))};
     c.program->arena = bel_arena_create();
     memset(c.buffer_of, 0xff, graph->value_count * sizeof(int)); // -1
     bel_status *status = compile(&c, input_shapes);
@@ -369,6 +408,7 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     bel_free(c.needed);
     bel_free(c.buffer_of);
     bel_free(c.reserved);
+    bel_free(c.last);
     bel_free(c.buffers);
     if (status == NULL) {
         *out_program = c.program;
@@ -414,7 +454,9 @@ char *bel_program_text(const bel_program *program)
     for (int i = 0; i < program->call_count; i++) {
         const bel_program_call *call = &program->calls[i];
         if (i == program->groups[group].first + program->groups[group].count) group++;
-        const bel_program_buffer *buffer = &program->buffers[call->output_buffers[0]];
+        bool makes = call->call.output_count > 0;
+        const bel_program_buffer *buffer =
+            &program->buffers[makes ? call->output_buffers[0] : call->workspace];
         char shape[BEL_SHAPE_TEXT];
         bel_str_printf(&text, "%3d %3d %-40s %-14s %2lld tiles  %s+%zu\n", i, group, call->name,
                        bel_shape_text(&call->call.outputs[0].shape, shape),

@@ -23,6 +23,19 @@ run_ok train three --train_steps 10 --train_batch_size 8 --towers_of_workers 3,1
 run_ok train four --train_steps 10 --train_batch_size 8 --num_workers 4
 equal "workers of 3 and 1 towers, 4 workers" "$(digest three)" "$(digest four)"
 
+# Convolutions and moving statistics: the same, for threads, shards, towers and workers.
+for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 1 --width 8"; do
+    read -r -a words <<<"$model"
+    name=${words[0]}
+    image_flags=(--model "${words[@]}" --train_batch_size 16 --train_steps 12)
+    run_ok train "$name-one" "${image_flags[@]}" --num_gpus 4
+    run_ok train "$name-two" "${image_flags[@]}" --num_workers 2 --num_gpus 2 --num_threads 2
+    run_ok train "$name-odd" "${image_flags[@]}" --num_workers 2 --towers_of_workers 3,1 \
+        --num_threads 3 --parameter_server_count 3
+    equal "$name: 2 workers of 2 towers and threads" "$(digest "$name-two")" "$(digest "$name-one")"
+    equal "$name: workers of 3 and 1 towers, shards" "$(digest "$name-odd")" "$(digest "$name-one")"
+done
+
 # In two parts, or in one.
 run_ok train part --train_steps 13 --dropout 0.2
 run_ok train part --train_steps 30 --dropout 0.2

@@ -93,6 +93,111 @@ def one_hot(attrs, indices):
     return (indices.unsqueeze(-1) == torch.arange(int(attrs["depth"]))).double()
 
 
+def window(attrs, x, kernel):
+    """x padded as the attributes say (pads before, then behind, by dimension), the pads, strides and
+    dilations."""
+    n = len(kernel)
+    strides = attrs.get("strides", [1] * n)
+    dilations = attrs.get("dilations", [1] * n)
+    pads = attrs.get("pads", [0] * (2 * n))
+    auto = int(attrs.get("auto_pad", 0))
+    if auto in (1, 2):
+        before, behind = [], []
+        for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations):
+            total = max(0, (-(-size // s) - 1) * s + (k - 1) * d + 1 - size)
+            before.append(total // 2 if auto == 1 else total - total // 2)
+            behind.append(total - before[-1])
+        pads = before + behind
+    return pads, strides, dilations
+
+
+def padded(x, pads, value=0.0):
+    n = len(pads) // 2
+    flat = []
+    for d in reversed(range(n)):
+        flat += [pads[d], pads[n + d]]
+    return F.pad(x, flat, value=value)
+
+
+def conv(attrs, x, w, bias=None):
+    pads, strides, dilations = window(attrs, x, w.shape[2:])
+    run = F.conv1d if x.dim() == 3 else F.conv2d
+    return run(padded(x, pads), w, bias, strides, 0, dilations, int(attrs.get("group", 1)))
+
+
+def gradient(function, dy, x):
+    x = x.clone().requires_grad_(True)
+    return torch.autograd.grad(function(x), x, dy)[0]
+
+
+def pool(attrs, x, mean):
+    """By hand: torch's own pools know neither uneven pads nor dilated means."""
+    kernel = attrs.get("kernel_shape", list(x.shape[2:]))
+    pads, strides, dilations = window(attrs, x, kernel)
+    n, ceil = len(kernel), attrs.get("ceil_mode", 0)
+    counted = attrs.get("count_include_pad", 0)
+    positions = []
+    for d in range(n):
+        low, high, size = pads[d], pads[n + d], x.shape[2 + d]
+        room = size + low + high - (kernel[d] - 1) * dilations[d] - 1
+        count = (room + (strides[d] - 1 if ceil else 0)) // strides[d] + 1
+        if ceil and (count - 1) * strides[d] >= size + low:
+            count -= 1
+        places = []
+        for o in range(count):
+            at = [o * strides[d] - low + i * dilations[d] for i in range(kernel[d])]
+            inside = [a for a in at if 0 <= a < size]
+            places.append((inside, len([a for a in at if a < size + high]) if counted else len(inside)))
+        positions.append(places)
+    if n == 1:
+        x, positions = x.unsqueeze(2), [[([0], 1)]] + positions
+    rows = []
+    for r, r_count in positions[0]:
+        row = []
+        for c, c_count in positions[1]:
+            box = x[:, :, r][:, :, :, c].flatten(2)
+            row.append(box.sum(2) / (r_count * c_count) if mean else first_max(box))
+        rows.append(torch.stack(row, 2))
+    y = torch.stack(rows, 2)
+    return y.squeeze(2) if n == 1 else y
+
+
+def first_max(box):
+    return box.gather(2, first_arg_max(box.detach(), 2).unsqueeze(2)).squeeze(2)
+
+
+def max_pool_grad(attrs, dy, x, y):
+    """Like the operation: to the first element that equals the given y."""
+    k = attrs["kernel_shape"]
+    dx = torch.zeros_like(x)
+    for r in range(dy.shape[2]):
+        for c in range(dy.shape[3]):
+            left = dy[:, :, r, c].clone()
+            for i in range(k[0]):
+                for j in range(k[1]):
+                    hit = x[:, :, r + i, c + j] == y[:, :, r, c]
+                    dx[:, :, r + i, c + j] += left * hit
+                    left = left * ~hit
+    return dx
+
+
+def by_channel(v, x):
+    return v.reshape([1, -1] + [1] * (x.dim() - 2))
+
+
+def batch_norm(attrs, x, scale, bias, mean, variance):
+    return F.batch_norm(x, mean.clone(), variance.clone(), scale, bias,
+                        attrs.get("training_mode", 0) != 0, 0.1, attrs.get("epsilon", 1e-5))
+
+
+def batch_norm_grad(attrs, dy, x, scale, mean, inverse):
+    axes = [0] + list(range(2, x.dim()))
+    shifted = (x - by_channel(mean, x)) * by_channel(inverse, x)
+    count = x.numel() // x.shape[1]
+    rest = (dy.sum(axes, True) + shifted * (dy * shifted).sum(axes, True)) / count
+    return by_channel(scale * inverse, x) * (dy - rest)
+
+
 CASTS = {1: torch.float64, 2: torch.int32, 3: torch.int64, 4: torch.uint8, 5: torch.bool,
          0: torch.float64}
 
@@ -144,6 +249,18 @@ OPS = {
     "GATHER": lambda at, data, indices: data[indices],
     "GATHER_GRAD": gather_grad,
     "ONE_HOT": one_hot,
+    "FLATTEN": lambda at, x: x,
+    "CONV": conv,
+    "CONV_GRAD_INPUT": lambda at, dy, w, x: gradient(lambda v: conv(at, v, w), dy, x),
+    "CONV_GRAD_WEIGHTS": lambda at, dy, x, w: gradient(lambda v: conv(at, x, v), dy, w),
+    "CHANNEL_SUM": lambda at, x: x.sum([0] + list(range(2, x.dim()))),
+    "MAX_POOL": lambda at, x: pool(at, x, False),
+    "MAX_POOL_GRAD": max_pool_grad,
+    "AVERAGE_POOL": lambda at, x: pool(at, x, True),
+    "AVERAGE_POOL_GRAD": lambda at, dy, x: gradient(lambda v: pool(at, v, True), dy, x),
+    "GLOBAL_AVERAGE_POOL": lambda at, x: pool(at, x, True),
+    "BATCH_NORM": batch_norm,
+    "BATCH_NORM_GRAD": batch_norm_grad,
     "DROPOUT_GRAD": lambda at, dy, kept: dy * kept / (1 - at["ratio"]),
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/isa.h"
+#include "ops/kernels/conv.h"
 #include "ops/kernels/cpu.h"
 #include "optim/rule.h"
 #include "support/bel_test.h"
@@ -15,6 +16,8 @@ static const bel_cpu_kernels *const kernels[] = {&bel_cpu_kernels_v2, &bel_cpu_k
                                                  &bel_cpu_kernels_v4};
 static const bel_rule_kernels *const rules[] = {&bel_rule_kernels_v2, &bel_rule_kernels_v3,
                                                 &bel_rule_kernels_v4};
+static const bel_conv_kernels *const convs[] = {&bel_conv_kernels_v2, &bel_conv_kernels_v3,
+                                                &bel_conv_kernels_v4};
 static int level_count; // the processor's
 
 typedef struct vectors {
@@ -263,6 +266,47 @@ static void test_gemm(void **state)
     }
 }
 
+// Sums of a block of a convolution: any number of rows, at any length of segments.
+static void run_conv(int level, const vectors *v, int64_t rows, int64_t k, bool add, float *c)
+{
+    const bel_conv_segment segments[] = {{0, 3}, {5, 1}};
+    bel_conv_block block = {.b = v->a + 60,
+                            .segments = segments,
+                            .segment_count = 2,
+                            .k = k,
+                            .a_step = 2,
+                            .b_step = 4,
+                            .start_step = 7};
+    for (int64_t done = 0; done < rows; done += block.rows) {
+        block.rows = rows - done < convs[level]->rows_most ? rows - done : convs[level]->rows_most;
+        block.c = c + done * BEL_CONV_LANES;
+        block.start = add ? v->b + done * block.start_step : NULL;
+        for (int64_t r = 0; r < block.rows; r++) {
+            block.a[r] = v->b + (done + r) * 3;
+            block.c_rows[r] = r * BEL_CONV_LANES;
+        }
+        convs[level]->run(&block);
+    }
+}
+
+static void test_conv(void **state)
+{
+    (void)state;
+    enum { MOST = BEL_CONV_MAX_ROWS };
+    static vectors v;
+    fill(&v);
+    for (int i = 0; i < SIZE; i++)
+        v.a[i] = v.b[SIZE - 1 - i] - 0.4f; // no special numbers
+    for (int at = 0; at < 2 * 10 * MOST * level_count; at++) {
+        int level = at % level_count, rows = at / level_count % MOST + 1;
+        int k = at / level_count / MOST % 10, add = at / level_count / MOST / 10;
+        float expected[MOST * BEL_CONV_LANES] = {0}, got[MOST * BEL_CONV_LANES] = {0};
+        run_conv(0, &v, rows, k, add == 1, expected);
+        run_conv(level, &v, rows, k, add == 1, got);
+        assert_memory_equal(got, expected, sizeof got);
+    }
+}
+
 int main(void)
 {
     unsetenv("BEL_ISA"); // bel_isa_get then answers for the processor
@@ -272,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_elementwise),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

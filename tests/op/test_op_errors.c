@@ -56,6 +56,26 @@ static const struct {
     {BEL_OP_SIGMOID_CROSS_ENTROPY, "f[3] f[3,1]", "", "must have one shape"},
     {BEL_OP_REDUCE_SUM, "f[3,4]", "axes=[2]", "ReduceSum: axis 2 does not exist in rank 2"},
     {BEL_OP_REDUCE_MAX, "f[3,4]", "axes=[-3]", "ReduceMax: axis -3 does not exist in rank 2"},
+    {BEL_OP_CONV, "f[2,3,4,4] f[8,2,3,3]", "", "Conv: x [2, 3, 4, 4] and weights [8, 2, 3, 3]"},
+    {BEL_OP_CONV, "f[2,3,4,4] f[8,3,3]", "", "of the same rank"},
+    {BEL_OP_CONV, "f[2,4,4,4] f[9,2,3,3]", "group=2", "do not fit with 2 groups"},
+    {BEL_OP_CONV, "f[2,3,4,4] f[8,3,5,3]", "", "a window of 5 does not fit into 4 with pads of 0"},
+    {BEL_OP_CONV, "f[2,3,4,4] f[8,3,3,3] f[7]", "", "Conv: expected a bias [8], got [7]"},
+    {BEL_OP_CONV, "f[2,3,4,4] f[8,3,3,3]", "strides=[2]", "strides needs 2 numbers, got 1"},
+    {BEL_OP_CONV, "f[2,3,4,4] f[8,3,3,3]", "strides=[0,1]", "strides must be at least 1, got 0"},
+    {BEL_OP_CONV, "f[2,3,4,4] f[8,3,3,3]", "pads=[1,1,-1,1]", "pads must be at least 0, got -1"},
+    {BEL_OP_CONV, "i[2,3,4,4] f[8,3,3,3]", "", "inputs of one type, f32 or f64"},
+    {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2]", "kernel_shape needs 2 numbers, got 1"},
+    {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2,2] pads=[2,0,0,0]",
+     "window 0 sees nothing but padding"},
+    {BEL_OP_MAX_POOL, "f[2,3,1]", "kernel_shape=[2] dilations=[3] pads=[2,2]", "sees nothing but"},
+    {BEL_OP_AVERAGE_POOL, "f[2,3]", "kernel_shape=[]", "expected x [n, c, w] or [n, c, h, w]"},
+    {BEL_OP_MAX_POOL_GRAD, "f[2,3,3,3] f[2,3,4,4] f[2,3,2,2]", "kernel_shape=[2,2] strides=[2,2]",
+     "expected dy [2, 3, 2, 2], got [2, 3, 3, 3]"},
+    {BEL_OP_BATCH_NORM, "f[2,3,4] f[3] f[3] f[4] f[3]", "",
+     "input 3: expected f32 [3], got f32 [4]"},
+    {BEL_OP_BATCH_NORM, "f[2] f[3] f[3] f[4] f[3]", "", "expected x [n, c, ...], got [2]"},
+    {BEL_OP_FLATTEN, "f[2,3]", "axis=3", "cannot flatten [2, 3] at axis 3"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=2", "ArgMax: axis 2 does not exist in rank 2"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=-3", "ArgMax: axis -3 does not exist in rank 2"},
     {BEL_OP_RESHAPE, "f[3,4]", "shape=[5,2]", "cannot reshape [3, 4] to [5, 2]"},
@@ -80,11 +100,8 @@ static void test_refused(void **state)
         bel_graph *graph = bel_graph_create();
         for (int i = 0; i < count; i++) {
             bel_dtype dtype = op_input_is_float(&inputs[i]) ? BEL_DTYPE_F32 : BEL_DTYPE_I64;
-            values[i] = bel_input_value(graph,
-                                        i == 0   ? "a"
-                                        : i == 1 ? "b"
-                                                 : "c",
-                                        dtype, &inputs[i].shape);
+            const char *const names[] = {"a", "b", "c", "d", "e"};
+            values[i] = bel_input_value(graph, names[i], dtype, &inputs[i].shape);
         }
         bel_attr_list attrs = op_parse_attrs(refused[r].attrs);
         assert_null(bel_graph_add(graph, refused[r].op, &attrs, values, count));

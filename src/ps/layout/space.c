@@ -92,17 +92,18 @@ const float *bel_space_variable(const bel_space *space, int variable)
     return space->buffers[current] + v->offset;
 }
 
-// Inputs and outputs that meet in one unit of a kernel: for [.., in, out] the leading dimensions
-// (a convolution's window) count on both sides.
+// Inputs and outputs that meet in one unit of a kernel [in, out] or of a convolution's weights
+// [out, in, window…], whose window counts on both sides.
 static void fans(const bel_shape *shape, double *out_in, double *out_out)
 {
     double window = 1;
-    for (int32_t i = 0; i + 2 < shape->rank; i++)
+    bool convolution = shape->rank > 2;
+    for (int32_t i = 2; i < shape->rank; i++)
         window *= (double)shape->dims[i];
-    int64_t last = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
-    int64_t before = shape->rank > 1 ? shape->dims[shape->rank - 2] : last;
-    *out_in = window * (double)before;
-    *out_out = window * (double)last;
+    int64_t first = shape->rank > 0 ? shape->dims[0] : 1;
+    int64_t second = shape->rank > 1 ? shape->dims[1] : first;
+    *out_in = window * (double)(convolution ? second : first);
+    *out_out = window * (double)(convolution ? first : second);
 }
 
 static void fill_uniform(float *values, int64_t count, double limit, bel_rng_key key)

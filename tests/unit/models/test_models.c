@@ -91,7 +91,7 @@ static void test_table(void **state)
         assert_int_equal(model->abi, BEL_PACKAGE_ABI);
         assert_ptr_equal(bel_model_find(model->name), model);
     }
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 5);
     assert_null(bel_model_find("none"));
     assert_null(bel_model_at(-1));
 }
@@ -189,6 +189,40 @@ static void test_layers_have_their_names_and_shapes(void **state)
     assert_int_equal(bel_ckpt_find(reader, "dense_2/kernel"), -1);
     bel_ckpt_close(reader);
     bel_test_remove_folder(folder);
+}
+
+// The data as images of 2 × 2; both models train and evaluate, with state in the checkpoint.
+static void test_images(void **state)
+{
+    (void)state;
+    const bel_param params[] = {{"class_count", "3"},      {"filters", "20,4"}, {"window", "2"},
+                                {"dense_units", "6"},      {"blocks", "1"},     {"width", "5"},
+                                {"learning_rate", "0.01"}, {"l2", "0.0001"},    {NULL, NULL}};
+    for (int m = 2; m < 4; m++) {
+        char *folder = bel_test_folder();
+        bel_result result;
+        bel_ckpt_reader *reader;
+        BEL_ASSERT_OK(train_flat(bel_model_at(m)->name, params, folder, 200, &result));
+        assert_true(result.metrics[0].value > 0.95);
+        BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+        if (m == 2) {
+            assert_tensor(reader, "conv_0/kernel", BEL_SHAPE(20, 1, 2, 2));
+            assert_tensor(reader, "conv_1/kernel", BEL_SHAPE(4, 20, 2, 2));
+            assert_tensor(reader, "conv_1/bias", BEL_SHAPE(4));
+            assert_tensor(reader, "dense_0/kernel", BEL_SHAPE(4, 6));
+        } else {
+            float variance[5];
+            bel_shape shape = BEL_SHAPE(5);
+            assert_tensor(reader, "first/kernel", BEL_SHAPE(5, 1, 3, 3));
+            assert_tensor(reader, "block_1_0/short/kernel", BEL_SHAPE(10, 5, 1, 1));
+            BEL_ASSERT_OK(
+                bel_ckpt_read(reader, "first/variance", BEL_DTYPE_F32, &shape, 0, 5, variance));
+            for (int i = 0; i < 5; i++)
+                assert_true(variance[i] > 0.0f && variance[i] != 1.0f);
+        }
+        bel_ckpt_close(reader);
+        bel_test_remove_folder(folder);
+    }
 }
 
 // Slots are saved under the rule's names, begin where they should, and are loaded by a resumed run.
@@ -294,6 +328,12 @@ static void test_features_must_be_flat(void **state)
     bel_result result;
     BEL_ASSERT_FAILS(train("linear", params, BEL_SHAPE(ROWS, 2, 2), folder, 1, &result),
                      BEL_INVALID_ARGUMENT, "takes a feature f32 [batch, columns], got f32 [");
+    static const char *const shapes[] = {"2,2", "3,1,1", "-1,-2,2"};
+    for (int i = 0; i < 3; i++) {
+        const bel_param shape[] = {{"image_shape", shapes[i]}, {NULL, NULL}};
+        BEL_ASSERT_FAILS(train_flat("cnn", shape, folder, 1, &result), BEL_INVALID_ARGUMENT,
+                         "columns are one square channel unless image_shape gives c,h,w");
+    }
     bel_test_remove_folder(folder);
 }
 
@@ -304,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_models_learn),
         cmocka_unit_test(test_wide_deep),
         cmocka_unit_test(test_layers_have_their_names_and_shapes),
+        cmocka_unit_test(test_images),
         cmocka_unit_test(test_slots_are_kept),
         cmocka_unit_test(test_l2_shrinks_kernels),
         cmocka_unit_test(test_wrong_parameters_are_named),

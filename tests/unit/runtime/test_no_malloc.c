@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "unit/runtime/test_cnn.h"
 #include "unit/runtime/test_mlp.h"
 
 static atomic_bool counting;
@@ -87,6 +88,24 @@ static void check_steps(int threads)
     mlp_destroy(m);
 }
 
+static void check_images(int threads)
+{
+    cnn *m = cnn_create(NULL);
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(threads, &team));
+    bel_status *status = NULL;
+    for (int step = -1; status == NULL && step < 5; step++) {
+        bel_run_context context = {.seed = 1};
+        status = bel_instance_run(m->instance, team, &context, NULL, NULL);
+        if (step < 0) atomic_store(&counting, true);
+    }
+    atomic_store(&counting, false);
+    BEL_ASSERT_OK(status);
+    assert_int_equal(atomic_exchange(&calls, 0), 0);
+    bel_team_destroy(team);
+    cnn_destroy(m);
+}
+
 static void test_running_allocates_nothing(void **state)
 {
     (void)state;
@@ -96,6 +115,8 @@ static void test_running_allocates_nothing(void **state)
 #endif
     check_steps(1);
     check_steps(3);
+    check_images(1);
+    check_images(3);
 }
 
 // The count above must be able to fail.

@@ -1,0 +1,149 @@
+// The public operations on images, and layers made of them.
+#include "belfry/ops.h"
+#include "graph/graph.h"
+
+static void put(bel_attr_list *attrs, const char *name, double number)
+{
+    attrs->items[attrs->count++] = (bel_attr){.name = name, .number = number};
+}
+
+static void put_ints(bel_attr_list *attrs, const char *name, int32_t count, const int64_t *ints)
+{
+    if (ints == NULL) return;
+    attrs->items[attrs->count++] = (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
+}
+
+// The number of spatial dimensions of x; 0 after an error.
+static int32_t spatial_of(bel_graph *graph, const bel_value *x, const char *what)
+{
+    bel_shape shape = bel_value_shape(x);
+    if (x == NULL || (shape.rank >= 3 && shape.rank <= 4)) return x == NULL ? 0 : shape.rank - 2;
+    char text[BEL_SHAPE_TEXT];
+    bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                   "%s%s: expected x [n, c, w] or [n, c, h, w], got %s", graph->scope, what,
+                   bel_shape_text(&shape, text));
+    return 0;
+}
+
+static void put_window(bel_attr_list *attrs, int32_t spatial, const bel_window_options *options)
+{
+    if (options == NULL) return;
+    put_ints(attrs, "strides", spatial, options->strides);
+    put_ints(attrs, "pads", 2 * spatial, options->pads);
+    put_ints(attrs, "dilations", spatial, options->dilations);
+    if (options->auto_pad != BEL_PAD_EXPLICIT) put(attrs, "auto_pad", options->auto_pad);
+}
+
+bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias, int64_t group,
+                    const bel_window_options *options)
+{
+    bel_attr_list attrs = {.count = 0};
+    put_window(&attrs, spatial_of(graph, x, "Conv"), options);
+    if (group != 1) put(&attrs, "group", (double)group);
+    bel_value *inputs[] = {x, w, bias};
+    return bel_graph_add(graph, BEL_OP_CONV, &attrs, inputs, bias == NULL ? 2 : 3);
+}
+
+bel_value *bel_max_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
+                        const bel_window_options *options, bool ceil_mode)
+{
+    bel_attr_list attrs = {.count = 0};
+    int32_t spatial = spatial_of(graph, x, "MaxPool");
+    put_ints(&attrs, "kernel_shape", spatial, kernel);
+    put_window(&attrs, spatial, options);
+    if (ceil_mode) put(&attrs, "ceil_mode", 1);
+    return bel_graph_add(graph, BEL_OP_MAX_POOL, &attrs, &x, 1);
+}
+
+bel_value *bel_average_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
+                            const bel_window_options *options, bool ceil_mode,
+                            bool count_include_pad)
+{
+    bel_attr_list attrs = {.count = 0};
+    int32_t spatial = spatial_of(graph, x, "AveragePool");
+    put_ints(&attrs, "kernel_shape", spatial, kernel);
+    put_window(&attrs, spatial, options);
+    if (ceil_mode) put(&attrs, "ceil_mode", 1);
+    if (count_include_pad) put(&attrs, "count_include_pad", 1);
+    return bel_graph_add(graph, BEL_OP_AVERAGE_POOL, &attrs, &x, 1);
+}
+
+bel_value *bel_global_average_pool(bel_graph *graph, bel_value *x)
+{
+    return bel_graph_add(graph, BEL_OP_GLOBAL_AVERAGE_POOL, NULL, &x, 1);
+}
+
+bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                   bel_value *bias, bel_value *mean, bel_value *variance,
+                                   double epsilon, double momentum, bool training,
+                                   bel_value **out_mean, bel_value **out_variance)
+{
+    bel_attr_list attrs = {.count = 0};
+    put(&attrs, "epsilon", epsilon);
+    put(&attrs, "momentum", momentum);
+    put(&attrs, "training_mode", training);
+    bel_value *inputs[] = {x, scale, bias, mean, variance};
+    bel_value *y = bel_graph_add(graph, BEL_OP_BATCH_NORM, &attrs, inputs, 5);
+    if (out_mean != NULL) *out_mean = y == NULL ? NULL : bel_graph_output(y, 1);
+    if (out_variance != NULL) *out_variance = y == NULL ? NULL : bel_graph_output(y, 2);
+    return y;
+}
+
+bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, int64_t size,
+                       int64_t stride, bool bias, const char *name)
+{
+    bel_shape shape = bel_value_shape(x);
+    if (x == NULL) return NULL;
+    if (shape.rank != 4 || shape.dims[1] < 1 || filters < 1 || size < 1) {
+        char text[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "convolution \"%s\" needs an input [n, c, h, w], at least one filter and a "
+                       "window, got %s, %lld filters of size %lld",
+                       name, bel_shape_text(&shape, text), (long long)filters, (long long)size);
+        return NULL;
+    }
+    bel_shape kernel_shape = BEL_SHAPE(filters, shape.dims[1], size, size);
+    bel_shape bias_shape = BEL_SHAPE(filters);
+    const int64_t strides[] = {stride, stride};
+    bel_window_options options = {.strides = strides, .auto_pad = BEL_PAD_SAME_UPPER};
+    bel_graph_push_scope(graph, name);
+    bel_value *kernel =
+        bel_variable(graph, "kernel", &kernel_shape,
+                     (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM}, BEL_VARIABLE_TRAINABLE);
+    bel_value *offset = NULL;
+    if (bias) {
+        offset = bel_variable(graph, "bias", &bias_shape, (bel_initializer){.kind = BEL_INIT_ZEROS},
+                              BEL_VARIABLE_TRAINABLE);
+    }
+    bel_value *y = bel_conv(graph, x, kernel, offset, 1, &options);
+    bel_graph_pop_scope(graph);
+    return y;
+}
+
+bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name)
+{
+    static const struct {
+        const char *name;
+        double start;
+        bel_variable_kind kind;
+    } vectors[] = {{"scale", 1, BEL_VARIABLE_TRAINABLE},
+                   {"bias", 0, BEL_VARIABLE_TRAINABLE},
+                   {"mean", 0, BEL_VARIABLE_STATE_MEAN},
+                   {"variance", 1, BEL_VARIABLE_STATE_MEAN}};
+    bel_shape shape = bel_value_shape(x), vector = BEL_SHAPE(shape.rank > 1 ? shape.dims[1] : 0);
+    bel_value *variables[4], *mean, *variance;
+    if (x == NULL) return NULL;
+    bel_graph_push_scope(graph, name);
+    for (int i = 0; i < 4; i++) {
+        bel_initializer start = {.kind = BEL_INIT_CONSTANT, .value = vectors[i].start};
+        variables[i] = bel_variable(graph, vectors[i].name, &vector, start, vectors[i].kind);
+    }
+    bel_value *y = bel_batch_normalization(graph, x, variables[0], variables[1], variables[2],
+                                           variables[3], 1e-5, 0.9, training, &mean, &variance);
+    if (training) {
+        bel_assign_state(graph, variables[2], mean);
+        bel_assign_state(graph, variables[3], variance);
+    }
+    bel_graph_pop_scope(graph);
+    return y;
+}

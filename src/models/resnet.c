@@ -1,0 +1,60 @@
+// Model "resnet": a residual network for small images (He et al. 2015, "Deep residual learning for
+// image recognition", section 4.2; 6 · blocks + 2 layers).
+//
+//   x [n, c, h, w] ── conv 3×3, norm, relu ── 3 stages of `blocks` blocks, with width, 2 · width
+//   and 4 · width filters; the 2nd and 3rd stage halve the image ── mean over the image ── dense
+//   "logits"
+//
+//   block: x ── conv "a", norm, relu ── conv "b", norm ── + ── relu
+//          └────────── where shapes differ: conv "short", norm ──────┘
+//
+// Loss: mean softmax cross-entropy. Metric: accuracy. The moving statistics of the norms are state
+// (bel_batch_norm). Parameters: image_shape (see bel_part_images), blocks (3), width (16),
+// class_count (10), and those of the optimizer (models/parts.h).
+#include "models/parts.h"
+
+#include <stdio.h>
+
+typedef struct layers {
+    bel_graph *graph;
+    bool training;
+} layers;
+
+static bel_value *conv_norm(const layers *l, bel_value *x, int64_t filters, int64_t size,
+                            int64_t stride, const char *name)
+{
+    bel_value *y = bel_conv_2d(l->graph, x, filters, size, stride, false, name);
+    return bel_batch_norm(l->graph, y, l->training, name);
+}
+
+static bel_value *block(const layers *l, bel_value *x, int64_t filters, int64_t stride)
+{
+    bel_graph *g = l->graph;
+    bel_value *y = bel_relu(g, conv_norm(l, x, filters, 3, stride, "a"));
+    y = conv_norm(l, y, filters, 3, 1, "b");
+    bool same = stride == 1 && bel_value_shape(x).dims[1] == filters;
+    return bel_relu(g, bel_add(g, y, same ? x : conv_norm(l, x, filters, 1, stride, "short")));
+}
+
+bel_status *bel_resnet_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    layers l = {bel_context_graph(context), bel_context_mode(context) == BEL_MODE_TRAIN};
+    int64_t blocks = bel_part_whole(context, "blocks", 3, 1, 100);
+    int64_t width = bel_part_whole(context, "width", 16, 1, 1 << 14);
+    bel_value *h = bel_relu(l.graph, conv_norm(&l, bel_part_images(context), width, 3, 1, "first"));
+    for (int stage = 0; stage < 3; stage++) {
+        for (int b = 0; b < blocks; b++) {
+            char name[32];
+            snprintf(name, sizeof name, "block_%d_%d", stage, b);
+            bel_graph_push_scope(l.graph, name);
+            h = block(&l, h, width << stage, stage > 0 && b == 0 ? 2 : 1);
+            bel_graph_pop_scope(l.graph);
+        }
+    }
+    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
+    bel_value *means = bel_flatten(l.graph, bel_global_average_pool(l.graph, h), 1),
+              *penalty = NULL;
+    bel_part_classify(context, spec, bel_part_dense(context, means, classes, "logits", &penalty),
+                      penalty);
+    return NULL;
+}

@@ -1,0 +1,325 @@
+// Output and input gradient of convolutions. Both are the same walk: a padded source, channels-last
+// (for the output: x; for the input gradient: dy), and for each position of the result a fixed list
+// of segments of it, times packed weights.
+//
+// `before` packs the weights into blocks of 16 result channels, in the order in which the sums read
+// them. Each tile then takes a run of images and pads them one after another into a slot of its own
+// in the workspace. With strides the input gradient has several *phases*: positions whose distance
+// is the stride read the same taps of the window, others read other taps.
+#include "ops/kernels/conv.h"
+
+#include <string.h>
+
+#include "base/isa.h"
+
+enum { LANES = BEL_CONV_LANES, MAX_TILES = 16 };
+
+const bel_conv_kernels *bel_conv_kernels_get(void)
+{
+    static const bel_conv_kernels *const tables[] = {&bel_conv_kernels_v2, &bel_conv_kernels_v3,
+                                                     &bel_conv_kernels_v4};
+    return tables[bel_isa_get()];
+}
+
+// --- Padding -------------------------------------------------------------------------------------
+
+int64_t bel_conv_padded_floats(const bel_conv_padded *p)
+{
+    return (p->size[0] * p->size[1] * p->depth + LANES - 1) / LANES * LANES;
+}
+
+void bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t channel, float *out)
+{
+    const bel_image_steps *steps = &p->steps;
+    image += channel * steps->channel;
+    for (int64_t row = 0; row < p->source[0]; row++) {
+        const float *from = image + row * steps->row;
+        float *to = out + ((row + p->pad[0]) * p->size[1] + p->pad[1]) * p->depth;
+        if (steps->column == p->depth) { // channels-last and all of them
+            memcpy(to, from, (size_t)(p->source[1] * p->depth) * sizeof *to);
+            continue;
+        }
+        for (int64_t c = 0; c < p->depth; c++)
+            for (int64_t column = 0; column < p->source[1]; column++)
+                to[column * p->depth + c] = from[column * steps->column + c * steps->channel];
+    }
+}
+
+// --- Walks ---------------------------------------------------------------------------------------
+
+// The taps of one dimension that positions of one phase read, by rising place in the source.
+typedef struct tap_list {
+    int64_t count, positions; // positions of the result in this phase
+    int64_t first;            // the first of them
+    int64_t step;             // between them
+    int64_t source_step;      // of the source, from one position to the next
+    int64_t *taps, *places;   // places in the source of the first position; unpadded
+} tap_list;
+
+typedef struct conv_phase {
+    tap_list lists[2];
+    bel_conv_segment *segments;
+    int64_t segment_count, k;
+    int64_t weights; // where its packed weights begin in a block
+} conv_phase;
+
+typedef struct conv_walk {
+    bel_conv_padded padded;
+    bel_image_steps result;
+    int64_t n, images_per_tile, groups, width, blocks;   // width: result channels of a group
+    int64_t slot_floats, block_floats;                   // packed weights and then LANES biases
+    int64_t weights_group, weights_depth, weights_width; // steps in w
+    bool has_bias;
+    int64_t window_columns; // of w
+    int phase_count;
+    conv_phase *phases;
+} conv_walk;
+
+static tap_list make_list(const bel_prepare *prepare, const bel_window *w, int d,
+                          bool input_gradient, int64_t phase_index)
+{
+    size_t bytes = (size_t)w->kernel[d] * sizeof(int64_t);
+    tap_list list = {.first = phase_index,
+                     .step = input_gradient ? w->stride[d] : 1,
+                     .source_step = input_gradient ? 1 : w->stride[d],
+                     .taps = bel_arena_alloc(prepare->arena, bytes),
+                     .places = bel_arena_alloc(prepare->arena, bytes)};
+    int64_t size = input_gradient ? w->in[d] : w->out[d];
+    list.positions = size > list.first ? (size - list.first + list.step - 1) / list.step : 0;
+    for (int64_t i = 0; i < w->kernel[d]; i++) {
+        int64_t tap = input_gradient ? w->kernel[d] - 1 - i : i;
+        int64_t place = tap * w->dilation[d] - w->pad[d];
+        if (input_gradient) {
+            int64_t shifted = list.first - place; // = stride · place in dy
+            if (shifted % w->stride[d] != 0) continue;
+            place = shifted / w->stride[d];
+        }
+        list.taps[list.count] = tap;
+        list.places[list.count++] = place;
+    }
+    return list;
+}
+
+// Widens the source's border to what a phase reads.
+static void widen(bel_conv_padded *padded, int d, const tap_list *list)
+{
+    if (list->count == 0 || list->positions == 0) return;
+    int64_t low = list->places[0];
+    int64_t high = list->places[list->count - 1] + (list->positions - 1) * list->source_step;
+    if (-low > padded->pad[d]) padded->pad[d] = -low;
+    if (high + 1 > padded->size[d]) padded->size[d] = high + 1; // without the border before
+}
+
+static bool are_neighbours(const tap_list *list)
+{
+    for (int64_t i = 1; i < list->count; i++)
+        if (list->places[i] != list->places[i - 1] + 1) return false;
+    return true;
+}
+
+// Segments of the padded source; neighbours along a row are one segment.
+static void make_segments(const bel_prepare *prepare, const conv_walk *walk, conv_phase *phase)
+{
+    const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
+    const bel_conv_padded *p = &walk->padded;
+    bool joined = are_neighbours(columns);
+    int64_t per_row = columns->count == 0 ? 0 : joined ? 1 : columns->count, b = 0;
+    phase->segment_count = rows->count * per_row;
+    phase->k = joined ? columns->count * p->depth : p->depth;
+    phase->segments = bel_arena_alloc(prepare->arena,
+                                      (size_t)(phase->segment_count + 1) * sizeof *phase->segments);
+    for (int64_t s = 0; s < phase->segment_count; s++, b += phase->k * LANES) {
+        int64_t row = rows->places[s / per_row] + p->pad[0];
+        int64_t column = columns->places[s % per_row] + p->pad[1];
+        phase->segments[s] =
+            (bel_conv_segment){(row * p->size[1] + column) * p->depth, phase->weights + b};
+    }
+}
+
+static void make_phases(const bel_prepare *prepare, conv_walk *walk, const bel_window *w,
+                        bool input_gradient)
+{
+    int64_t phases[2] = {1, 1};
+    for (int d = 0; d < 2 && input_gradient; d++)
+        phases[d] = w->stride[d] < w->in[d] ? w->stride[d] : w->in[d];
+    walk->phase_count = (int)(phases[0] * phases[1]);
+    walk->phases =
+        bel_arena_alloc(prepare->arena, (size_t)walk->phase_count * sizeof *walk->phases);
+    bel_conv_padded *padded = &walk->padded;
+    for (int d = 0; d < 2; d++)
+        padded->size[d] = padded->source[d];
+    for (int i = 0; i < walk->phase_count; i++) {
+        conv_phase *phase = &walk->phases[i];
+        for (int d = 0; d < 2; d++) {
+            int64_t index = d == 0 ? i / phases[1] : i % phases[1];
+            phase->lists[d] = make_list(prepare, w, d, input_gradient, index);
+        }
+        for (int d = 0; d < 2 && phase->lists[0].count > 0 && phase->lists[1].count > 0; d++)
+            widen(padded, d, &phase->lists[d]);
+        phase->weights = walk->block_floats;
+        walk->block_floats += phase->lists[0].count * phase->lists[1].count * padded->depth * LANES;
+    }
+    for (int d = 0; d < 2; d++)
+        padded->size[d] += padded->pad[d];
+    for (int i = 0; i < walk->phase_count; i++)
+        make_segments(prepare, walk, &walk->phases[i]);
+    walk->block_floats += LANES;
+}
+
+// --- Calls ---------------------------------------------------------------------------------------
+
+// Packs one block of one group.
+static void run_pack(const bel_kernel_call *call, int64_t tile)
+{
+    const conv_walk *walk = call->params;
+    int64_t group = tile / walk->blocks, first = tile % walk->blocks * LANES;
+    int64_t lanes = walk->width - first < LANES ? walk->width - first : LANES;
+    const float *weights = call->inputs[1].data;
+    weights += group * walk->weights_group + first * walk->weights_width;
+    float *to = (float *)call->workspace + tile * walk->block_floats;
+    memset(to, 0, (size_t)walk->block_floats * sizeof *to);
+    for (int i = 0; i < walk->phase_count; i++) {
+        const tap_list *rows = &walk->phases[i].lists[0], *columns = &walk->phases[i].lists[1];
+        for (int64_t t = 0; t < rows->count * columns->count; t++) {
+            const float *from = weights + rows->taps[t / columns->count] * walk->window_columns +
+                                columns->taps[t % columns->count];
+            for (int64_t d = 0; d < walk->padded.depth; d++, to += LANES)
+                for (int64_t l = 0; l < lanes; l++)
+                    to[l] = from[d * walk->weights_depth + l * walk->weights_width];
+        }
+    }
+    if (!walk->has_bias) return;
+    const float *bias = (const float *)call->inputs[2].data + group * walk->width + first;
+    memcpy(to, bias, (size_t)lanes * sizeof *to);
+}
+
+// Copies sums to channels that are fewer than LANES or not neighbours.
+static void scatter(const bel_conv_block *block, const float *sums, int64_t lanes,
+                    const bel_image_steps *steps, float *result, const int64_t *places)
+{
+    for (int64_t r = 0; r < block->rows; r++)
+        for (int64_t l = 0; l < lanes; l++)
+            result[places[r] + l * steps->channel] = sums[r * LANES + l];
+}
+
+// All positions of one phase, for one block of one padded image in `slot`. `result` is the block's
+// first channel of the image.
+static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t lanes,
+                       const float *slot, bel_conv_block *block, float *result)
+{
+    const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
+    const bel_image_steps *steps = &walk->result;
+    int64_t most = bel_conv_kernels_get()->rows_most, places[BEL_CONV_MAX_ROWS];
+    int64_t left = rows->positions * columns->positions, row = 0, column = 0;
+    bool direct = lanes == LANES && steps->channel == 1;
+    float sums[BEL_CONV_MAX_ROWS * LANES];
+    block->segments = phase->segments;
+    block->segment_count = phase->segment_count;
+    block->k = phase->k;
+    block->c = direct ? result : sums;
+    for (; left > 0; left -= block->rows) {
+        // The last two blocks share what is left for them.
+        block->rows = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
+        for (int64_t r = 0; r < block->rows; r++) {
+            block->a[r] = slot + (row * rows->source_step * walk->padded.size[1] +
+                                  column * columns->source_step) *
+                                     walk->padded.depth;
+            places[r] = (rows->first + row * rows->step) * steps->row +
+                        (columns->first + column * columns->step) * steps->column;
+            block->c_rows[r] = direct ? places[r] : r * LANES;
+            if (++column < columns->positions) continue;
+            column = 0;
+            row++;
+        }
+        bel_conv_kernels_get()->run(block);
+        if (!direct) scatter(block, sums, lanes, steps, result, places);
+    }
+}
+
+static void run_walk(const bel_kernel_call *call, int64_t tile)
+{
+    const conv_walk *walk = call->params;
+    const float *packed = call->workspace;
+    float *slot = (float *)call->workspace + walk->groups * walk->blocks * walk->block_floats +
+                  tile * walk->slot_floats;
+    memset(slot, 0, (size_t)walk->slot_floats * sizeof *slot);
+    int64_t first = tile * walk->images_per_tile, end = first + walk->images_per_tile;
+    if (end > walk->n) end = walk->n;
+    for (int64_t image = first; image < end; image++) {
+        const float *source =
+            (const float *)call->inputs[0].data + image * walk->padded.steps.image;
+        float *result = (float *)call->outputs[0].data + image * walk->result.image;
+        for (int64_t g = 0; g < walk->groups; g++) {
+            bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
+            for (int64_t b = 0; b < walk->blocks; b++) {
+                const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
+                bel_conv_block block = {.b = weights, .a_step = 1, .b_step = LANES};
+                if (walk->has_bias) block.start = weights + walk->block_floats - LANES;
+                int64_t lanes = walk->width - b * LANES < LANES ? walk->width - b * LANES : LANES;
+                int64_t channel = g * walk->width + b * LANES;
+                for (int i = 0; i < walk->phase_count; i++)
+                    walk_phase(walk, &walk->phases[i], lanes, slot, &block,
+                               result + channel * walk->result.channel);
+            }
+        }
+    }
+}
+
+static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_conv_shape *shape,
+                   conv_walk *walk)
+{
+    int64_t tiles = walk->n < MAX_TILES ? walk->n : MAX_TILES;
+    walk->groups = shape->groups;
+    walk->window_columns = shape->window.kernel[1];
+    walk->blocks = (walk->width + LANES - 1) / LANES;
+    walk->images_per_tile = tiles > 0 ? (walk->n + tiles - 1) / tiles : 1;
+    walk->slot_floats = bel_conv_padded_floats(&walk->padded);
+    int64_t blocks = walk->groups * walk->blocks;
+    call->before = run_pack;
+    call->before_tiles = blocks;
+    call->run = run_walk;
+    call->tile_count = (walk->n + walk->images_per_tile - 1) / walk->images_per_tile;
+    call->work = bel_shape_elements(&shape->y) * shape->in * shape->window.kernel[0] *
+                 shape->window.kernel[1] / 8;
+    call->workspace_bytes =
+        (size_t)(blocks * walk->block_floats + call->tile_count * walk->slot_floats) *
+        sizeof(float);
+    call->params = bel_arena_copy(prepare->arena, walk, sizeof *walk);
+}
+
+void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
+                             const bel_conv_shape *shape)
+{
+    const bel_window *w = &shape->window;
+    int64_t taps = w->kernel[0] * w->kernel[1];
+    conv_walk walk = {.padded = {.source = {w->in[0], w->in[1]},
+                                 .depth = shape->in,
+                                 .steps = bel_image_steps_of(&shape->x, call->inputs_last[0])},
+                      .result = bel_image_steps_of(&shape->y, call->outputs_last[0]),
+                      .n = shape->n,
+                      .width = shape->out,
+                      .weights_group = shape->out * shape->in * taps,
+                      .weights_depth = taps,
+                      .weights_width = shape->in * taps,
+                      .has_bias = call->input_count > 2};
+    make_phases(prepare, &walk, w, false);
+    choose(prepare, call, shape, &walk);
+}
+
+void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
+                            const bel_conv_shape *shape)
+{
+    const bel_window *w = &shape->window;
+    int64_t taps = w->kernel[0] * w->kernel[1];
+    conv_walk walk = {.padded = {.source = {w->out[0], w->out[1]},
+                                 .depth = shape->out,
+                                 .steps = bel_image_steps_of(&shape->y, call->inputs_last[0])},
+                      .result = bel_image_steps_of(&shape->x, call->outputs_last[0]),
+                      .n = shape->n,
+                      .width = shape->in,
+                      .weights_group = shape->out * shape->in * taps,
+                      .weights_depth = shape->in * taps,
+                      .weights_width = taps};
+    make_phases(prepare, &walk, w, true);
+    choose(prepare, call, shape, &walk);
+}

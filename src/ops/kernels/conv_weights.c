@@ -1,0 +1,176 @@
+// Gradient of a convolution's weights: for each tap and input channel a row of 16 output channels,
+// summed over images and positions.
+//
+// The batch is cut into PARTS equal runs of images, whatever the threads; each part sums into
+// memory of its own, and `after` adds the parts in order. So the sum's bits depend on shapes alone.
+#include <string.h>
+
+#include "ops/kernels/conv.h"
+
+enum { LANES = BEL_CONV_LANES, PARTS = 8 };
+
+typedef struct weights_walk {
+    bel_conv_padded padded;
+    bel_window window;
+    bel_image_steps dy;
+    int64_t n, groups, out, blocks; // out: output channels of a group
+    int64_t images_per_part, parts;
+    int64_t row_run;                               // output rows that are summed at a time
+    int64_t sums_floats, padded_floats, dy_floats; // of a part; dy_floats 0: dy is read where it is
+    int64_t row_floats;                            // of a part's sums: one tap and channel
+} weights_walk;
+
+// dy of one group of an image as [position, blocks · LANES].
+static void pack_dy(const weights_walk *w, const float *dy, float *out)
+{
+    const bel_window *window = &w->window;
+    for (int64_t row = 0; row < window->out[0]; row++) {
+        for (int64_t column = 0; column < window->out[1]; column++, out += w->blocks * LANES) {
+            const float *from = dy + row * w->dy.row + column * w->dy.column;
+            for (int64_t c = 0; c < w->out; c++)
+                out[c] = from[c * w->dy.channel];
+        }
+    }
+}
+
+// Adds output rows [first, end) of one image to the sums of one group. `b_step` is between
+// neighbours in a row of dy.
+static void add_rows(const weights_walk *w, const float *x, const float *dy, int64_t b_step,
+                     int64_t first, int64_t end, float *sums)
+{
+    enum { MOST = 16 };
+    const bel_conv_kernels *kernels = bel_conv_kernels_get();
+    const bel_window *window = &w->window;
+    int64_t depth = w->padded.depth, row_floats = w->row_floats;
+    // Taps of a row whose channels lie side by side are one run of rows of the sums.
+    int64_t runs = window->dilation[1] == 1 ? 1 : window->kernel[1];
+    int64_t length = window->kernel[1] / runs * depth;
+    bel_conv_segment segments[MOST];
+    bel_conv_block block = {.segments = segments,
+                            .segment_count = end - first,
+                            .k = window->out[1],
+                            .a_step = window->stride[1] * depth,
+                            .b_step = b_step,
+                            .start_step = row_floats};
+    for (int64_t t = 0; t < window->kernel[0] * runs; t++) {
+        int64_t column = t % runs * window->dilation[1];
+        for (int64_t s = 0; s < end - first; s++) {
+            int64_t row = (first + s) * window->stride[0] + t / runs * window->dilation[0];
+            segments[s].a = (row * w->padded.size[1] + column) * depth;
+            segments[s].b = (first + s) * window->out[1] * b_step;
+        }
+        for (int64_t b = 0; b < w->blocks; b++) {
+            block.b = dy + b * LANES;
+            for (int64_t i = 0; i < length; i += block.rows) {
+                int64_t left = length - i, most = kernels->rows_most;
+                block.rows = left >= 2 * most || left == most ? most
+                             : left > most                    ? (left + 1) / 2
+                                                              : left;
+                for (int64_t r = 0; r < block.rows; r++) {
+                    block.a[r] = x + i + r;
+                    block.c_rows[r] = r * row_floats;
+                }
+                block.c = sums + (t * length + i) * row_floats + b * LANES;
+                block.start = block.c;
+                kernels->run(&block);
+            }
+        }
+    }
+}
+
+static void run_parts(const bel_kernel_call *call, int64_t tile)
+{
+    const weights_walk *w = call->params;
+    int64_t floats = w->sums_floats + w->padded_floats + w->dy_floats;
+    float *sums = (float *)call->workspace + tile * floats;
+    float *padded = sums + w->sums_floats, *packed = padded + w->padded_floats;
+    memset(sums, 0, (size_t)floats * sizeof *sums);
+    int64_t first = tile * w->images_per_part, end = first + w->images_per_part;
+    if (end > w->n) end = w->n;
+    for (int64_t image = first; image < end; image++) {
+        const float *dy = (const float *)call->inputs[0].data + image * w->dy.image;
+        const float *x = (const float *)call->inputs[1].data + image * w->padded.steps.image;
+        for (int64_t g = 0; g < w->groups; g++) {
+            const float *b = dy + g * w->out * w->dy.channel;
+            int64_t b_step = w->dy.column;
+            bel_conv_pad(&w->padded, x, g * w->padded.depth, padded);
+            if (w->dy_floats > 0) {
+                pack_dy(w, b, packed);
+                b = packed;
+                b_step = w->blocks * LANES;
+            }
+            for (int64_t row = 0; row < w->window.out[0]; row += w->row_run) {
+                int64_t last = row + w->row_run;
+                if (last > w->window.out[0]) last = w->window.out[0];
+                add_rows(w, padded, b, b_step, row, last, sums + g * w->sums_floats / w->groups);
+            }
+        }
+    }
+}
+
+// Adds the parts of LANES output channels of one group, into [out, depth, tap].
+static void run_add_parts(const bel_kernel_call *call, int64_t tile)
+{
+    const weights_walk *w = call->params;
+    int64_t floats = w->sums_floats + w->padded_floats + w->dy_floats;
+    int64_t group = tile / w->blocks, channel = tile % w->blocks * LANES;
+    int64_t lanes = w->out - channel < LANES ? w->out - channel : LANES;
+    int64_t taps = w->window.kernel[0] * w->window.kernel[1], depth = w->padded.depth;
+    const float *sums = call->workspace;
+    sums += group * w->sums_floats / w->groups + channel;
+    float *dw = (float *)call->outputs[0].data + (group * w->out + channel) * depth * taps;
+    for (int64_t i = 0; i < taps * depth; i++) {
+        float total[LANES] = {0};
+        for (int64_t p = 0; p < w->parts; p++)
+            for (int l = 0; l < LANES; l++)
+                total[l] += sums[p * floats + i * w->row_floats + l];
+        int64_t place = i % depth * taps + i / depth;
+        for (int64_t l = 0; l < lanes; l++)
+            dw[l * depth * taps + place] = total[l];
+    }
+}
+
+void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
+                              const bel_conv_shape *shape)
+{
+    enum { CACHE_FLOATS = 6144, MOST_ROWS = 16 }; // most of a first-level cache
+    const bel_window *window = &shape->window;
+    weights_walk w = {.window = *window,
+                      .dy = bel_image_steps_of(&shape->y, call->inputs_last[0]),
+                      .n = shape->n,
+                      .groups = shape->groups,
+                      .out = shape->out,
+                      .blocks = (shape->out + LANES - 1) / LANES,
+                      .padded = {.depth = shape->in,
+                                 .steps = bel_image_steps_of(&shape->x, call->inputs_last[1])}};
+    for (int d = 0; d < 2; d++) {
+        int64_t reach = (window->out[d] - 1) * window->stride[d] +
+                        (window->kernel[d] - 1) * window->dilation[d] + 1;
+        w.padded.source[d] = window->in[d];
+        w.padded.pad[d] = window->pad[d];
+        w.padded.size[d] = window->pad[d] + window->in[d];
+        if (w.padded.size[d] < reach) w.padded.size[d] = reach;
+    }
+    int64_t row = w.padded.size[1] * shape->in * window->stride[0] + window->out[1] * shape->out;
+    w.row_run = CACHE_FLOATS / (row > 0 ? row : 1);
+    w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
+    w.images_per_part = (w.n + PARTS - 1) / PARTS;
+    w.parts = w.n == 0 ? 0 : (w.n + w.images_per_part - 1) / w.images_per_part;
+    w.row_floats = w.blocks * LANES;
+    w.sums_floats = w.groups * window->kernel[0] * window->kernel[1] * shape->in * w.row_floats;
+    w.padded_floats = bel_conv_padded_floats(&w.padded);
+    bool in_place = call->inputs_last[0] && shape->out % LANES == 0;
+    w.dy_floats = in_place ? 0 : window->out[0] * window->out[1] * w.row_floats;
+    call->run = run_parts;
+    call->tile_count = w.parts;
+    call->after = run_add_parts;
+    call->after_tiles = w.groups * w.blocks;
+    call->work =
+        bel_shape_elements(&shape->y) * shape->in * window->kernel[0] * window->kernel[1] / 8;
+    call->workspace_bytes =
+        (size_t)(w.parts * (w.sums_floats + w.padded_floats + w.dy_floats)) * sizeof(float);
+    if (w.groups == 1) {
+        call->tile_elements = LANES * shape->in * window->kernel[0] * window->kernel[1];
+    }
+    call->params = bel_arena_copy(prepare->arena, &w, sizeof w);
+}

@@ -1,0 +1,355 @@
+// MaxPool, AveragePool, GlobalAveragePool and their gradients: x [n, c, w] or [n, c, h, w].
+//
+// A tile is a run of images. The fast kernels take the channels of a position as a row, in either
+// memory order, so that the loops inside run over channels where those are neighbours.
+#include <math.h>
+#include <string.h>
+
+#include "belfry/ops.h"
+#include "ops/families.h"
+#include "ops/kernels/elements.h"
+#include "ops/window.h"
+
+// --- Shape rules ---------------------------------------------------------------------------------
+
+static bel_status *make_window(const bel_attr_list *attrs, const bel_shape *x, bel_window *out)
+{
+    const bel_shape *kernel = bel_attr_ints(attrs, "kernel_shape");
+    if (kernel == NULL) return bel_window_make(attrs, x, x->dims + 2, out); // global
+    if (kernel->rank != x->rank - 2) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "kernel_shape needs %d numbers, got %d",
+                       (int)x->rank - 2, (int)kernel->rank);
+    }
+    return bel_window_make(attrs, x, kernel->dims, out);
+}
+
+bel_status *bel_infer_pool(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                           bel_spec *out_outputs)
+{
+    bel_window window;
+    BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
+    BEL_TRY(make_window(attrs, &inputs[0].shape, &window));
+    for (int d = 0; d < 2; d++) {
+        for (int64_t at = 0; at < window.out[d]; at++) {
+            int64_t first, end;
+            bel_window_inside(&window, d, at, &first, &end);
+            if (first < end) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "window %lld sees nothing but padding; pads must be smaller than it",
+                           (long long)at);
+        }
+    }
+    out_outputs[0].shape = bel_window_shape(&window, &inputs[0].shape, inputs[0].shape.dims[1]);
+    return NULL;
+}
+
+bel_status *bel_infer_global_pool(const bel_attr_list *attrs, const bel_spec *inputs,
+                                  int input_count, bel_spec *out_outputs)
+{
+    return bel_infer_pool(attrs, inputs, input_count, out_outputs);
+}
+
+bel_status *bel_infer_pool_grad(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                                bel_spec *out_outputs)
+{
+    bel_spec y;
+    BEL_TRY(bel_infer_pool(attrs, &inputs[1], 1, &y));
+    out_outputs[0] = inputs[1];
+    bool fits = inputs[0].dtype == y.dtype && bel_shape_equal(&inputs[0].shape, &y.shape);
+    if (input_count > 2) {
+        fits = fits && inputs[2].dtype == y.dtype && bel_shape_equal(&inputs[2].shape, &y.shape);
+    }
+    char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
+    if (fits) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "expected dy %s, got %s", bel_shape_text(&y.shape, want),
+                   bel_shape_text(&inputs[0].shape, have));
+}
+
+// --- Gradients -----------------------------------------------------------------------------------
+
+void bel_grad_max_pool(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[0], g->outputs[0]};
+    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_MAX_POOL_GRAD, g->attrs, inputs, 3);
+}
+
+void bel_grad_average_pool(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
+    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_AVERAGE_POOL_GRAD, g->attrs, inputs, 2);
+}
+
+// --- One window ----------------------------------------------------------------------------------
+
+typedef struct channel_run channel_run;
+
+typedef struct pool_params {
+    bel_window window;
+    bool gradient, count_include_pad;
+    int64_t n, channels, images_per_tile;
+    bel_image_steps x_steps, dx_steps;
+    bel_image_steps y_steps, top_steps; // of y or dy; of y as an input of MaxPoolGrad
+    void (*run)(const channel_run *run);
+} pool_params;
+
+static int64_t steps_place(const bel_image_steps *steps, int64_t image, int64_t channel,
+                           int64_t row, int64_t column)
+{
+    return image * steps->image + channel * steps->channel + row * steps->row +
+           column * steps->column;
+}
+
+// Kernel positions that lie inside the image, for one output position.
+typedef struct window_box {
+    int64_t row, column; // of the image, of the first of them
+    int64_t rows, columns;
+    double weight; // 1 over the number of elements that an average divides by
+} window_box;
+
+// Elements of dimension d that count: without padding, or up to its end.
+static int64_t counted(const pool_params *p, int d, int64_t at, int64_t inside)
+{
+    const bel_window *w = &p->window;
+    if (!p->count_include_pad) return inside;
+    int64_t start = at * w->stride[d] - w->pad[d], limit = w->in[d] + w->pad_end[d];
+    int64_t fit = (limit - start + w->dilation[d] - 1) / w->dilation[d];
+    return fit < w->kernel[d] ? fit : w->kernel[d];
+}
+
+static window_box make_box(const pool_params *p, int64_t row, int64_t column)
+{
+    const bel_window *w = &p->window;
+    int64_t first[2], end[2];
+    bel_window_inside(w, 0, row, &first[0], &end[0]);
+    bel_window_inside(w, 1, column, &first[1], &end[1]);
+    window_box b = {.row = row * w->stride[0] - w->pad[0] + first[0] * w->dilation[0],
+                    .column = column * w->stride[1] - w->pad[1] + first[1] * w->dilation[1],
+                    .rows = end[0] - first[0],
+                    .columns = end[1] - first[1]};
+    b.weight = 1.0 / (double)(counted(p, 0, row, b.rows) * counted(p, 1, column, b.columns));
+    return b;
+}
+
+// --- Plain kernel --------------------------------------------------------------------------------
+
+typedef struct plain_window { // of one channel of one image
+    const bel_kernel_call *call;
+    window_box box;
+    int64_t x, y; // element of the box's first position; element of y
+} plain_window;
+
+static int64_t box_element(const plain_window *t, int64_t i)
+{
+    const pool_params *p = t->call->params;
+    return t->x + i / t->box.columns * p->window.dilation[0] * p->x_steps.row +
+           i % t->box.columns * p->window.dilation[1];
+}
+
+static void run_window(const plain_window *t)
+{
+    const bel_kernel_call *call = t->call;
+    int64_t count = t->box.rows * t->box.columns;
+    bool max = call->op == BEL_OP_MAX_POOL;
+    if (((const pool_params *)call->params)->gradient) {
+        double dy = bel_element_get(&call->inputs[0], t->y);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t at = box_element(t, i);
+            double sum = bel_element_get(&call->outputs[0], at);
+            if (call->op == BEL_OP_AVERAGE_POOL_GRAD) {
+                bel_element_set(&call->outputs[0], at, sum + dy * t->box.weight);
+            } else if (bel_element_get(&call->inputs[1], at) ==
+                       bel_element_get(&call->inputs[2], t->y)) {
+                bel_element_set(&call->outputs[0], at, sum + dy);
+                return;
+            }
+        }
+        return;
+    }
+    double result = max ? -INFINITY : 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        double x = bel_element_get(&call->inputs[0], box_element(t, i));
+        result = max ? fmax(result, x) : result + x;
+    }
+    bel_element_set(&call->outputs[0], t->y, max ? result : result * t->box.weight);
+}
+
+static void run_reference(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const pool_params *p = call->params;
+    if (p->gradient) memset(call->outputs[0].data, 0, bel_tensor_bytes(&call->outputs[0]));
+    int64_t y = 0;
+    for (int64_t plane = 0; plane < p->n * p->channels; plane++) {
+        for (int64_t row = 0; row < p->window.out[0]; row++) {
+            for (int64_t column = 0; column < p->window.out[1]; column++) {
+                plain_window t = {.call = call, .box = make_box(p, row, column), .y = y++};
+                t.x = plane * p->x_steps.channel + t.box.row * p->x_steps.row + t.box.column;
+                run_window(&t);
+            }
+        }
+    }
+}
+
+// --- Fast kernels --------------------------------------------------------------------------------
+
+enum { RUN = 64 }; // channels at a time
+
+// A run of channels at the window of one output position: pointers to its first channel, at the
+// box's first position or at the output position.
+struct channel_run {
+    const pool_params *p;
+    const window_box *box;
+    int64_t count;
+    const float *x, *top, *dy; // x, y and dy of a gradient
+    float *y, *dx;
+};
+
+// From the box's first position to its position i.
+static int64_t box_place(const channel_run *run, const bel_image_steps *steps, int64_t i)
+{
+    const int64_t *dilation = run->p->window.dilation;
+    return i / run->box->columns * dilation[0] * steps->row +
+           i % run->box->columns * dilation[1] * steps->column;
+}
+
+static void read_channels(const float *from, int64_t step, int64_t count, float *to)
+{
+    for (int64_t c = 0; c < count; c++)
+        to[c] = from[c * step];
+}
+
+static void write_channels(const float *from, int64_t count, float *to, int64_t step)
+{
+    for (int64_t c = 0; c < count; c++)
+        to[c * step] = from[c];
+}
+
+static void run_max(const channel_run *run)
+{
+    const pool_params *p = run->p;
+    float best[RUN], x[RUN];
+    read_channels(run->x, p->x_steps.channel, run->count, best);
+    for (int64_t i = 1; i < run->box->rows * run->box->columns; i++) {
+        read_channels(run->x + box_place(run, &p->x_steps, i), p->x_steps.channel, run->count, x);
+        for (int64_t c = 0; c < run->count; c++)
+            best[c] = x[c] > best[c] ? x[c] : best[c];
+    }
+    write_channels(best, run->count, run->y, p->y_steps.channel);
+}
+
+static void run_average(const channel_run *run)
+{
+    const pool_params *p = run->p;
+    float sums[RUN] = {0}, x[RUN], weight = (float)run->box->weight;
+    for (int64_t i = 0; i < run->box->rows * run->box->columns; i++) {
+        read_channels(run->x + box_place(run, &p->x_steps, i), p->x_steps.channel, run->count, x);
+        for (int64_t c = 0; c < run->count; c++)
+            sums[c] += x[c];
+    }
+    for (int64_t c = 0; c < run->count; c++)
+        sums[c] *= weight;
+    write_channels(sums, run->count, run->y, p->y_steps.channel);
+}
+
+// The first element that equals the largest takes dy; then nothing is left to give.
+static void run_max_grad(const channel_run *run)
+{
+    const pool_params *p = run->p;
+    float best[RUN], left[RUN], x[RUN];
+    read_channels(run->top, p->top_steps.channel, run->count, best);
+    read_channels(run->dy, p->y_steps.channel, run->count, left);
+    for (int64_t i = 0; i < run->box->rows * run->box->columns; i++) {
+        read_channels(run->x + box_place(run, &p->x_steps, i), p->x_steps.channel, run->count, x);
+        float *dx = run->dx + box_place(run, &p->dx_steps, i);
+        for (int64_t c = 0; c < run->count; c++) {
+            bool equal = x[c] == best[c];
+            dx[c * p->dx_steps.channel] += equal ? left[c] : 0.0f;
+            left[c] = equal ? 0.0f : left[c];
+        }
+    }
+}
+
+static void run_average_grad(const channel_run *run)
+{
+    const pool_params *p = run->p;
+    float share[RUN], weight = (float)run->box->weight;
+    read_channels(run->dy, p->y_steps.channel, run->count, share);
+    for (int64_t i = 0; i < run->box->rows * run->box->columns; i++) {
+        float *dx = run->dx + box_place(run, &p->dx_steps, i);
+        for (int64_t c = 0; c < run->count; c++)
+            dx[c * p->dx_steps.channel] += share[c] * weight;
+    }
+}
+
+// All channels of one output position of one image.
+static void run_position(const bel_kernel_call *call, int64_t image, int64_t row, int64_t column)
+{
+    const pool_params *p = call->params;
+    window_box box = make_box(p, row, column);
+    for (int64_t first = 0; first < p->channels; first += RUN) {
+        int64_t left = p->channels - first;
+        channel_run run = {.p = p, .box = &box, .count = left < RUN ? left : RUN};
+        int64_t x = steps_place(&p->x_steps, image, first, box.row, box.column);
+        int64_t y = steps_place(&p->y_steps, image, first, row, column);
+        if (p->gradient) {
+            run.dy = (const float *)call->inputs[0].data + y;
+            run.x = (const float *)call->inputs[1].data + x;
+            run.dx = (float *)call->outputs[0].data +
+                     steps_place(&p->dx_steps, image, first, box.row, box.column);
+        } else {
+            run.x = (const float *)call->inputs[0].data + x;
+            run.y = (float *)call->outputs[0].data + y;
+        }
+        if (call->op == BEL_OP_MAX_POOL_GRAD) {
+            run.top = (const float *)call->inputs[2].data +
+                      steps_place(&p->top_steps, image, first, row, column);
+        }
+        p->run(&run);
+    }
+}
+
+static void run_images(const bel_kernel_call *call, int64_t tile)
+{
+    const pool_params *p = call->params;
+    int64_t first = tile * p->images_per_tile, end = first + p->images_per_tile;
+    if (end > p->n) end = p->n;
+    if (p->gradient) {
+        float *dx = (float *)call->outputs[0].data + first * p->dx_steps.image;
+        memset(dx, 0, (size_t)((end - first) * p->dx_steps.image) * sizeof *dx);
+    }
+    for (int64_t image = first; image < end; image++)
+        for (int64_t row = 0; row < p->window.out[0]; row++)
+            for (int64_t column = 0; column < p->window.out[1]; column++)
+                run_position(call, image, row, column);
+}
+
+void bel_prepare_pool(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bool gradient = call->op == BEL_OP_MAX_POOL_GRAD || call->op == BEL_OP_AVERAGE_POOL_GRAD;
+    int x = gradient ? 1 : 0;
+    const bel_shape *shape = &call->inputs[x].shape;
+    const bel_shape *y = gradient ? &call->inputs[0].shape : &call->outputs[0].shape;
+    bool y_last = gradient ? call->inputs_last[0] : call->outputs_last[0];
+    pool_params p = {.gradient = gradient,
+                     .n = shape->dims[0],
+                     .channels = shape->dims[1],
+                     .count_include_pad =
+                         bel_attr_number(prepare->attrs, "count_include_pad", 0) != 0,
+                     .x_steps = bel_image_steps_of(shape, call->inputs_last[x]),
+                     .y_steps = bel_image_steps_of(y, y_last),
+                     .dx_steps = bel_image_steps_of(shape, call->outputs_last[0]),
+                     .top_steps = bel_image_steps_of(y, call->inputs_last[2])};
+    bel_status_ignore(make_window(prepare->attrs, shape, &p.window)); // inferred
+    call->run = run_reference;
+    call->tile_count = 1;
+    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
+        p.images_per_tile = bel_tile_rows(p.x_steps.image);
+        p.run = call->op == BEL_OP_MAX_POOL            ? run_max
+                : call->op == BEL_OP_MAX_POOL_GRAD     ? run_max_grad
+                : call->op == BEL_OP_AVERAGE_POOL_GRAD ? run_average_grad
+                                                       : run_average;
+        call->run = run_images;
+        call->tile_count = (p.n + p.images_per_tile - 1) / p.images_per_tile;
+    }
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}
