@@ -107,6 +107,8 @@ typedef struct gemm_params {
     int64_t tile; // rows or columns of y in one tile
     bool tile_rows;
     int64_t k_parts; // 1, but for BEL_FAULT=threads2: the inner dimension cut by thread count
+    void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                     const float *bias, float *y);
 } gemm_params;
 
 static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
@@ -180,6 +182,27 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+static void run_few_rows(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const gemm_params *p = call->params;
+    const float *bias = call->input_count > 2 ? call->inputs[2].data : NULL;
+    p->few_rows(p->m, p->n, p->k, call->inputs[0].data, call->inputs[1].data, bias,
+                call->outputs[0].data);
+}
+
+// True where a library's call would cost more than the product.
+static bool is_small(const gemm_params *p, const bel_kernel_call *call)
+{
+    enum { FEW_ROWS = 8, SMALL_WORK = 1 << 15 };
+    if (p->m > FEW_ROWS || p->m * p->n * p->k > SMALL_WORK) return false;
+    if (p->transpose_a || p->transpose_b || p->alpha != 1) return false;
+    if (call->input_count < 3) return true;
+    const bel_shape *c = &call->inputs[2].shape; // a bias, or nothing for this kernel
+    bool is_row = c->rank > 0 && c->dims[c->rank - 1] == p->n && bel_shape_elements(c) == p->n;
+    return is_row && p->beta == 1;
+}
+
 // Tiles of about TILE_WORK multiplications along the longer side of y, in multiples of 16. The rule
 // knows shapes only, so that the bits do not depend on the number of threads.
 static void choose_tiles(gemm_params *p)
@@ -206,7 +229,12 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     p.k = call->inputs[0].shape.dims[p.transpose_a ? 0 : 1];
     call->run = run_gemm_reference;
     call->tile_count = 1;
-    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
+    bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
+    if (fast && is_small(&p, call)) {
+        p.few_rows = bel_cpu_kernels_get()->few_rows;
+        call->run = run_few_rows;
+        call->tile_elements = p.m * p.n;
+    } else if (fast) {
         choose_tiles(&p);
         p.k_parts = bel_fault_is(BEL_FAULT_THREADS2) ? prepare->threads : 1;
         int64_t extent = p.tile_rows ? p.m : p.n;

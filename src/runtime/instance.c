@@ -24,6 +24,8 @@ struct bel_instance {
     publication *publications; // by group
     int publication_count;
     int *tile_outputs; // by call: the output that its tiles publish, -1: none
+    bool plain; // every call has one tile, and none is for a team: they only follow each other
+    bel_run_context *context; // that the calls know
 };
 
 static int by_group(const void *a, const void *b)
@@ -112,6 +114,11 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
         if (from->workspace >= 0) call->workspace = instance->addresses[from->workspace];
     }
     plan_publications(instance);
+    instance->plain = true;
+    for (int g = 0; g < program->group_count; g++) {
+        const bel_program_group *group = &program->groups[g];
+        if (group->for_team || group->tile_count != group->count) instance->plain = false;
+    }
     return instance;
 }
 
@@ -207,13 +214,10 @@ static void run_group(group_run *run, const bel_program_group *group, bel_team *
         run_tile(run, tile);
 }
 
-bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
-                             bel_publish_fn *publish, void *publish_context)
+static void run_groups(const bel_instance *instance, bel_team *team, bel_publish_fn *publish,
+                       void *publish_context)
 {
-    atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     const bel_program *program = instance->program;
-    for (int i = 0; i < program->call_count; i++)
-        instance->calls[i].context = context;
     group_run run = {.instance = instance, .publish = publish, .publish_context = publish_context};
     int next = 0;
     for (int g = 0; g < program->group_count; g++) {
@@ -224,6 +228,22 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
             const bel_shape *shape = &program->outputs[output].tensor.shape;
             if (publish != NULL) publish(publish_context, output, 0, bel_shape_elements(shape));
         }
+    }
+}
+
+bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
+                             bel_publish_fn *publish, void *publish_context)
+{
+    atomic_store_explicit(&context->error, 0, memory_order_relaxed);
+    const bel_program *program = instance->program;
+    for (int i = 0; instance->context != context && i < program->call_count; i++)
+        instance->calls[i].context = context;
+    instance->context = context;
+    if (instance->plain && publish == NULL) {
+        for (int i = 0; i < program->call_count; i++)
+            instance->calls[i].run(&instance->calls[i], 0);
+    } else {
+        run_groups(instance, team, publish, publish_context);
     }
     int error = atomic_load(&context->error);
     if (error == 0) return NULL;

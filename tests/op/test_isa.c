@@ -193,6 +193,30 @@ static void test_elementwise(void **state)
     }
 }
 
+// --- Few rows ------------------------------------------------------------------------------------
+
+static void test_few_rows(void **state)
+{
+    (void)state;
+    enum { K = 5, MOST = 45 };
+    static vectors v;
+    static float b[K * MOST], whole[3 * MOST + GUARD], got[3 * MOST + GUARD];
+    fill(&v);
+    for (int i = 0; i < K * MOST; i++)
+        b[i] = v.b[i % SIZE];
+    for (int n = 0; n <= MOST; n++) {
+        for (int at = 0; at < 2 * level_count; at++) {
+            const float *bias = at % 2 == 0 ? NULL : v.b;
+            int level = at / 2;
+            kernels[0]->few_rows(3, n, K, v.a, b, bias, whole);
+            for (int i = 0; i < 3 * MOST + GUARD; i++)
+                got[i] = -77.0f;
+            kernels[level]->few_rows(3, n, K, v.a, b, bias, got);
+            check_range("few_rows", 0, level, got, whole, 3 * n);
+        }
+    }
+}
+
 // --- A whole row at a time -----------------------------------------------------------------------
 
 // Softmax and its like: kinds 0 to 3.
@@ -313,9 +337,8 @@ int main(void)
     level_count = (int)bel_isa_get() + 1;
     print_message("levels up to %s\n", bel_isa_name(bel_isa_get()));
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,6 +294,39 @@ static void log_softmax_grad(const float *dy, const float *y, float *dx, int64_t
 // --- Matrix product without a library
 // --------------------------------------------------------------
 
+// One row of the result, BLOCK columns at a time: their sums stay in registers.
+static void few_rows(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                     const float *bias, float *y)
+{
+    for (int64_t i = 0; i < m; i++, a += k, y += n) {
+        int64_t j = 0;
+        for (; j + LANES <= n; j += LANES) {
+            float sums[LANES];
+            for (int l = 0; l < LANES; l++)
+                sums[l] = bias != NULL ? bias[j + l] : 0.0f;
+            for (int64_t p = 0; p < k; p++)
+                for (int l = 0; l < LANES; l++)
+                    sums[l] += a[p] * b[p * n + j + l];
+            memcpy(y + j, sums, sizeof sums);
+        }
+        for (; j + LANES / 2 <= n; j += LANES / 2) {
+            float sums[LANES / 2];
+            for (int l = 0; l < LANES / 2; l++)
+                sums[l] = bias != NULL ? bias[j + l] : 0.0f;
+            for (int64_t p = 0; p < k; p++)
+                for (int l = 0; l < LANES / 2; l++)
+                    sums[l] += a[p] * b[p * n + j + l];
+            memcpy(y + j, sums, sizeof sums);
+        }
+        for (; j < n; j++) {
+            float sum = bias != NULL ? bias[j] : 0.0f;
+            for (int64_t p = 0; p < k; p++)
+                sum += a[p] * b[p * n + j];
+            y[j] = sum;
+        }
+    }
+}
+
 static void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_column,
                  const float *b, int64_t b_row, int64_t b_column, float *c, int64_t c_row)
 {
@@ -327,5 +360,6 @@ const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
     .log_softmax_grad = log_softmax_grad,
     .sum_rows = sum_rows,
     .masked_scale = masked_scale,
+    .few_rows = few_rows,
     .gemm = gemm,
 };
