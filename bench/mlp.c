@@ -89,3 +89,49 @@ int bench_end(bel_status *status)
     bel_status_destroy(status);
     return 1;
 }
+
+typedef struct beside {
+    const char *bench, *model;
+    int64_t batch, steps;
+    int threads, rounds;
+    bench_alone_fn *alone;
+} beside;
+
+static bel_status *measure(const beside *b)
+{
+    enum { MOST = 64 };
+    double rates[MOST], ratios[MOST];
+    if (b->rounds < 1 || b->rounds > MOST) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "1 to %d rounds", MOST);
+    }
+    for (int i = 0; i < b->rounds; i++) {
+        double step, alone;
+        BEL_TRY(bench_train(b->model, b->batch, b->threads, b->steps, &step));
+        BEL_TRY(b->alone(b->batch, b->threads, &alone));
+        rates[i] = (double)(b->steps * b->batch) / step;
+        ratios[i] = step / alone;
+    }
+    printf("{\"bench\":\"%s\",\"batch\":%lld,\"threads\":%d,\"examples_per_second\":%.0f,"
+           "\"step_over_products\":%.3f}\n",
+           b->bench, (long long)b->batch, b->threads, bench_median(rates, b->rounds),
+           bench_median(ratios, b->rounds));
+    return NULL;
+}
+
+int bench_beside(int argc, char **argv, const char *bench, const char *model, int64_t steps,
+                 bench_alone_fn *alone)
+{
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s BATCH THREADS [ROUNDS]\n", argv[0]);
+        return 2;
+    }
+    bench_fill();
+    const beside b = {.bench = bench,
+                      .model = model,
+                      .batch = strtol(argv[1], NULL, 10),
+                      .steps = steps,
+                      .threads = (int)strtol(argv[2], NULL, 10),
+                      .rounds = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 7,
+                      .alone = alone};
+    return bench_end(measure(&b));
+}

@@ -17,6 +17,13 @@ bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset);
 bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
                         double *out_seconds);
 
+// The whole of a benchmark that is called with BATCH THREADS [ROUNDS]: steps of a canned model, and
+// `alone`, which says the seconds of as many steps of its products and nothing else, in turns.
+// Prints the examples/s and the ratio of the two; gives the exit code.
+typedef bel_status *bench_alone_fn(int64_t batch, int threads, double *out_seconds);
+int bench_beside(int argc, char **argv, const char *bench, const char *model, int64_t steps,
+                 bench_alone_fn *alone);
+
 // The middle of `count` values; sorts them.
 double bench_median(double *values, int count);
 

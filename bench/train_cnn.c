@@ -157,31 +157,7 @@ static bel_status *alone(int64_t batch, int threads, double *out_seconds)
     return NULL;
 }
 
-static bel_status *measure(int64_t batch, int threads, int rounds)
-{
-    enum { MOST = 64 };
-    double rates[MOST], ratios[MOST];
-    if (rounds < 1 || rounds > MOST) return BEL_ERR(BEL_INVALID_ARGUMENT, "1 to %d rounds", MOST);
-    for (int i = 0; i < rounds; i++) {
-        double step, kernels;
-        BEL_TRY(bench_train("cnn", batch, threads, STEPS, &step));
-        BEL_TRY(alone(batch, threads, &kernels));
-        rates[i] = (double)(STEPS * batch) / step;
-        ratios[i] = step / kernels;
-    }
-    printf("{\"bench\":\"train_cnn\",\"batch\":%lld,\"threads\":%d,\"examples_per_second\":%.0f,"
-           "\"step_over_products\":%.3f}\n",
-           (long long)batch, threads, bench_median(rates, rounds), bench_median(ratios, rounds));
-    return NULL;
-}
-
 int main(int argc, char **argv)
 {
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s BATCH THREADS [ROUNDS]\n", argv[0]);
-        return 2;
-    }
-    bench_fill();
-    int rounds = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 7;
-    return bench_end(measure(strtol(argv[1], NULL, 10), (int)strtol(argv[2], NULL, 10), rounds));
+    return bench_beside(argc, argv, "train_cnn", "cnn", STEPS, alone);
 }

@@ -151,3 +151,20 @@ void bel_job_write_json(const bel_job_record *record, bel_str *out)
                    (long long)record->supervisor, record->submitted_at, record->started_at,
                    record->ended_at, record->progress[0] != '\0' ? record->progress : "null");
 }
+
+// The job's name, the only argument in front of "--".
+bel_status *bel_job_take_name(const bel_options *options, bool more, const char **out_name)
+{
+    size_t count;
+    const char *const *arguments = bel_options_arguments(options, &count);
+    size_t own = bel_options_own_argument_count(options);
+    if (own != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job%s, got %zu arguments",
+                       more ? " in front of --" : "", own);
+    }
+    if (count > own && !more) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"", arguments[own]);
+    }
+    *out_name = arguments[0];
+    return NULL;
+}

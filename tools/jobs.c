@@ -13,27 +13,10 @@
 
 // --- Arguments ----------------------------------------------------------------------------------
 
-// The job's name, the only argument in front of "--".
-static bel_status *take_name(const bel_options *options, bool more, const char **out_name)
-{
-    size_t count;
-    const char *const *arguments = bel_options_arguments(options, &count);
-    size_t own = bel_options_own_argument_count(options);
-    if (own != 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job%s, got %zu arguments",
-                       more ? " in front of --" : "", own);
-    }
-    if (count > own && !more) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"", arguments[own]);
-    }
-    *out_name = arguments[0];
-    return NULL;
-}
-
 static bel_status *read_job(const bel_options *options, bel_job_record **out_record)
 {
     const char *name = NULL;
-    BEL_TRY(take_name(options, false, &name));
+    BEL_TRY(bel_job_take_name(options, false, &name));
     return bel_registry_read(name, out_record);
 }
 
@@ -132,7 +115,7 @@ bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
     const char *name = NULL;
     const bel_engine *engine;
     bel_cluster *cluster;
-    BEL_TRY(take_name(options, true, &name));
+    BEL_TRY(bel_job_take_name(options, true, &name));
     BEL_TRY(find_engine(bel_options_string(options, "engine"), &engine));
     const char *config = bel_options_string(options, "config");
     if (config == NULL) {

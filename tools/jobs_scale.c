@@ -1,6 +1,7 @@
 // Verb jobs scale: a wish in the job's folder, which its supervisor and its master find.
 #include "base/alloc.h"
 #include "distribute.h"
+#include "job_text.h"
 #include "launch/registry.h"
 #include "launch/scale.h"
 #include "results.h"
@@ -67,19 +68,15 @@ static bel_status *check_running(const bel_job_record *record)
 bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
 {
     (void)out_exit_code;
-    size_t count;
-    const char *const *names = bel_options_arguments(options, &count);
-    if (count != 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job, got %zu arguments",
-                       count);
-    }
+    const char *name;
+    BEL_TRY(bel_job_take_name(options, false, &name));
     if (!bel_options_is_given(options, "worker_count")) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--worker_count is needed: how many workers the job "
                                              "is to go on with");
     }
     bel_job_record *record;
     bel_cluster *cluster;
-    BEL_TRY(bel_registry_read(names[0], &record));
+    BEL_TRY(bel_registry_read(name, &record));
     bel_status *status = check_running(record);
     if (status == NULL) status = bel_cluster_read(record->config, &cluster);
     if (status == NULL) {

@@ -204,18 +204,14 @@ static bel_status *follow(log_stream *stream, const char *name, bool on)
 bel_status *bel_verb_jobs_stream_logs(const bel_options *options, int *out_exit_code)
 {
     (void)out_exit_code;
-    size_t count;
-    const char *const *names = bel_options_arguments(options, &count);
-    if (count != 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job, got %zu arguments",
-                       count);
-    }
+    const char *name;
+    BEL_TRY(bel_job_take_name(options, false, &name));
     bel_job_record *record;
-    BEL_TRY(bel_registry_read(names[0], &record));
+    BEL_TRY(bel_registry_read(name, &record));
     bool json = bel_options_bool(options, "json") || bel_log_get_format() == BEL_LOG_JSON;
     log_stream stream = {.folder = bel_path_join(record->folder, "logs"), .json = json};
     bel_job_record_destroy(record);
-    bel_status *status = follow(&stream, names[0], bel_options_bool(options, "follow"));
+    bel_status *status = follow(&stream, name, bel_options_bool(options, "follow"));
     close_stream(&stream);
     return status;
 }

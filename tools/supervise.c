@@ -8,6 +8,7 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "distribute.h"
+#include "job_text.h"
 #include "launch/registry.h"
 #include "launch/supervisor.h"
 #include "results.h"
@@ -112,15 +113,11 @@ static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *c
 
 bel_status *bel_verb_supervise(const bel_options *options, int *out_exit_code)
 {
-    size_t count;
-    const char *const *names = bel_options_arguments(options, &count);
-    if (count != 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job, got %zu arguments",
-                       count);
-    }
+    const char *name;
+    BEL_TRY(bel_job_take_name(options, false, &name));
     bel_job_record *record;
     bel_cluster *cluster;
-    BEL_TRY(bel_registry_read(names[0], &record));
+    BEL_TRY(bel_registry_read(name, &record));
     if (record->state != BEL_JOB_QUEUED) {
         bel_status *status =
             BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
