@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define TRAINING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN)
+#define TRAINING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH)
 #define EVALUATING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define ALONG BEL_VERB_TRAIN_AND_EVALUATE // evaluating while training
 #define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
@@ -253,6 +253,8 @@ static const bel_option table[] = {
      "Print the digest alone, recomputed from the files."},
     {"compare", STRING, BEL_VERB_INSPECT, "", NULL, "FOLDER", OUTPUT,
      "Another folder: name the first tensor that differs; exit code 1 when one does."},
+    {"cost", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,
+     "Run the step and say the time of each instruction, beside what is expected of it."},
     {"json", BOOL, REPORTING, "false", NULL, NULL, OUTPUT,
      "Results on stdout as JSON, one object on a line."},
     {"log_format", STRING, REPORTING, "text", "text|json", NULL, OUTPUT,

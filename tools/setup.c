@@ -188,6 +188,15 @@ bel_status *bel_setup_for_training(const bel_options *options, bel_setup **out_s
     return finish(options, &params, setup, out_setup);
 }
 
+bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_setup)
+{
+    const char *model_dir = bel_options_string(options, "model_dir");
+    bel_setup *setup = bel_xcalloc(1, sizeof *setup);
+    setup->model_dir = bel_xstrdup(model_dir != NULL ? model_dir : ".");
+    bel_params params = {.arena = bel_arena_create()};
+    return finish(options, &params, setup, out_setup);
+}
+
 bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup)
 {
     bel_ckpt_reader *reader;

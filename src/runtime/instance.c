@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "runtime/program_inner.h"
 
 typedef struct patch {
@@ -214,6 +215,15 @@ static void run_group(group_run *run, const bel_program_group *group, bel_team *
         run_tile(run, tile);
 }
 
+static bel_status *data_error(const bel_program *program, bel_run_context *context)
+{
+    int error = atomic_load(&context->error);
+    if (error == 0) return NULL;
+    return BEL_ERR(BEL_OUT_OF_RANGE, "%s: index or label %lld is out of range [0, %lld)",
+                   program->calls[error - 1].name, (long long)context->bad_value,
+                   (long long)context->bad_limit);
+}
+
 static void run_groups(const bel_instance *instance, bel_team *team, bel_publish_fn *publish,
                        void *publish_context)
 {
@@ -245,9 +255,25 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
     } else {
         run_groups(instance, team, publish, publish_context);
     }
-    int error = atomic_load(&context->error);
-    if (error == 0) return NULL;
-    return BEL_ERR(BEL_OUT_OF_RANGE, "%s: index or label %lld is out of range [0, %lld)",
-                   program->calls[error - 1].name, (long long)context->bad_value,
-                   (long long)context->bad_limit);
+    return data_error(program, context);
+}
+
+bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,
+                                 int64_t *out_ns)
+{
+    const bel_program *program = instance->program;
+    atomic_store_explicit(&context->error, 0, memory_order_relaxed);
+    instance->context = context;
+    for (int run = 0; run < runs; run++) {
+        for (int i = 0; i < program->call_count; i++) {
+            bel_kernel_call *call = &instance->calls[i];
+            call->context = context;
+            int64_t begun = bel_clock_ns();
+            for (int64_t tile = 0; tile < call->tile_count; tile++)
+                call->run(call, tile);
+            int64_t spent = bel_clock_ns() - begun;
+            if (run == 0 || spent < out_ns[i]) out_ns[i] = spent;
+        }
+    }
+    return data_error(program, context);
 }

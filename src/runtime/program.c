@@ -444,24 +444,31 @@ int bel_program_group_count(const bel_program *program)
     return program->group_count;
 }
 
-char *bel_program_text(const bel_program *program)
+size_t bel_program_live_bytes(const bel_program *program)
 {
-    static const char *const kinds[] = {"arena", "input", "variable", "constant", "output"};
-    bel_str text = {0};
-    bel_str_printf(&text, "%d instructions, arena %zu bytes\n", program->call_count,
-                   program->arena_bytes);
-    int group = 0;
-    for (int i = 0; i < program->call_count; i++) {
-        const bel_program_call *call = &program->calls[i];
-        if (i == program->groups[group].first + program->groups[group].count) group++;
-        bool makes = call->call.output_count > 0;
-        const bel_program_buffer *buffer =
-            &program->buffers[makes ? call->output_buffers[0] : call->workspace];
-        char shape[BEL_SHAPE_TEXT];
-        bel_str_printf(&text, "%3d %3d %-40s %-14s %2lld tiles  %s+%zu\n", i, group, call->name,
-                       bel_shape_text(&call->call.outputs[0].shape, shape),
-                       (long long)call->call.tile_count, kinds[buffer->kind],
-                       buffer->kind == BEL_LOCATION_ARENA ? buffer->offset : (size_t)buffer->index);
+    size_t most = 0;
+    for (int g = 0; g < program->group_count; g++) {
+        size_t bytes = 0;
+        for (int b = 0; b < program->buffer_count; b++) {
+            const bel_program_buffer *buffer = &program->buffers[b];
+            bool alive =
+                buffer->kind == BEL_LOCATION_ARENA && buffer->first <= g && g <= buffer->last;
+            if (alive) bytes += buffer->size_bytes;
+        }
+        most = bytes > most ? bytes : most;
     }
-    return text.text;
+    return most;
+}
+
+bel_program_line bel_program_line_at(const bel_program *program, int instruction)
+{
+    const bel_program_call *call = &program->calls[instruction];
+    bel_program_line line = {.name = call->name,
+                             .op = bel_op_get(call->call.op)->name,
+                             .shape = call->call.outputs[0].shape,
+                             .tiles = call->call.tile_count,
+                             .work = work_of(&call->call)};
+    while (instruction >= program->groups[line.group].first + program->groups[line.group].count)
+        line.group++;
+    return line;
 }

@@ -40,9 +40,18 @@ int bel_program_instruction_count(const bel_program *program);
 int bel_program_group_count(
     const bel_program *program); // instructions of one do not depend on each other
 
-// One line per instruction: its group, name, shapes, tiles, where the output lies. Free with
-// bel_free.
-char *bel_program_text(const bel_program *program);
+// The most that is alive at any moment: no plan needs less than this.
+size_t bel_program_live_bytes(const bel_program *program);
+
+// What an instruction is, for people. `work` is what the program expects of it, roughly vector
+// operations of one element. Texts live as long as the program.
+typedef struct bel_program_line {
+    int group;
+    const char *name, *op;
+    bel_shape shape; // of its first output
+    int64_t tiles, work;
+} bel_program_line;
+bel_program_line bel_program_line_at(const bel_program *program, int instruction);
 
 // Copies the calls and points them into `arena` (bel_program_arena_bytes, 64-byte aligned), which
 // several instances of one tower may share. The program and the arena must outlive the instance.
@@ -62,6 +71,11 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output);
 // another, for the whole of others behind their group of instructions. All calls together cover
 // each output once.
 typedef void bel_publish_fn(void *context, int output, int64_t first, int64_t count);
+
+// Runs all instructions `runs` times, one after the other on this thread, and says the shortest
+// time of each, in nanoseconds. Errors as of bel_instance_run.
+bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,
+                                 int64_t *out_ns) BEL_MUST_USE;
 
 // Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation.
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,

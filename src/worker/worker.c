@@ -20,31 +20,44 @@ static int64_t overlap(const bel_chunk *chunk, const bel_layout_variable *variab
     return end > begin ? end - begin : 0;
 }
 
-// Reports in layout order, then the loss, then gradients of rows; and how many reported elements
-// each chunk holds.
+bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_worker_model *model,
+                                            int *out_reports, int *out_count)
+{
+    size_t variables = (size_t)layout->variable_count, lookups = model->graph->lookup_count;
+    bel_program_output *outputs = bel_xcalloc(variables + 1 + lookups, sizeof *outputs);
+    int count = 0;
+    for (int v = 0; v < layout->variable_count; v++)
+        if (model->reports[v] != NULL) {
+            outputs[count++] = (bel_program_output){.value = model->reports[v], .external = true};
+        }
+    *out_reports = count;
+    outputs[count++] = (bel_program_output){.value = model->loss};
+    for (size_t l = 0; l < lookups; l++)
+        if (model->row_gradients[l] != NULL) {
+            outputs[count++] =
+                (bel_program_output){.value = model->row_gradients[l], .external = true};
+        }
+    *out_count = count;
+    return outputs;
+}
+
+// The outputs, whose they are, and how many reported elements each chunk holds.
 static void list_outputs(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
     const bel_worker_model *model = worker->config.model;
-    size_t count = (size_t)layout->variable_count;
     size_t lookups = model->graph->lookup_count;
-    worker->outputs = bel_xcalloc(count + 1 + lookups, sizeof *worker->outputs);
+    worker->outputs =
+        bel_worker_list_outputs(layout, model, &worker->report_count, &worker->output_count);
     worker->lookup_outputs = bel_xcalloc(lookups, sizeof *worker->lookup_outputs);
-    worker->output_variables = bel_xcalloc(count, sizeof *worker->output_variables);
-    for (int v = 0; v < layout->variable_count; v++) {
-        if (model->reports[v] == NULL) continue;
-        worker->outputs[worker->report_count] =
-            (bel_program_output){.value = model->reports[v], .external = true};
-        worker->output_variables[worker->report_count++] = v;
-    }
-    worker->output_count = worker->report_count;
-    worker->outputs[worker->output_count++] = (bel_program_output){.value = model->loss};
-    for (size_t l = 0; l < lookups; l++) {
-        worker->lookup_outputs[l] = model->row_gradients[l] != NULL ? worker->output_count : -1;
-        if (model->row_gradients[l] == NULL) continue;
-        worker->outputs[worker->output_count++] =
-            (bel_program_output){.value = model->row_gradients[l], .external = true};
-    }
+    worker->output_variables =
+        bel_xcalloc((size_t)layout->variable_count, sizeof *worker->output_variables);
+    int next = 0;
+    for (int v = 0; v < layout->variable_count; v++)
+        if (model->reports[v] != NULL) worker->output_variables[next++] = v;
+    next = worker->report_count + 1; // behind the loss
+    for (size_t l = 0; l < lookups; l++)
+        worker->lookup_outputs[l] = model->row_gradients[l] != NULL ? next++ : -1;
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         for (int s = 0; s < chunk->segment_count; s++) {

@@ -13,6 +13,7 @@
 #include "input/input.h"
 #include "ps/client/client.h"
 #include "ps/layout/space.h"
+#include "runtime/program.h"
 
 // The training graph, seen by the layout. Values belong to the graph.
 typedef struct bel_worker_model {
@@ -51,6 +52,11 @@ typedef struct bel_worker_times {
     int64_t total_ns;
     int64_t steps;
 } bel_worker_times;
+
+// What a replica's program computes: the reports in layout order (*out_reports of them), the loss,
+// then gradients of rows by lookup, where there are any. Free with bel_free.
+bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_worker_model *model,
+                                            int *out_reports, int *out_count);
 
 typedef struct bel_worker bel_worker;
 

@@ -1,0 +1,183 @@
+// The program of one replica, as the worker would run it, but with memory of its own.
+#include "job/explain.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "job/train.h"
+#include "ps/layout/space.h"
+#include "runtime/program.h"
+#include "worker/worker.h"
+
+enum { RUNS = 20 };
+
+// Memory that the program is bound to.
+typedef struct bench {
+    bel_job job;
+    bel_batch *batch;
+    bel_shape *shapes; // by graph input
+    bel_program_output *outputs;
+    int report_count, output_count;
+    bel_program *program;
+    float *values;  // of variables, laid out as the space
+    void **results; // by output: those that are external
+    float **rows;   // by lookup
+    void *arena;
+    bel_instance *instance;
+} bench;
+
+static void bench_deinit(bench *b)
+{
+    const bel_layout *layout = b->job.layout;
+    for (int o = 0; b->results != NULL && o < b->output_count; o++)
+        bel_free(b->results[o]);
+    for (size_t l = 0; b->rows != NULL && l < b->job.built->graph->lookup_count; l++)
+        bel_free(b->rows[l]);
+    bel_instance_destroy(b->instance);
+    if (b->arena != NULL) bel_pages_destroy(b->arena, bel_program_arena_bytes(b->program));
+    bel_program_destroy(b->program);
+    if (layout != NULL) bel_space_free_array(layout, b->values);
+    bel_batch_destroy(b->batch);
+    bel_free(b->results);
+    bel_free(b->rows);
+    bel_free(b->outputs);
+    bel_free(b->shapes);
+    bel_job_free_model(&b->job);
+}
+
+// --- Compiling -----------------------------------------------------------------------------------
+
+static void find_shapes(bench *b)
+{
+    const bel_graph *graph = b->job.built->graph;
+    b->shapes = bel_xcalloc(graph->input_count, sizeof *b->shapes);
+    for (size_t i = 0; i < graph->input_count; i++) {
+        int field = b->job.model.fields[i];
+        if (field >= 0) b->shapes[i] = b->batch->fields[field].shape;
+    }
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        bel_shape shape = b->shapes[lookup->ids];
+        shape.dims[shape.rank++] = graph->tables[lookup->table].width;
+        b->shapes[lookup->rows] = shape;
+    }
+}
+
+static bel_status *compile(bench *b)
+{
+    BEL_TRY(bel_job_build(&b->job));
+    b->batch = bel_batch_create(b->job.input);
+    BEL_TRY_CTX(bel_input_read(b->job.input, 0, b->batch), "training input");
+    find_shapes(b);
+    b->outputs =
+        bel_worker_list_outputs(b->job.layout, &b->job.model, &b->report_count, &b->output_count);
+    const bel_program_options options = {.threads = 1};
+    return bel_program_compile(b->job.built->graph, b->shapes, b->outputs, b->output_count,
+                               &options, &b->program);
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+static bel_status *bind(bench *b)
+{
+    const bel_graph *graph = b->job.built->graph;
+    const bel_layout *layout = b->job.layout;
+    size_t bytes = bel_program_arena_bytes(b->program);
+    BEL_TRY(bel_space_array(layout, "parameters", &b->values));
+    bel_space_initialize(layout, b->job.estimator->config.seed, b->values);
+    if (bytes > 0) BEL_TRY(bel_pages_create(bytes, true, "activations", &b->arena));
+    b->instance = bel_instance_create(b->program, b->arena);
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_layout_variable *variable = &layout->variables[b->job.variables[v]];
+        bel_instance_bind_variable(b->instance, (int)v, b->values + variable->offset);
+    }
+    for (size_t i = 0; i < graph->input_count; i++) {
+        int field = b->job.model.fields[i];
+        if (field >= 0) {
+            bel_instance_bind_input(b->instance, (int)i, b->batch->fields[field].data);
+        }
+    }
+    b->rows = bel_xcalloc(graph->lookup_count, sizeof *b->rows);
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        int input = graph->lookups[l].rows;
+        b->rows[l] = bel_xcalloc((size_t)bel_shape_elements(&b->shapes[input]), sizeof(float));
+        bel_instance_bind_input(b->instance, input, b->rows[l]);
+    }
+    b->results = bel_xcalloc((size_t)b->output_count, sizeof *b->results);
+    for (int o = 0; o < b->output_count; o++) {
+        if (!b->outputs[o].external) continue;
+        bel_tensor tensor = bel_instance_output(b->instance, o);
+        b->results[o] = bel_xcalloc(bel_tensor_bytes(&tensor), 1);
+        bel_instance_bind_output(b->instance, o, b->results[o]);
+    }
+    return NULL;
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+static void write_line(const bel_program_line *line, int64_t ns, int64_t all_ns, int64_t all_work,
+                       bel_str *out)
+{
+    char shape[BEL_SHAPE_TEXT];
+    bel_str_printf(out, "%5d  %-22s %-18s %5lld", line->group, line->op,
+                   bel_shape_text(&line->shape, shape), (long long)line->tiles);
+    if (all_ns > 0) {
+        bel_str_printf(out, " %10.1f %6.1f %9.1f", (double)ns * 1e-3,
+                       100.0 * (double)ns / (double)all_ns,
+                       100.0 * (double)line->work / (double)all_work);
+    }
+    bel_str_printf(out, "  %s\n", line->name);
+}
+
+// `ns` by instruction; NULL: not measured.
+static void write_program(const bench *b, const int64_t *ns, bel_str *out)
+{
+    int count = bel_program_instruction_count(b->program);
+    int64_t all_ns = 0, all_work = 0;
+    for (int i = 0; i < count; i++) {
+        all_ns += ns != NULL ? ns[i] : 0;
+        all_work += bel_program_line_at(b->program, i).work;
+    }
+    bel_str_printf(out, "group  %-22s %-18s tiles%s  name\n", "operation", "result",
+                   ns != NULL ? "         us  share  expected" : "");
+    for (int i = 0; i < count; i++) {
+        bel_program_line line = bel_program_line_at(b->program, i);
+        write_line(&line, ns != NULL ? ns[i] : 0, all_ns, all_work, out);
+    }
+    char arena[32], live[32];
+    size_t bytes = bel_program_arena_bytes(b->program), least = bel_program_live_bytes(b->program);
+    bel_str_printf(out,
+                   "%d instructions in %d groups; memory %s, %.2f times the largest live set "
+                   "(%s)\n",
+                   count, bel_program_group_count(b->program), bel_bytes_text(bytes, arena),
+                   least > 0 ? (double)bytes / (double)least : 1.0, bel_bytes_text(least, live));
+    if (ns != NULL) {
+        bel_str_printf(out, "%.1f us on one thread, without reading, update and exchange\n",
+                       (double)all_ns * 1e-3);
+    }
+}
+
+static bel_status *explain(bench *b, bool measure, bel_str *out)
+{
+    BEL_TRY(compile(b));
+    if (!measure) {
+        write_program(b, NULL, out);
+        return NULL;
+    }
+    BEL_TRY(bind(b));
+    bel_run_context context = {.seed = b->job.estimator->config.seed};
+    int64_t *ns = bel_xcalloc((size_t)bel_program_instruction_count(b->program), sizeof *ns);
+    bel_status *status = bel_instance_profile(b->instance, &context, RUNS, ns);
+    if (status == NULL) write_program(b, ns, out);
+    bel_free(ns);
+    return status;
+}
+
+bel_status *bel_job_explain(const bel_estimator *estimator, const bel_train_spec *train,
+                            bool measure, bel_str *out)
+{
+    bench b = {.job = {.estimator = estimator, .spec = train}};
+    bel_status *status = explain(&b, measure, out);
+    bench_deinit(&b);
+    return status;
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# belfry graph: what a step computes, its memory beside the least there could be, its times; bad input.
+# usage: graph.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+make_clicks
+small=(--train_files "$TRAIN_CSV" --hidden_units 32 --train_batch_size 16)
+run_ok belfry graph "${small[@]}"
+equal "products of the step" "$(grep -c ' Gemm ' out.txt)" 5
+check "the first result" grep -qE '^ +0 +Gemm +\[16, 32\] +1  dense_0/' out.txt
+check "nothing is measured" sh -c '! grep -q "us on one thread" out.txt'
+check "nothing is written" test "$(ls -A | sort | tr '\n' ' ')" = "clicks-eval.csv clicks-train.csv err.txt out.txt "
+for model in "dnn --train_files $TRAIN_CSV" "linear --train_files $TRAIN_CSV" \
+    "cnn --train_files $TRAIN_CSV --filters 4,8 --dense_units 16" "resnet --train_files $TRAIN_CSV --blocks 1 --width 4" \
+    "wide_deep --train_files clicks-train.csv --id_columns user,item --class_count 2 --optimizer adagrad"; do
+    read -ra words <<<"$model"
+    run_ok belfry graph --model "${words[@]}" --cost
+    ratio=$(sed -nE 's/.*memory .*, ([0-9.]+) times the largest live set.*/\1/p' out.txt)
+    check "${words[0]}: memory is ${ratio:-?} times the largest live set" \
+        awk "BEGIN { exit !(${ratio:-9} >= 1 && ${ratio:-9} <= 1.1) }"
+    shares=$(awk '/^ +[0-9]+  / { sum += $(NF - 2); expected += $(NF - 1) } END { printf "%.0f %.0f", sum, expected }' out.txt)
+    check "${words[0]}: shares add up to $shares" \
+        awk "BEGIN { split(\"$shares\", s); exit !(s[1] > 97 && s[1] < 103 && s[2] > 97 && s[2] < 103) }"
+done
+run_fails 2 "train_files" belfry graph
+run_fails 2 "hidden_units" belfry graph "${small[@]}" --hidden_units 0
+finish
