@@ -10,7 +10,7 @@ run_ok belfry graph "${small[@]}"
 equal "products of the step" "$(grep -c ' Gemm ' out.txt)" 5
 check "the first result" grep -qE '^ +0 +Gemm +\[16, 32\] +1  dense_0/' out.txt
 check "nothing is measured" sh -c '! grep -q "us on one thread" out.txt'
-check "nothing is written" test "$(ls -A | sort | tr '\n' ' ')" = "clicks-eval.csv clicks-train.csv err.txt out.txt "
+check "nothing is written" test "$(find . -type f | wc -l)" -eq 4
 for model in "dnn --train_files $TRAIN_CSV" "linear --train_files $TRAIN_CSV" \
     "cnn --train_files $TRAIN_CSV --filters 4,8 --dense_units 16" "resnet --train_files $TRAIN_CSV --blocks 1 --width 4" \
     "wide_deep --train_files clicks-train.csv --id_columns user,item --class_count 2 --optimizer adagrad"; do
