@@ -47,7 +47,7 @@ static bel_status *is_member(bool *out_member)
 {
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
-    *out_member = task != NULL && task->role != BEL_ROLE_MASTER;
+    *out_member = task != NULL && task->role != BEL_ROLE_MASTER && !task->follows;
     bel_task_destroy(task);
     return NULL;
 }

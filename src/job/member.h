@@ -15,6 +15,12 @@ typedef struct bel_member_program {
     int eval_count;
 } bel_member_program;
 
+// An evaluator that belongs to no cluster: evaluates each newest checkpoint in the model folder
+// until that of the last step, or until it is asked to stop; without a last step until then.
+// Errors: those of bel_evaluate.
+bel_status *bel_member_follow(const bel_member_program *program,
+                              bel_result *out_result) BEL_MUST_USE;
+
 // Joins the task's master, plays the role and returns when the master ends the job. CANCELLED: the
 // job ended with an error, which the master reports; UNAVAILABLE: the master is lost; others: this
 // member's own failure, which the master has been told.

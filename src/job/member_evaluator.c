@@ -1,5 +1,7 @@
 // The evaluator of a cluster: follows the checkpoints in the model folder. Only the newest one
 // counts; those that came and went during an evaluation are passed over.
+#include <poll.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -25,9 +27,10 @@ static void describe(const char *name, const bel_result *result, bel_str *out)
     bel_str_printf(out, " (%lld examples)", (long long)result->examples);
 }
 
-static bel_status *evaluate_all(member *m, bel_str *out)
+// All evaluations of the newest checkpoint; *out_result is the first one's.
+static bel_status *evaluate_all(const bel_member_program *program, bel_result *out_result,
+                                bel_str *out)
 {
-    const bel_member_program *program = m->program;
     for (int i = 0; i < program->eval_count; i++) {
         const char *name = program->evals[i].name;
         bel_result result;
@@ -35,7 +38,7 @@ static bel_status *evaluate_all(member *m, bel_str *out)
         BEL_TRY_CTX(bel_evaluate(program->estimator, &program->evals[i], NULL, &result), "%s",
                     name != NULL ? name : "eval");
         describe(name != NULL ? name : "eval", &result, out);
-        m->evaluated_step = result.global_step;
+        if (i == 0) *out_result = result;
         bel_trace_end((bel_trace_event){.role = BEL_TRACE_EVALUATOR,
                                         .span = BEL_TRACE_EVALUATE,
                                         .step = result.global_step},
@@ -52,7 +55,11 @@ bel_status *bel_member_evaluate(member *m, bool last)
     bel_str words = {0};
     bel_status *status = NULL;
     // The initial values are not worth an evaluation; the end is, whatever came before.
-    if ((step > 0 || last) && step != m->evaluated_step) status = evaluate_all(m, &words);
+    bel_result result = {.global_step = m->evaluated_step};
+    if ((step > 0 || last) && step != m->evaluated_step) {
+        status = evaluate_all(m->program, &result, &words);
+        m->evaluated_step = result.global_step;
+    }
     if (status == NULL && last) {
         bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
                                          .step = m->evaluated_step,
@@ -60,4 +67,27 @@ bel_status *bel_member_evaluate(member *m, bool last)
     }
     bel_str_deinit(&words);
     return status;
+}
+
+bel_status *bel_member_follow(const bel_member_program *program, bel_result *out_result)
+{
+    enum { NAP_MS = 200 };
+    const char *model_dir = program->estimator->config.model_dir;
+    int64_t last_step = program->train->max_steps, step = -1, evaluated = -1;
+    bel_result result = {.global_step = -1};
+    while (!bel_control_stop_requested() && (last_step == 0 || evaluated < last_step)) {
+        BEL_TRY(newest_step(model_dir, &step));
+        if (step <= 0 || step == evaluated) {
+            poll(NULL, 0, NAP_MS);
+            continue;
+        }
+        bel_str words = {0};
+        bel_status *status = evaluate_all(program, &result, &words);
+        bel_str_deinit(&words);
+        BEL_TRY(status);
+        evaluated = program->eval_count > 0 ? result.global_step : step;
+    }
+    result.interrupted = bel_control_stop_requested();
+    if (out_result != NULL) *out_result = result;
+    return NULL;
 }

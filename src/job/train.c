@@ -443,6 +443,7 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
     bel_fault_name_process(name, task->incarnation > 0);
     BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
                                 task->thread_count));
+    if (task->follows) return bel_member_follow(program, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) program->eval_count = 0; // the evaluator does it
     bel_job job = {.estimator = program->estimator,

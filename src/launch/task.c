@@ -324,13 +324,9 @@ static bel_status *check_tf_cluster(tf_settings *tf)
     if (tf->type[0] == '\0' || tf->index < 0) {
         return bad(foreign, "task", "an object with a type and an index from 0");
     }
-    if (strcmp(tf->type, "evaluator") == 0) {
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "environment variable TF_CONFIG: an evaluator there is unknown to the "
-                       "cluster; hint: without one the chief evaluates");
-    }
+    if (strcmp(tf->type, "evaluator") == 0) return NULL;
     const bel_json_value **list = list_of(tf, tf->type);
-    if (list == NULL) return bad(foreign, "type", "chief, master, worker or ps");
+    if (list == NULL) return bad(foreign, "type", "chief, master, worker, ps or evaluator");
     if (list == &tf->primary && tf->is_master != (strcmp(tf->type, "master") == 0)) {
         return bad(foreign, "type",
                    tf->is_master ? "master, as in the cluster" : "chief, as in the cluster");
@@ -347,10 +343,13 @@ static bel_status *read_foreign(const bel_json_value *root, bel_task *task, bool
     *out_alone = tf.job_count == 0;
     if (tf.job_count == 0) return check_tf_alone(&tf);
     BEL_TRY(check_tf_cluster(&tf));
-    const bel_json_value *list = *list_of(&tf, tf.type);
-    task->role = list == tf.primary   ? BEL_ROLE_MASTER
+    task->follows = strcmp(tf.type, "evaluator") == 0;
+    const bel_json_value *list = task->follows ? tf.primary : *list_of(&tf, tf.type);
+    task->role = task->follows        ? BEL_ROLE_EVALUATOR
+                 : list == tf.primary ? BEL_ROLE_MASTER
                  : list == tf.workers ? BEL_ROLE_WORKER
                                       : BEL_ROLE_PS;
+    if (task->follows) tf.index = 0;                                       // it listens to nobody
     task->index = (int)tf.index + (task->role == BEL_ROLE_WORKER ? 1 : 0); // behind the chief
     task->master_address = bel_xstrdup(bel_json_value_string(bel_json_at(tf.primary, 0)));
     task->listen_address = bel_xstrdup(bel_json_value_string(bel_json_at(list, (size_t)tf.index)));

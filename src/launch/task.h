@@ -14,7 +14,8 @@
 //                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
 //
 // TF_CONFIG says less. There, chief or master trains and is worker 0, so that its worker 0 is
-// worker 1 here; what is not said has its default. Members come back there (a pod is restarted),
+// worker 1 here; an evaluator has no entry in the cluster, so nobody waits for it and it follows
+// the checkpoints; what is not said has its default. Members come back there (a pod is restarted),
 // and the time of a process's start, in seconds, is its incarnation.
 #ifndef BELFRY_LAUNCH_TASK_H
 #define BELFRY_LAUNCH_TASK_H
@@ -44,14 +45,14 @@ typedef struct bel_task {
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
     int min_workers; // so many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
+    bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
     bool recovers;   // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
 } bel_task;
 
 // The task of this process; NULL when the environment has none (an empty variable is none, and so
 // is a TF_CONFIG without a cluster): then everything runs in one process. INVALID_ARGUMENT names
-// the variable, the member and what was expected. UNIMPLEMENTED: TF_CONFIG makes this process an
-// evaluator, which its cluster cannot know of.
+// the variable, the member and what was expected.
 bel_status *bel_task_from_environment(bel_task **out_task) BEL_MUST_USE;
 
 // The same from texts; `tf_config` and `secret` may be NULL. For tests.

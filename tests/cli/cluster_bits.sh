@@ -60,16 +60,19 @@ equal "digest of a master that trains" "$(digest trains)" "${alone[2]}"
 run_ok from_file article.yaml article --num_gpus 1 --num_workers 3
 equal "digest of the article's cluster" "$(digest article)" "${alone[4]}"
 
-# TF_CONFIG: a chief, a worker and a ps, as another launcher starts them.
+# TF_CONFIG: a chief, a worker, a ps and an evaluator, as another launcher starts them.
 tensorflow() { # TYPE
     TF_CONFIG='{"cluster": {"chief": ["unix:'$work'/c"], "worker": ["unix:'$work'/w"], "ps": ["unix:'$work'/p"]},
         "task": {"type": "'$1'", "index": 0}}' train tf "${settings[@]}"
 }
 tensorflow worker >worker.txt 2>&1 &
 tensorflow ps >ps.txt 2>&1 &
+tensorflow evaluator >evaluator.txt 2>&1 &
 run_ok tensorflow chief
 wait
 equal "digest of TF_CONFIG's cluster" "$(digest tf)" "${alone[2]}"
+equal "the evaluator's last evaluation" "$(grep -E '^(global_step|loss|accuracy) ' evaluator.txt)" \
+    "$(grep -E '^(global_step|loss|accuracy) ' out.txt)"
 
 for fault in delay repeat reorder break delay+repeat+reorder+break; do
     export BEL_FAULT=lane:$fault

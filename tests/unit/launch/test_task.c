@@ -259,7 +259,8 @@ static void test_mistakes_of_tf_config(void **state)
         {CLUSTER("chief") TASK("worker", "2"), "\"index\" must be that of an address"},
         {CLUSTER("chief") TASK("worker", "4294967296"), "\"index\" must be that of an address"},
         {CLUSTER("chief") TASK("chief", "1"), "\"index\" must be that of an address"},
-        {CLUSTER("chief") TASK("boss", "0"), "\"type\" must be chief, master, worker or ps"},
+        {CLUSTER("chief") TASK("boss", "0"),
+         "\"type\" must be chief, master, worker, ps or evaluator"},
         {CLUSTER("chief") TASK("master", "0"), "\"type\" must be chief, as in the cluster"},
         {CLUSTER("master") TASK("chief", "0"), "\"type\" must be master, as in the cluster"},
     };
@@ -274,8 +275,11 @@ static void test_mistakes_of_tf_config(void **state)
     bel_task *task;
     BEL_ASSERT_FAILS(bel_task_parse(NULL, "{\"cluster\":", NULL, &task), BEL_INVALID_ARGUMENT,
                      "environment variable TF_CONFIG:1:11: not valid JSON");
-    BEL_ASSERT_FAILS(bel_task_parse(NULL, CLUSTER("chief") TASK("evaluator", "0"), NULL, &task),
-                     BEL_UNIMPLEMENTED, "environment variable TF_CONFIG: an evaluator there");
+    BEL_ASSERT_OK(bel_task_parse(NULL, CLUSTER("chief") TASK("evaluator", "3"), NULL, &task));
+    assert_int_equal(task->role, BEL_ROLE_EVALUATOR);
+    assert_int_equal(task->index, 0);
+    assert_true(task->follows);
+    bel_task_destroy(task);
 }
 
 static void test_too_many_members(void **state)
