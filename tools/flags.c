@@ -169,7 +169,7 @@ static const bel_option table[] = {
      "cluster.yaml, which says what processes there are; counts that are given as flags win."},
     {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "Ports on the loopback address in place of unix sockets."},
-    {"restarts", INT, STARTING, "10", "[0, 1000000]", NULL, CLUSTER,
+    {"restarts", INT, LOCAL, "10", "[0, 1000000]", NULL, CLUSTER,
      "How often each process is started anew when it was killed; 0: its death ends the job."},
     {"min_workers", INT, LOCAL, "0", "[0, 1024]", "workers", CLUSTER,
      "So many workers are enough to go on when others do not come back; 0: all are needed."},
