@@ -214,6 +214,8 @@ static const bel_option table[] = {
     {"elastic_rescale", BOOL, TRAINING, "false", NULL, NULL, RUN,
      "In a cluster: when the number of workers changes, so do replicas and, by the same factor, the "
      "learning rate."},
+    {"table_memory", INT, TRAINING, "0", "[0, 8388608]", "MiB", RUN,
+     "What the rows of a table may take on a shard; 0: no limit."},
     {"lane", STRING, TRAINING, "auto", "auto|shm|grpc", NULL, RUN,
      "How the processes of a cluster exchange; auto: through shared memory on one host."},
 

@@ -109,6 +109,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->elastic_rescale = bel_options_bool(options, "elastic_rescale");
     config->max_staleness = (int)bel_options_int(options, "max_staleness");
     config->metrics_port = (int)bel_options_int(options, "metrics_port");
+    config->table_memory = bel_options_int(options, "table_memory") << 20;
     config->metrics_address = bel_options_string(options, "metrics_address");
     config->trace_file = bel_options_string(options, "trace");
     const char *lane = bel_options_string(options, "lane");

@@ -139,6 +139,7 @@ typedef struct bel_run_config {
     bool report;                  ///< write report.html [true]
     bool allow_changes;           ///< resume although settings that determine the bits changed
     bool averages;                ///< bel_evaluate, bel_predict: moving averages, if there [true]
+    int64_t table_memory;         ///< bytes of a table's rows on a shard; 0: no limit [0]
     double stall_timeout_secs;    ///< no progress for so long is an error [600]
     bel_lane_choice lane;         ///< how workers and shards of a cluster exchange [AUTO]
     bel_aggregation aggregation;  ///< [SYNC]

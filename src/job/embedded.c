@@ -103,6 +103,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .generation = embedded->crew.generation,
                                    .tally_width = BEL_TALLY_FIXED,
                                    .seed = embedded->config.estimator->config.seed,
+                                   .table_memory = embedded->config.estimator->config.table_memory,
                                    .worker_lanes = s->worker_lanes,
                                    .shard_lanes = s->shard_lanes,
                                    .counting = embedded->config.counting,
@@ -291,6 +292,10 @@ static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_st
 {
     bel_embedded *embedded = (bel_embedded *)crew;
     bel_control_wait(embedded->control, secs, out_state);
+    for (int k = 0; k < embedded->server_count; k++) { // one that has failed publishes nothing more
+        bel_status *failure = bel_shard_check(embedded->servers[k].shard);
+        if (failure != NULL) bel_control_cancel(embedded->control, failure);
+    }
     crew->interrupted = bel_control_was_interrupted(embedded->control);
     if (out_state->has_snapshot) crew->granted = bel_shard_granted(embedded->servers[0].shard);
     crew->staleness = bel_shard_stale(embedded->servers[0].shard, NULL);

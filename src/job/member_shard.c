@@ -249,6 +249,7 @@ static bel_status *make_shard(member *m, const bel_message *setup)
                                      .counting = m->counting,
                                      .outboxes = s->outboxes,
                                      .seed = setup->seed,
+                                     .table_memory = m->estimator->config.table_memory,
                                      .answer_rooms = s->answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->deal->worker_count; w++) {

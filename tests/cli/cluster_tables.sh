@@ -96,6 +96,10 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
 done
 
 # --- What cannot be
+run_fails 1 'rows in|at most 1048576 bytes' belfry train_and_evaluate --model_dir small "${clicks[@]}" "${settings[@]}" \
+    --table_memory 1
+run_fails 1 'rows in|at most 1048576 bytes' belfry local train --distributed --job_dir small -- "${clicks[@]}" "${settings[@]}" \
+    --table_memory 1
 run_fails 2 "column|users|user" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --id_columns users,item
 run_fails 2 "no feature \"ids\"" belfry train_and_evaluate --model_dir bad "${digits[@]}" --model wide_deep
 run_fails 2 "momentum|table" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --optimizer momentum

@@ -63,6 +63,7 @@ typedef struct bel_shard_config {
     bel_counting counting;
     float *const *outboxes;    // with a ledger: by worker, its copy of the values, laid out as the
                                // space; the shard writes its own chunks
+    int64_t table_memory;      // bytes that a table may take here; 0: no limit
     void *const *answer_rooms; // with tables: by worker, room for rows where its lane needs them to
                                // lie, as ps/layout/row_room.h says; NULL: the shard makes its own
 } bel_shard_config;
