@@ -98,7 +98,7 @@ done
 # --- What cannot be
 run_fails 1 'rows in|at most 1048576 bytes' belfry train_and_evaluate --model_dir small "${clicks[@]}" "${settings[@]}" \
     --table_memory 1
-run_fails 1 'rows in|at most 1048576 bytes' belfry local train --distributed --job_dir small -- "${clicks[@]}" "${settings[@]}" \
+run_fails 1 'rows in|at most 1048576 bytes' belfry local train --distributed --job_dir smaller -- "${clicks[@]}" "${settings[@]}" \
     --table_memory 1
 run_fails 2 "column|users|user" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --id_columns users,item
 run_fails 2 "no feature \"ids\"" belfry train_and_evaluate --model_dir bad "${digits[@]}" --model wide_deep
