@@ -86,8 +86,10 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
     has_learnt "$mode"
     for shape in "2" "0" "2 --tcp"; do
         read -ra words <<<"$shape"
-        for fault in "" lane:delay+repeat+reorder crash:worker_rows_reported#80@worker-1 crash:tower_step#23@worker-2 \
-            crash:shard_passes#90@ps-1; do
+        faults=("" lane:delay+repeat+reorder)
+        [ "$shape" != 2 ] || faults+=(crash:worker_rows_reported#80@worker-1 crash:tower_step#23@worker-2
+            crash:shard_passes#90@ps-1)
+        for fault in "${faults[@]}"; do
             rm -rf many
             BEL_FAULT=$fault cluster many --worker_count 3 --parameter_server_count "${words[@]}" -- "${flags[@]}"
             has_learnt "$mode, $shape, $fault"
