@@ -52,6 +52,11 @@ void bel_client_destroy_tables(bel_client *client)
 // Keys of a shard stay in their order.
 static void group_keys(table_view *table, const int64_t *keys, int64_t count, int shard_count)
 {
+    if (shard_count == 1) { // they are grouped
+        if (count > 0) memcpy(table->keys, keys, (size_t)count * sizeof *keys);
+        table->first[1] = count;
+        return;
+    }
     memset(table->first, 0, ((size_t)shard_count + 1) * sizeof *table->first);
     for (int64_t i = 0; i < count; i++)
         table->first[bel_table_shard(keys[i], shard_count) + 1]++;
@@ -135,11 +140,13 @@ bel_status *bel_client_wait_rows(bel_client *client, int64_t step)
 
 const float *bel_client_row(const bel_client *client, int table, int64_t index)
 {
+    const bel_layout *layout = client->config.layout;
     const table_view *view = &client->tables[table];
+    int width = layout->tables[table].width;
+    if (layout->shard_count == 1) return view->answers[0] + index * width;
     int64_t place = view->places[index];
-    int shard = bel_table_shard(view->keys[place], client->config.layout->shard_count);
-    return view->answers[shard] +
-           (place - view->first[shard]) * client->config.layout->tables[table].width;
+    int shard = bel_table_shard(view->keys[place], layout->shard_count);
+    return view->answers[shard] + (place - view->first[shard]) * width;
 }
 
 // --- Reporting -----------------------------------------------------------------------------------
@@ -148,6 +155,12 @@ const float *bel_client_row(const bel_client *client, int table, int64_t index)
 static void copy_parts(const bel_row_set *set, int width, int shard_count, char **payloads,
                        const int64_t *counts, int64_t *filled)
 {
+    if (shard_count == 1 && set->count > 0) {
+        size_t keys = (size_t)set->count * sizeof *set->keys;
+        memcpy(payloads[0], set->keys, keys);
+        memcpy(payloads[0] + keys, set->rows, bel_row_set_bytes(set->count, width) - keys);
+        return;
+    }
     memset(filled, 0, (size_t)shard_count * sizeof *filled);
     for (int64_t i = 0; i < set->count; i++) {
         int shard = bel_table_shard(set->keys[i], shard_count);
@@ -165,8 +178,9 @@ static void lay_out_report(bel_client *client, int table, int node, const bel_ro
     const bel_layout *layout = config->layout;
     table_view *view = &client->tables[table];
     memset(view->counts, 0, (size_t)layout->shard_count * sizeof *view->counts);
-    for (int64_t i = 0; i < set->count; i++)
+    for (int64_t i = 0; i < set->count && layout->shard_count > 1; i++)
         view->counts[bel_table_shard(set->keys[i], layout->shard_count)]++;
+    if (layout->shard_count == 1) view->counts[0] = set->count;
     size_t offset = bel_row_room_report(layout, config->deal, table, node);
     for (int k = 0; k < layout->shard_count; k++) {
         view->payloads[k] = at(config->row_room, offset);

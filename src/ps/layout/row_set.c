@@ -9,7 +9,7 @@ bool bel_row_keys_check(const int64_t *keys, int64_t count, int shard, int shard
 {
     for (int64_t i = 0; i < count; i++) {
         if (i > 0 && keys[i] <= keys[i - 1]) return false;
-        if (bel_table_shard(keys[i], shard_count) != shard) return false;
+        if (shard_count > 1 && bel_table_shard(keys[i], shard_count) != shard) return false;
     }
     return true;
 }
