@@ -14,7 +14,6 @@
 #include "base/isa.h"
 #include "ops/kernels/conv.h"
 #include "ops/kernels/cpu.h"
-#include "ops/kernels/elements.h"
 
 enum { LANES = BEL_RECURRENT_LANES };
 
@@ -64,9 +63,11 @@ float *bel_recurrent_floats(const bel_kernel_call *call, const bel_recurrent_wal
 int64_t bel_recurrent_length(const bel_kernel_call *call, int input, int64_t t, int64_t row)
 {
     if (input < 0) return t;
-    double length = bel_element_get(&call->inputs[input], row);
-    if (length >= 0 && length <= (double)t) return (int64_t)length;
-    bel_kernel_report(call, (int64_t)length, t + 1);
+    const bel_tensor *lengths = &call->inputs[input];
+    int64_t length = lengths->dtype == BEL_DTYPE_I64 ? ((const int64_t *)lengths->data)[row]
+                                                     : ((const int32_t *)lengths->data)[row];
+    if (length >= 0 && length <= t) return length;
+    bel_kernel_report(call, length, t + 1);
     return 0;
 }
 

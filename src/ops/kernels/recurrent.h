@@ -73,8 +73,7 @@ void bel_recurrent_prepare_gradient(const bel_prepare *prepare, bel_kernel_call 
                                     const bel_recurrent_shape *shape,
                                     const bel_recurrent_operands *operands);
 
-// --- Vector kernels, compiled per instruction-set level: one row of n elements
-// --------------------
+// --- Vector kernels, compiled per instruction-set level: one row of n elements ---
 
 typedef struct bel_recurrent_kernels {
     // a += b · c
