@@ -92,7 +92,7 @@ static bel_status *train(const char *model, int threads, int64_t steps, bool eva
 
 static bel_status *remember(const char *model, int threads)
 {
-    enum { LEARNING_STEPS = 1500 };
+    enum { LEARNING_STEPS = 2500 };
     bel_result result = {.examples = 0};
     BEL_TRY(train(model, threads, LEARNING_STEPS, true, &result));
     printf("{\"bench\":\"train_rnn\",\"model\":\"%s\",\"steps\":%d,\"held_out_accuracy\":%.4f}\n",
