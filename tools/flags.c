@@ -55,6 +55,9 @@ static const bel_option table[] = {
     {"id_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
      "Columns of a CSV file that hold texts or numbers which name something: they become ids, for "
      "wide_deep. Remembered by checkpoints."},
+    {"length_column", STRING, RUNNING, "", NULL, "NAME", DATA,
+     "Column of a CSV file that holds how many steps of a sequence count, for gru and lstm; without "
+     "it all do. Remembered by checkpoints."},
     {"header", BOOL, RUNNING, "true", NULL, NULL, DATA,
      "CSV files begin with a line of column names; with --no_header columns are named 0, 1 …"},
     {"feature_scale", DOUBLE, RUNNING, "1", NULL, NULL, DATA,
@@ -70,7 +73,7 @@ static const bel_option table[] = {
     {"prefetch", INT, RUNNING, "2", "[1, 64]", "batches", DATA, "Batches kept ready."},
     {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches."},
 
-    {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep", NULL, MODEL,
+    {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm", NULL, MODEL,
      "The model; evaluate and predict take it from the checkpoint unless told."},
     {"package", STRING, RUNNING, "", NULL, "FILE", MODEL,
      "A shared object with a model of your own (docs/models.md), in place of --model."},
@@ -90,6 +93,10 @@ static const bel_option table[] = {
     {"blocks", INT, RUNNING, "3", "[1, 100]", "blocks", MODEL, "resnet: blocks of each of the three stages; it has 6 times so many layers, and 2."},
     {"width", INT, RUNNING, "16", "[1, 16384]", "channels", MODEL,
      "resnet: filters of the first stage; the others have 2 and 4 times as many."},
+    {"recurrent_units", INTS, RUNNING, "128", "[1, 16384]", "units", MODEL,
+     "gru, lstm: sizes of the recurrent layers."},
+    {"sequence_width", INT, RUNNING, "1", "[1, 1048576]", "columns", MODEL,
+     "gru, lstm: columns of one time step; a record's columns are its steps, one after another."},
     {"dropout", DOUBLE, RUNNING, "0", "[0, 1)", NULL, MODEL,
      "dnn, cnn, wide_deep: share of a hidden or dense layer's outputs left out in training."},
     {"l2", DOUBLE, RUNNING, "0", "[0, inf)", NULL, MODEL,

@@ -126,6 +126,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .label_column = label,
         .id_columns = ids,
         .id_column_count = id_count,
+        .length_column = input->length_column,
         .class_count = input->class_count,
         .scale = input->feature_scale,
     });

@@ -10,7 +10,8 @@ typedef struct bel_flag_input {
     const bel_options *options;
     double feature_scale;
     const char *id_columns; // "NAME,NAME"; NULL: none
-    int64_t class_count;    // 0: labels are not checked
+    const char *length_column;
+    int64_t class_count; // 0: labels are not checked
 } bel_flag_input;
 
 // A bel_input_fn; `flag_input` is a bel_flag_input. TRAIN reads --train_files, shuffled and

@@ -70,7 +70,8 @@ static bool has_own_flag(const char *name)
         for (size_t i = 0; (flag = bel_flags_in_group(groups[g], i)) != NULL; i++)
             if (strcmp(flag, name) == 0) return true;
     }
-    return strcmp(name, "feature_scale") == 0 || strcmp(name, "id_columns") == 0;
+    return strcmp(name, "feature_scale") == 0 || strcmp(name, "id_columns") == 0 ||
+           strcmp(name, "length_column") == 0;
 }
 
 bel_status *bel_params_from_flags(bel_params *params, const bel_options *options, bool defaults)
@@ -83,6 +84,7 @@ bel_status *bel_params_from_flags(bel_params *params, const bel_options *options
     }
     set_flag(params, options, "feature_scale", defaults);
     set_flag(params, options, "id_columns", false);
+    set_flag(params, options, "length_column", false);
 
     size_t count;
     const char *const *pairs = bel_options_list(options, "param", &count);

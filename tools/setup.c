@@ -40,6 +40,9 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     setup->input = (bel_flag_input){.options = options, .feature_scale = 1};
     const char *ids = bel_params_get(params, "id_columns");
     setup->input.id_columns = setup->id_columns = ids != NULL ? bel_xstrdup(ids) : NULL;
+    const char *length = bel_params_get(params, "length_column");
+    bool has_length = length != NULL && length[0] != '\0';
+    setup->input.length_column = setup->length_column = has_length ? bel_xstrdup(length) : NULL;
     const char *scale = bel_params_get(params, "feature_scale");
     const char *classes = bel_params_get(params, "class_count");
     bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
@@ -217,6 +220,7 @@ void bel_setup_destroy(bel_setup *setup)
     if (setup == NULL) return;
     bel_estimator_destroy(setup->estimator);
     bel_free(setup->id_columns);
+    bel_free(setup->length_column);
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);
     bel_free(setup);

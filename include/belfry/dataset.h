@@ -34,6 +34,7 @@ typedef struct bel_dataset bel_dataset;
 
 #define BEL_LABEL_FIELD "label"
 #define BEL_ID_FIELD "ids"
+#define BEL_LENGTH_FIELD "length"
 
 /// A record being read or mapped: fields by name, in the order in which they were added.
 /// Memory belongs to the record and lives until it is in its batch.
@@ -71,19 +72,20 @@ typedef struct bel_csv_options {
     const char *label_column;      ///< Becomes field "label" (I64); NULL: no label.
     int64_t class_count;           ///< If > 0, labels outside [0, class_count) are errors.
     const char *const *id_columns; ///< Without `columns`: each value, whatever its text, is hashed
-    int id_column_count;     ///< with the column's name into an id for tables; I64, field "ids".
-    const char *vector_name; ///< Name of the field that gathers all number columns; NULL: "x".
-    double scale;            ///< Numbers of that field are multiplied by it; 0 means 1.
+    int id_column_count;       ///< with the column's name into an id for tables; I64, field "ids".
+    const char *length_column; ///< Without `columns`: the steps of a sequence; I64, field "length".
+    const char *vector_name;   ///< Name of the field that gathers all number columns; NULL: "x".
+    double scale;              ///< Numbers of that field are multiplied by it; 0 means 1.
     const bel_csv_column
         *columns; ///< If given: these columns become fields, and no vector is made.
     int column_count;
 } bel_csv_options;
 
-/// CSV. Without `columns`, every column but label and ids is a number and goes into one F32 field
-/// `vector_name` of shape [columns]; the ids, in the order in which they are named, into an I64
-/// field "ids" of shape [id columns]. Errors name file:line:column. Errors when opened: NOT_FOUND
-/// (file), DATA_LOSS (ragged row, open quote, empty file, label that is no class), INVALID_ARGUMENT
-/// (no such column). When read: DATA_LOSS (text in a number column).
+/// CSV. Without `columns`, every column but label, length and ids is a number and goes into one F32
+/// field `vector_name` of shape [columns]; the ids, in the order in which they are named, into an
+/// I64 field "ids" of shape [id columns]. Errors name file:line:column. Errors when opened:
+/// NOT_FOUND (file), DATA_LOSS (ragged row, open quote, empty file, label that is no class),
+/// INVALID_ARGUMENT (no such column). When read: DATA_LOSS (text in a number column).
 BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 
 /// IDX (the MNIST format), plain or .gz: unsigned bytes. Fields: "x", F32 [rows × columns …

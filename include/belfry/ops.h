@@ -89,7 +89,8 @@ BEL_API bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis);
 
 /// --- Shapes and indices -------------------------------------------------------------------------
 
-/// The same elements in another shape; one dimension may be -1 and is computed. Costs nothing.
+/// The same elements in another shape; one dimension may be -1 and is computed, and 0 means that of
+/// x at the same place. Costs nothing.
 BEL_API bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape);
 /// Dimension i of the result is dimension permutation[i] of x.
 BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation);
@@ -178,6 +179,23 @@ BEL_API bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, 
 /// normalises by the batch and moves them (momentum 0.9); else they are what is normalised by.
 /// epsilon is 1e-5.
 BEL_API bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name);
+
+/// Recurrent layers over padded sequences: x [n, t, in] with lengths [n] (I64, 0 … t; NULL: all
+/// have t steps) -> [n, t, units], and in *out_last (NULL: not wanted) the state h after the last
+/// valid step, [n, units]. What lies behind a length has no influence on anything, whatever it
+/// holds; outputs there are zeros, and a sequence of no steps has a last state of zeros. States
+/// start at 0. A length outside 0 … t ends the step with OUT_OF_RANGE.
+///
+/// Gated recurrent unit (Cho et al. 2014, eq. 5 to 8; ONNX GRU with linear_before_reset = 1: the
+/// reset gate multiplies R·h + its bias). Variables "name/kernel" [3·units, in] and
+/// "name/recurrent_kernel" [3·units, units] (Glorot), "name/bias" [6·units] (0): gates z, r, n.
+BEL_API bel_value *bel_gru(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t units,
+                           const char *name, bel_value **out_last);
+
+/// Long short-term memory with a forget gate, without peepholes (Hochreiter & Schmidhuber 1997;
+/// Gers et al. 2000; ONNX LSTM). Variables as above with 4·units and 8·units: gates i, o, f, c.
+BEL_API bel_value *bel_lstm(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t units,
+                            const char *name, bel_value **out_last);
 
 #ifdef __cplusplus
 }

@@ -131,6 +131,9 @@ static bel_status *check_csv(const bel_csv_options *options)
     if (options->columns != NULL && options->id_column_count > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id_columns do not go with columns");
     }
+    if (options->columns != NULL && options->length_column != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: length_column does not go with columns");
+    }
     for (int i = 0; i < options->id_column_count; i++) {
         if (options->id_columns[i] == NULL) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id column %d is NULL", i);

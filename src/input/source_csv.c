@@ -222,10 +222,13 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
                    source->options->delimiter, !source->options->no_header, source->column_count,
                    source->label.column, (long long)source->label.class_count,
                    source->options->scale);
-    for (int i = 0; i < source->column_count; i++)
+    for (int i = 0; i < source->column_count; i++) {
         if (source->columns[i].use == USE_ID) {
             bel_str_printf(out_text, " id%d=%d", source->columns[i].field, i);
         }
+        bool length = source->columns[i].use == USE_FIELD && source->options->length_column != NULL;
+        if (length) bel_str_printf(out_text, " length=%d", i);
+    }
 }
 
 static void csv_destroy(bel_source *base)
@@ -393,7 +396,24 @@ static bel_status *use_ids(csv_source *source, bel_source_field *fields, int *fi
     return NULL;
 }
 
-// Without typed columns: everything but ids and the label goes into one vector.
+static bel_status *use_length(csv_source *source, bel_source_field *fields, int *field_count)
+{
+    const char *name = source->options->length_column;
+    if (name == NULL) return NULL;
+    column *length;
+    BEL_TRY(find_column(source, name, &length));
+    if (length->use != USE_NOTHING) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice",
+                       source->options->paths[0], name);
+    }
+    length->use = USE_FIELD;
+    length->field = (*field_count)++;
+    fields[length->field] = (bel_source_field){
+        .name = BEL_LENGTH_FIELD, .dtype = BEL_DTYPE_I64, .shape = bel_shape_scalar()};
+    return NULL;
+}
+
+// Without typed columns: everything but ids, the length and the label goes into one vector.
 static bel_status *use_vector(csv_source *source, bel_source_field *fields, int *field_count)
 {
     int64_t length = 0;
@@ -442,7 +462,7 @@ static bel_status *use_typed(csv_source *source, bel_source_field *fields, int *
 
 static bel_status *use_columns(csv_source *source)
 {
-    enum { BESIDE = 3 }; // vector, ids, label
+    enum { BESIDE = 4 }; // vector, ids, length, label
     const bel_csv_options *options = source->options;
     size_t most = (size_t)options->column_count + BESIDE;
     bel_source_field *fields = bel_arena_alloc(source->arena, most * sizeof *fields);
@@ -453,6 +473,7 @@ static bel_status *use_columns(csv_source *source)
         BEL_TRY(use_typed(source, fields, &count));
     } else {
         BEL_TRY(use_ids(source, fields, &count));
+        BEL_TRY(use_length(source, fields, &count));
         BEL_TRY(use_vector(source, fields, &count));
     }
     for (int i = 0; i < count && source->label.column >= 0; i++) {

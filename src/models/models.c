@@ -11,6 +11,9 @@ static const bel_package models[] = {
     {BEL_PACKAGE_ABI, "resnet", "residual network with batch normalisation", bel_resnet_model},
     {BEL_PACKAGE_ABI, "wide_deep", "weights and embeddings of ids, with hidden layers",
      bel_wide_deep_model},
+    {BEL_PACKAGE_ABI, "gru", "recurrent classifier of sequences, gated units", bel_gru_model},
+    {BEL_PACKAGE_ABI, "lstm", "recurrent classifier of sequences, long short-term memory",
+     bel_lstm_model},
 };
 
 enum { MODEL_COUNT = sizeof models / sizeof models[0] };

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "belfry/graph.h"
 
-enum { BEL_OP_MAX_INPUTS = 5, BEL_OP_MAX_OUTPUTS = 5, BEL_OP_MAX_ATTRS = 6 };
+enum { BEL_OP_MAX_INPUTS = 9, BEL_OP_MAX_OUTPUTS = 5, BEL_OP_MAX_ATTRS = 6 };
 
 typedef enum bel_op {
 #define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \

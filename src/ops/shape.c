@@ -40,17 +40,21 @@ bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs
     const bel_shape *x = &inputs[0].shape, *wanted = bel_attr_ints(attrs, "shape");
     int64_t symbol, ignored;
     int x_open, y_open;
-    int64_t have = closed_product(x, &symbol, &x_open);
-    int64_t closed = closed_product(wanted, &ignored, &y_open);
-    bel_shape y = *wanted;
-    if (y_open > 1 || x_open > 1 || (x_open == 1 && y_open == 0)) return cannot_reshape(x, &y);
-    if (y_open == 0 && have != closed) return cannot_reshape(x, &y);
+    bel_shape rest = *x, y = *wanted;
+    for (int32_t i = 0; i < y.rank && i < x->rank; i++)
+        if (wanted->dims[i] == 0) rest.dims[i] = y.dims[i] = 1; // copied below
+    int64_t have = closed_product(&rest, &symbol, &x_open);
+    int64_t closed = closed_product(&y, &ignored, &y_open);
+    if (y_open > 1 || x_open > 1 || (x_open == 1 && y_open == 0)) return cannot_reshape(x, wanted);
+    if (y_open == 0 && have != closed) return cannot_reshape(x, wanted);
     if (y_open == 1) {
-        if (closed == 0 || have % closed != 0) return cannot_reshape(x, &y);
-        if (x_open == 1 && have != closed) return cannot_reshape(x, &y);
+        if (closed == 0 || have % closed != 0) return cannot_reshape(x, wanted);
+        if (x_open == 1 && have != closed) return cannot_reshape(x, wanted);
         for (int32_t i = 0; i < y.rank; i++)
             if (y.dims[i] < 0) y.dims[i] = x_open == 1 ? symbol : have / closed;
     }
+    for (int32_t i = 0; i < y.rank && i < x->rank; i++)
+        if (wanted->dims[i] == 0) y.dims[i] = x->dims[i];
     out_outputs[0] = (bel_spec){inputs[0].dtype, y};
     return NULL;
 }

@@ -36,6 +36,30 @@ for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 
     equal "$name: workers of 3 and 1 towers, shards" "$(digest "$name-odd")" "$(digest "$name-one")"
 done
 
+# Recurrent layers over eight steps of eight pixels: the same, and for threads.
+for model in "gru --recurrent_units 24" "lstm --recurrent_units 20,16"; do
+    read -r -a words <<<"$model"
+    name=${words[0]}
+    sequence_flags=(--model "${words[@]}" --sequence_width 8 --train_batch_size 16 --train_steps 12)
+    run_ok train "$name-one" "${sequence_flags[@]}" --num_gpus 2
+    run_ok train "$name-two" "${sequence_flags[@]}" --num_workers 2 --num_threads 2 \
+        --parameter_server_count 3
+    equal "$name: workers, threads and shards" "$(digest "$name-two")" "$(digest "$name-one")"
+done
+run_fails 2 'multiple of sequence_width 7' \
+    train none --model gru --sequence_width 7 --train_steps 1
+# Lengths from a column; behind them anything may stand.
+sed 's/^[^,]*,/3,/; 1s/^3,/steps,/' "$TRAIN_CSV" >steps-train.csv
+sed 's/^[^,]*,/3,/; 1s/^3,/steps,/' "$EVAL_CSV" >steps-eval.csv
+awk -F, -v OFS=, 'NR > 1 { $64 = 99 } 1' steps-eval.csv >garbage-eval.csv
+steps_flags=(--model gru --recurrent_units 8 --sequence_width 9 --length_column steps --no_report)
+run_ok belfry train_and_evaluate --model_dir steps "${steps_flags[@]}" --train_steps 12 \
+    --train_files steps-train.csv --eval_files steps-eval.csv
+run_ok belfry predict --model_dir steps --eval_files steps-eval.csv --label_column digit
+cp out.txt steps.txt
+run_ok belfry predict --model_dir steps --eval_files garbage-eval.csv --label_column digit
+check "nothing behind a length counts" cmp -s out.txt steps.txt
+
 # In two parts, or in one.
 run_ok train part --train_steps 13 --dropout 0.2
 run_ok train part --train_steps 30 --dropout 0.2

@@ -198,6 +198,106 @@ def batch_norm_grad(attrs, dy, x, scale, mean, inverse):
     return by_channel(scale * inverse, x) * (dy - rest)
 
 
+def flipped(x, lengths):
+    """Each sequence of x [n, t, ...] backwards; what lies behind its length stays."""
+    y = x.clone()
+    for i, k in enumerate(lengths):
+        y[i, :k] = x[i, :k].flip(0)
+    return y
+
+
+def reordered(gates, order):
+    """Rows of gates in another order of gates."""
+    parts = gates.chunk(len(order))
+    return torch.cat([parts[i] for i in order])
+
+
+def cell_gru(x, h, w, r, b):
+    """A step with reset first, which torch.nn.GRU does not have."""
+    (wz, wr, wn), (rz, rr, rn) = w.chunk(3), r.chunk(3)
+    b = b.chunk(6)
+    z = torch.sigmoid(x @ wz.T + b[0] + h @ rz.T + b[3])
+    reset = torch.sigmoid(x @ wr.T + b[1] + h @ rr.T + b[4])
+    return (1 - z) * torch.tanh(x @ wn.T + b[2] + (reset * h) @ rn.T + b[5]) + z * h
+
+
+def torch_layer(lstm, x, w, r, b):
+    """One direction through torch's own layer, whose gates are r, z, n or i, f, c, o."""
+    order = [0, 2, 3, 1] if lstm else [1, 0, 2]
+    layer = (torch.nn.LSTM if lstm else torch.nn.GRU)(x.shape[2], r.shape[1], batch_first=True).double()
+    w_bias, r_bias = b.chunk(2)
+    values = [reordered(v, order) for v in (w, r, w_bias, r_bias)]
+    for parameter, value in zip(layer.parameters(), values):
+        parameter.data = value
+    return layer(x)[0]
+
+
+def recurrent(lstm):
+    def run(attrs, x, w, r, b, lengths=None):
+        direction, first = int(attrs.get("direction", 0)), attrs.get("layout", 0)
+        x = x if first else x.transpose(0, 1)
+        n, t = x.shape[:2]
+        lengths = [t] * n if lengths is None else lengths.tolist()
+        result = []
+        for d in range(w.shape[0]):
+            back = direction == 1 or d == 1
+            read = flipped(x, lengths) if back else x
+            if lstm or attrs.get("linear_before_reset", 0):
+                y = torch_layer(lstm, read, w[d], r[d], b[d])
+            else:
+                h, steps = x.new_zeros(n, r.shape[2]), []
+                for s in range(t):
+                    h = cell_gru(read[:, s], h, w[d], r[d], b[d])
+                    steps.append(h)
+                y = torch.stack(steps, 1)
+            y = y * (torch.arange(t) < torch.tensor(lengths).unsqueeze(1)).unsqueeze(2)
+            result.append(flipped(y, lengths) if back else y)
+        y = torch.stack(result, 2)
+        return (y if first else y.permute(1, 2, 0, 3)).detach()
+    return run
+
+
+def recurrent_grad(lstm):
+    """dx from given gates: the chain rule written down, one row and step after another."""
+    def run(attrs, x, w, r, y, saved, lengths, dy, dh_last=None, dc_last=None):
+        first, last = attrs.get("layout", 0), attrs.get("linear_before_reset", 0)
+        if not first:
+            x, y, dy = x.transpose(0, 1), y.permute(2, 0, 1, 3), dy.permute(2, 0, 1, 3)
+        dx = torch.zeros_like(x)
+        zero = x.new_zeros(r.shape[2])
+        for d in range(w.shape[0]):
+            for row, length in enumerate(lengths.tolist()):
+                dh = zero if dh_last is None else dh_last[row, d]
+                dc = zero if dc_last is None else dc_last[row, d]
+                back = int(attrs.get("direction", 0)) == 1 or d == 1
+                times = list(range(length))[::-1 if back else 1]
+                for s in reversed(range(length)):
+                    now, before = times[s], times[s - 1]
+                    h = y[row, before, d] if s else zero
+                    dh = dh + dy[row, now, d]
+                    parts = saved[row, now, d].reshape(-1, r.shape[2])
+                    if lstm:
+                        i, o, f, g, c = parts
+                        tc = torch.tanh(c)
+                        dc = dc + dh * o * (1 - tc ** 2)
+                        c_before = saved[row, before, d].reshape(-1, r.shape[2])[4] if s else zero
+                        da = torch.cat([dc * g * i * (1 - i), dh * tc * o * (1 - o),
+                                        dc * c_before * f * (1 - f), dc * i * (1 - g ** 2)])
+                        dc, dh = dc * f, da @ r[d]
+                    else:
+                        m, z, reset, q = parts if last else (parts[2], parts[0], parts[1], None)
+                        rz, rr, rn = r[d].chunk(3)
+                        dz, dn = dh * (h - m) * z * (1 - z), dh * (1 - z) * (1 - m ** 2)
+                        dp = dn * q if last else (dn @ rn) * h
+                        dr = dp * reset * (1 - reset)
+                        through = (dn * reset) @ rn if last else (dn @ rn) * reset
+                        dh = dh * z + dz @ rz + dr @ rr + through
+                        da = torch.cat([dz, dr, dn])
+                    dx[row, now] += da @ w[d]
+        return dx if first else dx.transpose(0, 1)
+    return run
+
+
 CASTS = {1: torch.float64, 2: torch.int32, 3: torch.int64, 4: torch.uint8, 5: torch.bool,
          0: torch.float64}
 
@@ -261,6 +361,10 @@ OPS = {
     "GLOBAL_AVERAGE_POOL": lambda at, x: pool(at, x, True),
     "BATCH_NORM": batch_norm,
     "BATCH_NORM_GRAD": batch_norm_grad,
+    "GRU": recurrent(False),
+    "GRU_GRAD": recurrent_grad(False),
+    "LSTM": recurrent(True),
+    "LSTM_GRAD": recurrent_grad(True),
     "DROPOUT_GRAD": lambda at, dy, kept: dy * kept / (1 - at["ratio"]),
 }
 

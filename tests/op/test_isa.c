@@ -7,6 +7,7 @@
 #include "base/isa.h"
 #include "ops/kernels/conv.h"
 #include "ops/kernels/cpu.h"
+#include "ops/kernels/recurrent.h"
 #include "optim/rule.h"
 #include "support/bel_test.h"
 
@@ -18,6 +19,8 @@ static const bel_rule_kernels *const rules[] = {&bel_rule_kernels_v2, &bel_rule_
                                                 &bel_rule_kernels_v4};
 static const bel_conv_kernels *const convs[] = {&bel_conv_kernels_v2, &bel_conv_kernels_v3,
                                                 &bel_conv_kernels_v4};
+static const bel_recurrent_kernels *const recurrents[] = {
+    &bel_recurrent_kernels_v2, &bel_recurrent_kernels_v3, &bel_recurrent_kernels_v4};
 static int level_count; // the processor's
 
 typedef struct vectors {
@@ -157,6 +160,32 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
         out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f + t[offset + i] * 0.125f;
 }
 
+// Rows of recurrent layers; what else a kernel writes is added to `out`.
+static void run_recurrent(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    const bel_recurrent_kernels *table = recurrents[level];
+    const float *a = v->a + offset, *b = v->b + offset;
+    float more[4 * SIZE], other[SIZE];
+    memcpy(out, b, (size_t)n * sizeof *out);
+    memcpy(other, b, (size_t)n * sizeof *other);
+    for (int i = 0; i < 4 * SIZE; i++)
+        more[i] = v->b[(offset + i) % SIZE];
+    switch (number) {
+    case 0: table->add_product(out, a, b, n); break;
+    case 1: table->gru_state(a, b, out, n); break;
+    case 2: table->gru_grad(b, a, b, out, more, other, n); break;
+    case 3: table->gru_reset_grad(a, b, b, out, more, n); break;
+    case 4: table->lstm_cell(more, SIZE, out, n); break;
+    default:
+        table->lstm_grad(b, 0, b, a, b, out, more, SIZE, n);
+        for (int i = 0; i < n; i++)
+            out[i] += more[SIZE + i] + more[2 * SIZE + i] + more[3 * SIZE + i];
+        break;
+    }
+    for (int i = 0; i < n; i++)
+        out[i] += more[i] * 0.5f + other[i] * 0.25f;
+}
+
 static const struct {
     const char *name;
     range_fn *run;
@@ -168,6 +197,7 @@ static const struct {
     {"unary", run_unary, BEL_CPU_UNARY_COUNT},
     {"masked_scale", run_masked_scale, 1},
     {"sum_rows", run_sum_rows, 1},
+    {"recurrent", run_recurrent, 6},
     {"rule scale", run_scale, 2},
     {"rule", run_rule, 15},
     {"rule average", run_average, 1},

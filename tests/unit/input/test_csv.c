@@ -478,6 +478,33 @@ static void test_ids(void **state)
     case_deinit(&it);
 }
 
+// length_column is a field of its own, and no number of the vector.
+static void test_length(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a,steps,b,y\n1,2,3,0\n4, 0 ,6,1\n");
+    it.options.label_column = "y";
+    it.options.length_column = "steps";
+    it.options.scale = 2;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    static const float numbers[] = {2, 6, 8, 12};
+    assert_floats(batch_field(input, batch, "x"), numbers, 2, 2);
+    const bel_tensor *lengths = batch_field(input, batch, BEL_LENGTH_FIELD);
+    assert_int_equal(lengths->dtype, BEL_DTYPE_I64);
+    assert_int_equal(((const int64_t *)lengths->data)[0], 2);
+    assert_int_equal(((const int64_t *)lengths->data)[1], 0);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    it.options.length_column = "y";
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "asked for twice");
+    it.options.length_column = "step";
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "did you mean");
+    case_deinit(&it);
+}
+
 // The example data of this repository.
 static void test_digits(void **state)
 {
@@ -519,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_typed_numbers_are_checked),
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_length),
         cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

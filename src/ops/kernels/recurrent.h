@@ -1,0 +1,158 @@
+// GRU and LSTM over sequences of different lengths, f32. Rows of the batch are dealt to tiles by
+// length, longest first; a tile walks its rows step by step and leaves out those that have ended,
+// so nothing behind a length is ever read.
+//
+// All products run through the kernel of the convolutions (conv.h): one chain of fused
+// multiply-adds an element. So an element's bits depend neither on threads nor on which rows share
+// a tile.
+#ifndef BELFRY_OPS_KERNELS_RECURRENT_H
+#define BELFRY_OPS_KERNELS_RECURRENT_H
+
+#include "ops/op.h"
+
+enum { BEL_GRU_GATES = 3, BEL_LSTM_GATES = 4 };
+
+// Attribute "direction": the order in which a sequence is read.
+enum {
+    BEL_RECURRENT_FORWARD,
+    BEL_RECURRENT_REVERSE, // from the last valid step to the first
+    BEL_RECURRENT_BOTH,
+};
+
+// Output gradients that a gradient operation has, as bits of its attribute "given"; also whether it
+// has lengths and whether dx is wanted.
+enum {
+    BEL_RECURRENT_DY = 1,
+    BEL_RECURRENT_DY_H = 2,
+    BEL_RECURRENT_DY_C = 4,
+    BEL_RECURRENT_LENGTHS = 8,
+    BEL_RECURRENT_DX = 16,
+};
+
+// What a recurrent operation is. x [t, n, in] or with `batch_first` [n, t, in]; y [t, directions,
+// n, hidden] or [n, t, directions, hidden]; last states [directions, n, hidden] or [n, directions,
+// hidden]; saved [n, t, directions, saved_parts · hidden].
+typedef struct bel_recurrent_shape {
+    bool lstm, batch_first, reset_last; // reset_last: linear_before_reset
+    bool reverse[2];                    // by direction
+    int64_t n, t, in, hidden, directions, gates;
+    // GRU: z, r, n; with reset_last n, z, r, n' (the part of n that r multiplies).
+    // LSTM: i, o, f, c and the cell state.
+    int64_t saved_parts;
+} bel_recurrent_shape;
+
+// Where elements begin, in floats.
+int64_t bel_recurrent_x_at(const bel_recurrent_shape *s, int64_t row, int64_t time);
+int64_t bel_recurrent_y_at(const bel_recurrent_shape *s, int64_t d, int64_t row, int64_t time);
+int64_t bel_recurrent_state_at(const bel_recurrent_shape *s, int64_t d, int64_t row);
+int64_t bel_recurrent_saved_at(const bel_recurrent_shape *s, int64_t d, int64_t row, int64_t time);
+
+// The time of a sequence's step.
+static inline int64_t bel_recurrent_time(const bel_recurrent_shape *s, int64_t d, int64_t length,
+                                         int64_t step)
+{
+    return s->reverse[d] ? length - 1 - step : step;
+}
+
+// Operands of both passes by what they are; -1: not there.
+typedef struct bel_recurrent_operands {
+    int x, w, r, b, lengths;            // inputs
+    int y, saved, dy, dy_state[2];      // inputs of a gradient; states are h, c
+    int out_y, out_state[2], out_saved; // outputs of a forward pass
+    bool dx;
+} bel_recurrent_operands;
+
+// The length of a row in [0, t]; another one is reported.
+int64_t bel_recurrent_length(const bel_kernel_call *call, int input, int64_t t, int64_t row);
+
+// Choose the fast kernels: call->run, before, after, their tiles and the workspace.
+void bel_recurrent_prepare_forward(const bel_prepare *prepare, bel_kernel_call *call,
+                                   const bel_recurrent_shape *shape,
+                                   const bel_recurrent_operands *operands);
+void bel_recurrent_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,
+                                    const bel_recurrent_shape *shape,
+                                    const bel_recurrent_operands *operands);
+
+// --- Vector kernels, compiled per instruction-set level: one row of n elements ---
+
+typedef struct bel_recurrent_kernels {
+    // a += b · c
+    void (*add_product)(float *a, const float *b, const float *c, int64_t n);
+    // h = (1 - z) · n + z · h
+    void (*gru_state)(const float *candidate, const float *z, float *h, int64_t n);
+    // From dh: dn (before tanh), dz (before sigmoid); dh becomes z · dh.
+    void (*gru_grad)(const float *candidate, const float *z, const float *h, float *dh, float *dn,
+                     float *dz, int64_t n);
+    // From dp, the gradient of the product r · q: dr (before sigmoid) and dq.
+    void (*gru_reset_grad)(const float *dp, const float *r, const float *q, float *dr, float *dq,
+                           int64_t n);
+    // From dh and dc: gradients before the gates' functions, [i, o, f, c] `step` apart; dc becomes
+    // that of the cell before. cell_tanh = tanh(c).
+    void (*lstm_grad)(const float *saved, int64_t saved_step, const float *cell_before,
+                      const float *cell_tanh, const float *dh, float *dc, float *gates,
+                      int64_t step, int64_t n);
+    // c = f · c + i · g, of gates [i, o, f, g] `step` apart
+    void (*lstm_cell)(const float *gates, int64_t step, float *c, int64_t n);
+} bel_recurrent_kernels;
+
+extern const bel_recurrent_kernels bel_recurrent_kernels_v2, bel_recurrent_kernels_v3,
+    bel_recurrent_kernels_v4;
+
+const bel_recurrent_kernels *bel_recurrent_kernels_get(void);
+
+// --- Between recurrent.c and recurrent_grad.c ---
+
+// Gates fall into groups: columns of the pre-activations [hidden] that share their inputs. An input
+// row is [x, 1, h]; a group reads its columns [first, end).
+typedef struct bel_recurrent_group {
+    int x_gate, h_gate; // of W and R; -1: none
+    int64_t first, end;
+} bel_recurrent_group;
+
+enum { BEL_RECURRENT_MAX_GROUPS = 4, BEL_RECURRENT_LANES = 16 };
+
+typedef struct bel_recurrent_walk {
+    bel_recurrent_shape shape;
+    bel_recurrent_operands operands;
+    bel_recurrent_group groups[BEL_RECURRENT_MAX_GROUPS];
+    int64_t group_count;
+    int64_t inputs;    // in + 1 + hidden
+    int64_t width;     // hidden, rounded up to lanes
+    int64_t panels;    // width / lanes
+    int64_t row_tiles; // of one direction
+    int64_t tile_rows;
+    int64_t numbers; // at the front of the workspace: lengths [n], order [n], places [t + 2]
+    int64_t packed;  // floats of packed weights, which follow
+    int64_t tile;    // floats of each tile, which follow
+} bel_recurrent_walk;
+
+void bel_recurrent_walk_init(bel_recurrent_walk *w, const bel_recurrent_shape *shape,
+                             const bel_recurrent_operands *operands);
+
+// Tile 0 of `before`: lengths, and rows by length.
+void bel_recurrent_sort_rows(const bel_kernel_call *call, const bel_recurrent_walk *w);
+
+// Rows of a tile, longest first; the i-th is order[i · row_tiles].
+typedef struct bel_recurrent_rows {
+    const int64_t *lengths, *order;
+    int64_t count, step;
+} bel_recurrent_rows;
+bel_recurrent_rows bel_recurrent_rows_of(const bel_kernel_call *call, const bel_recurrent_walk *w,
+                                         int64_t tile);
+static inline int64_t bel_recurrent_row(const bel_recurrent_rows *rows, int64_t i)
+{
+    return rows->order[i * rows->step];
+}
+static inline int64_t bel_recurrent_row_length(const bel_recurrent_rows *rows, int64_t i)
+{
+    return rows->lengths[rows->order[i * rows->step]];
+}
+
+// The floats of the workspace.
+float *bel_recurrent_floats(const bel_kernel_call *call, const bel_recurrent_walk *w);
+
+// c [rows, lanes] = start (NULL: zeros; its rows lie like c's) + a [rows, k] · b [k, lanes].
+void bel_recurrent_multiply(const float *a, int64_t a_stride, int64_t rows, int64_t k,
+                            const float *b, const float *start, float *c, int64_t c_stride);
+
+#endif
