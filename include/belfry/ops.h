@@ -96,9 +96,64 @@ BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *
 /// A matrix: the dimensions before `axis` multiplied, and those from `axis` on. ONNX Flatten. Costs
 /// nothing.
 BEL_API bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis);
+/// Without the dimensions of size 1 that `axes` lists (NULL and 0: all of that size), and with such
+/// dimensions at the places `axes` of the result. ONNX Squeeze, Unsqueeze. Cost nothing. Error: a
+/// listed dimension is not 1; an axis stands twice.
+BEL_API bel_value *bel_squeeze(bel_graph *graph, bel_value *x, const int64_t *axes, int count);
+BEL_API bel_value *bel_unsqueeze(bel_graph *graph, bel_value *x, const int64_t *axes, int count);
+
+/// x of any type repeated to what its shape and `shape` broadcast to; a 1 in `shape` keeps x's
+/// dimension, also an open one. ONNX Expand.
+BEL_API bel_value *bel_expand(bel_graph *graph, bel_value *x, const bel_shape *shape);
+
+/// Of each of `count` axes (NULL: the first ones) the elements start, start + step … before end, x
+/// of any type. Negative starts and ends count from the end, and what lies outside is cut off; a
+/// negative step goes backwards (end INT64_MIN: to the first element). steps NULL: ones. An open
+/// dimension can only be taken as a whole: 0 to INT64_MAX. ONNX Slice. Errors: a step of 0; an axis
+/// that stands twice.
+BEL_API bel_value *bel_slice(bel_graph *graph, bel_value *x, const int64_t *axes,
+                             const int64_t *starts, const int64_t *ends, const int64_t *steps,
+                             int count);
+
+/// Cuts x along `axis` into `count` parts of these sizes, whose sum is the dimension; sizes NULL:
+/// equal parts, the last one smaller. out_parts[count] are all NULL after an error. ONNX Split, as
+/// one Slice for each part.
+BEL_API void bel_split(bel_graph *graph, bel_value *x, int64_t axis, const int64_t *sizes,
+                       int count, bel_value **out_parts);
+
+/// `count` tensors of one type one behind the other along `axis`; all other dimensions are equal,
+/// that of the axis is closed. ONNX Concat.
+BEL_API bel_value *bel_concat(bel_graph *graph, bel_value *const *parts, int count, int64_t axis);
+
+/// What stands where bel_pad adds elements.
+typedef enum bel_pad_mode {
+    BEL_PAD_CONSTANT, ///< `value`.
+    BEL_PAD_EDGE,     ///< The first or last element of the dimension.
+    BEL_PAD_REFLECT,  ///< Mirrored at it, itself not repeated; fewer elements than the dimension
+                      ///< has.
+} bel_pad_mode;
+
+/// before[d] more elements in front of dimension d and behind[d] more behind it (NULL: none), x of
+/// any type; negative numbers cut elements off. An open dimension cannot be padded. ONNX Pad, whose
+/// one list of pads is cut in two.
+BEL_API bel_value *bel_pad(bel_graph *graph, bel_value *x, const int64_t *before,
+                           const int64_t *behind, bel_pad_mode mode, double value);
+
+/// An element of `a` where the condition (BOOL) is true, else of `b`; a and b have one type, any,
+/// and all three broadcast. ONNX Where.
+BEL_API bel_value *bel_where(bel_graph *graph, bel_value *condition, bel_value *a, bel_value *b);
+
 /// Rows of `data` [n, ...] at `indices` (I64, any shape) -> [indices..., ...]. ONNX Gather, axis 0.
-/// An index out of [0, n) ends the step with OUT_OF_RANGE.
+/// An index out of [0, n) ends the step with OUT_OF_RANGE: unlike in ONNX, a negative one too.
 BEL_API bel_value *bel_gather(bel_graph *graph, bel_value *data, bel_value *indices);
+/// The same along any axis: data [a..., n, b...] -> [a..., indices..., b...].
+BEL_API bel_value *bel_gather_axis(bel_graph *graph, bel_value *data, bel_value *indices,
+                                   int64_t axis);
+/// data [a..., n, b...], indices [a..., m, b...] (I64) -> [a..., m, b...]: for each index the
+/// element of data with that index along `axis` and else the same place. ONNX GatherElements, but
+/// for smaller dimensions of the indices elsewhere. Indices out of [0, n) as above.
+BEL_API bel_value *bel_gather_elements(bel_graph *graph, bel_value *data, bel_value *indices,
+                                       int64_t axis);
 /// indices (I64) -> [indices..., depth] F32: 1 at the index, 0 elsewhere.
 BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth);
 

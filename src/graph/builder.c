@@ -1,6 +1,6 @@
 // The public operations: each packs its attributes and adds a node.
 #include "belfry/ops.h"
-#include "graph/graph.h"
+#include "graph/attrs.h"
 
 static bel_value *add1(bel_graph *graph, bel_op op, bel_value *x)
 {
@@ -11,16 +11,6 @@ static bel_value *add2(bel_graph *graph, bel_op op, bel_value *a, bel_value *b)
 {
     bel_value *inputs[] = {a, b};
     return bel_graph_add(graph, op, NULL, inputs, 2);
-}
-
-static void put(bel_attr_list *attrs, const char *name, double number)
-{
-    attrs->items[attrs->count++] = (bel_attr){.name = name, .number = number};
-}
-
-static void put_ints(bel_attr_list *attrs, const char *name, int32_t count, const int64_t *ints)
-{
-    attrs->items[attrs->count++] = (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
 }
 
 #define TWO_INPUTS(name, op)                                                                       \
@@ -64,7 +54,7 @@ ONE_INPUT(log_softmax, BEL_OP_LOG_SOFTMAX)
 bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "to", to);
+    bel_attr_put(&attrs, "to", to);
     return bel_graph_add(graph, BEL_OP_CAST, &attrs, &x, 1);
 }
 
@@ -72,10 +62,10 @@ bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c, 
                     double beta, bool transpose_a, bool transpose_b)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "alpha", alpha);
-    put(&attrs, "beta", beta);
-    put(&attrs, "transA", transpose_a);
-    put(&attrs, "transB", transpose_b);
+    bel_attr_put(&attrs, "alpha", alpha);
+    bel_attr_put(&attrs, "beta", beta);
+    bel_attr_put(&attrs, "transA", transpose_a);
+    bel_attr_put(&attrs, "transB", transpose_b);
     bel_value *inputs[] = {a, b, c};
     return bel_graph_add(graph, BEL_OP_GEMM, &attrs, inputs, c == NULL ? 2 : 3);
 }
@@ -84,13 +74,9 @@ static bel_value *reduce(bel_graph *graph, bel_op op, bel_value *x, const int64_
                          int axis_count, bool keepdims)
 {
     bel_attr_list attrs = {.count = 0};
-    if (axis_count > BEL_MAX_RANK) {
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "%d axes are more than the %d that a tensor has", axis_count, BEL_MAX_RANK);
-        return NULL;
-    }
-    if (axis_count > 0) put_ints(&attrs, "axes", axis_count, axes);
-    put(&attrs, "keepdims", keepdims);
+    if (!bel_attr_count_ok(graph, bel_op_get(op)->name, axis_count)) return NULL;
+    if (axis_count > 0) bel_attr_put_ints(&attrs, "axes", axis_count, axes);
+    bel_attr_put(&attrs, "keepdims", keepdims);
     return bel_graph_add(graph, op, &attrs, &x, 1);
 }
 
@@ -115,42 +101,42 @@ bel_value *bel_l2_loss(bel_graph *graph, bel_value *x)
 bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "axis", (double)axis);
     return bel_graph_add(graph, BEL_OP_ARG_MAX, &attrs, &x, 1);
 }
 
 bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape)
 {
     bel_attr_list attrs = {.count = 0};
-    put_ints(&attrs, "shape", shape->rank, shape->dims);
+    bel_attr_put_ints(&attrs, "shape", shape->rank, shape->dims);
     return bel_graph_add(graph, BEL_OP_RESHAPE, &attrs, &x, 1);
 }
 
 bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "axis", (double)axis);
     return bel_graph_add(graph, BEL_OP_FLATTEN, &attrs, &x, 1);
 }
 
 bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation)
 {
     bel_attr_list attrs = {.count = 0};
-    put_ints(&attrs, "perm", bel_value_shape(x).rank, permutation);
+    bel_attr_put_ints(&attrs, "perm", bel_value_shape(x).rank, permutation);
     return bel_graph_add(graph, BEL_OP_TRANSPOSE, &attrs, &x, 1);
 }
 
 bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "depth", (double)depth);
+    bel_attr_put(&attrs, "depth", (double)depth);
     return bel_graph_add(graph, BEL_OP_ONE_HOT, &attrs, &indices, 1);
 }
 
 bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "ratio", ratio);
+    bel_attr_put(&attrs, "ratio", ratio);
     return bel_graph_add(graph, BEL_OP_DROPOUT, &attrs, &x, 1);
 }
 

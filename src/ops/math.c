@@ -16,7 +16,7 @@ static bool is_float(bel_dtype dtype)
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
-static bel_status *broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_shape *out_shape)
+bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_shape *out_shape)
 {
     bel_shape shape = {.rank = a->rank > b->rank ? a->rank : b->rank};
     for (int32_t i = 0; i < shape.rank; i++) { // from the last dimension
@@ -54,7 +54,7 @@ bel_status *bel_infer_broadcast(const bel_attr_list *attrs, const bel_spec *inpu
     BEL_TRY(same_dtypes(inputs));
     BEL_TRY(needs_float(inputs[0].dtype));
     out_outputs[0].dtype = inputs[0].dtype;
-    return broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
+    return bel_broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
 }
 
 bel_status *bel_infer_compare(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
@@ -63,7 +63,7 @@ bel_status *bel_infer_compare(const bel_attr_list *attrs, const bel_spec *inputs
     (void)attrs, (void)input_count;
     BEL_TRY(same_dtypes(inputs));
     out_outputs[0].dtype = BEL_DTYPE_BOOL;
-    return broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
+    return bel_broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
 }
 
 bel_status *bel_infer_binary_same(const bel_attr_list *attrs, const bel_spec *inputs,
@@ -112,8 +112,7 @@ bel_status *bel_infer_cast(const bel_attr_list *attrs, const bel_spec *inputs, i
 
 // --- Gradients -----------------------------------------------------------------------------------
 
-// Sums a gradient over what was broadcast and stores it as the gradient of input i.
-static void set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
+void bel_set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
 {
     bel_shape have = bel_value_shape(grad), want = bel_value_shape(g->inputs[i]);
     if (!bel_shape_equal(&have, &want)) {
@@ -126,30 +125,30 @@ static void set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
 void bel_grad_add(bel_gradient *g)
 {
     for (int i = 0; i < 2; i++)
-        if (g->needed[i]) set_broadcast_grad(g, i, g->output_grads[0]);
+        if (g->needed[i]) bel_set_broadcast_grad(g, i, g->output_grads[0]);
 }
 
 void bel_grad_sub(bel_gradient *g)
 {
-    if (g->needed[0]) set_broadcast_grad(g, 0, g->output_grads[0]);
-    if (g->needed[1]) set_broadcast_grad(g, 1, bel_neg(g->graph, g->output_grads[0]));
+    if (g->needed[0]) bel_set_broadcast_grad(g, 0, g->output_grads[0]);
+    if (g->needed[1]) bel_set_broadcast_grad(g, 1, bel_neg(g->graph, g->output_grads[0]));
 }
 
 void bel_grad_mul(bel_gradient *g)
 {
     for (int i = 0; i < 2; i++) {
         if (!g->needed[i]) continue;
-        set_broadcast_grad(g, i, bel_mul(g->graph, g->output_grads[0], g->inputs[1 - i]));
+        bel_set_broadcast_grad(g, i, bel_mul(g->graph, g->output_grads[0], g->inputs[1 - i]));
     }
 }
 
 void bel_grad_div(bel_gradient *g)
 {
     bel_value *quotient = bel_div(g->graph, g->output_grads[0], g->inputs[1]);
-    if (g->needed[0]) set_broadcast_grad(g, 0, quotient);
+    if (g->needed[0]) bel_set_broadcast_grad(g, 0, quotient);
     if (!g->needed[1]) return;
     bel_value *scaled = bel_mul(g->graph, quotient, g->outputs[0]); // d(a/b)/db = -(a/b)/b
-    set_broadcast_grad(g, 1, bel_neg(g->graph, scaled));
+    bel_set_broadcast_grad(g, 1, bel_neg(g->graph, scaled));
 }
 
 // The gradient goes to `a` where the output equals it, else to `b`.
@@ -158,10 +157,10 @@ static void choice_grad(bel_gradient *g)
     bel_dtype dtype = bel_value_dtype(g->outputs[0]);
     bel_value *chose_a = bel_equal(g->graph, g->outputs[0], g->inputs[0]);
     bel_value *share = bel_cast(g->graph, chose_a, dtype);
-    if (g->needed[0]) set_broadcast_grad(g, 0, bel_mul(g->graph, g->output_grads[0], share));
+    if (g->needed[0]) bel_set_broadcast_grad(g, 0, bel_mul(g->graph, g->output_grads[0], share));
     if (!g->needed[1]) return;
     bel_value *rest = bel_sub(g->graph, bel_scalar(g->graph, dtype, 1.0), share);
-    set_broadcast_grad(g, 1, bel_mul(g->graph, g->output_grads[0], rest));
+    bel_set_broadcast_grad(g, 1, bel_mul(g->graph, g->output_grads[0], rest));
 }
 
 void bel_grad_max(bel_gradient *g)

@@ -11,23 +11,7 @@
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
 
-// --- Axes ----------------------------------------------------------------------------------------
-
-// Marks reduced axes of a tensor of rank `rank`; no attribute means all.
-static bel_status *read_axes(const bel_attr_list *attrs, int32_t rank, bool reduced[BEL_MAX_RANK])
-{
-    const bel_shape *axes = bel_attr_ints(attrs, "axes");
-    memset(reduced, axes == NULL || axes->rank == 0, BEL_MAX_RANK * sizeof(bool));
-    for (int32_t i = 0; axes != NULL && i < axes->rank; i++) {
-        int64_t axis = axes->dims[i] < 0 ? axes->dims[i] + rank : axes->dims[i];
-        if (axis < 0 || axis >= rank) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
-                           (long long)axes->dims[i], (int)rank);
-        }
-        reduced[axis] = true;
-    }
-    return NULL;
-}
+// --- Shape rules ---------------------------------------------------------------------------------
 
 bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
@@ -35,7 +19,7 @@ bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs,
     BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
     bool reduced[BEL_MAX_RANK], keepdims = bel_attr_number(attrs, "keepdims", 0) != 0;
     const bel_shape *x = &inputs[0].shape;
-    BEL_TRY(read_axes(attrs, x->rank, reduced));
+    BEL_TRY(bel_read_axes(attrs, x->rank, reduced));
     bel_shape y = {.rank = 0};
     for (int32_t i = 0; i < x->rank; i++) {
         if (!reduced[i]) y.dims[y.rank++] = x->dims[i];
@@ -66,12 +50,8 @@ bel_status *bel_infer_arg_max(const bel_attr_list *attrs, const bel_spec *inputs
 {
     (void)input_count;
     const bel_shape *x = &inputs[0].shape;
-    int64_t given = (int64_t)bel_attr_number(attrs, "axis", 0);
-    int64_t axis = given < 0 ? given + x->rank : given;
-    if (axis < 0 || axis >= x->rank) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
-                       (long long)given, (int)x->rank);
-    }
+    int32_t axis;
+    BEL_TRY(bel_read_axis(attrs, 0, x->rank, &axis));
     bel_shape y = {.rank = 0};
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis) y.dims[y.rank++] = x->dims[i];
@@ -249,7 +229,8 @@ static void choose_reduce(const bel_prepare *prepare, bel_kernel_call *call, box
 void bel_prepare_reduce(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bool reduced[BEL_MAX_RANK];
-    bel_status_ignore(read_axes(prepare->attrs, call->inputs[0].shape.rank, reduced)); // inferred
+    bel_status_ignore(
+        bel_read_axes(prepare->attrs, call->inputs[0].shape.rank, reduced)); // inferred
     box_params p = make_box(&call->inputs[0].shape, reduced);
     if (call->op == BEL_OP_REDUCE_MEAN && p.count > 0) p.scale = 1.0 / (double)p.count;
     choose_reduce(prepare, call, &p);
@@ -296,7 +277,8 @@ void bel_prepare_broadcast_to(const bel_prepare *prepare, bel_kernel_call *call)
     bool reduced[BEL_MAX_RANK];
     const bel_shape *y = &call->outputs[0].shape;
     if (bel_attr_ints(prepare->attrs, "axes") != NULL) {
-        bel_status_ignore(read_axes(prepare->attrs, y->rank, reduced)); // checked by the reduction
+        bel_status_ignore(
+            bel_read_axes(prepare->attrs, y->rank, reduced)); // checked by the reduction
     } else {
         broadcast_axes(y, &call->inputs[0].shape, reduced);
     }

@@ -50,7 +50,7 @@ def parse_attrs(text):
     attrs = {}
     for word in text.split():
         name, value = word.split("=")
-        attrs[name] = ([int(v) for v in value[1:-1].split(",")] if value[0] == "["
+        attrs[name] = ([int(v) for v in value[1:-1].split(",") if v] if value[0] == "["
                        else float(value))
     return attrs
 
@@ -81,7 +81,48 @@ def broadcast_to(attrs, x, like):
 
 
 def gather_grad(attrs, dy, indices, data):
-    return torch.zeros_like(data).index_add(0, indices, dy)
+    return torch.zeros_like(data).index_add(int(attrs.get("axis", 0)), indices, dy)
+
+
+def gather(attrs, data, indices):
+    axis = int(attrs.get("axis", 0)) % data.dim()
+    shape = data.shape[:axis] + indices.shape + data.shape[axis + 1:]
+    return data.index_select(axis, indices.reshape(-1)).reshape(shape)
+
+
+def slices(attrs, x):
+    """Lists of indices for every dimension: torch has no negative steps."""
+    lists = [list(range(size)) for size in x.shape]
+    axes = attrs.get("axes", range(len(attrs["starts"])))
+    steps = attrs.get("steps", [1] * len(attrs["starts"]))
+    for axis, start, end, step in zip(axes, attrs["starts"], attrs["ends"], steps):
+        lists[axis] = list(range(x.shape[axis]))[slice(start, end, step)]
+    return torch.meshgrid([torch.tensor(places) for places in lists], indexing="ij")
+
+
+def slice_grad(attrs, dy, x):
+    dx = torch.zeros_like(x)
+    dx[slices(attrs, x)] = dy
+    return dx
+
+
+def pad(attrs, x):
+    """By hand, dimension by dimension: torch pads no leading dimensions by reflection."""
+    mode = attrs.get("mode", 0)
+    for d, (before, behind) in enumerate(zip(attrs["pads_before"], attrs["pads_behind"])):
+        size = x.shape[d]
+        places = torch.arange(-before, size + behind)
+        inside = (places >= 0) & (places < size)
+        if mode == 2:
+            places = torch.where(places < 0, -places, places)
+            places = torch.where(places >= size, 2 * (size - 1) - places, places)
+        x = x.index_select(d, places.clamp(0, size - 1))
+        if mode == 0:
+            shape = [1] * x.dim()
+            shape[d] = -1
+            value = torch.tensor(attrs.get("value", 0.0)).to(x.dtype)
+            x = torch.where(inside.reshape(shape), x, value)
+    return x
 
 
 def cross_entropy_grad(attrs, dy, log_p, labels):
@@ -246,7 +287,19 @@ OPS = {
     "RESHAPE": lambda at, x: x.reshape(at["shape"]),
     "RESHAPE_LIKE": lambda at, x, like: x.reshape(like.shape),
     "TRANSPOSE": lambda at, x: x.permute(at["perm"]),
-    "GATHER": lambda at, data, indices: data[indices],
+    "SQUEEZE": lambda at, x: x,
+    "UNSQUEEZE": lambda at, x: x,
+    "SLICE": lambda at, x: x[slices(at, x)],
+    "SLICE_GRAD": slice_grad,
+    "PAD": pad,
+    "PAD_GRAD": lambda at, dy, x: gradient(lambda v: pad(at, v), dy, x),
+    "EXPAND": lambda at, x: x.expand(torch.broadcast_shapes(x.shape, at["shape"])),
+    "CONCAT": lambda at, *parts: torch.cat(parts, int(at["axis"])),
+    "WHERE": lambda at, condition, a, b: torch.where(condition, a, b),
+    "GATHER": gather,
+    "GATHER_ELEMENTS": lambda at, data, indices: data.gather(int(at.get("axis", 0)), indices),
+    "GATHER_ELEMENTS_GRAD": lambda at, dy, indices, data:
+        torch.zeros_like(data).scatter_add(int(at.get("axis", 0)), indices, dy),
     "GATHER_GRAD": gather_grad,
     "ONE_HOT": one_hot,
     "FLATTEN": lambda at, x: x,

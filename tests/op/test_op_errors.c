@@ -31,6 +31,8 @@ static void test_data_errors(void **state)
     check_data_error("f[10,3] i[1]:10:11", BEL_OP_GATHER,
                      "Gather_2: index or label 10 is out of range [0, 10)");
     check_data_error("f[10,3] i[65]:-4:10", BEL_OP_GATHER, "is out of range [0, 10)");
+    check_data_error("f[10,3] i[2,3]:10:11", BEL_OP_GATHER_ELEMENTS,
+                     "GatherElements_2: index or label 10 is out of range [0, 10)");
 }
 
 // --- Shapes that are refused ---------------------------------------------------------------------
@@ -85,6 +87,33 @@ static const struct {
     {BEL_OP_TRANSPOSE, "f[3,4]", "perm=[0]", "Transpose: [0] is no permutation"},
     {BEL_OP_GATHER, "f[3,4] f[2]", "", "Gather: indices must be i64, got f32"},
     {BEL_OP_GATHER, "f[] i[2]", "", "Gather: data of rank 0 cannot be gathered"},
+    {BEL_OP_GATHER, "f[3,4] i[2]", "axis=2", "Gather: axis 2 does not exist in rank 2"},
+    {BEL_OP_GATHER_ELEMENTS, "f[3,4] i[2,3]", "axis=0", "may differ in dimension 0 alone"},
+    {BEL_OP_GATHER_ELEMENTS, "f[3,4] f[3,4]", "", "indices must be i64, got f32"},
+    {BEL_OP_SQUEEZE, "f[3,1]", "axes=[0]", "Squeeze: dimension 0 of [3, 1] is not 1"},
+    {BEL_OP_SQUEEZE, "f[3,1]", "axes=[2]", "Squeeze: axis 2 does not exist in rank 2"},
+    {BEL_OP_UNSQUEEZE, "f[3]", "axes=[0,0]", "Unsqueeze: an axis stands twice"},
+    {BEL_OP_UNSQUEEZE, "f[3]", "axes=[2]", "Unsqueeze: axis 2 does not exist in rank 2"},
+    {BEL_OP_UNSQUEEZE, "f[1,1,1,1,1,1,1,1]", "axes=[0]", "cannot be put into rank 8"},
+    {BEL_OP_SLICE, "f[3,4]", "starts=[0] ends=[1,2]", "Slice: starts, ends, axes and steps must"},
+    {BEL_OP_SLICE, "f[3]", "starts=[0] ends=[1] steps=[0]", "of axis 0 must not be 0"},
+    {BEL_OP_SLICE, "f[3]", "starts=[0] ends=[1] axes=[1]", "axis 1 does not exist"},
+    {BEL_OP_SLICE, "f[3]", "starts=[0,0] ends=[1,1] axes=[0,-1]", "stands twice"},
+    {BEL_OP_SLICE, "f[-1]", "starts=[1] ends=[3]", "Slice: dimension 0 is open and can only be"},
+    {BEL_OP_PAD, "f[3,4]", "pads_before=[1]", "pads need one number for each of 2 dimensions"},
+    {BEL_OP_PAD, "f[3]", "pads_before=[-2] pads_behind=[-2]", "pads -2 and -2 do not fit a dimens"},
+    {BEL_OP_PAD, "f[3]", "pads_before=[3] mode=2", "must be smaller than a dimension of 3"},
+    {BEL_OP_PAD, "f[0]", "pads_before=[3] mode=1", "have no edge in a dimension of 0"},
+    {BEL_OP_PAD, "f[3]", "pads_before=[1] mode=3", "there is no mode number 3"},
+    {BEL_OP_PAD, "f[-1]", "pads_before=[1]", "an open dimension cannot be padded"},
+    {BEL_OP_EXPAND, "f[3]", "shape=[2]", "Expand: shapes [3] and [2] do not broadcast"},
+    {BEL_OP_EXPAND, "f[3]", "shape=[-1,3]", "dimension -1 of the shape must be at least 0"},
+    {BEL_OP_CONCAT, "f[3,4] f[3,5]", "axis=0", "Concat: f32 [3, 4] and f32 [3, 5] must differ"},
+    {BEL_OP_CONCAT, "f[3,4] i[3,4]", "axis=0", "Concat: f32 [3, 4] and i64 [3, 4] must differ"},
+    {BEL_OP_CONCAT, "f[3,4] f[3]", "axis=0", "must differ in dimension 0 alone"},
+    {BEL_OP_CONCAT, "f[3] f[3]", "axis=1", "Concat: axis 1 does not exist in rank 1"},
+    {BEL_OP_CONCAT, "f[-1,4] f[-1,4]", "axis=0", "dimension 0 is open and cannot be joined"},
+    {BEL_OP_WHERE, "f[3] f[3] f[3]", "", "Where: expected a condition of bool and two inputs"},
     {BEL_OP_ONE_HOT, "i[3]", "depth=0", "OneHot: depth must be at least 1, got 0"},
     {BEL_OP_DROPOUT, "f[3]", "ratio=1", "Dropout: ratio must be at least 0 and below 1, got 1"},
     {BEL_OP_DROPOUT, "f[3]", "ratio=-0.5", "Dropout: ratio must be at least 0"},

@@ -140,6 +140,63 @@ static void test_attributes(void **state)
     bel_graph_destroy(f.graph);
 }
 
+static void assert_shape(const bel_value *value, bel_shape expected)
+{
+    bel_shape shape = bel_value_shape(value);
+    assert_true(bel_shape_equal(&shape, &expected));
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const int64_t one[] = {1}, two[] = {2}, last[] = {INT64_MAX}, pads[] = {1, 2};
+    fixture f = make_fixture();
+    bel_value *slice = bel_slice(f.graph, f.x, one, two, last, two, 1);
+    check(&f, slice, "Slice", f.x, NULL);
+    assert_shape(slice, BEL_SHAPE(6, 2));
+    bel_value *padded = bel_pad(f.graph, f.x, pads, NULL, BEL_PAD_REFLECT, 0.5);
+    check(&f, padded, "Pad", f.x, NULL);
+    assert_true(number(padded, "mode") == BEL_PAD_REFLECT && number(padded, "value") == 0.5);
+    assert_shape(padded, BEL_SHAPE(7, 8));
+    bel_value *column = bel_unsqueeze(f.graph, f.indices, one, 1);
+    check(&f, column, "Unsqueeze", f.indices, NULL);
+    check(&f, bel_squeeze(f.graph, column, NULL, 0), "Squeeze", column, NULL);
+    bel_shape wide = BEL_SHAPE(1, 3);
+    check(&f, bel_expand(f.graph, column, &wide), "Expand", column, NULL);
+    check(&f, bel_gather_axis(f.graph, f.x, f.indices, 1), "Gather", f.x, f.indices);
+    check(&f, bel_gather_elements(f.graph, f.x, column, 1), "GatherElements", f.x, column);
+    bel_value *chosen = bel_where(f.graph, bel_less(f.graph, f.x, f.y), f.x, f.y);
+    assert_ptr_equal(chosen->node->inputs[2], f.y);
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_graph_destroy(f.graph);
+}
+
+// Parts of a split joined again, more of them than an operation has inputs.
+static void test_split_and_concat(void **state)
+{
+    (void)state;
+    enum { PARTS = 13 };
+    fixture f = make_fixture();
+    bel_shape shape = BEL_SHAPE(BEL_DIM_BATCH, 37);
+    bel_value *parts[PARTS];
+    bel_value *x = bel_input_value(f.graph, "wide", BEL_DTYPE_F32, &shape);
+    bel_split(f.graph, x, 1, NULL, PARTS, parts);
+    assert_shape(parts[0], BEL_SHAPE(BEL_DIM_BATCH, 3));
+    assert_shape(parts[PARTS - 1], BEL_SHAPE(BEL_DIM_BATCH, 1));
+    bel_value *joined = bel_concat(f.graph, parts, PARTS, 1);
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    assert_shape(joined, shape);
+    bel_split(f.graph, x, -1, (const int64_t[]){30, 0, 7}, 3, parts);
+    assert_shape(parts[1], BEL_SHAPE(BEL_DIM_BATCH, 0));
+    assert_shape(parts[2], BEL_SHAPE(BEL_DIM_BATCH, 7));
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_split(f.graph, x, 1, (const int64_t[]){30, 8}, 2, parts);
+    assert_null(parts[0]);
+    BEL_ASSERT_FAILS(bel_graph_check(f.graph), BEL_INVALID_ARGUMENT,
+                     "Split: axis 1 of [?, 37] cannot be split into these 2 parts");
+    bel_graph_destroy(f.graph);
+}
+
 static void test_composed(void **state)
 {
     (void)state;
@@ -163,6 +220,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_inputs), cmocka_unit_test(test_one_input),
         cmocka_unit_test(test_reductions), cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_split_and_concat),
         cmocka_unit_test(test_composed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
