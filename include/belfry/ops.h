@@ -15,8 +15,9 @@
 extern "C" {
 #endif
 
-/// --- Arithmetic with broadcasting: a, b of type T -> T
-/// -------------------------------------------
+/// --- Two inputs of one type, with broadcasting --------------------------------------------------
+
+/// Any numbers -> the same type. Integers wrap; divided by 0 they give 0.
 BEL_API bel_value *bel_add(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_sub(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_mul(bel_graph *graph, bel_value *a, bel_value *b);
@@ -24,22 +25,58 @@ BEL_API bel_value *bel_div(bel_graph *graph, bel_value *a, bel_value *b);
 /// Larger and smaller of two; where equal, the gradient goes to `a`.
 BEL_API bel_value *bel_max(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_min(bel_graph *graph, bel_value *a, bel_value *b);
-/// Comparisons: any equal numeric types -> BOOL. No gradient.
+/// a to the power of b, type T. The gradient of `a` is 0 where b is 0, that of `b` is 0 where a is
+/// not positive.
+BEL_API bel_value *bel_pow(bel_graph *graph, bel_value *a, bel_value *b);
+/// Comparisons: any equal types -> BOOL. No gradient.
 BEL_API bel_value *bel_equal(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_greater(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_less(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_greater_or_equal(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_less_or_equal(bel_graph *graph, bel_value *a, bel_value *b);
+/// BOOL -> BOOL.
+BEL_API bel_value *bel_and(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_or(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_xor(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_not(bel_graph *graph, bel_value *x);
 
-/// --- One input: x of type T -> same shape and type ----------------------------------------------
-BEL_API bel_value *bel_neg(bel_graph *graph, bel_value *x);
+/// --- One input -> the same shape and type; type T unless said otherwise -------------------------
+BEL_API bel_value *bel_neg(bel_graph *graph, bel_value *x);  ///< Integers too.
+BEL_API bel_value *bel_abs(bel_graph *graph, bel_value *x);  ///< Integers too. Gradient 0 at 0.
+BEL_API bel_value *bel_sign(bel_graph *graph, bel_value *x); ///< Integers too. No gradient.
 BEL_API bel_value *bel_exp(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_log(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_sqrt(bel_graph *graph, bel_value *x);
-BEL_API bel_value *bel_abs(bel_graph *graph, bel_value *x); ///< Gradient 0 at 0.
-BEL_API bel_value *bel_relu(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_reciprocal(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_erf(bel_graph *graph, bel_value *x);
+/// To a whole number: down, up, to the nearest (ties to even). No gradient.
+BEL_API bel_value *bel_floor(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_ceil(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_round(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_is_nan(bel_graph *graph, bel_value *x); ///< -> BOOL.
+
+/// Activations. At their kinks the gradient is that of the left side (Relu, LeakyRelu), 0
+/// (HardSigmoid) or 1 (Clip).
+BEL_API bel_value *bel_relu(bel_graph *graph, bel_value *x); ///< Integers too.
 BEL_API bel_value *bel_sigmoid(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_tanh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_softplus(bel_graph *graph, bel_value *x); ///< log(1 + e^x), no overflow.
+BEL_API bel_value *bel_silu(bel_graph *graph, bel_value *x);     ///< x sigmoid(x), "swish".
+/// x Φ(x) with the normal distribution Φ, exactly and by its approximation with tanh (Hendrycks and
+/// Gimpel 2016). Not in opset 17: domain belfry.
+BEL_API bel_value *bel_gelu(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_gelu_tanh(bel_graph *graph, bel_value *x);
+/// x, and below 0 alpha · x or alpha · (e^x - 1). ONNX's defaults: 0.01 and 1.
+BEL_API bel_value *bel_leaky_relu(bel_graph *graph, bel_value *x, double alpha);
+BEL_API bel_value *bel_elu(bel_graph *graph, bel_value *x, double alpha);
+/// alpha · x + beta, cut to [0, 1]. ONNX's defaults: 0.2 and 0.5.
+BEL_API bel_value *bel_hard_sigmoid(bel_graph *graph, bel_value *x, double alpha, double beta);
+/// x cut to [low, high]; -INFINITY and INFINITY leave a side open. All `high` when low > high.
+BEL_API bel_value *bel_clip(bel_graph *graph, bel_value *x, double low, double high);
+
 BEL_API bel_value *bel_identity(bel_graph *graph, bel_value *x);
-/// To another type; float to integer truncates, anything to BOOL is "not zero".
+/// To another type: float to integer truncates, and what the type cannot hold becomes its nearest
+/// number (NaN: 0); integer to integer keeps the low bits; anything to BOOL is "not zero".
 BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
 
 /// --- Products -----------------------------------------------------------------------------------

@@ -28,6 +28,12 @@ TWO_INPUTS(min, BEL_OP_MIN)
 TWO_INPUTS(equal, BEL_OP_EQUAL)
 TWO_INPUTS(greater, BEL_OP_GREATER)
 TWO_INPUTS(less, BEL_OP_LESS)
+TWO_INPUTS(greater_or_equal, BEL_OP_GREATER_OR_EQUAL)
+TWO_INPUTS(less_or_equal, BEL_OP_LESS_OR_EQUAL)
+TWO_INPUTS(and, BEL_OP_AND)
+TWO_INPUTS(or, BEL_OP_OR)
+TWO_INPUTS(xor, BEL_OP_XOR)
+TWO_INPUTS(pow, BEL_OP_POW)
 TWO_INPUTS(matmul, BEL_OP_MATMUL)
 TWO_INPUTS(softmax_cross_entropy, BEL_OP_SOFTMAX_CROSS_ENTROPY)
 TWO_INPUTS(sigmoid_cross_entropy, BEL_OP_SIGMOID_CROSS_ENTROPY)
@@ -47,9 +53,51 @@ ONE_INPUT(abs, BEL_OP_ABS)
 ONE_INPUT(relu, BEL_OP_RELU)
 ONE_INPUT(sigmoid, BEL_OP_SIGMOID)
 ONE_INPUT(tanh, BEL_OP_TANH)
+ONE_INPUT(not, BEL_OP_NOT)
+ONE_INPUT(is_nan, BEL_OP_IS_NAN)
+ONE_INPUT(sign, BEL_OP_SIGN)
+ONE_INPUT(reciprocal, BEL_OP_RECIPROCAL)
+ONE_INPUT(floor, BEL_OP_FLOOR)
+ONE_INPUT(ceil, BEL_OP_CEIL)
+ONE_INPUT(round, BEL_OP_ROUND)
+ONE_INPUT(erf, BEL_OP_ERF)
+ONE_INPUT(gelu, BEL_OP_GELU)
+ONE_INPUT(gelu_tanh, BEL_OP_GELU_TANH)
+ONE_INPUT(silu, BEL_OP_SILU)
+ONE_INPUT(softplus, BEL_OP_SOFTPLUS)
 ONE_INPUT(identity, BEL_OP_IDENTITY)
 ONE_INPUT(softmax, BEL_OP_SOFTMAX)
 ONE_INPUT(log_softmax, BEL_OP_LOG_SOFTMAX)
+
+// A function of x with two numbers; without a name the second one is left out.
+static bel_value *curve(bel_graph *graph, bel_op op, bel_value *x, const char *s_name, double s,
+                        const char *t_name, double t)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, s_name, s);
+    if (t_name != NULL) bel_attr_put(&attrs, t_name, t);
+    return bel_graph_add(graph, op, &attrs, &x, 1);
+}
+
+bel_value *bel_leaky_relu(bel_graph *graph, bel_value *x, double alpha)
+{
+    return curve(graph, BEL_OP_LEAKY_RELU, x, "alpha", alpha, NULL, 0);
+}
+
+bel_value *bel_elu(bel_graph *graph, bel_value *x, double alpha)
+{
+    return curve(graph, BEL_OP_ELU, x, "alpha", alpha, NULL, 0);
+}
+
+bel_value *bel_hard_sigmoid(bel_graph *graph, bel_value *x, double alpha, double beta)
+{
+    return curve(graph, BEL_OP_HARD_SIGMOID, x, "alpha", alpha, "beta", beta);
+}
+
+bel_value *bel_clip(bel_graph *graph, bel_value *x, double low, double high)
+{
+    return curve(graph, BEL_OP_CLIP, x, "min", low, "max", high);
+}
 
 bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to)
 {

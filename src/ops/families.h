@@ -27,12 +27,19 @@ bel_status *bel_needs_i64(bel_dtype dtype) BEL_MUST_USE; // for indices
 
 // math.c
 bel_infer_fn bel_infer_broadcast, bel_infer_compare, bel_infer_binary_same, bel_infer_float;
+bel_infer_fn bel_infer_broadcast_float, bel_infer_number, bel_infer_is_nan, bel_infer_logic;
 bel_infer_fn bel_infer_same, bel_infer_cast;
 bel_gradient_fn bel_grad_add, bel_grad_sub, bel_grad_mul, bel_grad_div, bel_grad_max, bel_grad_min;
 bel_gradient_fn bel_grad_neg, bel_grad_exp, bel_grad_log, bel_grad_sqrt, bel_grad_abs;
 bel_gradient_fn bel_grad_relu, bel_grad_sigmoid, bel_grad_tanh, bel_grad_identity, bel_grad_cast;
 bel_gradient_fn bel_grad_sigmoid_cross_entropy;
 bel_prepare_fn bel_prepare_binary, bel_prepare_unary, bel_prepare_unary_grad, bel_prepare_cast;
+
+// activation.c
+bel_gradient_fn bel_grad_gelu, bel_grad_gelu_tanh, bel_grad_silu, bel_grad_softplus;
+bel_gradient_fn bel_grad_leaky_relu, bel_grad_elu, bel_grad_hard_sigmoid, bel_grad_clip;
+bel_gradient_fn bel_grad_reciprocal, bel_grad_erf, bel_grad_pow;
+bel_prepare_fn bel_prepare_curve;
 
 // matmul.c
 bel_infer_fn bel_infer_matmul, bel_infer_gemm;

@@ -90,7 +90,8 @@ static inline bel_attr_list op_parse_attrs(const char *text)
         "depth",   "ratio",       "strides",       "pads",      "dilations",
         "group",   "auto_pad",    "kernel_shape",  "ceil_mode", "count_include_pad",
         "epsilon", "momentum",    "training_mode", "starts",    "ends",
-        "steps",   "pads_before", "pads_behind",   "mode",      "value"};
+        "steps",   "pads_before", "pads_behind",   "mode",      "value",
+        "min",     "max"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

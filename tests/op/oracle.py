@@ -90,6 +90,22 @@ def gather(attrs, data, indices):
     return data.index_select(axis, indices.reshape(-1)).reshape(shape)
 
 
+def leaky_relu(attrs, x):
+    return F.leaky_relu(x, attrs.get("alpha", 0.01))
+
+
+def elu(attrs, x):
+    return F.elu(x, attrs.get("alpha", 1.0))
+
+
+def hard_sigmoid(attrs, x):
+    return (attrs.get("alpha", 0.2) * x + attrs.get("beta", 0.5)).clamp(0, 1)
+
+
+def clip(attrs, x):
+    return x.clamp(attrs.get("min"), attrs.get("max"))
+
+
 def slices(attrs, x):
     """Lists of indices for every dimension: torch has no negative steps."""
     lists = [list(range(size)) for size in x.shape]
@@ -246,12 +262,40 @@ OPS = {
     "ADD": lambda at, a, b: a + b,
     "SUB": lambda at, a, b: a - b,
     "MUL": lambda at, a, b: a * b,
-    "DIV": lambda at, a, b: a / b,
+    "DIV": lambda at, a, b: torch.div(a, b, rounding_mode=None if a.is_floating_point() else "trunc"),
     "MAX": lambda at, a, b: torch.maximum(a, b),
     "MIN": lambda at, a, b: torch.minimum(a, b),
     "EQUAL": lambda at, a, b: a == b,
     "GREATER": lambda at, a, b: a > b,
     "LESS": lambda at, a, b: a < b,
+    "GREATER_OR_EQUAL": lambda at, a, b: a >= b,
+    "LESS_OR_EQUAL": lambda at, a, b: a <= b,
+    "AND": lambda at, a, b: a & b,
+    "OR": lambda at, a, b: a | b,
+    "XOR": lambda at, a, b: a ^ b,
+    "NOT": lambda at, x: ~x,
+    "IS_NAN": lambda at, x: x.isnan(),
+    "POW": lambda at, a, b: a.pow(b),
+    "RECIPROCAL": lambda at, x: x.reciprocal(),
+    "FLOOR": lambda at, x: x.floor(),
+    "CEIL": lambda at, x: x.ceil(),
+    "ROUND": lambda at, x: x.round(),
+    "ERF": lambda at, x: x.erf(),
+    "GELU": lambda at, x: F.gelu(x),
+    "GELU_GRAD": lambda at, dy, x: gradient(F.gelu, dy, x),
+    "GELU_TANH": lambda at, x: F.gelu(x, approximate="tanh"),
+    "GELU_TANH_GRAD": lambda at, dy, x: gradient(lambda v: F.gelu(v, approximate="tanh"), dy, x),
+    "SILU": lambda at, x: F.silu(x),
+    "SILU_GRAD": lambda at, dy, x: gradient(F.silu, dy, x),
+    "SOFTPLUS": lambda at, x: F.softplus(x, threshold=100),
+    "LEAKY_RELU": leaky_relu,
+    "LEAKY_RELU_GRAD": lambda at, dy, x: gradient(lambda v: leaky_relu(at, v), dy, x),
+    "ELU": elu,
+    "ELU_GRAD": lambda at, dy, x: gradient(lambda v: elu(at, v), dy, x),
+    "HARD_SIGMOID": hard_sigmoid,
+    "HARD_SIGMOID_GRAD": lambda at, dy, x: gradient(lambda v: hard_sigmoid(at, v), dy, x),
+    "CLIP": clip,
+    "CLIP_GRAD": lambda at, dy, x: gradient(lambda v: clip(at, v), dy, x),
     "NEG": lambda at, x: -x,
     "EXP": lambda at, x: x.exp(),
     "LOG": lambda at, x: x.log(),

@@ -43,7 +43,12 @@ static const struct {
 } refused[] = {
     {BEL_OP_ADD, "f[3,4] f[3]", "", "Add: shapes [3, 4] and [3] do not broadcast"},
     {BEL_OP_ADD, "f[3] i[3]", "", "Add: both inputs must have one type, got f32 and i64"},
-    {BEL_OP_MUL, "i[3] i[3]", "", "Mul: expected f32 or f64, got i64"},
+    {BEL_OP_POW, "i[3] i[3]", "", "Pow: expected f32 or f64, got i64"},
+    {BEL_OP_AND, "i[3] i[3]", "", "And: expected bool, got i64"},
+    {BEL_OP_NOT, "f[3]", "", "Not: expected bool, got f32"},
+    {BEL_OP_CLIP, "i[3]", "", "Clip: expected f32 or f64, got i64"},
+    {BEL_OP_IS_NAN, "i[3]", "", "IsNaN: expected f32 or f64, got i64"},
+    {BEL_OP_GELU_GRAD, "f[3] f[3,1]", "", "GeluGrad: both inputs must have one shape"},
     {BEL_OP_EQUAL, "f[2] f[3]", "", "Equal: shapes [2] and [3]"},
     {BEL_OP_EXP, "i[3]", "", "Exp: expected f32 or f64, got i64"},
     {BEL_OP_RELU_GRAD, "f[3] f[4]", "", "ReluGrad: both inputs must have one shape, got [3]"},

@@ -261,6 +261,10 @@ static void test_kinks(void **state)
         {BEL_OP_MIN, 2, {{1, 2, 3}, {1, 5, 0}}, {{1, 1, 0}, {0, 0, 1}}},
         {BEL_OP_ABS, 1, {{-2, 0, 3}}, {{-1, 0, 1}}},
         {BEL_OP_RELU, 1, {{-2, 0, 3}}, {{0, 0, 1}}},
+        {BEL_OP_LEAKY_RELU, 1, {{-2, 0, 3}}, {{0.01, 0.01, 1}}},
+        {BEL_OP_ELU, 1, {{0, 0, 3}}, {{1, 1, 1}}},
+        {BEL_OP_HARD_SIGMOID, 1, {{-2.5, 0, 2.5}}, {{0, 0.2, 0}}},
+        {BEL_OP_POW, 2, {{0, -2, 1}, {0, 2, 3}}, {{0, -4, 3}, {0, 0, 0}}},
         {BEL_OP_REDUCE_MAX, 1, {{3, 1, 3}}, {{0.5, 0, 0.5}}},
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {

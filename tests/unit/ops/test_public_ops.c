@@ -47,6 +47,9 @@ static void test_two_inputs(void **state)
         {bel_equal, "Equal"},
         {bel_less, "Less"},
         {bel_greater, "Greater"},
+        {bel_greater_or_equal, "GreaterOrEqual"},
+        {bel_less_or_equal, "LessOrEqual"},
+        {bel_pow, "Pow"},
         {bel_matmul, "MatMul"},
         {bel_sigmoid_cross_entropy, "SigmoidCrossEntropy"},
     };
@@ -66,17 +69,17 @@ static void test_one_input(void **state)
         bel_value *(*make)(bel_graph *, bel_value *);
         const char *name;
     } rows[] = {
-        {bel_neg, "Neg"},
-        {bel_exp, "Exp"},
-        {bel_log, "Log"},
-        {bel_sqrt, "Sqrt"},
-        {bel_abs, "Abs"},
-        {bel_relu, "Relu"},
-        {bel_tanh, "Tanh"},
-        {bel_sigmoid, "Sigmoid"},
-        {bel_identity, "Identity"},
-        {bel_softmax, "Softmax"},
-        {bel_log_softmax, "LogSoftmax"},
+        {bel_neg, "Neg"},         {bel_exp, "Exp"},
+        {bel_log, "Log"},         {bel_sqrt, "Sqrt"},
+        {bel_abs, "Abs"},         {bel_relu, "Relu"},
+        {bel_tanh, "Tanh"},       {bel_sigmoid, "Sigmoid"},
+        {bel_sign, "Sign"},       {bel_reciprocal, "Reciprocal"},
+        {bel_floor, "Floor"},     {bel_ceil, "Ceil"},
+        {bel_round, "Round"},     {bel_erf, "Erf"},
+        {bel_gelu, "Gelu"},       {bel_gelu_tanh, "GeluTanh"},
+        {bel_silu, "Silu"},       {bel_softplus, "Softplus"},
+        {bel_is_nan, "IsNaN"},    {bel_identity, "Identity"},
+        {bel_softmax, "Softmax"}, {bel_log_softmax, "LogSoftmax"},
     };
     fixture f = make_fixture();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -131,6 +134,16 @@ static void test_attributes(void **state)
     assert_true(number(bel_arg_max(f.graph, f.x, -1), "axis") == -1);
     assert_true(number(bel_one_hot(f.graph, f.indices, 7), "depth") == 7);
     assert_true(number(bel_dropout(f.graph, f.x, 0.25), "ratio") == 0.25);
+    assert_true(number(bel_leaky_relu(f.graph, f.x, 0.1), "alpha") == 0.1);
+    assert_true(number(bel_elu(f.graph, f.x, 2), "alpha") == 2);
+    assert_true(number(bel_hard_sigmoid(f.graph, f.x, 1, 3), "beta") == 3);
+    bel_value *clipped = bel_clip(f.graph, f.x, -1, 4);
+    assert_true(number(clipped, "min") == -1 && number(clipped, "max") == 4);
+    bel_value *less = bel_less(f.graph, f.x, f.y), *nan = bel_is_nan(f.graph, f.x);
+    check(&f, bel_and(f.graph, less, nan), "And", less, nan);
+    check(&f, bel_or(f.graph, less, nan), "Or", less, nan);
+    check(&f, bel_xor(f.graph, less, nan), "Xor", less, nan);
+    check(&f, bel_not(f.graph, less), "Not", less, NULL);
     bel_shape shape = BEL_SHAPE(4, 9);
     bel_value *reshaped = bel_reshape(f.graph, f.x, &shape);
     assert_true(bel_shape_equal(bel_attr_ints(&reshaped->node->attrs, "shape"), &shape));
