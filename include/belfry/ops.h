@@ -121,8 +121,37 @@ BEL_API bel_value *bel_reduce_max(bel_graph *graph, bel_value *x, const int64_t 
 BEL_API bel_value *bel_reduce_sum_square(bel_graph *graph, bel_value *x, const int64_t *axes,
                                          int axis_count, bool keepdims);
 
-/// Index of the largest element along `axis` (the first of equals): -> I64 without that axis.
+/// The gradient as that of the maximum.
+BEL_API bel_value *bel_reduce_min(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                  int axis_count, bool keepdims);
+BEL_API bel_value *bel_reduce_prod(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                   int axis_count, bool keepdims);
+/// Sum of |x|, and the root of the sum of squares (its gradient is 0 where it is 0).
+BEL_API bel_value *bel_reduce_l1(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                 int axis_count, bool keepdims);
+BEL_API bel_value *bel_reduce_l2(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                 int axis_count, bool keepdims);
+/// log of the sum of e^x, without overflow; x is finite. Made of other operations.
+BEL_API bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                          int axis_count, bool keepdims);
+
+/// --- Along one axis; x of any numbers -----------------------------------------------------------
+
+/// Index of the largest or smallest element along `axis` (the first of equals): -> I64 without that
+/// axis.
 BEL_API bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis);
+BEL_API bel_value *bel_arg_min(bel_graph *graph, bel_value *x, int64_t axis);
+
+/// The k largest (else smallest) elements along `axis`, best first and equal ones by index; their
+/// indices I64 in *out_indices (NULL: not wanted). Both have k elements along the axis. ONNX TopK,
+/// sorted. Error: k is not in 1 … the dimension.
+BEL_API bel_value *bel_top_k(bel_graph *graph, bel_value *x, int64_t k, int64_t axis, bool largest,
+                             bel_value **out_indices);
+
+/// Sums of the elements up to each one along `axis`; exclusive: without itself; reverse: from
+/// behind. ONNX CumSum.
+BEL_API bel_value *bel_cum_sum(bel_graph *graph, bel_value *x, int64_t axis, bool exclusive,
+                               bool reverse);
 
 /// --- Shapes and indices -------------------------------------------------------------------------
 

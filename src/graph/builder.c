@@ -139,6 +139,25 @@ REDUCTION(reduce_sum, BEL_OP_REDUCE_SUM)
 REDUCTION(reduce_mean, BEL_OP_REDUCE_MEAN)
 REDUCTION(reduce_max, BEL_OP_REDUCE_MAX)
 REDUCTION(reduce_sum_square, BEL_OP_REDUCE_SUM_SQUARE)
+REDUCTION(reduce_min, BEL_OP_REDUCE_MIN)
+REDUCTION(reduce_prod, BEL_OP_REDUCE_PROD)
+REDUCTION(reduce_l1, BEL_OP_REDUCE_L1)
+REDUCTION(reduce_l2, BEL_OP_REDUCE_L2)
+
+// log sum e^(x - m) + m with m the maximum, which is taken off again where axes are not kept.
+bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                  int axis_count, bool keepdims)
+{
+    bel_value *shift = bel_reduce_max(graph, x, axes, axis_count, true);
+    bel_value *power = bel_exp(graph, bel_sub(graph, x, shift));
+    bel_value *sum = bel_reduce_sum(graph, power, axes, axis_count, true);
+    bel_value *y = bel_add(graph, bel_log(graph, sum), shift);
+    if (keepdims || y == NULL) return y;
+    int32_t rank = bel_value_shape(x).rank;
+    int64_t all[BEL_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+    if (rank == 0) return y;
+    return bel_squeeze(graph, y, axis_count > 0 ? axes : all, axis_count > 0 ? axis_count : rank);
+}
 
 bel_value *bel_l2_loss(bel_graph *graph, bel_value *x)
 {
@@ -151,6 +170,34 @@ bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis)
     bel_attr_list attrs = {.count = 0};
     bel_attr_put(&attrs, "axis", (double)axis);
     return bel_graph_add(graph, BEL_OP_ARG_MAX, &attrs, &x, 1);
+}
+
+bel_value *bel_arg_min(bel_graph *graph, bel_value *x, int64_t axis)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "axis", (double)axis);
+    return bel_graph_add(graph, BEL_OP_ARG_MIN, &attrs, &x, 1);
+}
+
+bel_value *bel_top_k(bel_graph *graph, bel_value *x, int64_t k, int64_t axis, bool largest,
+                     bel_value **out_indices)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "k", (double)k);
+    bel_attr_put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "largest", largest);
+    bel_value *values = bel_graph_add(graph, BEL_OP_TOP_K, &attrs, &x, 1);
+    if (out_indices != NULL) *out_indices = values == NULL ? NULL : bel_graph_output(values, 1);
+    return values;
+}
+
+bel_value *bel_cum_sum(bel_graph *graph, bel_value *x, int64_t axis, bool exclusive, bool reverse)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "exclusive", exclusive);
+    bel_attr_put(&attrs, "reverse", reverse);
+    return bel_graph_add(graph, BEL_OP_CUM_SUM, &attrs, &x, 1);
 }
 
 bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape)

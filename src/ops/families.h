@@ -52,11 +52,17 @@ bel_gradient_fn bel_grad_softmax, bel_grad_log_softmax, bel_grad_cross_entropy;
 bel_prepare_fn bel_prepare_softmax, bel_prepare_cross_entropy;
 
 // reduce.c
-bel_infer_fn bel_infer_reduce, bel_infer_like, bel_infer_scalar_like, bel_infer_arg_max;
+bel_infer_fn bel_infer_reduce, bel_infer_like, bel_infer_scalar_like;
 bel_gradient_fn bel_grad_reduce_sum, bel_grad_reduce_mean, bel_grad_reduce_max;
-bel_gradient_fn bel_grad_reduce_sum_square;
+bel_gradient_fn bel_grad_reduce_sum_square, bel_grad_reduce_prod, bel_grad_reduce_l1;
+bel_gradient_fn bel_grad_reduce_l2;
 bel_prepare_fn bel_prepare_reduce, bel_prepare_sum_to, bel_prepare_broadcast_to;
-bel_prepare_fn bel_prepare_count_ratio, bel_prepare_arg_max;
+bel_prepare_fn bel_prepare_fold, bel_prepare_count_ratio;
+
+// order.c
+bel_infer_fn bel_infer_arg, bel_infer_top_k, bel_infer_cum_sum;
+bel_gradient_fn bel_grad_top_k, bel_grad_cum_sum;
+bel_prepare_fn bel_prepare_arg, bel_prepare_top_k, bel_prepare_cum_sum;
 
 // shape.c
 bel_infer_fn bel_infer_reshape, bel_infer_reshape_like, bel_infer_transpose, bel_infer_one_hot;

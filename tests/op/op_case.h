@@ -84,14 +84,43 @@ static inline int op_parse_inputs(const char *text, op_input out_inputs[BEL_OP_M
 
 static inline bel_attr_list op_parse_attrs(const char *text)
 {
-    static const char *const names[] = {
-        "axes",    "keepdims",    "axis",          "alpha",     "beta",
-        "transA",  "to",          "transB",        "shape",     "perm",
-        "depth",   "ratio",       "strides",       "pads",      "dilations",
-        "group",   "auto_pad",    "kernel_shape",  "ceil_mode", "count_include_pad",
-        "epsilon", "momentum",    "training_mode", "starts",    "ends",
-        "steps",   "pads_before", "pads_behind",   "mode",      "value",
-        "min",     "max"};
+    static const char *const names[] = {"axes",
+                                        "keepdims",
+                                        "axis",
+                                        "alpha",
+                                        "beta",
+                                        "transA",
+                                        "to",
+                                        "transB",
+                                        "shape",
+                                        "perm",
+                                        "depth",
+                                        "ratio",
+                                        "strides",
+                                        "pads",
+                                        "dilations",
+                                        "group",
+                                        "auto_pad",
+                                        "kernel_shape",
+                                        "ceil_mode",
+                                        "count_include_pad",
+                                        "epsilon",
+                                        "momentum",
+                                        "training_mode",
+                                        "starts",
+                                        "ends",
+                                        "steps",
+                                        "pads_before",
+                                        "pads_behind",
+                                        "mode",
+                                        "value",
+                                        "min",
+                                        "max",
+                                        "k",
+                                        "largest",
+                                        "exclusive",
+                                        "reverse",
+                                        "select_last_index"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

@@ -255,6 +255,32 @@ def batch_norm_grad(attrs, dy, x, scale, mean, inverse):
     return by_channel(scale * inverse, x) * (dy - rest)
 
 
+def prod(x, axes, keep):
+    for axis in sorted((a % x.dim() for a in axes), reverse=True):
+        x = x.prod(axis, keep)
+    return x
+
+
+def arg_max(attrs, x):
+    axis = int(attrs["axis"])
+    if attrs.get("select_last_index"):
+        return x.shape[axis] - 1 - first_arg_max(x.flip(axis), axis)
+    return first_arg_max(x, axis)
+
+
+def top_k(attrs, x):
+    axis = int(attrs.get("axis", -1))
+    order = x.sort(stable=True, dim=axis, descending=attrs.get("largest", 1) != 0).values
+    return order.narrow(axis, 0, int(attrs["k"]))
+
+
+def cum_sum(attrs, x):
+    axis = int(attrs.get("axis", 0))
+    x = x.flip(axis) if attrs.get("reverse") else x
+    y = x.cumsum(axis) - (x if attrs.get("exclusive") else 0)
+    return y.flip(axis) if attrs.get("reverse") else y
+
+
 CASTS = {1: torch.float64, 2: torch.int32, 3: torch.int64, 4: torch.uint8, 5: torch.bool,
          0: torch.float64}
 
@@ -327,7 +353,15 @@ OPS = {
     "SUM_TO": sum_to,
     "BROADCAST_TO": broadcast_to,
     "COUNT_RATIO": lambda at, a, b: torch.tensor(b.numel() / a.numel(), dtype=torch.float64),
-    "ARG_MAX": lambda at, x: first_arg_max(x, int(at["axis"])),
+    "ARG_MAX": lambda at, x: arg_max(at, x),
+    "ARG_MIN": lambda at, x: arg_max(at, -x),
+    "TOP_K": top_k,
+    "CUM_SUM": cum_sum,
+    "REDUCE_MIN": reduction(lambda x, axes, keep: x.amin(axes, keep)),
+    "REDUCE_PROD": reduction(prod),
+    "REDUCE_PROD_GRAD": lambda at, dy, x: gradient(lambda v: reduction(prod)(at, v), dy, x),
+    "REDUCE_L1": reduction(lambda x, axes, keep: x.abs().sum(axes, keep)),
+    "REDUCE_L2": reduction(lambda x, axes, keep: (x * x).sum(axes, keep).sqrt()),
     "RESHAPE": lambda at, x: x.reshape(at["shape"]),
     "RESHAPE_LIKE": lambda at, x, like: x.reshape(like.shape),
     "TRANSPOSE": lambda at, x: x.permute(at["perm"]),

@@ -94,10 +94,10 @@ static void test_reductions(void **state)
         bel_value *(*make)(bel_graph *, bel_value *, const int64_t *, int, bool);
         const char *name;
     } rows[] = {
-        {bel_reduce_sum, "ReduceSum"},
-        {bel_reduce_mean, "ReduceMean"},
-        {bel_reduce_max, "ReduceMax"},
-        {bel_reduce_sum_square, "ReduceSumSquare"},
+        {bel_reduce_sum, "ReduceSum"}, {bel_reduce_mean, "ReduceMean"},
+        {bel_reduce_max, "ReduceMax"}, {bel_reduce_sum_square, "ReduceSumSquare"},
+        {bel_reduce_min, "ReduceMin"}, {bel_reduce_prod, "ReduceProd"},
+        {bel_reduce_l1, "ReduceL1"},   {bel_reduce_l2, "ReduceL2"},
     };
     static const int64_t axes[] = {1};
     fixture f = make_fixture();
@@ -137,6 +137,13 @@ static void test_attributes(void **state)
     assert_true(number(bel_leaky_relu(f.graph, f.x, 0.1), "alpha") == 0.1);
     assert_true(number(bel_elu(f.graph, f.x, 2), "alpha") == 2);
     assert_true(number(bel_hard_sigmoid(f.graph, f.x, 1, 3), "beta") == 3);
+    bel_value *indices, *best = bel_top_k(f.graph, f.x, 2, 0, false, &indices);
+    assert_true(number(best, "k") == 2 && number(best, "axis") == 0 &&
+                number(best, "largest") == 0);
+    assert_ptr_equal(indices, best->node->outputs[1]);
+    bel_value *sums = bel_cum_sum(f.graph, f.x, 1, true, false);
+    assert_true(number(sums, "exclusive") == 1 && number(sums, "reverse") == 0);
+    assert_true(number(bel_arg_min(f.graph, f.x, -1), "axis") == -1);
     bel_value *clipped = bel_clip(f.graph, f.x, -1, 4);
     assert_true(number(clipped, "min") == -1 && number(clipped, "max") == 4);
     bel_value *less = bel_less(f.graph, f.x, f.y), *nan = bel_is_nan(f.graph, f.x);
