@@ -81,7 +81,9 @@ BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
 
 /// --- Products -----------------------------------------------------------------------------------
 
-/// a [m, k] · b [k, n] -> [m, n]. (Rank 2; batched products come with more ranks.)
+/// a [..., m, k] · b [..., k, n] -> [..., m, n], type T: a product for each pair of matrices; the
+/// leading dimensions broadcast. A vector stands for a row (a) or a column (b), and its dimension
+/// is dropped again. ONNX MatMul.
 BEL_API bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b);
 
 /// alpha · a' · b' + beta · c, where a' is a or its transpose. c is optional (NULL) and broadcasts

@@ -34,7 +34,6 @@ TWO_INPUTS(and, BEL_OP_AND)
 TWO_INPUTS(or, BEL_OP_OR)
 TWO_INPUTS(xor, BEL_OP_XOR)
 TWO_INPUTS(pow, BEL_OP_POW)
-TWO_INPUTS(matmul, BEL_OP_MATMUL)
 TWO_INPUTS(softmax_cross_entropy, BEL_OP_SOFTMAX_CROSS_ENTROPY)
 TWO_INPUTS(sigmoid_cross_entropy, BEL_OP_SIGMOID_CROSS_ENTROPY)
 TWO_INPUTS(gather, BEL_OP_GATHER)
@@ -104,6 +103,20 @@ bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to)
     bel_attr_list attrs = {.count = 0};
     bel_attr_put(&attrs, "to", to);
     return bel_graph_add(graph, BEL_OP_CAST, &attrs, &x, 1);
+}
+
+// A vector takes part as a matrix of one row (a) or one column (b), which is then dropped.
+bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b)
+{
+    static const int64_t row[] = {0}, column[] = {1};
+    bool a_vector = a != NULL && bel_value_shape(a).rank == 1;
+    bool b_vector = b != NULL && bel_value_shape(b).rank == 1;
+    if (a_vector) a = bel_unsqueeze(graph, a, row, 1);
+    if (b_vector) b = bel_unsqueeze(graph, b, column, 1);
+    bel_value *y = add2(graph, BEL_OP_MATMUL, a, b);
+    const int64_t dropped[] = {b_vector ? -1 : -2, -2};
+    int count = a_vector + b_vector;
+    return count == 0 || y == NULL ? y : bel_squeeze(graph, y, dropped, count);
 }
 
 bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c, double alpha,

@@ -42,7 +42,7 @@ bel_gradient_fn bel_grad_reciprocal, bel_grad_erf, bel_grad_pow;
 bel_prepare_fn bel_prepare_curve;
 
 // matmul.c
-bel_infer_fn bel_infer_matmul, bel_infer_gemm;
+bel_infer_fn bel_infer_matmul, bel_infer_matmul_flat, bel_infer_gemm;
 bel_gradient_fn bel_grad_matmul, bel_grad_gemm;
 bel_prepare_fn bel_prepare_gemm;
 

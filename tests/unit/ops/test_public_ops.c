@@ -191,6 +191,21 @@ static void test_shapes(void **state)
     bel_graph_destroy(f.graph);
 }
 
+static void test_matmul_of_vectors(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_shape stack = BEL_SHAPE(BEL_DIM_BATCH, 6, 4), list = BEL_SHAPE(6);
+    bel_value *v = bel_input_value(f.graph, "v", BEL_DTYPE_F32, &list);
+    bel_value *s = bel_input_value(f.graph, "s", BEL_DTYPE_F32, &stack);
+    assert_shape(bel_matmul(f.graph, v, v), bel_shape_scalar());
+    assert_shape(bel_matmul(f.graph, f.x, v), BEL_SHAPE(6));
+    assert_shape(bel_matmul(f.graph, v, s), BEL_SHAPE(BEL_DIM_BATCH, 4));
+    assert_shape(bel_matmul(f.graph, f.x, s), BEL_SHAPE(BEL_DIM_BATCH, 6, 4));
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_graph_destroy(f.graph);
+}
+
 // Parts of a split joined again, more of them than an operation has inputs.
 static void test_split_and_concat(void **state)
 {
@@ -238,10 +253,10 @@ static void test_composed(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_inputs), cmocka_unit_test(test_one_input),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_split_and_concat),
-        cmocka_unit_test(test_composed),
+        cmocka_unit_test(test_two_inputs),       cmocka_unit_test(test_one_input),
+        cmocka_unit_test(test_reductions),       cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_matmul_of_vectors),
+        cmocka_unit_test(test_split_and_concat), cmocka_unit_test(test_composed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
