@@ -285,6 +285,32 @@ BEL_API bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_v
 
 /// --- Layers made of the above -------------------------------------------------------------------
 
+/// Sum of values · weights over the sum of weights -> scalar; 0 where all weights are 0. Type T,
+/// values and weights of one shape. Turns any of the losses below into a weighted mean.
+BEL_API bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights);
+
+/// (predicted - labels)², type T, which broadcast. bel_reduce_mean of it is the mean squared error.
+BEL_API bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *labels);
+
+/// With e = predicted - labels: e² / 2 where |e| <= delta, else delta · |e| - delta² / 2 (Huber
+/// 1964). Error: delta is not above 0.
+BEL_API bel_value *bel_huber_loss(bel_graph *graph, bel_value *predicted, bel_value *labels,
+                                  double delta);
+
+/// bel_softmax_cross_entropy with a weight for each class (class_weights [c] of type T, or NULL:
+/// ones) and without the examples whose label is `ignored` (any number; it may be out of range):
+/// losses [n] times weights [n], which are set in *out_weights: that of the label's class, or 0.
+/// ONNX's reduction "mean" is the sum of the losses over the sum of the weights.
+BEL_API bel_value *bel_weighted_softmax_cross_entropy(bel_graph *graph, bel_value *logits,
+                                                      bel_value *labels, bel_value *class_weights,
+                                                      int64_t ignored, bel_value **out_weights);
+
+/// Cross-entropy of a sigmoid where a positive label counts positive_weight times:
+/// w·z·log(1 + e^-x) + (1 - z)·log(1 + e^x) for logits x and labels z (0 … 1) of type T and one
+/// shape -> same shape.
+BEL_API bel_value *bel_weighted_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits,
+                                                      bel_value *labels, double positive_weight);
+
 /// x [n, in] -> [n, units]: variables "name/kernel" [in, units] (Glorot) and "name/bias" [units]
 /// (0).
 BEL_API bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *name);
