@@ -288,6 +288,7 @@ static void choose_tiles(gemm_params *p)
     if (tiles > extent / UNIT) tiles = extent / UNIT;
     if (tiles < 1) tiles = 1;
     p->tile = ((extent + tiles - 1) / tiles + UNIT - 1) / UNIT * UNIT;
+    if (p->tile < UNIT) p->tile = UNIT; // an empty product
     p->tiles = (extent + p->tile - 1) / p->tile;
     p->per_tile = 1;
     if (p->tiles == 1 && work > 0 && work < TILE_WORK / 8) p->per_tile = TILE_WORK / 8 / work;

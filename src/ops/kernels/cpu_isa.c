@@ -127,6 +127,7 @@ static inline float clip_one(float x, float low, float high)
 }
 
 // A quotient of polynomials on [-4, 4], outside of which erf is 1 in f32: the one of Eigen and XLA.
+// Within 5e-7 of erf.
 static inline float erf_one(float x)
 {
     float c = clip_one(x, -4.0f, 4.0f), z = c * c;
