@@ -61,12 +61,14 @@ static bel_status *read_slice(const bel_attr_list *attrs, const bel_shape *x,
     for (int32_t i = 0; i < count; i++) {
         int64_t axis = axes == NULL ? i : axes->dims[i], step = steps == NULL ? 1 : steps->dims[i];
         if (axis < 0) axis += x->rank;
-        if (axis < 0 || axis >= x->rank || seen[axis] || step == 0) {
+        if (axis < 0 || axis >= x->rank || seen[axis]) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           step == 0 ? "step %lld of axis %lld must not be 0"
-                                     : "step %lld: axis %lld does not exist "
-                                       "or stands twice",
-                           (long long)step, (long long)axis);
+                           "axis %lld does not exist in rank %d or stands twice", (long long)axis,
+                           (int)x->rank);
+        }
+        if (step == 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "the step of axis %lld must not be 0",
+                           (long long)axis);
         }
         seen[axis] = true;
         if (x->dims[axis] >= 0) {
