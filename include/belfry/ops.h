@@ -15,8 +15,9 @@
 extern "C" {
 #endif
 
-/// --- Arithmetic with broadcasting: a, b of type T -> T
-/// -------------------------------------------
+/// --- Two inputs of one type, with broadcasting --------------------------------------------------
+
+/// Any numbers -> the same type. Integers wrap; divided by 0 they give 0.
 BEL_API bel_value *bel_add(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_sub(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_mul(bel_graph *graph, bel_value *a, bel_value *b);
@@ -24,27 +25,65 @@ BEL_API bel_value *bel_div(bel_graph *graph, bel_value *a, bel_value *b);
 /// Larger and smaller of two; where equal, the gradient goes to `a`.
 BEL_API bel_value *bel_max(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_min(bel_graph *graph, bel_value *a, bel_value *b);
-/// Comparisons: any equal numeric types -> BOOL. No gradient.
+/// a to the power of b, type T. The gradient of `a` is 0 where b is 0, that of `b` is 0 where a is
+/// not positive.
+BEL_API bel_value *bel_pow(bel_graph *graph, bel_value *a, bel_value *b);
+/// Comparisons: any equal types -> BOOL. No gradient.
 BEL_API bel_value *bel_equal(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_greater(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_less(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_greater_or_equal(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_less_or_equal(bel_graph *graph, bel_value *a, bel_value *b);
+/// BOOL -> BOOL.
+BEL_API bel_value *bel_and(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_or(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_xor(bel_graph *graph, bel_value *a, bel_value *b);
+BEL_API bel_value *bel_not(bel_graph *graph, bel_value *x);
 
-/// --- One input: x of type T -> same shape and type ----------------------------------------------
-BEL_API bel_value *bel_neg(bel_graph *graph, bel_value *x);
+/// --- One input -> the same shape and type; type T unless said otherwise -------------------------
+BEL_API bel_value *bel_neg(bel_graph *graph, bel_value *x);  ///< Integers too.
+BEL_API bel_value *bel_abs(bel_graph *graph, bel_value *x);  ///< Integers too. Gradient 0 at 0.
+BEL_API bel_value *bel_sign(bel_graph *graph, bel_value *x); ///< Integers too. No gradient.
 BEL_API bel_value *bel_exp(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_log(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_sqrt(bel_graph *graph, bel_value *x);
-BEL_API bel_value *bel_abs(bel_graph *graph, bel_value *x); ///< Gradient 0 at 0.
-BEL_API bel_value *bel_relu(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_reciprocal(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_erf(bel_graph *graph, bel_value *x);
+/// To a whole number: down, up, to the nearest (ties to even). No gradient.
+BEL_API bel_value *bel_floor(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_ceil(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_round(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_is_nan(bel_graph *graph, bel_value *x); ///< -> BOOL.
+
+/// Activations. At their kinks the gradient is that of the left side (Relu, LeakyRelu), 0
+/// (HardSigmoid) or 1 (Clip).
+BEL_API bel_value *bel_relu(bel_graph *graph, bel_value *x); ///< Integers too.
 BEL_API bel_value *bel_sigmoid(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_tanh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_softplus(bel_graph *graph, bel_value *x); ///< log(1 + e^x), no overflow.
+BEL_API bel_value *bel_silu(bel_graph *graph, bel_value *x);     ///< x sigmoid(x), "swish".
+/// x Φ(x) with the normal distribution Φ, exactly and by its approximation with tanh (Hendrycks and
+/// Gimpel 2016). Not in opset 17: domain belfry.
+BEL_API bel_value *bel_gelu(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_gelu_tanh(bel_graph *graph, bel_value *x);
+/// x, and below 0 alpha · x or alpha · (e^x - 1). ONNX's defaults: 0.01 and 1.
+BEL_API bel_value *bel_leaky_relu(bel_graph *graph, bel_value *x, double alpha);
+BEL_API bel_value *bel_elu(bel_graph *graph, bel_value *x, double alpha);
+/// alpha · x + beta, cut to [0, 1]. ONNX's defaults: 0.2 and 0.5.
+BEL_API bel_value *bel_hard_sigmoid(bel_graph *graph, bel_value *x, double alpha, double beta);
+/// x cut to [low, high]; -INFINITY and INFINITY leave a side open. All `high` when low > high.
+BEL_API bel_value *bel_clip(bel_graph *graph, bel_value *x, double low, double high);
+
 BEL_API bel_value *bel_identity(bel_graph *graph, bel_value *x);
-/// To another type; float to integer truncates, anything to BOOL is "not zero".
+/// To another type: float to integer truncates, and what the type cannot hold becomes its nearest
+/// number (NaN: 0); integer to integer keeps the low bits; anything to BOOL is "not zero".
 BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
 
 /// --- Products -----------------------------------------------------------------------------------
 
-/// a [m, k] · b [k, n] -> [m, n]. (Rank 2; batched products come with more ranks.)
+/// a [..., m, k] · b [..., k, n] -> [..., m, n], type T: a product for each pair of matrices; the
+/// leading dimensions broadcast. A vector stands for a row (a) or a column (b), and its dimension
+/// is dropped again. ONNX MatMul.
 BEL_API bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b);
 
 /// alpha · a' · b' + beta · c, where a' is a or its transpose. c is optional (NULL) and broadcasts
@@ -84,8 +123,37 @@ BEL_API bel_value *bel_reduce_max(bel_graph *graph, bel_value *x, const int64_t 
 BEL_API bel_value *bel_reduce_sum_square(bel_graph *graph, bel_value *x, const int64_t *axes,
                                          int axis_count, bool keepdims);
 
-/// Index of the largest element along `axis` (the first of equals): -> I64 without that axis.
+/// The gradient as that of the maximum.
+BEL_API bel_value *bel_reduce_min(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                  int axis_count, bool keepdims);
+BEL_API bel_value *bel_reduce_prod(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                   int axis_count, bool keepdims);
+/// Sum of |x|, and the root of the sum of squares (its gradient is 0 where it is 0).
+BEL_API bel_value *bel_reduce_l1(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                 int axis_count, bool keepdims);
+BEL_API bel_value *bel_reduce_l2(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                 int axis_count, bool keepdims);
+/// log of the sum of e^x, without overflow; x is finite. Made of other operations.
+BEL_API bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                          int axis_count, bool keepdims);
+
+/// --- Along one axis; x of any numbers -----------------------------------------------------------
+
+/// Index of the largest or smallest element along `axis` (the first of equals): -> I64 without that
+/// axis.
 BEL_API bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis);
+BEL_API bel_value *bel_arg_min(bel_graph *graph, bel_value *x, int64_t axis);
+
+/// The k largest (else smallest) elements along `axis`, best first and equal ones by index; their
+/// indices I64 in *out_indices (NULL: not wanted). Both have k elements along the axis. ONNX TopK,
+/// sorted. Error: k is not in 1 … the dimension.
+BEL_API bel_value *bel_top_k(bel_graph *graph, bel_value *x, int64_t k, int64_t axis, bool largest,
+                             bel_value **out_indices);
+
+/// Sums of the elements up to each one along `axis`; exclusive: without itself; reverse: from
+/// behind. ONNX CumSum.
+BEL_API bel_value *bel_cum_sum(bel_graph *graph, bel_value *x, int64_t axis, bool exclusive,
+                               bool reverse);
 
 /// --- Shapes and indices -------------------------------------------------------------------------
 
@@ -97,9 +165,64 @@ BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *
 /// A matrix: the dimensions before `axis` multiplied, and those from `axis` on. ONNX Flatten. Costs
 /// nothing.
 BEL_API bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis);
+/// Without the dimensions of size 1 that `axes` lists (NULL and 0: all of that size), and with such
+/// dimensions at the places `axes` of the result. ONNX Squeeze, Unsqueeze. Cost nothing. Error: a
+/// listed dimension is not 1; an axis stands twice.
+BEL_API bel_value *bel_squeeze(bel_graph *graph, bel_value *x, const int64_t *axes, int count);
+BEL_API bel_value *bel_unsqueeze(bel_graph *graph, bel_value *x, const int64_t *axes, int count);
+
+/// x of any type repeated to what its shape and `shape` broadcast to; a 1 in `shape` keeps x's
+/// dimension, also an open one. ONNX Expand.
+BEL_API bel_value *bel_expand(bel_graph *graph, bel_value *x, const bel_shape *shape);
+
+/// Of each of `count` axes (NULL: the first ones) the elements start, start + step … before end, x
+/// of any type. Negative starts and ends count from the end, and what lies outside is cut off; a
+/// negative step goes backwards (end INT64_MIN: to the first element). steps NULL: ones. An open
+/// dimension can only be taken as a whole: 0 to INT64_MAX. ONNX Slice. Errors: a step of 0; an axis
+/// that stands twice.
+BEL_API bel_value *bel_slice(bel_graph *graph, bel_value *x, const int64_t *axes,
+                             const int64_t *starts, const int64_t *ends, const int64_t *steps,
+                             int count);
+
+/// Cuts x along `axis` into `count` parts of these sizes, whose sum is the dimension; sizes NULL:
+/// equal parts, the last one smaller. out_parts[count] are all NULL after an error. ONNX Split, as
+/// one Slice for each part.
+BEL_API void bel_split(bel_graph *graph, bel_value *x, int64_t axis, const int64_t *sizes,
+                       int count, bel_value **out_parts);
+
+/// `count` tensors of one type one behind the other along `axis`; all other dimensions are equal,
+/// that of the axis is closed. ONNX Concat.
+BEL_API bel_value *bel_concat(bel_graph *graph, bel_value *const *parts, int count, int64_t axis);
+
+/// What stands where bel_pad adds elements.
+typedef enum bel_pad_mode {
+    BEL_PAD_CONSTANT, ///< `value`.
+    BEL_PAD_EDGE,     ///< The first or last element of the dimension.
+    BEL_PAD_REFLECT,  ///< Mirrored at it, itself not repeated; fewer elements than the dimension
+                      ///< has.
+} bel_pad_mode;
+
+/// before[d] more elements in front of dimension d and behind[d] more behind it (NULL: none), x of
+/// any type; negative numbers cut elements off. An open dimension cannot be padded. ONNX Pad, whose
+/// one list of pads is cut in two.
+BEL_API bel_value *bel_pad(bel_graph *graph, bel_value *x, const int64_t *before,
+                           const int64_t *behind, bel_pad_mode mode, double value);
+
+/// An element of `a` where the condition (BOOL) is true, else of `b`; a and b have one type, any,
+/// and all three broadcast. ONNX Where.
+BEL_API bel_value *bel_where(bel_graph *graph, bel_value *condition, bel_value *a, bel_value *b);
+
 /// Rows of `data` [n, ...] at `indices` (I64, any shape) -> [indices..., ...]. ONNX Gather, axis 0.
-/// An index out of [0, n) ends the step with OUT_OF_RANGE.
+/// An index out of [0, n) ends the step with OUT_OF_RANGE: unlike in ONNX, a negative one too.
 BEL_API bel_value *bel_gather(bel_graph *graph, bel_value *data, bel_value *indices);
+/// The same along any axis: data [a..., n, b...] -> [a..., indices..., b...].
+BEL_API bel_value *bel_gather_axis(bel_graph *graph, bel_value *data, bel_value *indices,
+                                   int64_t axis);
+/// data [a..., n, b...], indices [a..., m, b...] (I64) -> [a..., m, b...]: for each index the
+/// element of data with that index along `axis` and else the same place. ONNX GatherElements, but
+/// for smaller dimensions of the indices elsewhere. Indices out of [0, n) as above.
+BEL_API bel_value *bel_gather_elements(bel_graph *graph, bel_value *data, bel_value *indices,
+                                       int64_t axis);
 /// indices (I64) -> [indices..., depth] F32: 1 at the index, 0 elsewhere.
 BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth);
 
@@ -162,6 +285,32 @@ BEL_API bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_v
                                            bel_value **out_mean, bel_value **out_variance);
 
 /// --- Layers made of the above -------------------------------------------------------------------
+
+/// Sum of values · weights over the sum of weights -> scalar; 0 where all weights are 0. Type T,
+/// values and weights of one shape. Turns any of the losses below into a weighted mean.
+BEL_API bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights);
+
+/// (predicted - labels)², type T, which broadcast. bel_reduce_mean of it is the mean squared error.
+BEL_API bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *labels);
+
+/// With e = predicted - labels: e² / 2 where |e| <= delta, else delta · |e| - delta² / 2 (Huber
+/// 1964). Error: delta is not above 0.
+BEL_API bel_value *bel_huber_loss(bel_graph *graph, bel_value *predicted, bel_value *labels,
+                                  double delta);
+
+/// bel_softmax_cross_entropy with a weight for each class (class_weights [c] of type T, or NULL:
+/// ones) and without the examples whose label is `ignored` (any number; it may be out of range):
+/// losses [n] times weights [n], which are set in *out_weights: that of the label's class, or 0.
+/// ONNX's reduction "mean" is the sum of the losses over the sum of the weights.
+BEL_API bel_value *bel_weighted_softmax_cross_entropy(bel_graph *graph, bel_value *logits,
+                                                      bel_value *labels, bel_value *class_weights,
+                                                      int64_t ignored, bel_value **out_weights);
+
+/// Cross-entropy of a sigmoid where a positive label counts positive_weight times:
+/// w·z·log(1 + e^-x) + (1 - z)·log(1 + e^x) for logits x and labels z (0 … 1) of type T and one
+/// shape -> same shape.
+BEL_API bel_value *bel_weighted_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits,
+                                                      bel_value *labels, double positive_weight);
 
 /// x [n, in] -> [n, units]: variables "name/kernel" [in, units] (Glorot) and "name/bias" [units]
 /// (0).

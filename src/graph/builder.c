@@ -1,6 +1,6 @@
 // The public operations: each packs its attributes and adds a node.
 #include "belfry/ops.h"
-#include "graph/graph.h"
+#include "graph/attrs.h"
 
 static bel_value *add1(bel_graph *graph, bel_op op, bel_value *x)
 {
@@ -11,16 +11,6 @@ static bel_value *add2(bel_graph *graph, bel_op op, bel_value *a, bel_value *b)
 {
     bel_value *inputs[] = {a, b};
     return bel_graph_add(graph, op, NULL, inputs, 2);
-}
-
-static void put(bel_attr_list *attrs, const char *name, double number)
-{
-    attrs->items[attrs->count++] = (bel_attr){.name = name, .number = number};
-}
-
-static void put_ints(bel_attr_list *attrs, const char *name, int32_t count, const int64_t *ints)
-{
-    attrs->items[attrs->count++] = (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
 }
 
 #define TWO_INPUTS(name, op)                                                                       \
@@ -38,7 +28,12 @@ TWO_INPUTS(min, BEL_OP_MIN)
 TWO_INPUTS(equal, BEL_OP_EQUAL)
 TWO_INPUTS(greater, BEL_OP_GREATER)
 TWO_INPUTS(less, BEL_OP_LESS)
-TWO_INPUTS(matmul, BEL_OP_MATMUL)
+TWO_INPUTS(greater_or_equal, BEL_OP_GREATER_OR_EQUAL)
+TWO_INPUTS(less_or_equal, BEL_OP_LESS_OR_EQUAL)
+TWO_INPUTS(and, BEL_OP_AND)
+TWO_INPUTS(or, BEL_OP_OR)
+TWO_INPUTS(xor, BEL_OP_XOR)
+TWO_INPUTS(pow, BEL_OP_POW)
 TWO_INPUTS(softmax_cross_entropy, BEL_OP_SOFTMAX_CROSS_ENTROPY)
 TWO_INPUTS(sigmoid_cross_entropy, BEL_OP_SIGMOID_CROSS_ENTROPY)
 TWO_INPUTS(gather, BEL_OP_GATHER)
@@ -57,25 +52,81 @@ ONE_INPUT(abs, BEL_OP_ABS)
 ONE_INPUT(relu, BEL_OP_RELU)
 ONE_INPUT(sigmoid, BEL_OP_SIGMOID)
 ONE_INPUT(tanh, BEL_OP_TANH)
+ONE_INPUT(not, BEL_OP_NOT)
+ONE_INPUT(is_nan, BEL_OP_IS_NAN)
+ONE_INPUT(sign, BEL_OP_SIGN)
+ONE_INPUT(reciprocal, BEL_OP_RECIPROCAL)
+ONE_INPUT(floor, BEL_OP_FLOOR)
+ONE_INPUT(ceil, BEL_OP_CEIL)
+ONE_INPUT(round, BEL_OP_ROUND)
+ONE_INPUT(erf, BEL_OP_ERF)
+ONE_INPUT(gelu, BEL_OP_GELU)
+ONE_INPUT(gelu_tanh, BEL_OP_GELU_TANH)
+ONE_INPUT(silu, BEL_OP_SILU)
+ONE_INPUT(softplus, BEL_OP_SOFTPLUS)
 ONE_INPUT(identity, BEL_OP_IDENTITY)
 ONE_INPUT(softmax, BEL_OP_SOFTMAX)
 ONE_INPUT(log_softmax, BEL_OP_LOG_SOFTMAX)
 
+// A function of x with two numbers; without a name the second one is left out.
+static bel_value *curve(bel_graph *graph, bel_op op, bel_value *x, const char *s_name, double s,
+                        const char *t_name, double t)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, s_name, s);
+    if (t_name != NULL) bel_attr_put(&attrs, t_name, t);
+    return bel_graph_add(graph, op, &attrs, &x, 1);
+}
+
+bel_value *bel_leaky_relu(bel_graph *graph, bel_value *x, double alpha)
+{
+    return curve(graph, BEL_OP_LEAKY_RELU, x, "alpha", alpha, NULL, 0);
+}
+
+bel_value *bel_elu(bel_graph *graph, bel_value *x, double alpha)
+{
+    return curve(graph, BEL_OP_ELU, x, "alpha", alpha, NULL, 0);
+}
+
+bel_value *bel_hard_sigmoid(bel_graph *graph, bel_value *x, double alpha, double beta)
+{
+    return curve(graph, BEL_OP_HARD_SIGMOID, x, "alpha", alpha, "beta", beta);
+}
+
+bel_value *bel_clip(bel_graph *graph, bel_value *x, double low, double high)
+{
+    return curve(graph, BEL_OP_CLIP, x, "min", low, "max", high);
+}
+
 bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "to", to);
+    bel_attr_put(&attrs, "to", to);
     return bel_graph_add(graph, BEL_OP_CAST, &attrs, &x, 1);
+}
+
+// A vector takes part as a matrix of one row (a) or one column (b), which is then dropped.
+bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b)
+{
+    static const int64_t row[] = {0}, column[] = {1};
+    bool a_vector = a != NULL && bel_value_shape(a).rank == 1;
+    bool b_vector = b != NULL && bel_value_shape(b).rank == 1;
+    if (a_vector) a = bel_unsqueeze(graph, a, row, 1);
+    if (b_vector) b = bel_unsqueeze(graph, b, column, 1);
+    bel_value *y = add2(graph, BEL_OP_MATMUL, a, b);
+    const int64_t dropped[] = {b_vector ? -1 : -2, -2};
+    int count = a_vector + b_vector;
+    return count == 0 || y == NULL ? y : bel_squeeze(graph, y, dropped, count);
 }
 
 bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c, double alpha,
                     double beta, bool transpose_a, bool transpose_b)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "alpha", alpha);
-    put(&attrs, "beta", beta);
-    put(&attrs, "transA", transpose_a);
-    put(&attrs, "transB", transpose_b);
+    bel_attr_put(&attrs, "alpha", alpha);
+    bel_attr_put(&attrs, "beta", beta);
+    bel_attr_put(&attrs, "transA", transpose_a);
+    bel_attr_put(&attrs, "transB", transpose_b);
     bel_value *inputs[] = {a, b, c};
     return bel_graph_add(graph, BEL_OP_GEMM, &attrs, inputs, c == NULL ? 2 : 3);
 }
@@ -84,13 +135,9 @@ static bel_value *reduce(bel_graph *graph, bel_op op, bel_value *x, const int64_
                          int axis_count, bool keepdims)
 {
     bel_attr_list attrs = {.count = 0};
-    if (axis_count > BEL_MAX_RANK) {
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "%d axes are more than the %d that a tensor has", axis_count, BEL_MAX_RANK);
-        return NULL;
-    }
-    if (axis_count > 0) put_ints(&attrs, "axes", axis_count, axes);
-    put(&attrs, "keepdims", keepdims);
+    if (!bel_attr_count_ok(graph, bel_op_get(op)->name, axis_count)) return NULL;
+    if (axis_count > 0) bel_attr_put_ints(&attrs, "axes", axis_count, axes);
+    bel_attr_put(&attrs, "keepdims", keepdims);
     return bel_graph_add(graph, op, &attrs, &x, 1);
 }
 
@@ -105,6 +152,25 @@ REDUCTION(reduce_sum, BEL_OP_REDUCE_SUM)
 REDUCTION(reduce_mean, BEL_OP_REDUCE_MEAN)
 REDUCTION(reduce_max, BEL_OP_REDUCE_MAX)
 REDUCTION(reduce_sum_square, BEL_OP_REDUCE_SUM_SQUARE)
+REDUCTION(reduce_min, BEL_OP_REDUCE_MIN)
+REDUCTION(reduce_prod, BEL_OP_REDUCE_PROD)
+REDUCTION(reduce_l1, BEL_OP_REDUCE_L1)
+REDUCTION(reduce_l2, BEL_OP_REDUCE_L2)
+
+// log sum e^(x - m) + m with m the maximum, which is taken off again where axes are not kept.
+bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                  int axis_count, bool keepdims)
+{
+    bel_value *shift = bel_reduce_max(graph, x, axes, axis_count, true);
+    bel_value *power = bel_exp(graph, bel_sub(graph, x, shift));
+    bel_value *sum = bel_reduce_sum(graph, power, axes, axis_count, true);
+    bel_value *y = bel_add(graph, bel_log(graph, sum), shift);
+    if (keepdims || y == NULL) return y;
+    int32_t rank = bel_value_shape(x).rank;
+    int64_t all[BEL_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+    if (rank == 0) return y;
+    return bel_squeeze(graph, y, axis_count > 0 ? axes : all, axis_count > 0 ? axis_count : rank);
+}
 
 bel_value *bel_l2_loss(bel_graph *graph, bel_value *x)
 {
@@ -115,42 +181,70 @@ bel_value *bel_l2_loss(bel_graph *graph, bel_value *x)
 bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "axis", (double)axis);
     return bel_graph_add(graph, BEL_OP_ARG_MAX, &attrs, &x, 1);
+}
+
+bel_value *bel_arg_min(bel_graph *graph, bel_value *x, int64_t axis)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "axis", (double)axis);
+    return bel_graph_add(graph, BEL_OP_ARG_MIN, &attrs, &x, 1);
+}
+
+bel_value *bel_top_k(bel_graph *graph, bel_value *x, int64_t k, int64_t axis, bool largest,
+                     bel_value **out_indices)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "k", (double)k);
+    bel_attr_put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "largest", largest);
+    bel_value *values = bel_graph_add(graph, BEL_OP_TOP_K, &attrs, &x, 1);
+    if (out_indices != NULL) *out_indices = values == NULL ? NULL : bel_graph_output(values, 1);
+    return values;
+}
+
+bel_value *bel_cum_sum(bel_graph *graph, bel_value *x, int64_t axis, bool exclusive, bool reverse)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "exclusive", exclusive);
+    bel_attr_put(&attrs, "reverse", reverse);
+    return bel_graph_add(graph, BEL_OP_CUM_SUM, &attrs, &x, 1);
 }
 
 bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape)
 {
     bel_attr_list attrs = {.count = 0};
-    put_ints(&attrs, "shape", shape->rank, shape->dims);
+    bel_attr_put_ints(&attrs, "shape", shape->rank, shape->dims);
     return bel_graph_add(graph, BEL_OP_RESHAPE, &attrs, &x, 1);
 }
 
 bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "axis", (double)axis);
     return bel_graph_add(graph, BEL_OP_FLATTEN, &attrs, &x, 1);
 }
 
 bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation)
 {
     bel_attr_list attrs = {.count = 0};
-    put_ints(&attrs, "perm", bel_value_shape(x).rank, permutation);
+    bel_attr_put_ints(&attrs, "perm", bel_value_shape(x).rank, permutation);
     return bel_graph_add(graph, BEL_OP_TRANSPOSE, &attrs, &x, 1);
 }
 
 bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "depth", (double)depth);
+    bel_attr_put(&attrs, "depth", (double)depth);
     return bel_graph_add(graph, BEL_OP_ONE_HOT, &attrs, &indices, 1);
 }
 
 bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "ratio", ratio);
+    bel_attr_put(&attrs, "ratio", ratio);
     return bel_graph_add(graph, BEL_OP_DROPOUT, &attrs, &x, 1);
 }
 

@@ -1,17 +1,6 @@
 // The public operations on images, and layers made of them.
 #include "belfry/ops.h"
-#include "graph/graph.h"
-
-static void put(bel_attr_list *attrs, const char *name, double number)
-{
-    attrs->items[attrs->count++] = (bel_attr){.name = name, .number = number};
-}
-
-static void put_ints(bel_attr_list *attrs, const char *name, int32_t count, const int64_t *ints)
-{
-    if (ints == NULL) return;
-    attrs->items[attrs->count++] = (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
-}
+#include "graph/attrs.h"
 
 // The number of spatial dimensions of x; 0 after an error.
 static int32_t spatial_of(bel_graph *graph, const bel_value *x, const char *what)
@@ -28,10 +17,10 @@ static int32_t spatial_of(bel_graph *graph, const bel_value *x, const char *what
 static void put_window(bel_attr_list *attrs, int32_t spatial, const bel_window_options *options)
 {
     if (options == NULL) return;
-    put_ints(attrs, "strides", spatial, options->strides);
-    put_ints(attrs, "pads", 2 * spatial, options->pads);
-    put_ints(attrs, "dilations", spatial, options->dilations);
-    if (options->auto_pad != BEL_PAD_EXPLICIT) put(attrs, "auto_pad", options->auto_pad);
+    bel_attr_put_ints(attrs, "strides", spatial, options->strides);
+    bel_attr_put_ints(attrs, "pads", 2 * spatial, options->pads);
+    bel_attr_put_ints(attrs, "dilations", spatial, options->dilations);
+    if (options->auto_pad != BEL_PAD_EXPLICIT) bel_attr_put(attrs, "auto_pad", options->auto_pad);
 }
 
 bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias, int64_t group,
@@ -39,7 +28,7 @@ bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bia
 {
     bel_attr_list attrs = {.count = 0};
     put_window(&attrs, spatial_of(graph, x, "Conv"), options);
-    if (group != 1) put(&attrs, "group", (double)group);
+    if (group != 1) bel_attr_put(&attrs, "group", (double)group);
     bel_value *inputs[] = {x, w, bias};
     return bel_graph_add(graph, BEL_OP_CONV, &attrs, inputs, bias == NULL ? 2 : 3);
 }
@@ -49,9 +38,9 @@ bel_value *bel_max_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
 {
     bel_attr_list attrs = {.count = 0};
     int32_t spatial = spatial_of(graph, x, "MaxPool");
-    put_ints(&attrs, "kernel_shape", spatial, kernel);
+    bel_attr_put_ints(&attrs, "kernel_shape", spatial, kernel);
     put_window(&attrs, spatial, options);
-    if (ceil_mode) put(&attrs, "ceil_mode", 1);
+    if (ceil_mode) bel_attr_put(&attrs, "ceil_mode", 1);
     return bel_graph_add(graph, BEL_OP_MAX_POOL, &attrs, &x, 1);
 }
 
@@ -61,10 +50,10 @@ bel_value *bel_average_pool(bel_graph *graph, bel_value *x, const int64_t *kerne
 {
     bel_attr_list attrs = {.count = 0};
     int32_t spatial = spatial_of(graph, x, "AveragePool");
-    put_ints(&attrs, "kernel_shape", spatial, kernel);
+    bel_attr_put_ints(&attrs, "kernel_shape", spatial, kernel);
     put_window(&attrs, spatial, options);
-    if (ceil_mode) put(&attrs, "ceil_mode", 1);
-    if (count_include_pad) put(&attrs, "count_include_pad", 1);
+    if (ceil_mode) bel_attr_put(&attrs, "ceil_mode", 1);
+    if (count_include_pad) bel_attr_put(&attrs, "count_include_pad", 1);
     return bel_graph_add(graph, BEL_OP_AVERAGE_POOL, &attrs, &x, 1);
 }
 
@@ -79,9 +68,9 @@ bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_value *sc
                                    bel_value **out_mean, bel_value **out_variance)
 {
     bel_attr_list attrs = {.count = 0};
-    put(&attrs, "epsilon", epsilon);
-    put(&attrs, "momentum", momentum);
-    put(&attrs, "training_mode", training);
+    bel_attr_put(&attrs, "epsilon", epsilon);
+    bel_attr_put(&attrs, "momentum", momentum);
+    bel_attr_put(&attrs, "training_mode", training);
     bel_value *inputs[] = {x, scale, bias, mean, variance};
     bel_value *y = bel_graph_add(graph, BEL_OP_BATCH_NORM, &attrs, inputs, 5);
     if (out_mean != NULL) *out_mean = y == NULL ? NULL : bel_graph_output(y, 1);

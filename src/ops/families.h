@@ -4,8 +4,30 @@
 
 #include "ops/op.h"
 
+// --- What families share
+
+// The shape that a and b broadcast to.
+bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b,
+                                 bel_shape *out_shape) BEL_MUST_USE;
+
+// Sums a gradient over what was broadcast and stores it as the gradient of input i.
+void bel_set_broadcast_grad(bel_gradient *gradient, int i, bel_value *grad);
+
+// Reads the attribute axis; negative ones count from the end.
+bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t rank,
+                          int32_t *out_axis) BEL_MUST_USE;
+
+// Marks the dimensions that the attribute axes lists; without it, all.
+bel_status *bel_read_axes(const bel_attr_list *attrs, int32_t rank,
+                          bool out_listed[BEL_MAX_RANK]) BEL_MUST_USE;
+
+bel_status *bel_needs_i64(bel_dtype dtype) BEL_MUST_USE; // for indices
+
+// --- Families
+
 // math.c
 bel_infer_fn bel_infer_broadcast, bel_infer_compare, bel_infer_binary_same, bel_infer_float;
+bel_infer_fn bel_infer_broadcast_float, bel_infer_number, bel_infer_is_nan, bel_infer_logic;
 bel_infer_fn bel_infer_same, bel_infer_cast;
 bel_gradient_fn bel_grad_add, bel_grad_sub, bel_grad_mul, bel_grad_div, bel_grad_max, bel_grad_min;
 bel_gradient_fn bel_grad_neg, bel_grad_exp, bel_grad_log, bel_grad_sqrt, bel_grad_abs;
@@ -13,8 +35,14 @@ bel_gradient_fn bel_grad_relu, bel_grad_sigmoid, bel_grad_tanh, bel_grad_identit
 bel_gradient_fn bel_grad_sigmoid_cross_entropy;
 bel_prepare_fn bel_prepare_binary, bel_prepare_unary, bel_prepare_unary_grad, bel_prepare_cast;
 
+// activation.c
+bel_gradient_fn bel_grad_gelu, bel_grad_gelu_tanh, bel_grad_silu, bel_grad_softplus;
+bel_gradient_fn bel_grad_leaky_relu, bel_grad_elu, bel_grad_hard_sigmoid, bel_grad_clip;
+bel_gradient_fn bel_grad_reciprocal, bel_grad_erf, bel_grad_pow;
+bel_prepare_fn bel_prepare_curve;
+
 // matmul.c
-bel_infer_fn bel_infer_matmul, bel_infer_gemm;
+bel_infer_fn bel_infer_matmul, bel_infer_matmul_flat, bel_infer_gemm;
 bel_gradient_fn bel_grad_matmul, bel_grad_gemm;
 bel_prepare_fn bel_prepare_gemm;
 
@@ -24,18 +52,39 @@ bel_gradient_fn bel_grad_softmax, bel_grad_log_softmax, bel_grad_cross_entropy;
 bel_prepare_fn bel_prepare_softmax, bel_prepare_cross_entropy;
 
 // reduce.c
-bel_infer_fn bel_infer_reduce, bel_infer_like, bel_infer_scalar_like, bel_infer_arg_max;
+bel_infer_fn bel_infer_reduce, bel_infer_like, bel_infer_scalar_like;
 bel_gradient_fn bel_grad_reduce_sum, bel_grad_reduce_mean, bel_grad_reduce_max;
-bel_gradient_fn bel_grad_reduce_sum_square;
+bel_gradient_fn bel_grad_reduce_sum_square, bel_grad_reduce_prod, bel_grad_reduce_l1;
+bel_gradient_fn bel_grad_reduce_l2;
 bel_prepare_fn bel_prepare_reduce, bel_prepare_sum_to, bel_prepare_broadcast_to;
-bel_prepare_fn bel_prepare_count_ratio, bel_prepare_arg_max;
+bel_prepare_fn bel_prepare_fold, bel_prepare_count_ratio;
+
+// order.c
+bel_infer_fn bel_infer_arg, bel_infer_top_k, bel_infer_cum_sum;
+bel_gradient_fn bel_grad_top_k, bel_grad_cum_sum;
+bel_prepare_fn bel_prepare_arg, bel_prepare_top_k, bel_prepare_cum_sum;
 
 // shape.c
-bel_infer_fn bel_infer_reshape, bel_infer_reshape_like, bel_infer_transpose, bel_infer_gather;
-bel_infer_fn bel_infer_gather_grad, bel_infer_one_hot, bel_infer_flatten;
-bel_gradient_fn bel_grad_reshape, bel_grad_transpose, bel_grad_gather;
-bel_prepare_fn bel_prepare_transpose, bel_prepare_gather, bel_prepare_gather_grad;
-bel_prepare_fn bel_prepare_one_hot;
+bel_infer_fn bel_infer_reshape, bel_infer_reshape_like, bel_infer_transpose, bel_infer_one_hot;
+bel_infer_fn bel_infer_flatten, bel_infer_squeeze, bel_infer_unsqueeze;
+bel_gradient_fn bel_grad_reshape, bel_grad_transpose;
+bel_prepare_fn bel_prepare_transpose, bel_prepare_one_hot;
+
+// pick.c
+bel_infer_fn bel_infer_slice, bel_infer_pad, bel_infer_expand, bel_infer_pick_grad;
+bel_gradient_fn bel_grad_slice, bel_grad_pad, bel_grad_expand;
+bel_prepare_fn bel_prepare_pick, bel_prepare_pick_grad;
+
+// join.c
+bel_infer_fn bel_infer_concat, bel_infer_where;
+bel_gradient_fn bel_grad_concat, bel_grad_where;
+bel_prepare_fn bel_prepare_concat, bel_prepare_where;
+
+// gather.c
+bel_infer_fn bel_infer_gather, bel_infer_gather_elements, bel_infer_gather_grad;
+bel_gradient_fn bel_grad_gather, bel_grad_gather_elements;
+bel_prepare_fn bel_prepare_gather, bel_prepare_gather_grad;
+bel_prepare_fn bel_prepare_gather_elements, bel_prepare_gather_elements_grad;
 
 // dropout.c
 bel_infer_fn bel_infer_dropout, bel_infer_dropout_grad;

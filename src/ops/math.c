@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
@@ -16,7 +15,7 @@ static bool is_float(bel_dtype dtype)
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
-static bel_status *broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_shape *out_shape)
+bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_shape *out_shape)
 {
     bel_shape shape = {.rank = a->rank > b->rank ? a->rank : b->rank};
     for (int32_t i = 0; i < shape.rank; i++) { // from the last dimension
@@ -47,14 +46,27 @@ static bel_status *needs_float(bel_dtype dtype)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "expected f32 or f64, got %s", bel_dtype_name(dtype));
 }
 
+static bel_status *needs_numbers(bel_dtype dtype)
+{
+    if (dtype != BEL_DTYPE_BOOL && dtype != BEL_DTYPE_STRING) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "expected numbers, got %s", bel_dtype_name(dtype));
+}
+
 bel_status *bel_infer_broadcast(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                                 bel_spec *out_outputs)
 {
     (void)attrs, (void)input_count;
     BEL_TRY(same_dtypes(inputs));
-    BEL_TRY(needs_float(inputs[0].dtype));
+    BEL_TRY(needs_numbers(inputs[0].dtype));
     out_outputs[0].dtype = inputs[0].dtype;
-    return broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
+    return bel_broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
+}
+
+bel_status *bel_infer_broadcast_float(const bel_attr_list *attrs, const bel_spec *inputs,
+                                      int input_count, bel_spec *out_outputs)
+{
+    BEL_TRY(needs_float(inputs[0].dtype));
+    return bel_infer_broadcast(attrs, inputs, input_count, out_outputs);
 }
 
 bel_status *bel_infer_compare(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
@@ -63,7 +75,7 @@ bel_status *bel_infer_compare(const bel_attr_list *attrs, const bel_spec *inputs
     (void)attrs, (void)input_count;
     BEL_TRY(same_dtypes(inputs));
     out_outputs[0].dtype = BEL_DTYPE_BOOL;
-    return broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
+    return bel_broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
 }
 
 bel_status *bel_infer_binary_same(const bel_attr_list *attrs, const bel_spec *inputs,
@@ -89,6 +101,36 @@ bel_status *bel_infer_float(const bel_attr_list *attrs, const bel_spec *inputs, 
     return needs_float(inputs[0].dtype);
 }
 
+bel_status *bel_infer_number(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                             bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    out_outputs[0] = inputs[0];
+    return needs_numbers(inputs[0].dtype);
+}
+
+bel_status *bel_infer_is_nan(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                             bel_spec *out_outputs)
+{
+    BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
+    out_outputs[0].dtype = BEL_DTYPE_BOOL;
+    return NULL;
+}
+
+// One BOOL, or two that broadcast.
+bel_status *bel_infer_logic(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                            bel_spec *out_outputs)
+{
+    for (int i = 0; i < input_count; i++) {
+        if (inputs[i].dtype == BEL_DTYPE_BOOL) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected bool, got %s",
+                       bel_dtype_name(inputs[i].dtype));
+    }
+    if (input_count == 2) return bel_infer_compare(attrs, inputs, input_count, out_outputs);
+    out_outputs[0] = inputs[0];
+    return NULL;
+}
+
 bel_status *bel_infer_same(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                            bel_spec *out_outputs)
 {
@@ -112,8 +154,7 @@ bel_status *bel_infer_cast(const bel_attr_list *attrs, const bel_spec *inputs, i
 
 // --- Gradients -----------------------------------------------------------------------------------
 
-// Sums a gradient over what was broadcast and stores it as the gradient of input i.
-static void set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
+void bel_set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
 {
     bel_shape have = bel_value_shape(grad), want = bel_value_shape(g->inputs[i]);
     if (!bel_shape_equal(&have, &want)) {
@@ -126,30 +167,30 @@ static void set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
 void bel_grad_add(bel_gradient *g)
 {
     for (int i = 0; i < 2; i++)
-        if (g->needed[i]) set_broadcast_grad(g, i, g->output_grads[0]);
+        if (g->needed[i]) bel_set_broadcast_grad(g, i, g->output_grads[0]);
 }
 
 void bel_grad_sub(bel_gradient *g)
 {
-    if (g->needed[0]) set_broadcast_grad(g, 0, g->output_grads[0]);
-    if (g->needed[1]) set_broadcast_grad(g, 1, bel_neg(g->graph, g->output_grads[0]));
+    if (g->needed[0]) bel_set_broadcast_grad(g, 0, g->output_grads[0]);
+    if (g->needed[1]) bel_set_broadcast_grad(g, 1, bel_neg(g->graph, g->output_grads[0]));
 }
 
 void bel_grad_mul(bel_gradient *g)
 {
     for (int i = 0; i < 2; i++) {
         if (!g->needed[i]) continue;
-        set_broadcast_grad(g, i, bel_mul(g->graph, g->output_grads[0], g->inputs[1 - i]));
+        bel_set_broadcast_grad(g, i, bel_mul(g->graph, g->output_grads[0], g->inputs[1 - i]));
     }
 }
 
 void bel_grad_div(bel_gradient *g)
 {
     bel_value *quotient = bel_div(g->graph, g->output_grads[0], g->inputs[1]);
-    if (g->needed[0]) set_broadcast_grad(g, 0, quotient);
+    if (g->needed[0]) bel_set_broadcast_grad(g, 0, quotient);
     if (!g->needed[1]) return;
     bel_value *scaled = bel_mul(g->graph, quotient, g->outputs[0]); // d(a/b)/db = -(a/b)/b
-    set_broadcast_grad(g, 1, bel_neg(g->graph, scaled));
+    bel_set_broadcast_grad(g, 1, bel_neg(g->graph, scaled));
 }
 
 // The gradient goes to `a` where the output equals it, else to `b`.
@@ -158,10 +199,10 @@ static void choice_grad(bel_gradient *g)
     bel_dtype dtype = bel_value_dtype(g->outputs[0]);
     bel_value *chose_a = bel_equal(g->graph, g->outputs[0], g->inputs[0]);
     bel_value *share = bel_cast(g->graph, chose_a, dtype);
-    if (g->needed[0]) set_broadcast_grad(g, 0, bel_mul(g->graph, g->output_grads[0], share));
+    if (g->needed[0]) bel_set_broadcast_grad(g, 0, bel_mul(g->graph, g->output_grads[0], share));
     if (!g->needed[1]) return;
     bel_value *rest = bel_sub(g->graph, bel_scalar(g->graph, dtype, 1.0), share);
-    set_broadcast_grad(g, 1, bel_mul(g->graph, g->output_grads[0], rest));
+    bel_set_broadcast_grad(g, 1, bel_mul(g->graph, g->output_grads[0], rest));
 }
 
 void bel_grad_max(bel_gradient *g)
@@ -240,40 +281,74 @@ void bel_grad_sigmoid_cross_entropy(bel_gradient *g)
     }
 }
 
-// --- Kernels of two inputs
-// -------------------------------------------------------------------------
+// --- Kernels of two inputs ----------------------------------------------------------------------
 
-static double binary_reference(bel_op op, double a, double b)
+// What elementwise.def names in its plain forms.
+static const double sqrt_half = 0.70710678118654752440, sqrt_two_over_pi = 0.79788456080286535588;
+
+static double gelu_inner(double x)
 {
-    switch (op) {
-    case BEL_OP_ADD: return a + b;
-    case BEL_OP_SUB: return a - b;
-    case BEL_OP_MUL: return a * b;
-    case BEL_OP_DIV: return a / b;
-    case BEL_OP_MAX: return a >= b ? a : b;
-    case BEL_OP_MIN: return a <= b ? a : b;
-    case BEL_OP_EQUAL: return a == b;
-    case BEL_OP_GREATER: return a > b;
-    case BEL_OP_LESS: return a < b;
-    case BEL_OP_RELU_GRAD: return b > 0 ? a : 0;
-    case BEL_OP_SIGMOID_GRAD: return a * b * (1 - b);
-    case BEL_OP_TANH_GRAD: return a * (1 - b * b);
-    case BEL_OP_SIGMOID_CROSS_ENTROPY: return (a > 0 ? a : 0) - a * b + log1p(exp(-fabs(a)));
-    default: BEL_UNREACHABLE("not an operation of two inputs");
-    }
-    return 0;
+    return sqrt_two_over_pi * (x + 0.044715 * x * x * x);
 }
+
+static double gelu_slope(double x)
+{
+    return 0.5 * (1 + erf(x * sqrt_half)) + 0.5 * x * exp(-0.5 * x * x) * sqrt_two_over_pi;
+}
+
+static double gelu_tanh_slope(double x)
+{
+    double t = tanh(gelu_inner(x)), inner = sqrt_two_over_pi * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
+}
+
+static double silu_slope(double x)
+{
+    double y = 1 / (1 + exp(-x));
+    return y + x * y * (1 - y);
+}
+
+#define BINARY(id, f32, plain)                                                                     \
+    static double id##_plain(double p, double q)                                                   \
+    {                                                                                              \
+        return plain;                                                                              \
+    }
+#define PLAIN_BINARY(id, plain) BINARY(id, 0, plain)
+#define WHOLE_BINARY(id, whole)                                                                    \
+    static int64_t id##_whole(int64_t p, int64_t q)                                                \
+    {                                                                                              \
+        return whole;                                                                              \
+    }
+#include "ops/kernels/elementwise.def"
+
+static double (*const binary_plain[BEL_OP_COUNT])(double p, double q) = {
+#define BINARY(id, f32, plain) [BEL_OP_##id] = id##_plain,
+#define PLAIN_BINARY(id, plain) [BEL_OP_##id] = id##_plain,
+#include "ops/kernels/elementwise.def"
+};
+
+static int64_t (*const binary_whole[BEL_OP_COUNT])(int64_t p, int64_t q) = {
+#define WHOLE_BINARY(id, whole) [BEL_OP_##id] = id##_whole,
+#include "ops/kernels/elementwise.def"
+};
 
 static void run_binary_reference(const bel_kernel_call *call, int64_t tile)
 {
-    const bel_tensor *y = &call->outputs[0];
+    const bel_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+    bool whole = bel_element_is_whole(a->dtype);
+    bool a_same = bel_shape_equal(&a->shape, &y->shape);
+    bool b_same = bel_shape_equal(&b->shape, &y->shape);
     int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
     for (int64_t i = bel_tile_begin(tile); i < end; i++) {
-        int64_t ai = bel_broadcast_index(&y->shape, &call->inputs[0].shape, i);
-        int64_t bi = bel_broadcast_index(&y->shape, &call->inputs[1].shape, i);
-        double a = bel_element_get(&call->inputs[0], ai);
-        double b = bel_element_get(&call->inputs[1], bi);
-        bel_element_set(y, i, binary_reference(call->op, a, b));
+        int64_t ai = a_same ? i : bel_broadcast_index(&y->shape, &a->shape, i);
+        int64_t bi = b_same ? i : bel_broadcast_index(&y->shape, &b->shape, i);
+        if (whole) {
+            int64_t p = bel_element_get_whole(a, ai), q = bel_element_get_whole(b, bi);
+            bel_element_set_whole(y, i, binary_whole[call->op](p, q));
+        } else {
+            double p = bel_element_get(a, ai), q = bel_element_get(b, bi);
+            bel_element_set(y, i, binary_plain[call->op](p, q));
+        }
     }
 }
 
@@ -306,16 +381,10 @@ static int cpu_binary_of(bel_op op)
     static const struct {
         bel_op op;
         int index;
-    } map[] = {{BEL_OP_ADD, BEL_CPU_ADD},
-               {BEL_OP_SUB, BEL_CPU_SUB},
-               {BEL_OP_MUL, BEL_CPU_MUL},
-               {BEL_OP_DIV, BEL_CPU_DIV},
-               {BEL_OP_MAX, BEL_CPU_MAX},
-               {BEL_OP_MIN, BEL_CPU_MIN},
-               {BEL_OP_SIGMOID_CROSS_ENTROPY, BEL_CPU_SIGMOID_CROSS_ENTROPY},
-               {BEL_OP_RELU_GRAD, BEL_CPU_RELU_GRAD},
-               {BEL_OP_SIGMOID_GRAD, BEL_CPU_SIGMOID_GRAD},
-               {BEL_OP_TANH_GRAD, BEL_CPU_TANH_GRAD}};
+    } map[] = {
+#define BINARY(id, f32, plain) {BEL_OP_##id, BEL_CPU_##id},
+#include "ops/kernels/elementwise.def"
+    };
     for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)
         if (map[i].op == op) return map[i].index;
     return -1;
@@ -365,32 +434,43 @@ void bel_prepare_unary_grad(const bel_prepare *prepare, bel_kernel_call *call)
     bel_prepare_binary(prepare, call);
 }
 
-// --- Kernels of one input
-// --------------------------------------------------------------------------
+// --- Kernels of one input -----------------------------------------------------------------------
 
-static double unary_reference(bel_op op, double x)
-{
-    switch (op) {
-    case BEL_OP_NEG: return -x;
-    case BEL_OP_EXP: return exp(x);
-    case BEL_OP_LOG: return log(x);
-    case BEL_OP_SQRT: return sqrt(x);
-    case BEL_OP_ABS: return fabs(x);
-    case BEL_OP_SIGN: return (x > 0) - (x < 0);
-    case BEL_OP_RELU: return x > 0 ? x : 0;
-    case BEL_OP_SIGMOID: return 1 / (1 + exp(-x));
-    case BEL_OP_TANH: return tanh(x);
-    default: BEL_UNREACHABLE("not an operation of one input");
+#define UNARY(id, f32, plain)                                                                      \
+    static double id##_plain(double p)                                                             \
+    {                                                                                              \
+        return plain;                                                                              \
     }
-    return 0;
-}
+#define PLAIN_UNARY(id, plain) UNARY(id, 0, plain)
+#define WHOLE_UNARY(id, whole)                                                                     \
+    static int64_t id##_whole(int64_t p)                                                           \
+    {                                                                                              \
+        return whole;                                                                              \
+    }
+#include "ops/kernels/elementwise.def"
+
+static double (*const unary_plain[BEL_OP_COUNT])(double p) = {
+#define UNARY(id, f32, plain) [BEL_OP_##id] = id##_plain,
+#define PLAIN_UNARY(id, plain) [BEL_OP_##id] = id##_plain,
+#include "ops/kernels/elementwise.def"
+};
+
+static int64_t (*const unary_whole[BEL_OP_COUNT])(int64_t p) = {
+#define WHOLE_UNARY(id, whole) [BEL_OP_##id] = id##_whole,
+#include "ops/kernels/elementwise.def"
+};
 
 static void run_unary_reference(const bel_kernel_call *call, int64_t tile)
 {
-    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
+    bool whole = bel_element_is_whole(x->dtype);
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
     for (int64_t i = bel_tile_begin(tile); i < end; i++) {
-        double x = bel_element_get(&call->inputs[0], i);
-        bel_element_set(&call->outputs[0], i, unary_reference(call->op, x));
+        if (whole) {
+            bel_element_set_whole(y, i, unary_whole[call->op](bel_element_get_whole(x, i)));
+        } else {
+            bel_element_set(y, i, unary_plain[call->op](bel_element_get(x, i)));
+        }
     }
 }
 
@@ -410,11 +490,9 @@ static void run_unary(const bel_kernel_call *call, int64_t tile)
 void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
 {
     static const bel_op order[BEL_CPU_UNARY_COUNT] = {
-        [BEL_CPU_NEG] = BEL_OP_NEG,   [BEL_CPU_EXP] = BEL_OP_EXP,
-        [BEL_CPU_LOG] = BEL_OP_LOG,   [BEL_CPU_SQRT] = BEL_OP_SQRT,
-        [BEL_CPU_ABS] = BEL_OP_ABS,   [BEL_CPU_SIGN] = BEL_OP_SIGN,
-        [BEL_CPU_RELU] = BEL_OP_RELU, [BEL_CPU_SIGMOID] = BEL_OP_SIGMOID,
-        [BEL_CPU_TANH] = BEL_OP_TANH};
+#define UNARY(id, f32, plain) [BEL_CPU_##id] = BEL_OP_##id,
+#include "ops/kernels/elementwise.def"
+    };
     call->run = run_unary_reference;
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
     if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) return;
@@ -428,9 +506,13 @@ void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
 
 static void run_cast(const bel_kernel_call *call, int64_t tile)
 {
-    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
-    for (int64_t i = bel_tile_begin(tile); i < end; i++)
-        bel_element_set(&call->outputs[0], i, bel_element_get(&call->inputs[0], i));
+    const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
+    bool whole = bel_element_is_whole(x->dtype) && bel_element_is_whole(y->dtype);
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        if (whole) bel_element_set_whole(y, i, bel_element_get_whole(x, i));
+        if (!whole) bel_element_set(y, i, bel_element_get(x, i));
+    }
 }
 
 void bel_prepare_cast(const bel_prepare *prepare, bel_kernel_call *call)

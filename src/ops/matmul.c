@@ -1,4 +1,7 @@
 // MatMul and Gemm over f32 BLAS, cut into column or row tiles by shape alone; f64 by a plain loop.
+//
+// A product of more than two dimensions is one product for each matrix of the result; where b is
+// one matrix for all, the rows of a are taken together as one large product.
 #include <string.h>
 
 #include "base/fault.h"
@@ -40,11 +43,54 @@ static bel_status *infer_product(const bel_spec *a, const bel_spec *b, bool tran
     return NULL;
 }
 
+// The leading dimensions: which matrix of a stack.
+static bel_shape stack_of(const bel_shape *shape)
+{
+    bel_shape stack = *shape;
+    stack.rank -= 2;
+    return stack;
+}
+
+static bel_spec matrix_of(const bel_spec *spec)
+{
+    const int64_t *last = spec->shape.dims + spec->shape.rank - 2;
+    return (bel_spec){spec->dtype, BEL_SHAPE(last[0], last[1])};
+}
+
 bel_status *bel_infer_matmul(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
 {
+    (void)input_count;
+    bool stacked = inputs[0].shape.rank >= 2 && inputs[1].shape.rank >= 2;
+    bel_spec a = stacked ? matrix_of(&inputs[0]) : inputs[0];
+    bel_spec b = stacked ? matrix_of(&inputs[1]) : inputs[1], y;
+    BEL_TRY(infer_product(&a, &b, flag(attrs, "transA"), flag(attrs, "transB"), &y));
+    bel_shape a_stack = stack_of(&inputs[0].shape), b_stack = stack_of(&inputs[1].shape);
+    out_outputs[0].dtype = y.dtype;
+    bel_shape *shape = &out_outputs[0].shape;
+    BEL_TRY(bel_broadcast_shapes(&a_stack, &b_stack, shape));
+    for (int d = 0; d < 2; d++)
+        shape->dims[shape->rank++] = y.shape.dims[d];
+    return NULL;
+}
+
+// a [..., m], b [..., n] with the same leading dimensions -> [m, n].
+bel_status *bel_infer_matmul_flat(const bel_attr_list *attrs, const bel_spec *inputs,
+                                  int input_count, bel_spec *out_outputs)
+{
     (void)attrs, (void)input_count;
-    return infer_product(&inputs[0], &inputs[1], false, false, out_outputs);
+    const bel_shape *a = &inputs[0].shape, *b = &inputs[1].shape;
+    bool fits = a->rank == b->rank && a->rank >= 2 && inputs[0].dtype == inputs[1].dtype;
+    for (int32_t d = 0; fits && d + 1 < a->rank; d++)
+        fits = a->dims[d] == b->dims[d];
+    if (!fits) {
+        char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s and %s must differ in the last dimension alone",
+                       bel_shape_text(a, at), bel_shape_text(b, bt));
+    }
+    out_outputs[0].shape = BEL_SHAPE(a->dims[a->rank - 1], b->dims[b->rank - 1]);
+    out_outputs[0].dtype = inputs[0].dtype;
+    return NULL;
 }
 
 bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
@@ -77,9 +123,36 @@ static void product_grad(bel_gradient *g, bool ta, bool tb, double alpha)
     }
 }
 
+static bel_value *product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, bool tb)
+{
+    bel_attr_list attrs = {
+        .count = 2, .items = {{.name = "transA", .number = ta}, {.name = "transB", .number = tb}}};
+    bel_value *inputs[] = {a, b};
+    return bel_graph_add(g->graph, BEL_OP_MATMUL, &attrs, inputs, 2);
+}
+
+// The same as above, matrix by matrix. A gradient of what was broadcast is summed over the stack;
+// that of one matrix b for all rows is a single product.
 void bel_grad_matmul(bel_gradient *g)
 {
-    product_grad(g, false, false, 1.0);
+    bool ta = flag(g->attrs, "transA"), tb = flag(g->attrs, "transB");
+    bel_value *a = g->inputs[0], *b = g->inputs[1], *dy = g->output_grads[0];
+    int32_t a_rank = bel_value_shape(a).rank, b_rank = bel_value_shape(b).rank;
+    if (a_rank == 2 && b_rank == 2) {
+        product_grad(g, ta, tb, 1.0);
+        return;
+    }
+    if (g->needed[0]) {
+        bel_set_broadcast_grad(g, 0,
+                               ta ? product(g, b, dy, tb, true) : product(g, dy, b, false, !tb));
+    }
+    if (!g->needed[1]) return;
+    if (b_rank == 2 && !ta && !tb) {
+        bel_value *inputs[] = {a, dy};
+        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_MATMUL_FLAT, NULL, inputs, 2);
+        return;
+    }
+    bel_set_broadcast_grad(g, 1, tb ? product(g, dy, a, true, ta) : product(g, a, dy, !ta, false));
 }
 
 void bel_grad_gemm(bel_gradient *g)
@@ -106,23 +179,35 @@ typedef struct gemm_params {
     int64_t m, n, k;
     int64_t tile; // rows or columns of y in one tile
     bool tile_rows;
-    int64_t k_parts; // 1, but for BEL_FAULT=threads2: the inner dimension cut by thread count
+    int64_t count;    // matrices of y
+    int64_t per_tile; // matrices in one tile, when a matrix is no more than one tile
+    int64_t tiles;    // of one matrix
+    int64_t k_parts;  // 1, but for BEL_FAULT=threads2: the inner dimension cut by thread count
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
 } gemm_params;
 
+// Which matrix of input `input` belongs to matrix `index` of the result.
+static int64_t matrix_in(const bel_kernel_call *call, int input, int64_t index)
+{
+    if (index == 0) return 0;
+    bel_shape y = stack_of(&call->outputs[0].shape), x = stack_of(&call->inputs[input].shape);
+    return bel_broadcast_index(&y, &x, index);
+}
+
 static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
 {
-    (void)tile;
     const gemm_params *p = call->params;
     const bel_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+    int64_t a_base = matrix_in(call, 0, tile) * p->m * p->k;
+    int64_t b_base = matrix_in(call, 1, tile) * p->k * p->n, y_base = tile * p->m * p->n;
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < p->n; j++) {
             double sum = 0;
             for (int64_t q = 0; q < p->k; q++) {
                 int64_t ai = p->transpose_a ? q * p->m + i : i * p->k + q;
                 int64_t bi = p->transpose_b ? j * p->k + q : q * p->n + j;
-                sum += bel_element_get(a, ai) * bel_element_get(b, bi);
+                sum += bel_element_get(a, a_base + ai) * bel_element_get(b, b_base + bi);
             }
             sum *= p->alpha;
             if (call->input_count > 2) {
@@ -130,7 +215,7 @@ static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
                 int64_t ci = bel_broadcast_index(&y->shape, &c->shape, i * p->n + j);
                 sum += p->beta * bel_element_get(c, ci);
             }
-            bel_element_set(y, i * p->n + j, sum);
+            bel_element_set(y, y_base + i * p->n + j, sum);
         }
     }
 }
@@ -159,7 +244,8 @@ static void fill_from_c(const bel_kernel_call *call, int64_t row, int64_t rows, 
     }
 }
 
-static void run_gemm(const bel_kernel_call *call, int64_t tile)
+// Tile `tile` of matrix `matrix`.
+static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile)
 {
     const gemm_params *p = call->params;
     int64_t begin = tile * p->tile, extent = p->tile_rows ? p->m : p->n;
@@ -170,9 +256,9 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
     if (add) fill_from_c(call, row, rows, column, columns);
     int64_t a_stride = p->transpose_a ? p->m : p->k, b_stride = p->transpose_b ? p->k : p->n;
     const float *a = call->inputs[0].data, *b = call->inputs[1].data;
-    a += p->transpose_a ? row : row * a_stride;
-    b += p->transpose_b ? column * b_stride : column;
-    float *y = (float *)call->outputs[0].data + row * p->n + column;
+    a += matrix_in(call, 0, matrix) * p->m * p->k + (p->transpose_a ? row : row * a_stride);
+    b += matrix_in(call, 1, matrix) * p->k * p->n + (p->transpose_b ? column * b_stride : column);
+    float *y = (float *)call->outputs[0].data + (matrix * p->m + row) * p->n + column;
     for (int64_t part = 0; part < p->k_parts; part++) {
         int64_t first = p->k * part / p->k_parts, last = p->k * (part + 1) / p->k_parts;
         float beta = part > 0 ? 1.0f : add ? (float)p->beta : 0.0f;
@@ -195,7 +281,7 @@ static void run_few_rows(const bel_kernel_call *call, int64_t tile)
 static bool is_small(const gemm_params *p, const bel_kernel_call *call)
 {
     enum { FEW_ROWS = 8, SMALL_WORK = 1 << 15 };
-    if (p->m > FEW_ROWS || p->m * p->n * p->k > SMALL_WORK) return false;
+    if (p->count != 1 || p->m > FEW_ROWS || p->m * p->n * p->k > SMALL_WORK) return false;
     if (p->transpose_a || p->transpose_b || p->alpha != 1) return false;
     if (call->input_count < 3) return true;
     const bel_shape *c = &call->inputs[2].shape; // a bias, or nothing for this kernel
@@ -203,12 +289,21 @@ static bool is_small(const gemm_params *p, const bel_kernel_call *call)
     return is_row && p->beta == 1;
 }
 
+static void run_gemm(const bel_kernel_call *call, int64_t tile)
+{
+    const gemm_params *p = call->params;
+    int64_t first = tile / p->tiles * p->per_tile;
+    int64_t last = first + p->per_tile < p->count ? first + p->per_tile : p->count;
+    for (int64_t matrix = first; matrix < last; matrix++)
+        run_matrix(call, matrix, tile % p->tiles);
+}
+
 // Tiles of about TILE_WORK multiplications along the longer side of y, in multiples of 16. The rule
 // knows shapes only, so that the bits do not depend on the number of threads.
 static void choose_tiles(gemm_params *p)
 {
     enum { TILE_WORK = 8 << 20, MAX_TILES = 64, UNIT = 16 };
-    int64_t tiles = p->m * p->n * p->k / TILE_WORK;
+    int64_t work = p->m * p->n * p->k, tiles = work / TILE_WORK;
     if (tiles > 1) tiles += tiles % 2; // an even number suits most counts of threads
     p->tile_rows = p->m >= p->n;
     int64_t extent = p->tile_rows ? p->m : p->n;
@@ -216,19 +311,44 @@ static void choose_tiles(gemm_params *p)
     if (tiles > extent / UNIT) tiles = extent / UNIT;
     if (tiles < 1) tiles = 1;
     p->tile = ((extent + tiles - 1) / tiles + UNIT - 1) / UNIT * UNIT;
+    if (p->tile < UNIT) p->tile = UNIT; // an empty product
+    p->tiles = (extent + p->tile - 1) / p->tile;
+    p->per_tile = 1;
+    if (p->tiles == 1 && work > 0 && work < TILE_WORK / 8) p->per_tile = TILE_WORK / 8 / work;
+}
+
+// Sizes of the product: of each matrix of a stack, or of all rows of a at once.
+static gemm_params read_product(const bel_attr_list *attrs, const bel_kernel_call *call)
+{
+    const bel_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
+    const bel_shape *y = &call->outputs[0].shape;
+    gemm_params p = {.transpose_a = flag(attrs, "transA"),
+                     .transpose_b = flag(attrs, "transB"),
+                     .alpha = bel_attr_number(attrs, "alpha", 1),
+                     .beta = bel_attr_number(attrs, "beta", 1),
+                     .m = y->dims[y->rank - 2],
+                     .n = y->dims[y->rank - 1],
+                     .count = 1};
+    if (call->op == BEL_OP_MATMUL_FLAT) {
+        p.transpose_a = true;
+        p.k = p.m > 0 ? bel_shape_elements(a) / p.m : 0;
+        return p;
+    }
+    p.k = a->dims[p.transpose_a ? a->rank - 2 : a->rank - 1];
+    bel_shape stack = stack_of(y);
+    p.count = bel_shape_elements(&stack);
+    if (b->rank == 2 && !p.transpose_a) {
+        p.m *= p.count;
+        p.count = 1;
+    }
+    return p;
 }
 
 void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    gemm_params p = {.transpose_a = flag(prepare->attrs, "transA"),
-                     .transpose_b = flag(prepare->attrs, "transB"),
-                     .alpha = bel_attr_number(prepare->attrs, "alpha", 1),
-                     .beta = bel_attr_number(prepare->attrs, "beta", 1),
-                     .m = call->outputs[0].shape.dims[0],
-                     .n = call->outputs[0].shape.dims[1]};
-    p.k = call->inputs[0].shape.dims[p.transpose_a ? 0 : 1];
+    gemm_params p = read_product(prepare->attrs, call);
     call->run = run_gemm_reference;
-    call->tile_count = 1;
+    call->tile_count = p.count;
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
     if (fast && is_small(&p, call)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
@@ -237,10 +357,9 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     } else if (fast) {
         choose_tiles(&p);
         p.k_parts = bel_fault_is(BEL_FAULT_THREADS2) ? prepare->threads : 1;
-        int64_t extent = p.tile_rows ? p.m : p.n;
-        call->tile_count = (extent + p.tile - 1) / p.tile;
+        call->tile_count = p.tiles * ((p.count + p.per_tile - 1) / p.per_tile);
         call->run = run_gemm;
-        if (p.tile_rows) call->tile_elements = p.tile * p.n;
+        if (p.tile_rows && p.count == 1) call->tile_elements = p.tile * p.n;
     }
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

@@ -1,8 +1,10 @@
-// Reductions, their opposite (BroadcastTo), and ArgMax.
+// Reductions, and their opposite (BroadcastTo).
 //
 // A reduction over neighbouring axes is a box [outer, reduced, inner]. Three boxes have fast
 // kernels: inner = 1 (rows), outer = 1 (columns) and everything to a scalar. Others take the plain
-// kernel. Sums of a whole tensor run in blocks of 4,096 whose sums are added in double, in order.
+// kernel. ReduceMin, ReduceProd, ReduceL1 and ReduceL2 have one kernel for all boxes, which takes
+// each output's elements in order, in double. Sums of a whole tensor run in blocks of 4,096 whose
+// sums are added in double, in order.
 #include <math.h>
 #include <string.h>
 
@@ -11,23 +13,7 @@
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
 
-// --- Axes ----------------------------------------------------------------------------------------
-
-// Marks reduced axes of a tensor of rank `rank`; no attribute means all.
-static bel_status *read_axes(const bel_attr_list *attrs, int32_t rank, bool reduced[BEL_MAX_RANK])
-{
-    const bel_shape *axes = bel_attr_ints(attrs, "axes");
-    memset(reduced, axes == NULL || axes->rank == 0, BEL_MAX_RANK * sizeof(bool));
-    for (int32_t i = 0; axes != NULL && i < axes->rank; i++) {
-        int64_t axis = axes->dims[i] < 0 ? axes->dims[i] + rank : axes->dims[i];
-        if (axis < 0 || axis >= rank) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
-                           (long long)axes->dims[i], (int)rank);
-        }
-        reduced[axis] = true;
-    }
-    return NULL;
-}
+// --- Shape rules ---------------------------------------------------------------------------------
 
 bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
@@ -35,7 +21,7 @@ bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs,
     BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
     bool reduced[BEL_MAX_RANK], keepdims = bel_attr_number(attrs, "keepdims", 0) != 0;
     const bel_shape *x = &inputs[0].shape;
-    BEL_TRY(read_axes(attrs, x->rank, reduced));
+    BEL_TRY(bel_read_axes(attrs, x->rank, reduced));
     bel_shape y = {.rank = 0};
     for (int32_t i = 0; i < x->rank; i++) {
         if (!reduced[i]) y.dims[y.rank++] = x->dims[i];
@@ -58,24 +44,6 @@ bel_status *bel_infer_scalar_like(const bel_attr_list *attrs, const bel_spec *in
 {
     (void)attrs, (void)input_count;
     out_outputs[0] = (bel_spec){inputs[0].dtype, bel_shape_scalar()};
-    return NULL;
-}
-
-bel_status *bel_infer_arg_max(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                              bel_spec *out_outputs)
-{
-    (void)input_count;
-    const bel_shape *x = &inputs[0].shape;
-    int64_t given = (int64_t)bel_attr_number(attrs, "axis", 0);
-    int64_t axis = given < 0 ? given + x->rank : given;
-    if (axis < 0 || axis >= x->rank) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
-                       (long long)given, (int)x->rank);
-    }
-    bel_shape y = {.rank = 0};
-    for (int32_t i = 0; i < x->rank; i++)
-        if (i != axis) y.dims[y.rank++] = x->dims[i];
-    out_outputs[0] = (bel_spec){BEL_DTYPE_I64, y};
     return NULL;
 }
 
@@ -105,6 +73,7 @@ void bel_grad_reduce_mean(bel_gradient *g)
     g->input_grads[0] = spread(g, bel_mul(g->graph, g->output_grads[0], ratio));
 }
 
+// Of ReduceMin too: only equality with the result counts.
 void bel_grad_reduce_max(bel_gradient *g)
 {
     bel_value *equal = bel_equal(g->graph, g->inputs[0], spread(g, g->outputs[0]));
@@ -118,6 +87,28 @@ void bel_grad_reduce_sum_square(bel_gradient *g)
 {
     bel_value *twice = bel_add(g->graph, g->inputs[0], g->inputs[0]);
     g->input_grads[0] = bel_mul(g->graph, twice, spread(g, g->output_grads[0]));
+}
+
+void bel_grad_reduce_prod(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
+    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_REDUCE_PROD_GRAD, g->attrs, inputs, 2);
+}
+
+void bel_grad_reduce_l1(bel_gradient *g)
+{
+    bel_value *sign = bel_sign(g->graph, g->inputs[0]);
+    g->input_grads[0] = bel_mul(g->graph, sign, spread(g, g->output_grads[0]));
+}
+
+// x / |x|, and 0 where the norm is 0.
+void bel_grad_reduce_l2(bel_gradient *g)
+{
+    bel_value *zero = bel_scalar(g->graph, bel_value_dtype(g->inputs[0]), 0);
+    bel_value *none = bel_equal(g->graph, g->outputs[0], zero);
+    bel_value *part = bel_div(g->graph, g->output_grads[0], g->outputs[0]);
+    part = bel_where(g->graph, none, zero, part);
+    g->input_grads[0] = bel_mul(g->graph, g->inputs[0], spread(g, part));
 }
 
 // --- Boxes ---------------------------------------------------------------------------------------
@@ -249,11 +240,111 @@ static void choose_reduce(const bel_prepare *prepare, bel_kernel_call *call, box
 void bel_prepare_reduce(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bool reduced[BEL_MAX_RANK];
-    bel_status_ignore(read_axes(prepare->attrs, call->inputs[0].shape.rank, reduced)); // inferred
+    bel_status_ignore(
+        bel_read_axes(prepare->attrs, call->inputs[0].shape.rank, reduced)); // inferred
     box_params p = make_box(&call->inputs[0].shape, reduced);
     if (call->op == BEL_OP_REDUCE_MEAN && p.count > 0) p.scale = 1.0 / (double)p.count;
     choose_reduce(prepare, call, &p);
 }
+
+// --- Folds ---------------------------------------------------------------------------------------
+
+// The sum, over the dimensions whose mark is `which`, of the index `index` of their box.
+static int64_t part_index(const bel_shape *shape, const box_params *p, bool which, int64_t index)
+{
+    int64_t result = 0, stride = 1;
+    for (int32_t d = shape->rank - 1; d >= 0; d--) {
+        if (p->reduced[d] == which) {
+            result += index % shape->dims[d] * stride;
+            index /= shape->dims[d];
+        }
+        stride *= shape->dims[d];
+    }
+    return result;
+}
+
+// Where the j-th element that is reduced lies behind the first one.
+static int64_t reduced_place(const bel_shape *shape, const box_params *p, int64_t j)
+{
+    return p->regular ? j * p->inner : part_index(shape, p, true, j);
+}
+
+static double fold(bel_op op, const bel_tensor *x, const box_params *p, int64_t base)
+{
+    double sum = op == BEL_OP_REDUCE_MIN ? INFINITY : op == BEL_OP_REDUCE_PROD ? 1 : 0;
+    for (int64_t j = 0; j < p->count; j++) {
+        double v = bel_element_get(x, base + reduced_place(&x->shape, p, j));
+        switch (op) {
+        case BEL_OP_REDUCE_MIN: sum = fmin(sum, v); break;
+        case BEL_OP_REDUCE_PROD: sum *= v; break;
+        case BEL_OP_REDUCE_L1: sum += fabs(v); break;
+        default: sum += v * v;
+        }
+    }
+    return op == BEL_OP_REDUCE_L2 ? sqrt(sum) : sum;
+}
+
+static void fold_range(const bel_kernel_call *call, int64_t outputs, int64_t tile,
+                       int64_t *out_first, int64_t *out_last)
+{
+    const box_params *p = call->params;
+    int64_t per_tile = bel_tile_rows(p->count);
+    *out_first = tile * per_tile;
+    *out_last = *out_first + per_tile < outputs ? *out_first + per_tile : outputs;
+}
+
+static void run_fold(const bel_kernel_call *call, int64_t tile)
+{
+    const box_params *p = call->params;
+    const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
+    int64_t first, last;
+    fold_range(call, bel_shape_elements(&y->shape), tile, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t base = part_index(&x->shape, p, false, i);
+        bel_element_set(y, i, fold(call->op, x, p, base));
+    }
+}
+
+// The product of all other elements: with a zero among them it is 0, but for that element.
+static void run_prod_grad(const bel_kernel_call *call, int64_t tile)
+{
+    const box_params *p = call->params;
+    const bel_tensor *dy = &call->inputs[0], *x = &call->inputs[1], *dx = &call->outputs[0];
+    int64_t first, last;
+    fold_range(call, bel_shape_elements(&dy->shape), tile, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t base = part_index(&x->shape, p, false, i), zeros = 0;
+        double product = bel_element_get(dy, i);
+        for (int64_t j = 0; j < p->count; j++) {
+            double v = bel_element_get(x, base + reduced_place(&x->shape, p, j));
+            zeros += v == 0;
+            if (v != 0) product *= v;
+        }
+        for (int64_t j = 0; j < p->count; j++) {
+            int64_t at = base + reduced_place(&x->shape, p, j);
+            double v = bel_element_get(x, at);
+            double others = v == 0 ? (zeros == 1 ? product : 0) : (zeros == 0 ? product / v : 0);
+            bel_element_set(dx, at, others);
+        }
+    }
+}
+
+// For inputs x, and for dy and x of ReduceProdGrad.
+void bel_prepare_fold(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bool reduced[BEL_MAX_RANK], gradient = call->op == BEL_OP_REDUCE_PROD_GRAD;
+    const bel_shape *x = &call->inputs[gradient ? 1 : 0].shape;
+    bel_status_ignore(bel_read_axes(prepare->attrs, x->rank, reduced)); // by the shape rule
+    box_params p = make_box(x, reduced);
+    int64_t per_tile = bel_tile_rows(p.count);
+    int64_t outputs =
+        bel_shape_elements(gradient ? &call->inputs[0].shape : &call->outputs[0].shape);
+    call->run = gradient ? run_prod_grad : run_fold;
+    call->tile_count = (outputs + per_tile - 1) / per_tile;
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}
+
+// --- SumTo ---------------------------------------------------------------------------------------
 
 // Marks the axes of `large` that were broadcast from `small` (aligned at the last dimension).
 static void broadcast_axes(const bel_shape *large, const bel_shape *small,
@@ -296,7 +387,8 @@ void bel_prepare_broadcast_to(const bel_prepare *prepare, bel_kernel_call *call)
     bool reduced[BEL_MAX_RANK];
     const bel_shape *y = &call->outputs[0].shape;
     if (bel_attr_ints(prepare->attrs, "axes") != NULL) {
-        bel_status_ignore(read_axes(prepare->attrs, y->rank, reduced)); // checked by the reduction
+        bel_status_ignore(
+            bel_read_axes(prepare->attrs, y->rank, reduced)); // checked by the reduction
     } else {
         broadcast_axes(y, &call->inputs[0].shape, reduced);
     }
@@ -319,37 +411,4 @@ void bel_prepare_count_ratio(const bel_prepare *prepare, bel_kernel_call *call)
     (void)prepare;
     call->run = run_count_ratio;
     call->tile_count = 1;
-}
-
-// --- ArgMax --------------------------------------------------------------------------------------
-
-static void run_arg_max(const bel_kernel_call *call, int64_t tile)
-{
-    (void)tile;
-    const box_params *p = call->params;
-    const bel_tensor *x = &call->inputs[0];
-    int64_t *y = call->outputs[0].data;
-    for (int64_t i = 0; i < p->outer * p->inner; i++) {
-        int64_t base = i / p->inner * p->count * p->inner + i % p->inner;
-        double best = bel_element_get(x, base);
-        y[i] = 0;
-        for (int64_t j = 1; j < p->count; j++) {
-            double v = bel_element_get(x, base + j * p->inner);
-            if (!(v > best)) continue;
-            best = v;
-            y[i] = j;
-        }
-    }
-}
-
-void bel_prepare_arg_max(const bel_prepare *prepare, bel_kernel_call *call)
-{
-    const bel_shape *x = &call->inputs[0].shape;
-    int64_t axis = (int64_t)bel_attr_number(prepare->attrs, "axis", 0);
-    bool reduced[BEL_MAX_RANK] = {false};
-    reduced[axis < 0 ? axis + x->rank : axis] = true;
-    box_params p = make_box(x, reduced);
-    call->run = run_arg_max;
-    call->tile_count = 1;
-    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

@@ -1,10 +1,39 @@
-// Shapes and indices: Reshape, Transpose, Gather, OneHot.
+// Shapes: Reshape, Flatten, Squeeze, Unsqueeze, Transpose; and OneHot.
 #include <string.h>
 
 #include "belfry/ops.h"
 #include "ops/families.h"
-#include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+
+// --- Axes ----------------------------------------------------------------------------------------
+
+bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t rank,
+                          int32_t *out_axis)
+{
+    int64_t given = (int64_t)bel_attr_number(attrs, "axis", (double)otherwise);
+    int64_t axis = given < 0 ? given + rank : given;
+    if (axis < 0 || axis >= rank) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
+                       (long long)given, (int)rank);
+    }
+    *out_axis = (int32_t)axis;
+    return NULL;
+}
+
+bel_status *bel_read_axes(const bel_attr_list *attrs, int32_t rank, bool out_listed[BEL_MAX_RANK])
+{
+    const bel_shape *axes = bel_attr_ints(attrs, "axes");
+    memset(out_listed, axes == NULL || axes->rank == 0, BEL_MAX_RANK * sizeof(bool));
+    for (int32_t i = 0; axes != NULL && i < axes->rank; i++) {
+        int64_t axis = axes->dims[i] < 0 ? axes->dims[i] + rank : axes->dims[i];
+        if (axis < 0 || axis >= rank) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
+                           (long long)axes->dims[i], (int)rank);
+        }
+        out_listed[axis] = true;
+    }
+    return NULL;
+}
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -88,6 +117,48 @@ bel_status *bel_infer_flatten(const bel_attr_list *attrs, const bel_spec *inputs
     return NULL;
 }
 
+bel_status *bel_infer_squeeze(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                              bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *x = &inputs[0].shape;
+    bool all = bel_attr_ints(attrs, "axes") == NULL, listed[BEL_MAX_RANK];
+    BEL_TRY(bel_read_axes(attrs, x->rank, listed));
+    bel_shape y = {.rank = 0};
+    for (int32_t d = 0; d < x->rank; d++) {
+        if (listed[d] && !all && x->dims[d] != 1) {
+            char xt[BEL_SHAPE_TEXT];
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d of %s is not 1", (int)d,
+                           bel_shape_text(x, xt));
+        }
+        if (!listed[d] || x->dims[d] != 1) y.dims[y.rank++] = x->dims[d];
+    }
+    out_outputs[0] = (bel_spec){inputs[0].dtype, y};
+    return NULL;
+}
+
+bel_status *bel_infer_unsqueeze(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                                bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *x = &inputs[0].shape, *axes = bel_attr_ints(attrs, "axes");
+    bool listed[BEL_MAX_RANK];
+    int32_t given = axes == NULL ? 0 : axes->rank, rank = x->rank + given, count = 0;
+    if (given == 0 || rank > BEL_MAX_RANK) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%d axes cannot be put into rank %d", (int)given,
+                       (int)x->rank);
+    }
+    BEL_TRY(bel_read_axes(attrs, rank, listed));
+    bel_shape y = {.rank = rank};
+    for (int32_t d = 0, from = 0; d < rank; d++) {
+        count += listed[d];
+        y.dims[d] = listed[d] || from == x->rank ? 1 : x->dims[from++];
+    }
+    if (count != given) return BEL_ERR(BEL_INVALID_ARGUMENT, "an axis stands twice");
+    out_outputs[0] = (bel_spec){inputs[0].dtype, y};
+    return NULL;
+}
+
 bel_status *bel_infer_reshape_like(const bel_attr_list *attrs, const bel_spec *inputs,
                                    int input_count, bel_spec *out_outputs)
 {
@@ -114,41 +185,11 @@ bel_status *bel_infer_transpose(const bel_attr_list *attrs, const bel_spec *inpu
     return NULL;
 }
 
-static bel_status *needs_i64(bel_dtype dtype)
-{
-    if (dtype == BEL_DTYPE_I64) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "indices must be i64, got %s", bel_dtype_name(dtype));
-}
-
-bel_status *bel_infer_gather(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                             bel_spec *out_outputs)
-{
-    (void)attrs, (void)input_count;
-    const bel_shape *data = &inputs[0].shape, *indices = &inputs[1].shape;
-    BEL_TRY(needs_i64(inputs[1].dtype));
-    if (data->rank < 1 || indices->rank + data->rank - 1 > BEL_MAX_RANK) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "data of rank %d cannot be gathered", (int)data->rank);
-    }
-    bel_shape y = *indices;
-    for (int32_t i = 1; i < data->rank; i++)
-        y.dims[y.rank++] = data->dims[i];
-    out_outputs[0] = (bel_spec){inputs[0].dtype, y};
-    return NULL;
-}
-
-bel_status *bel_infer_gather_grad(const bel_attr_list *attrs, const bel_spec *inputs,
-                                  int input_count, bel_spec *out_outputs)
-{
-    (void)attrs, (void)input_count;
-    out_outputs[0] = inputs[2];
-    return NULL;
-}
-
 bel_status *bel_infer_one_hot(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                               bel_spec *out_outputs)
 {
     (void)input_count;
-    BEL_TRY(needs_i64(inputs[0].dtype));
+    BEL_TRY(bel_needs_i64(inputs[0].dtype));
     int64_t depth = (int64_t)bel_attr_number(attrs, "depth", 0);
     if (depth < 1 || inputs[0].shape.rank >= BEL_MAX_RANK) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "depth must be at least 1, got %lld",
@@ -174,14 +215,6 @@ void bel_grad_transpose(bel_gradient *g)
     for (int32_t i = 0; i < perm->rank; i++)
         inverse[perm->dims[i]] = i;
     g->input_grads[0] = bel_transpose(g->graph, g->output_grads[0], inverse);
-}
-
-void bel_grad_gather(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[1], g->inputs[0]};
-    if (g->needed[0]) {
-        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_GRAD, NULL, inputs, 3);
-    }
 }
 
 // --- Transpose -----------------------------------------------------------------------------------
@@ -220,69 +253,6 @@ void bel_prepare_transpose(const bel_prepare *prepare, bel_kernel_call *call)
     call->run = run_transpose;
     call->tile_count = bel_tiles_of(bel_shape_elements(x));
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
-}
-
-// --- Gather --------------------------------------------------------------------------------------
-
-static size_t row_bytes(const bel_tensor *data)
-{
-    int64_t rows = data->shape.dims[0];
-    return rows > 0 ? bel_tensor_bytes(data) / (size_t)rows : 0;
-}
-
-static void run_gather(const bel_kernel_call *call, int64_t tile)
-{
-    const bel_tensor *data = &call->inputs[0];
-    const int64_t *indices = call->inputs[1].data;
-    size_t row = row_bytes(data);
-    char *y = call->outputs[0].data;
-    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->inputs[1].shape));
-    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
-        if (indices[i] < 0 || indices[i] >= data->shape.dims[0]) {
-            bel_kernel_report(call, indices[i], data->shape.dims[0]);
-            memset(y + (size_t)i * row, 0, row);
-            continue;
-        }
-        memcpy(y + (size_t)i * row, (const char *)data->data + (size_t)indices[i] * row, row);
-    }
-}
-
-void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
-{
-    (void)prepare;
-    call->run = run_gather;
-    call->tile_count = bel_tiles_of(bel_shape_elements(&call->inputs[1].shape));
-}
-
-// Rows are added in the order of the indices, by one tile: the same bits for any thread count.
-static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
-{
-    (void)tile;
-    const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
-    const int64_t *indices = call->inputs[1].data;
-    int64_t rows = dx->shape.dims[0], count = bel_shape_elements(&call->inputs[1].shape);
-    int64_t width = rows > 0 ? bel_shape_elements(&dx->shape) / rows : 0;
-    memset(dx->data, 0, bel_tensor_bytes(dx));
-    for (int64_t i = 0; i < count; i++) {
-        if (indices[i] < 0 || indices[i] >= rows) continue; // reported by Gather
-        if (dx->dtype == BEL_DTYPE_F32) {
-            float *sum = (float *)dx->data + indices[i] * width;
-            const float *row = (const float *)dy->data + i * width;
-            bel_cpu_kernels_get()->binary[BEL_CPU_ADD](sum, row, sum, width);
-            continue;
-        }
-        for (int64_t j = 0; j < width; j++) {
-            double sum = bel_element_get(dx, indices[i] * width + j);
-            bel_element_set(dx, indices[i] * width + j, sum + bel_element_get(dy, i * width + j));
-        }
-    }
-}
-
-void bel_prepare_gather_grad(const bel_prepare *prepare, bel_kernel_call *call)
-{
-    (void)prepare;
-    call->run = run_gather_grad;
-    call->tile_count = 1;
 }
 
 // --- OneHot --------------------------------------------------------------------------------------

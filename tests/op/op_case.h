@@ -111,7 +111,21 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "direction",
                                         "layout",
                                         "linear_before_reset",
-                                        "given"};
+                                        "given",
+                                        "starts",
+                                        "ends",
+                                        "steps",
+                                        "pads_before",
+                                        "pads_behind",
+                                        "mode",
+                                        "value",
+                                        "min",
+                                        "max",
+                                        "k",
+                                        "largest",
+                                        "exclusive",
+                                        "reverse",
+                                        "select_last_index"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

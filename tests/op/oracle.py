@@ -50,7 +50,7 @@ def parse_attrs(text):
     attrs = {}
     for word in text.split():
         name, value = word.split("=")
-        attrs[name] = ([int(v) for v in value[1:-1].split(",")] if value[0] == "["
+        attrs[name] = ([int(v) for v in value[1:-1].split(",") if v] if value[0] == "["
                        else float(value))
     return attrs
 
@@ -81,7 +81,64 @@ def broadcast_to(attrs, x, like):
 
 
 def gather_grad(attrs, dy, indices, data):
-    return torch.zeros_like(data).index_add(0, indices, dy)
+    return torch.zeros_like(data).index_add(int(attrs.get("axis", 0)), indices, dy)
+
+
+def gather(attrs, data, indices):
+    axis = int(attrs.get("axis", 0)) % data.dim()
+    shape = data.shape[:axis] + indices.shape + data.shape[axis + 1:]
+    return data.index_select(axis, indices.reshape(-1)).reshape(shape)
+
+
+def leaky_relu(attrs, x):
+    return F.leaky_relu(x, attrs.get("alpha", 0.01))
+
+
+def elu(attrs, x):
+    return F.elu(x, attrs.get("alpha", 1.0))
+
+
+def hard_sigmoid(attrs, x):
+    return (attrs.get("alpha", 0.2) * x + attrs.get("beta", 0.5)).clamp(0, 1)
+
+
+def clip(attrs, x):
+    return x.clamp(attrs.get("min"), attrs.get("max"))
+
+
+def slices(attrs, x):
+    """Lists of indices for every dimension: torch has no negative steps."""
+    lists = [list(range(size)) for size in x.shape]
+    axes = attrs.get("axes", range(len(attrs["starts"])))
+    steps = attrs.get("steps", [1] * len(attrs["starts"]))
+    for axis, start, end, step in zip(axes, attrs["starts"], attrs["ends"], steps):
+        lists[axis] = list(range(x.shape[axis]))[slice(start, end, step)]
+    return torch.meshgrid([torch.tensor(places) for places in lists], indexing="ij")
+
+
+def slice_grad(attrs, dy, x):
+    dx = torch.zeros_like(x)
+    dx[slices(attrs, x)] = dy
+    return dx
+
+
+def pad(attrs, x):
+    """By hand, dimension by dimension: torch pads no leading dimensions by reflection."""
+    mode = attrs.get("mode", 0)
+    for d, (before, behind) in enumerate(zip(attrs["pads_before"], attrs["pads_behind"])):
+        size = x.shape[d]
+        places = torch.arange(-before, size + behind)
+        inside = (places >= 0) & (places < size)
+        if mode == 2:
+            places = torch.where(places < 0, -places, places)
+            places = torch.where(places >= size, 2 * (size - 1) - places, places)
+        x = x.index_select(d, places.clamp(0, size - 1))
+        if mode == 0:
+            shape = [1] * x.dim()
+            shape[d] = -1
+            value = torch.tensor(attrs.get("value", 0.0)).to(x.dtype)
+            x = torch.where(inside.reshape(shape), x, value)
+    return x
 
 
 def cross_entropy_grad(attrs, dy, log_p, labels):
@@ -298,6 +355,32 @@ def recurrent_grad(lstm):
     return run
 
 
+def prod(x, axes, keep):
+    for axis in sorted((a % x.dim() for a in axes), reverse=True):
+        x = x.prod(axis, keep)
+    return x
+
+
+def arg_max(attrs, x):
+    axis = int(attrs["axis"])
+    if attrs.get("select_last_index"):
+        return x.shape[axis] - 1 - first_arg_max(x.flip(axis), axis)
+    return first_arg_max(x, axis)
+
+
+def top_k(attrs, x):
+    axis = int(attrs.get("axis", -1))
+    order = x.sort(stable=True, dim=axis, descending=attrs.get("largest", 1) != 0).values
+    return order.narrow(axis, 0, int(attrs["k"]))
+
+
+def cum_sum(attrs, x):
+    axis = int(attrs.get("axis", 0))
+    x = x.flip(axis) if attrs.get("reverse") else x
+    y = x.cumsum(axis) - (x if attrs.get("exclusive") else 0)
+    return y.flip(axis) if attrs.get("reverse") else y
+
+
 CASTS = {1: torch.float64, 2: torch.int32, 3: torch.int64, 4: torch.uint8, 5: torch.bool,
          0: torch.float64}
 
@@ -305,12 +388,40 @@ OPS = {
     "ADD": lambda at, a, b: a + b,
     "SUB": lambda at, a, b: a - b,
     "MUL": lambda at, a, b: a * b,
-    "DIV": lambda at, a, b: a / b,
+    "DIV": lambda at, a, b: torch.div(a, b, rounding_mode=None if a.is_floating_point() else "trunc"),
     "MAX": lambda at, a, b: torch.maximum(a, b),
     "MIN": lambda at, a, b: torch.minimum(a, b),
     "EQUAL": lambda at, a, b: a == b,
     "GREATER": lambda at, a, b: a > b,
     "LESS": lambda at, a, b: a < b,
+    "GREATER_OR_EQUAL": lambda at, a, b: a >= b,
+    "LESS_OR_EQUAL": lambda at, a, b: a <= b,
+    "AND": lambda at, a, b: a & b,
+    "OR": lambda at, a, b: a | b,
+    "XOR": lambda at, a, b: a ^ b,
+    "NOT": lambda at, x: ~x,
+    "IS_NAN": lambda at, x: x.isnan(),
+    "POW": lambda at, a, b: a.pow(b),
+    "RECIPROCAL": lambda at, x: x.reciprocal(),
+    "FLOOR": lambda at, x: x.floor(),
+    "CEIL": lambda at, x: x.ceil(),
+    "ROUND": lambda at, x: x.round(),
+    "ERF": lambda at, x: x.erf(),
+    "GELU": lambda at, x: F.gelu(x),
+    "GELU_GRAD": lambda at, dy, x: gradient(F.gelu, dy, x),
+    "GELU_TANH": lambda at, x: F.gelu(x, approximate="tanh"),
+    "GELU_TANH_GRAD": lambda at, dy, x: gradient(lambda v: F.gelu(v, approximate="tanh"), dy, x),
+    "SILU": lambda at, x: F.silu(x),
+    "SILU_GRAD": lambda at, dy, x: gradient(F.silu, dy, x),
+    "SOFTPLUS": lambda at, x: F.softplus(x, threshold=100),
+    "LEAKY_RELU": leaky_relu,
+    "LEAKY_RELU_GRAD": lambda at, dy, x: gradient(lambda v: leaky_relu(at, v), dy, x),
+    "ELU": elu,
+    "ELU_GRAD": lambda at, dy, x: gradient(lambda v: elu(at, v), dy, x),
+    "HARD_SIGMOID": hard_sigmoid,
+    "HARD_SIGMOID_GRAD": lambda at, dy, x: gradient(lambda v: hard_sigmoid(at, v), dy, x),
+    "CLIP": clip,
+    "CLIP_GRAD": lambda at, dy, x: gradient(lambda v: clip(at, v), dy, x),
     "NEG": lambda at, x: -x,
     "EXP": lambda at, x: x.exp(),
     "LOG": lambda at, x: x.log(),
@@ -325,7 +436,8 @@ OPS = {
     "TANH_GRAD": lambda at, dy, y: dy * (1 - y * y),
     "IDENTITY": lambda at, x: x,
     "CAST": lambda at, x: x.to(CASTS[int(at["to"])]),
-    "MATMUL": lambda at, a, b: a @ b,
+    "MATMUL": lambda at, a, b: (a.mT if at.get("transA") else a) @ (b.mT if at.get("transB") else b),
+    "MATMUL_FLAT": lambda at, a, b: a.reshape(-1, a.shape[-1]).t() @ b.reshape(-1, b.shape[-1]),
     "GEMM": gemm,
     "SOFTMAX": lambda at, x: x.softmax(-1),
     "LOG_SOFTMAX": lambda at, x: x.log_softmax(-1),
@@ -342,11 +454,31 @@ OPS = {
     "SUM_TO": sum_to,
     "BROADCAST_TO": broadcast_to,
     "COUNT_RATIO": lambda at, a, b: torch.tensor(b.numel() / a.numel(), dtype=torch.float64),
-    "ARG_MAX": lambda at, x: first_arg_max(x, int(at["axis"])),
+    "ARG_MAX": lambda at, x: arg_max(at, x),
+    "ARG_MIN": lambda at, x: arg_max(at, -x),
+    "TOP_K": top_k,
+    "CUM_SUM": cum_sum,
+    "REDUCE_MIN": reduction(lambda x, axes, keep: x.amin(axes, keep)),
+    "REDUCE_PROD": reduction(prod),
+    "REDUCE_PROD_GRAD": lambda at, dy, x: gradient(lambda v: reduction(prod)(at, v), dy, x),
+    "REDUCE_L1": reduction(lambda x, axes, keep: x.abs().sum(axes, keep)),
+    "REDUCE_L2": reduction(lambda x, axes, keep: (x * x).sum(axes, keep).sqrt()),
     "RESHAPE": lambda at, x: x.reshape(at["shape"]),
     "RESHAPE_LIKE": lambda at, x, like: x.reshape(like.shape),
     "TRANSPOSE": lambda at, x: x.permute(at["perm"]),
-    "GATHER": lambda at, data, indices: data[indices],
+    "SQUEEZE": lambda at, x: x,
+    "UNSQUEEZE": lambda at, x: x,
+    "SLICE": lambda at, x: x[slices(at, x)],
+    "SLICE_GRAD": slice_grad,
+    "PAD": pad,
+    "PAD_GRAD": lambda at, dy, x: gradient(lambda v: pad(at, v), dy, x),
+    "EXPAND": lambda at, x: x.expand(torch.broadcast_shapes(x.shape, at["shape"])),
+    "CONCAT": lambda at, *parts: torch.cat(parts, int(at["axis"])),
+    "WHERE": lambda at, condition, a, b: torch.where(condition, a, b),
+    "GATHER": gather,
+    "GATHER_ELEMENTS": lambda at, data, indices: data.gather(int(at.get("axis", 0)), indices),
+    "GATHER_ELEMENTS_GRAD": lambda at, dy, indices, data:
+        torch.zeros_like(data).scatter_add(int(at.get("axis", 0)), indices, dy),
     "GATHER_GRAD": gather_grad,
     "ONE_HOT": one_hot,
     "FLATTEN": lambda at, x: x,

@@ -89,6 +89,16 @@ static void run_unary(int level, int number, const vectors *v, int offset, int n
     kernels[level]->unary[number](v->a + offset, out, n);
 }
 
+static void run_curve(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    kernels[level]->curve[number](v->a + offset, 0.25f, 0.75f, out, n);
+}
+
+static void run_curve_grad(int level, int number, const vectors *v, int offset, int n, float *out)
+{
+    kernels[level]->curve_grad[number](v->b + offset, v->a + offset, 0.25f, 0.75f, out, n);
+}
+
 static void run_masked_scale(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     (void)number;
@@ -195,6 +205,8 @@ static const struct {
     {"binary_scalar", run_binary_scalar, BEL_CPU_BINARY_COUNT},
     {"scalar_binary", run_scalar_binary, BEL_CPU_BINARY_COUNT},
     {"unary", run_unary, BEL_CPU_UNARY_COUNT},
+    {"curve", run_curve, BEL_CPU_CURVE_COUNT},
+    {"curve gradient", run_curve_grad, BEL_CPU_CURVE_GRAD_COUNT},
     {"masked_scale", run_masked_scale, 1},
     {"sum_rows", run_sum_rows, 1},
     {"recurrent", run_recurrent, 6},

@@ -261,6 +261,14 @@ static void test_kinks(void **state)
         {BEL_OP_MIN, 2, {{1, 2, 3}, {1, 5, 0}}, {{1, 1, 0}, {0, 0, 1}}},
         {BEL_OP_ABS, 1, {{-2, 0, 3}}, {{-1, 0, 1}}},
         {BEL_OP_RELU, 1, {{-2, 0, 3}}, {{0, 0, 1}}},
+        {BEL_OP_LEAKY_RELU, 1, {{-2, 0, 3}}, {{0.01, 0.01, 1}}},
+        {BEL_OP_ELU, 1, {{0, 0, 3}}, {{1, 1, 1}}},
+        {BEL_OP_HARD_SIGMOID, 1, {{-2.5, 0, 2.5}}, {{0, 0.2, 0}}},
+        {BEL_OP_POW, 2, {{0, -2, 1}, {0, 2, 3}}, {{0, -4, 3}, {0, 0, 0}}},
+        {BEL_OP_REDUCE_MIN, 1, {{1, 3, 1}}, {{0.5, 0, 0.5}}},
+        {BEL_OP_REDUCE_PROD, 1, {{0, 3, 2}}, {{6, 0, 0}}},
+        {BEL_OP_REDUCE_PROD, 1, {{0, 3, 0}}, {{0, 0, 0}}},
+        {BEL_OP_REDUCE_L2, 1, {{0, 0, 0}}, {{0, 0, 0}}},
         {BEL_OP_REDUCE_MAX, 1, {{3, 1, 3}}, {{0.5, 0, 0.5}}},
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
@@ -270,6 +278,25 @@ static void test_kinks(void **state)
             for (int j = 0; j < 3; j++)
                 assert_true(got[i][j] == rows[r].expected[i][j]);
     }
+}
+
+// Indices of TopK: they name the values, and equal values come in the order of their indices.
+static void test_top_k_indices(void **state)
+{
+    (void)state;
+    op_run run;
+    op_run_create(&run, &cases[CASE_top_k_ties], false);
+    op_run_start(&run, 1);
+    bel_tensor values = bel_instance_output(run.instance, 0);
+    bel_tensor indices = bel_instance_output(run.instance, 1);
+    const float *y = values.data, *x = run.data[0].data;
+    const int64_t *at = indices.data, k = 4;
+    for (int64_t i = 0; i < bel_shape_elements(&values.shape); i++) {
+        assert_true(at[i] >= 0 && at[i] < 10);
+        assert_true(y[i] == x[i / k * 10 + at[i]]);
+        if (i % k > 0) assert_true(y[i] < y[i - 1] || at[i] > at[i - 1]);
+    }
+    op_run_destroy(&run);
 }
 
 // Copies what dropout keeps at a step.
@@ -340,6 +367,7 @@ int main(void)
     static const struct CMUnitTest others[] = {
         cmocka_unit_test(test_every_op_has_a_row),
         cmocka_unit_test(test_kinks),
+        cmocka_unit_test(test_top_k_indices),
         cmocka_unit_test(test_dropout),
     };
     int failed = cmocka_run_group_tests(reference, NULL, NULL);

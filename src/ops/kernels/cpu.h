@@ -8,33 +8,34 @@
 
 typedef void bel_cpu_binary_fn(const float *a, const float *b, float *y, int64_t n);
 typedef void bel_cpu_unary_fn(const float *x, float *y, int64_t n);
+// Functions of one input with two numbers, and their gradients from dy and x.
+typedef void bel_cpu_curve_fn(const float *x, float s, float t, float *y, int64_t n);
+typedef void bel_cpu_curve_grad_fn(const float *dy, const float *x, float s, float t, float *dx,
+                                   int64_t n);
 typedef float bel_cpu_reduce_fn(const float *x, int64_t n);
 
 enum { // order of the tables below
-    BEL_CPU_ADD,
-    BEL_CPU_SUB,
-    BEL_CPU_MUL,
-    BEL_CPU_DIV,
-    BEL_CPU_MAX,
-    BEL_CPU_MIN,
-    BEL_CPU_SIGMOID_CROSS_ENTROPY,
-    BEL_CPU_RELU_GRAD,
-    BEL_CPU_SIGMOID_GRAD,
-    BEL_CPU_TANH_GRAD,
+#define BINARY(id, f32, plain) BEL_CPU_##id,
+#include "ops/kernels/elementwise.def"
     BEL_CPU_BINARY_COUNT
 };
 
 enum {
-    BEL_CPU_NEG,
-    BEL_CPU_EXP,
-    BEL_CPU_LOG,
-    BEL_CPU_SQRT,
-    BEL_CPU_ABS,
-    BEL_CPU_SIGN,
-    BEL_CPU_RELU,
-    BEL_CPU_SIGMOID,
-    BEL_CPU_TANH,
+#define UNARY(id, f32, plain) BEL_CPU_##id,
+#include "ops/kernels/elementwise.def"
     BEL_CPU_UNARY_COUNT
+};
+
+enum {
+#define CURVE(id, s_name, s_default, t_name, t_default, f32, plain) BEL_CPU_##id,
+#include "ops/kernels/elementwise.def"
+    BEL_CPU_CURVE_COUNT
+};
+
+enum {
+#define CURVE_GRAD(id, s_name, s_default, t_name, t_default, f32, plain) BEL_CPU_##id,
+#include "ops/kernels/elementwise.def"
+    BEL_CPU_CURVE_GRAD_COUNT
 };
 
 typedef struct bel_cpu_kernels {
@@ -42,6 +43,8 @@ typedef struct bel_cpu_kernels {
     bel_cpu_binary_fn *binary_scalar[BEL_CPU_BINARY_COUNT]; // a[n], b[1]
     bel_cpu_binary_fn *scalar_binary[BEL_CPU_BINARY_COUNT]; // a[1], b[n]
     bel_cpu_unary_fn *unary[BEL_CPU_UNARY_COUNT];
+    bel_cpu_curve_fn *curve[BEL_CPU_CURVE_COUNT];
+    bel_cpu_curve_grad_fn *curve_grad[BEL_CPU_CURVE_GRAD_COUNT];
     bel_cpu_reduce_fn *sum, *sum_square, *max;          // max of n >= 1
     bel_cpu_unary_fn *softmax, *log_softmax;            // one row of n
     bel_cpu_binary_fn *softmax_grad, *log_softmax_grad; // one row: dy, y -> dx

@@ -18,18 +18,56 @@ double bel_element_get(const bel_tensor *tensor, int64_t index)
     return 0;
 }
 
+// Truncates; what the type cannot hold becomes its nearest number, and NaN 0.
+static int64_t to_integer(double value, int64_t low, int64_t high)
+{
+    if (value != value) return 0;
+    if (value <= (double)low) return low;
+    return value >= (double)high ? high : (int64_t)value;
+}
+
 void bel_element_set(const bel_tensor *tensor, int64_t index, double value)
 {
     switch (tensor->dtype) {
     case BEL_DTYPE_F32: ((float *)tensor->data)[index] = (float)value; return;
     case BEL_DTYPE_F64: ((double *)tensor->data)[index] = value; return;
-    case BEL_DTYPE_I32: ((int32_t *)tensor->data)[index] = (int32_t)value; return;
-    case BEL_DTYPE_I64: ((int64_t *)tensor->data)[index] = (int64_t)value; return;
-    case BEL_DTYPE_U8: ((uint8_t *)tensor->data)[index] = (uint8_t)value; return;
+    case BEL_DTYPE_I32:
+        ((int32_t *)tensor->data)[index] = (int32_t)to_integer(value, INT32_MIN, INT32_MAX);
+        return;
+    case BEL_DTYPE_I64:
+        ((int64_t *)tensor->data)[index] = to_integer(value, INT64_MIN, INT64_MAX);
+        return;
+    case BEL_DTYPE_U8:
+        ((uint8_t *)tensor->data)[index] = (uint8_t)to_integer(value, 0, UINT8_MAX);
+        return;
     case BEL_DTYPE_BOOL: ((uint8_t *)tensor->data)[index] = value != 0.0; return;
     case BEL_DTYPE_STRING: break;
     }
     BEL_UNREACHABLE("strings are no numbers");
+}
+
+bool bel_element_is_whole(bel_dtype dtype)
+{
+    return dtype != BEL_DTYPE_F32 && dtype != BEL_DTYPE_F64 && dtype != BEL_DTYPE_STRING;
+}
+
+int64_t bel_element_get_whole(const bel_tensor *tensor, int64_t index)
+{
+    switch (tensor->dtype) {
+    case BEL_DTYPE_I32: return ((const int32_t *)tensor->data)[index];
+    case BEL_DTYPE_I64: return ((const int64_t *)tensor->data)[index];
+    default: return ((const uint8_t *)tensor->data)[index];
+    }
+}
+
+void bel_element_set_whole(const bel_tensor *tensor, int64_t index, int64_t value)
+{
+    switch (tensor->dtype) {
+    case BEL_DTYPE_I32: ((int32_t *)tensor->data)[index] = (int32_t)value; return;
+    case BEL_DTYPE_I64: ((int64_t *)tensor->data)[index] = value; return;
+    case BEL_DTYPE_BOOL: ((uint8_t *)tensor->data)[index] = value != 0; return;
+    default: ((uint8_t *)tensor->data)[index] = (uint8_t)value; return;
+    }
 }
 
 int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index)

@@ -8,6 +8,12 @@
 double bel_element_get(const bel_tensor *tensor, int64_t index);
 void bel_element_set(const bel_tensor *tensor, int64_t index, double value);
 
+// Integers and BOOL without the way over double, which loses what lies above 2^53. Setting keeps
+// the low bits; BOOL becomes "not zero".
+bool bel_element_is_whole(bel_dtype dtype);
+int64_t bel_element_get_whole(const bel_tensor *tensor, int64_t index);
+void bel_element_set_whole(const bel_tensor *tensor, int64_t index, int64_t value);
+
 // Index in an input of the element that lines up with element `index` of an output, when the input
 // is broadcast to the output's shape.
 int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index);

@@ -47,6 +47,9 @@ static void test_two_inputs(void **state)
         {bel_equal, "Equal"},
         {bel_less, "Less"},
         {bel_greater, "Greater"},
+        {bel_greater_or_equal, "GreaterOrEqual"},
+        {bel_less_or_equal, "LessOrEqual"},
+        {bel_pow, "Pow"},
         {bel_matmul, "MatMul"},
         {bel_sigmoid_cross_entropy, "SigmoidCrossEntropy"},
     };
@@ -66,17 +69,17 @@ static void test_one_input(void **state)
         bel_value *(*make)(bel_graph *, bel_value *);
         const char *name;
     } rows[] = {
-        {bel_neg, "Neg"},
-        {bel_exp, "Exp"},
-        {bel_log, "Log"},
-        {bel_sqrt, "Sqrt"},
-        {bel_abs, "Abs"},
-        {bel_relu, "Relu"},
-        {bel_tanh, "Tanh"},
-        {bel_sigmoid, "Sigmoid"},
-        {bel_identity, "Identity"},
-        {bel_softmax, "Softmax"},
-        {bel_log_softmax, "LogSoftmax"},
+        {bel_neg, "Neg"},         {bel_exp, "Exp"},
+        {bel_log, "Log"},         {bel_sqrt, "Sqrt"},
+        {bel_abs, "Abs"},         {bel_relu, "Relu"},
+        {bel_tanh, "Tanh"},       {bel_sigmoid, "Sigmoid"},
+        {bel_sign, "Sign"},       {bel_reciprocal, "Reciprocal"},
+        {bel_floor, "Floor"},     {bel_ceil, "Ceil"},
+        {bel_round, "Round"},     {bel_erf, "Erf"},
+        {bel_gelu, "Gelu"},       {bel_gelu_tanh, "GeluTanh"},
+        {bel_silu, "Silu"},       {bel_softplus, "Softplus"},
+        {bel_is_nan, "IsNaN"},    {bel_identity, "Identity"},
+        {bel_softmax, "Softmax"}, {bel_log_softmax, "LogSoftmax"},
     };
     fixture f = make_fixture();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -91,10 +94,10 @@ static void test_reductions(void **state)
         bel_value *(*make)(bel_graph *, bel_value *, const int64_t *, int, bool);
         const char *name;
     } rows[] = {
-        {bel_reduce_sum, "ReduceSum"},
-        {bel_reduce_mean, "ReduceMean"},
-        {bel_reduce_max, "ReduceMax"},
-        {bel_reduce_sum_square, "ReduceSumSquare"},
+        {bel_reduce_sum, "ReduceSum"}, {bel_reduce_mean, "ReduceMean"},
+        {bel_reduce_max, "ReduceMax"}, {bel_reduce_sum_square, "ReduceSumSquare"},
+        {bel_reduce_min, "ReduceMin"}, {bel_reduce_prod, "ReduceProd"},
+        {bel_reduce_l1, "ReduceL1"},   {bel_reduce_l2, "ReduceL2"},
     };
     static const int64_t axes[] = {1};
     fixture f = make_fixture();
@@ -131,12 +134,101 @@ static void test_attributes(void **state)
     assert_true(number(bel_arg_max(f.graph, f.x, -1), "axis") == -1);
     assert_true(number(bel_one_hot(f.graph, f.indices, 7), "depth") == 7);
     assert_true(number(bel_dropout(f.graph, f.x, 0.25), "ratio") == 0.25);
+    assert_true(number(bel_leaky_relu(f.graph, f.x, 0.1), "alpha") == 0.1);
+    assert_true(number(bel_elu(f.graph, f.x, 2), "alpha") == 2);
+    assert_true(number(bel_hard_sigmoid(f.graph, f.x, 1, 3), "beta") == 3);
+    bel_value *indices, *best = bel_top_k(f.graph, f.x, 2, 0, false, &indices);
+    assert_true(number(best, "k") == 2 && number(best, "axis") == 0 &&
+                number(best, "largest") == 0);
+    assert_ptr_equal(indices, best->node->outputs[1]);
+    bel_value *sums = bel_cum_sum(f.graph, f.x, 1, true, false);
+    assert_true(number(sums, "exclusive") == 1 && number(sums, "reverse") == 0);
+    assert_true(number(bel_arg_min(f.graph, f.x, -1), "axis") == -1);
+    bel_value *clipped = bel_clip(f.graph, f.x, -1, 4);
+    assert_true(number(clipped, "min") == -1 && number(clipped, "max") == 4);
+    bel_value *less = bel_less(f.graph, f.x, f.y), *nan = bel_is_nan(f.graph, f.x);
+    check(&f, bel_and(f.graph, less, nan), "And", less, nan);
+    check(&f, bel_or(f.graph, less, nan), "Or", less, nan);
+    check(&f, bel_xor(f.graph, less, nan), "Xor", less, nan);
+    check(&f, bel_not(f.graph, less), "Not", less, NULL);
     bel_shape shape = BEL_SHAPE(4, 9);
     bel_value *reshaped = bel_reshape(f.graph, f.x, &shape);
     assert_true(bel_shape_equal(bel_attr_ints(&reshaped->node->attrs, "shape"), &shape));
     bel_value *turned = bel_transpose(f.graph, f.x, swap);
     assert_int_equal(bel_attr_ints(&turned->node->attrs, "perm")->dims[0], 1);
     BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_graph_destroy(f.graph);
+}
+
+static void assert_shape(const bel_value *value, bel_shape expected)
+{
+    bel_shape shape = bel_value_shape(value);
+    assert_true(bel_shape_equal(&shape, &expected));
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const int64_t one[] = {1}, two[] = {2}, last[] = {INT64_MAX}, pads[] = {1, 2};
+    fixture f = make_fixture();
+    bel_value *slice = bel_slice(f.graph, f.x, one, two, last, two, 1);
+    check(&f, slice, "Slice", f.x, NULL);
+    assert_shape(slice, BEL_SHAPE(6, 2));
+    bel_value *padded = bel_pad(f.graph, f.x, pads, NULL, BEL_PAD_REFLECT, 0.5);
+    check(&f, padded, "Pad", f.x, NULL);
+    assert_true(number(padded, "mode") == BEL_PAD_REFLECT && number(padded, "value") == 0.5);
+    assert_shape(padded, BEL_SHAPE(7, 8));
+    bel_value *column = bel_unsqueeze(f.graph, f.indices, one, 1);
+    check(&f, column, "Unsqueeze", f.indices, NULL);
+    check(&f, bel_squeeze(f.graph, column, NULL, 0), "Squeeze", column, NULL);
+    bel_shape wide = BEL_SHAPE(1, 3);
+    check(&f, bel_expand(f.graph, column, &wide), "Expand", column, NULL);
+    check(&f, bel_gather_axis(f.graph, f.x, f.indices, 1), "Gather", f.x, f.indices);
+    check(&f, bel_gather_elements(f.graph, f.x, column, 1), "GatherElements", f.x, column);
+    bel_value *chosen = bel_where(f.graph, bel_less(f.graph, f.x, f.y), f.x, f.y);
+    assert_ptr_equal(chosen->node->inputs[2], f.y);
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_graph_destroy(f.graph);
+}
+
+static void test_matmul_of_vectors(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_shape stack = BEL_SHAPE(BEL_DIM_BATCH, 6, 4), list = BEL_SHAPE(6);
+    bel_value *v = bel_input_value(f.graph, "v", BEL_DTYPE_F32, &list);
+    bel_value *s = bel_input_value(f.graph, "s", BEL_DTYPE_F32, &stack);
+    assert_shape(bel_matmul(f.graph, v, v), bel_shape_scalar());
+    assert_shape(bel_matmul(f.graph, f.x, v), BEL_SHAPE(6));
+    assert_shape(bel_matmul(f.graph, v, s), BEL_SHAPE(BEL_DIM_BATCH, 4));
+    assert_shape(bel_matmul(f.graph, f.x, s), BEL_SHAPE(BEL_DIM_BATCH, 6, 4));
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_graph_destroy(f.graph);
+}
+
+// Parts of a split joined again, more of them than an operation has inputs.
+static void test_split_and_concat(void **state)
+{
+    (void)state;
+    enum { PARTS = 13 };
+    fixture f = make_fixture();
+    bel_shape shape = BEL_SHAPE(BEL_DIM_BATCH, 37);
+    bel_value *parts[PARTS];
+    bel_value *x = bel_input_value(f.graph, "wide", BEL_DTYPE_F32, &shape);
+    bel_split(f.graph, x, 1, NULL, PARTS, parts);
+    assert_shape(parts[0], BEL_SHAPE(BEL_DIM_BATCH, 3));
+    assert_shape(parts[PARTS - 1], BEL_SHAPE(BEL_DIM_BATCH, 1));
+    bel_value *joined = bel_concat(f.graph, parts, PARTS, 1);
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    assert_shape(joined, shape);
+    bel_split(f.graph, x, -1, (const int64_t[]){30, 0, 7}, 3, parts);
+    assert_shape(parts[1], BEL_SHAPE(BEL_DIM_BATCH, 0));
+    assert_shape(parts[2], BEL_SHAPE(BEL_DIM_BATCH, 7));
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    bel_split(f.graph, x, 1, (const int64_t[]){30, 8}, 2, parts);
+    assert_null(parts[0]);
+    BEL_ASSERT_FAILS(bel_graph_check(f.graph), BEL_INVALID_ARGUMENT,
+                     "Split: axis 1 of [?, 37] cannot be split into these 2 parts");
     bel_graph_destroy(f.graph);
 }
 
@@ -161,9 +253,10 @@ static void test_composed(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_inputs), cmocka_unit_test(test_one_input),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_composed),
+        cmocka_unit_test(test_two_inputs),       cmocka_unit_test(test_one_input),
+        cmocka_unit_test(test_reductions),       cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_matmul_of_vectors),
+        cmocka_unit_test(test_split_and_concat), cmocka_unit_test(test_composed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

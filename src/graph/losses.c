@@ -1,0 +1,70 @@
+// Losses made of public operations, one number for each element or example.
+#include "belfry/ops.h"
+#include "graph/graph.h"
+
+static bel_value *number(bel_graph *graph, const bel_value *like, double value)
+{
+    return bel_scalar(graph, bel_value_dtype(like), value);
+}
+
+bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights)
+{
+    bel_value *sum = bel_reduce_sum(graph, bel_mul(graph, values, weights), NULL, 0, false);
+    bel_value *total = bel_reduce_sum(graph, weights, NULL, 0, false);
+    bel_value *none = bel_equal(graph, total, number(graph, total, 0));
+    return bel_div(graph, sum, bel_where(graph, none, number(graph, total, 1), total));
+}
+
+bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *labels)
+{
+    bel_value *error = bel_sub(graph, predicted, labels);
+    return bel_mul(graph, error, error);
+}
+
+// With e cut to [-delta, delta] as c: c (e - c / 2) is e^2 / 2 inside and delta |e| - delta^2 / 2
+// outside.
+bel_value *bel_huber_loss(bel_graph *graph, bel_value *predicted, bel_value *labels, double delta)
+{
+    if (!(delta > 0)) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "%sHuber: delta must be above 0, got %g",
+                       graph->scope, delta);
+        return NULL;
+    }
+    bel_value *error = bel_sub(graph, predicted, labels);
+    bel_value *cut = bel_clip(graph, error, -delta, delta);
+    bel_value *half = bel_mul(graph, cut, number(graph, cut, 0.5));
+    return bel_mul(graph, cut, bel_sub(graph, error, half));
+}
+
+static bel_value *whole_number(bel_graph *graph, int64_t value)
+{
+    bel_tensor tensor = {.dtype = BEL_DTYPE_I64, .data = &value};
+    return bel_constant(graph, &tensor);
+}
+
+bel_value *bel_weighted_softmax_cross_entropy(bel_graph *graph, bel_value *logits,
+                                              bel_value *labels, bel_value *class_weights,
+                                              int64_t ignored, bel_value **out_weights)
+{
+    *out_weights = NULL;
+    bel_value *none = bel_equal(graph, labels, whole_number(graph, ignored));
+    bel_value *known = bel_where(graph, none, whole_number(graph, 0), labels);
+    bel_value *weights = bel_cast(graph, bel_not(graph, none), bel_value_dtype(logits));
+    if (class_weights != NULL) {
+        weights = bel_mul(graph, weights, bel_gather(graph, class_weights, known));
+    }
+    bel_value *loss = bel_softmax_cross_entropy(graph, logits, known);
+    loss = bel_mul(graph, loss, weights);
+    if (loss != NULL) *out_weights = weights;
+    return loss;
+}
+
+bel_value *bel_weighted_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits,
+                                              bel_value *labels, double positive_weight)
+{
+    bel_value *rest = bel_sub(graph, number(graph, labels, 1), labels);
+    bel_value *negative = bel_mul(graph, rest, bel_softplus(graph, logits));
+    bel_value *positive = bel_mul(graph, labels, bel_softplus(graph, bel_neg(graph, logits)));
+    positive = bel_mul(graph, positive, number(graph, labels, positive_weight));
+    return bel_add(graph, positive, negative);
+}

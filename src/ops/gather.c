@@ -1,0 +1,220 @@
+// Gather and GatherElements, and their gradients. An index out of range ends the step.
+#include <string.h>
+
+#include "belfry/ops.h"
+#include "ops/families.h"
+#include "ops/kernels/cpu.h"
+#include "ops/kernels/elements.h"
+
+// --- Shape rules ---------------------------------------------------------------------------------
+
+bel_status *bel_needs_i64(bel_dtype dtype)
+{
+    if (dtype == BEL_DTYPE_I64) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "indices must be i64, got %s", bel_dtype_name(dtype));
+}
+
+bel_status *bel_infer_gather(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                             bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *data = &inputs[0].shape, *indices = &inputs[1].shape;
+    BEL_TRY(bel_needs_i64(inputs[1].dtype));
+    if (data->rank < 1 || indices->rank + data->rank - 1 > BEL_MAX_RANK) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "data of rank %d cannot be gathered", (int)data->rank);
+    }
+    int32_t axis;
+    BEL_TRY(bel_read_axis(attrs, 0, data->rank, &axis));
+    bel_shape y = {.rank = 0};
+    for (int32_t d = 0; d < axis; d++)
+        y.dims[y.rank++] = data->dims[d];
+    for (int32_t d = 0; d < indices->rank; d++)
+        y.dims[y.rank++] = indices->dims[d];
+    for (int32_t d = axis + 1; d < data->rank; d++)
+        y.dims[y.rank++] = data->dims[d];
+    out_outputs[0] = (bel_spec){inputs[0].dtype, y};
+    return NULL;
+}
+
+bel_status *bel_infer_gather_elements(const bel_attr_list *attrs, const bel_spec *inputs,
+                                      int input_count, bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *data = &inputs[0].shape, *indices = &inputs[1].shape;
+    BEL_TRY(bel_needs_i64(inputs[1].dtype));
+    int32_t axis;
+    BEL_TRY(bel_read_axis(attrs, 0, data->rank, &axis));
+    bool fits = data->rank == indices->rank;
+    for (int32_t d = 0; fits && d < data->rank; d++)
+        fits = d == axis || data->dims[d] == indices->dims[d];
+    if (!fits) {
+        char dt[BEL_SHAPE_TEXT], it[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "data %s and indices %s may differ in dimension %d alone",
+                       bel_shape_text(data, dt), bel_shape_text(indices, it), (int)axis);
+    }
+    out_outputs[0] = (bel_spec){inputs[0].dtype, *indices};
+    return NULL;
+}
+
+// Inputs dy, indices, data: the shape of data.
+bel_status *bel_infer_gather_grad(const bel_attr_list *attrs, const bel_spec *inputs,
+                                  int input_count, bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    out_outputs[0] = inputs[2];
+    return NULL;
+}
+
+// --- Gradients -----------------------------------------------------------------------------------
+
+void bel_grad_gather(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[1], g->inputs[0]};
+    if (!g->needed[0]) return;
+    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_GRAD, g->attrs, inputs, 3);
+}
+
+void bel_grad_gather_elements(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[1], g->inputs[0]};
+    if (!g->needed[0]) return;
+    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_ELEMENTS_GRAD, g->attrs, inputs, 3);
+}
+
+// --- Gather --------------------------------------------------------------------------------------
+
+// data is [outer, rows, width]; the result is [outer, count, width].
+typedef struct gather_params {
+    int64_t outer, rows, width, count;
+} gather_params;
+
+static const gather_params *make_gather(const bel_prepare *prepare, const bel_shape *data,
+                                        const bel_shape *indices)
+{
+    int32_t axis = 0;
+    bel_status_ignore(bel_read_axis(prepare->attrs, 0, data->rank, &axis)); // by the shape rule
+    gather_params p = {.outer = 1, .rows = data->dims[axis], .width = 1};
+    for (int32_t d = 0; d < axis; d++)
+        p.outer *= data->dims[d];
+    for (int32_t d = axis + 1; d < data->rank; d++)
+        p.width *= data->dims[d];
+    p.count = bel_shape_elements(indices);
+    return bel_arena_copy(prepare->arena, &p, sizeof p);
+}
+
+static void run_gather(const bel_kernel_call *call, int64_t tile)
+{
+    const gather_params *p = call->params;
+    const bel_tensor *data = &call->inputs[0];
+    const int64_t *indices = call->inputs[1].data;
+    size_t row = (size_t)p->width * bel_dtype_size(data->dtype);
+    char *y = call->outputs[0].data;
+    int64_t end = bel_tile_end(tile, p->outer * p->count);
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        int64_t index = indices[i % p->count];
+        if (index < 0 || index >= p->rows) {
+            bel_kernel_report(call, index, p->rows);
+            memset(y + (size_t)i * row, 0, row);
+            continue;
+        }
+        int64_t from = i / p->count * p->rows + index;
+        memcpy(y + (size_t)i * row, (const char *)data->data + (size_t)from * row, row);
+    }
+}
+
+void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const gather_params *p = make_gather(prepare, &call->inputs[0].shape, &call->inputs[1].shape);
+    call->run = run_gather;
+    call->tile_count = bel_tiles_of(p->outer * p->count);
+    call->params = p;
+}
+
+// Rows are added in the order of the indices, by one tile: the same bits for any thread count.
+static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const gather_params *p = call->params;
+    const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
+    const int64_t *indices = call->inputs[1].data;
+    int64_t width = p->width;
+    memset(dx->data, 0, bel_tensor_bytes(dx));
+    for (int64_t i = 0; i < p->outer * p->count; i++) {
+        int64_t index = indices[i % p->count];
+        if (index < 0 || index >= p->rows) continue; // reported by Gather
+        int64_t to = (i / p->count * p->rows + index) * width;
+        if (dx->dtype == BEL_DTYPE_F32) {
+            float *sum = (float *)dx->data + to;
+            const float *row = (const float *)dy->data + i * width;
+            bel_cpu_kernels_get()->binary[BEL_CPU_ADD](sum, row, sum, width);
+            continue;
+        }
+        for (int64_t j = 0; j < width; j++) {
+            double sum = bel_element_get(dx, to + j);
+            bel_element_set(dx, to + j, sum + bel_element_get(dy, i * width + j));
+        }
+    }
+}
+
+void bel_prepare_gather_grad(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    call->run = run_gather_grad;
+    call->tile_count = 1;
+    call->params = make_gather(prepare, &call->outputs[0].shape, &call->inputs[1].shape);
+}
+
+// --- GatherElements ------------------------------------------------------------------------------
+
+// data is [outer, rows, width], indices and the result are [outer, count / (outer width), width].
+// Returns where element i lies in data, or -1.
+static int64_t element_place(const gather_params *p, const int64_t *indices, int64_t i)
+{
+    if (indices[i] < 0 || indices[i] >= p->rows) return -1;
+    return (i / (p->count / p->outer) * p->rows + indices[i]) * p->width + i % p->width;
+}
+
+static void run_gather_elements(const bel_kernel_call *call, int64_t tile)
+{
+    const gather_params *p = call->params;
+    const char *data = call->inputs[0].data;
+    const int64_t *indices = call->inputs[1].data;
+    char *y = call->outputs[0].data;
+    size_t size = bel_dtype_size(call->inputs[0].dtype);
+    int64_t end = bel_tile_end(tile, p->count);
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        int64_t place = element_place(p, indices, i);
+        if (place < 0) bel_kernel_report(call, indices[i], p->rows);
+        if (place < 0) memset(y + (size_t)i * size, 0, size);
+        if (place >= 0) memcpy(y + (size_t)i * size, data + (size_t)place * size, size);
+    }
+}
+
+void bel_prepare_gather_elements(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const gather_params *p = make_gather(prepare, &call->inputs[0].shape, &call->inputs[1].shape);
+    call->run = run_gather_elements;
+    call->tile_count = bel_tiles_of(p->count);
+    call->params = p;
+}
+
+// Added in the order of the indices, by one tile.
+static void run_gather_elements_grad(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const gather_params *p = call->params;
+    const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
+    memset(dx->data, 0, bel_tensor_bytes(dx));
+    for (int64_t i = 0; i < p->count; i++) {
+        int64_t place = element_place(p, call->inputs[1].data, i);
+        if (place < 0) continue; // reported by GatherElements
+        bel_element_set(dx, place, bel_element_get(dx, place) + bel_element_get(dy, i));
+    }
+}
+
+void bel_prepare_gather_elements_grad(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    call->run = run_gather_elements_grad;
+    call->tile_count = 1;
+    call->params = make_gather(prepare, &call->outputs[0].shape, &call->inputs[1].shape);
+}

@@ -1,0 +1,157 @@
+// Operations that put tensors together: Concat along an axis, Where by a condition.
+#include <string.h>
+
+#include "belfry/ops.h"
+#include "ops/families.h"
+#include "ops/kernels/elements.h"
+
+// --- Concat --------------------------------------------------------------------------------------
+
+bel_status *bel_infer_concat(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                             bel_spec *out_outputs)
+{
+    int32_t axis;
+    BEL_TRY(bel_read_axis(attrs, 0, inputs[0].shape.rank, &axis));
+    out_outputs[0] = inputs[0];
+    int64_t *sum = &out_outputs[0].shape.dims[axis];
+    for (int i = 1; i < input_count; i++) {
+        bel_shape aligned = inputs[i].shape;
+        if (aligned.rank == inputs[0].shape.rank) aligned.dims[axis] = *sum;
+        if (inputs[i].dtype != inputs[0].dtype ||
+            !bel_shape_equal(&aligned, &out_outputs[0].shape)) {
+            char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
+            return BEL_ERR(
+                BEL_INVALID_ARGUMENT, "%s %s and %s %s must differ in dimension %d alone",
+                bel_dtype_name(inputs[0].dtype), bel_shape_text(&inputs[0].shape, at),
+                bel_dtype_name(inputs[i].dtype), bel_shape_text(&inputs[i].shape, bt), (int)axis);
+        }
+        if (*sum < 0 || inputs[i].shape.dims[axis] < 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d is open and cannot be joined",
+                           (int)axis);
+        }
+        *sum += inputs[i].shape.dims[axis];
+    }
+    return NULL;
+}
+
+void bel_grad_concat(bel_gradient *g)
+{
+    bel_shape y = bel_value_shape(g->outputs[0]);
+    int32_t axis = 0;
+    bel_status_ignore(bel_read_axis(g->attrs, 0, y.rank, &axis)); // checked by the shape rule
+    int64_t start = 0, at = axis;
+    for (int i = 0; i < g->input_count; i++) {
+        int64_t size = bel_value_shape(g->inputs[i]).dims[axis], end = start + size;
+        if (g->needed[i] && g->input_count == 1) g->input_grads[0] = g->output_grads[0];
+        if (g->needed[i] && g->input_count > 1) {
+            g->input_grads[i] = bel_slice(g->graph, g->output_grads[0], &at, &start, &end, NULL, 1);
+        }
+        start = end;
+    }
+}
+
+// Bytes from the axis on, for each input and together; the tensors have `outer` of such runs.
+typedef struct concat_params {
+    int64_t outer, per_tile;
+    size_t sizes[BEL_OP_MAX_INPUTS], total;
+} concat_params;
+
+static void run_concat(const bel_kernel_call *call, int64_t tile)
+{
+    const concat_params *p = call->params;
+    int64_t first = tile * p->per_tile;
+    int64_t last = first + p->per_tile < p->outer ? first + p->per_tile : p->outer;
+    for (int64_t i = first; i < last; i++) {
+        char *y = (char *)call->outputs[0].data + (size_t)i * p->total;
+        for (int k = 0; k < call->input_count; k++) {
+            const char *x = (const char *)call->inputs[k].data + (size_t)i * p->sizes[k];
+            if (p->sizes[k] > 0) memcpy(y, x, p->sizes[k]);
+            y += p->sizes[k];
+        }
+    }
+}
+
+void bel_prepare_concat(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const bel_shape *y = &call->outputs[0].shape;
+    int32_t axis = 0;
+    bel_status_ignore(bel_read_axis(prepare->attrs, 0, y->rank, &axis)); // as above
+    concat_params p = {.outer = 1};
+    for (int32_t d = 0; d < axis; d++)
+        p.outer *= y->dims[d];
+    for (int k = 0; k < call->input_count && p.outer > 0; k++) {
+        p.sizes[k] = bel_tensor_bytes(&call->inputs[k]) / (size_t)p.outer;
+        p.total += p.sizes[k];
+    }
+    p.per_tile = bel_tile_rows((int64_t)(p.total / bel_dtype_size(call->outputs[0].dtype)));
+    call->run = run_concat;
+    call->tile_count = (p.outer + p.per_tile - 1) / p.per_tile;
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}
+
+// --- Where ---------------------------------------------------------------------------------------
+
+bel_status *bel_infer_where(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                            bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    if (inputs[0].dtype != BEL_DTYPE_BOOL || inputs[1].dtype != inputs[2].dtype) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "expected a condition of bool and two inputs of one type, got %s, %s and %s",
+                       bel_dtype_name(inputs[0].dtype), bel_dtype_name(inputs[1].dtype),
+                       bel_dtype_name(inputs[2].dtype));
+    }
+    bel_shape both;
+    BEL_TRY(bel_broadcast_shapes(&inputs[1].shape, &inputs[2].shape, &both));
+    out_outputs[0].dtype = inputs[1].dtype;
+    return bel_broadcast_shapes(&inputs[0].shape, &both, &out_outputs[0].shape);
+}
+
+void bel_grad_where(bel_gradient *g)
+{
+    bel_value *zero = bel_scalar(g->graph, bel_value_dtype(g->outputs[0]), 0);
+    bel_value *dy = g->output_grads[0], *condition = g->inputs[0];
+    if (g->needed[1]) bel_set_broadcast_grad(g, 1, bel_where(g->graph, condition, dy, zero));
+    if (g->needed[2]) bel_set_broadcast_grad(g, 2, bel_where(g->graph, condition, zero, dy));
+}
+
+// How far each input goes for one element of the result: 1, 0 for a single element, or -1 where an
+// element's place must be computed.
+typedef struct where_params {
+    int64_t steps[3];
+    size_t size;
+} where_params;
+
+static int64_t place_of(const where_params *p, const bel_kernel_call *call, int input, int64_t i)
+{
+    if (p->steps[input] >= 0) return i * p->steps[input];
+    return bel_broadcast_index(&call->outputs[0].shape, &call->inputs[input].shape, i);
+}
+
+static void run_where(const bel_kernel_call *call, int64_t tile)
+{
+    const where_params *p = call->params;
+    const uint8_t *condition = call->inputs[0].data;
+    const char *a = call->inputs[1].data, *b = call->inputs[2].data;
+    char *y = call->outputs[0].data;
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        bool yes = condition[place_of(p, call, 0, i)] != 0;
+        const char *from = yes ? a : b;
+        from += (size_t)place_of(p, call, yes ? 1 : 2, i) * p->size;
+        memcpy(y + (size_t)i * p->size, from, p->size);
+    }
+}
+
+void bel_prepare_where(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    int64_t elements = bel_shape_elements(&call->outputs[0].shape);
+    where_params p = {.size = bel_dtype_size(call->outputs[0].dtype)};
+    for (int k = 0; k < 3; k++) {
+        int64_t have = bel_shape_elements(&call->inputs[k].shape);
+        p.steps[k] = have == elements ? 1 : have == 1 ? 0 : -1;
+    }
+    call->run = run_where;
+    call->tile_count = bel_tiles_of(elements);
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}
