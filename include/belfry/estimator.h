@@ -261,7 +261,8 @@ enum { BEL_PACKAGE_ABI = 3 };
     const bel_package bel_package_entry = {BEL_PACKAGE_ABI, package_name, package_description,     \
                                            function};
 
-/// The models that come with Belfry: "linear", "dnn". NULL: no such model.
+/// The models that come with Belfry: "linear", "dnn", "cnn", "resnet", "gru", "lstm", "wide_deep".
+/// NULL: no such model.
 BEL_API const bel_package *bel_model_find(const char *name);
 BEL_API const bel_package *bel_model_at(int index); ///< NULL behind the last
 

@@ -65,22 +65,8 @@ static double dropout_ratio(bel_model_context *context)
     return 0;
 }
 
-// x [n, in] · a kernel [in, units] of its own.
-static bel_value *more_inputs(bel_model_context *context, bel_value *x, int64_t units,
-                              const char *layer)
-{
-    bel_graph *g = bel_context_graph(context);
-    bel_shape shape = BEL_SHAPE(bel_value_shape(x).dims[1], units);
-    bel_graph_push_scope(g, layer);
-    bel_value *kernel =
-        bel_variable(g, "more", &shape, (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM},
-                     BEL_VARIABLE_TRAINABLE);
-    bel_graph_pop_scope(g);
-    return bel_matmul(g, x, kernel);
-}
-
-bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, bel_value *more,
-                                 const int64_t *units, int layer_count, bel_value **penalty)
+bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, const int64_t *units,
+                                 int layer_count, bel_value **penalty)
 {
     bel_graph *g = bel_context_graph(context);
     bool training = bel_context_mode(context) == BEL_MODE_TRAIN;
@@ -88,9 +74,7 @@ bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, bel_v
     for (int i = 0; i < layer_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "dense_%d", i);
-        bel_value *h = bel_part_dense(context, x, units[i], name, penalty);
-        if (i == 0 && more != NULL) h = bel_add(g, h, more_inputs(context, more, units[i], name));
-        x = bel_relu(g, h);
+        x = bel_relu(g, bel_part_dense(context, x, units[i], name, penalty));
         if (training && dropout > 0) x = bel_dropout(g, x, dropout);
     }
     return x;

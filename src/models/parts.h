@@ -27,10 +27,9 @@ int bel_part_layers(bel_model_context *context, const char *name, const char *ot
                     int64_t high, int64_t out_sizes[BEL_PART_MAX_LAYERS]);
 
 // Dense layers "dense_0", … of these sizes, each with a relu behind it and, in TRAIN, dropout by
-// parameter dropout (0). `more` [n, in] (NULL: none) also goes into the first one, by a kernel
-// "dense_0/more".
-bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, bel_value *more,
-                                 const int64_t *units, int layer_count, bel_value **penalty);
+// parameter dropout (0).
+bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, const int64_t *units,
+                                 int layer_count, bel_value **penalty);
 
 // A dense layer as bel_dense makes it: x [n, in] -> [n, units], variables "name/kernel" and
 // "name/bias". With parameter l2 > 0 its share of the penalty, l2 · half the sum of the kernel's

@@ -32,13 +32,16 @@ bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *
     const int64_t over_fields = 1;
     int64_t width = bel_part_whole(context, "embedding_width", 16, 1, MAX_WIDTH);
     int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
-    bel_value *ids = ids_of(context), *penalty = NULL, *numbers = NULL;
-    if (bel_context_has_feature(context, "x")) numbers = bel_context_feature(context, "x");
+    bel_value *ids = ids_of(context), *penalty = NULL;
     bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, bel_value_shape(ids).dims[1] * width);
     bel_value *rows = bel_reshape(g, bel_embedding(g, "deep", ids, width, small), &flat);
+    if (bel_context_has_feature(context, "x")) {
+        bel_value *parts[] = {rows, bel_context_feature(context, "x")};
+        rows = bel_concat(g, parts, 2, 1);
+    }
     int64_t units[BEL_PART_MAX_LAYERS];
     int layer_count = bel_part_layers(context, "hidden_units", "512,512", 1 << 20, units);
-    bel_value *h = bel_part_dense_layers(context, rows, numbers, units, layer_count, &penalty);
+    bel_value *h = bel_part_dense_layers(context, rows, units, layer_count, &penalty);
     bel_value *deep = bel_part_dense(context, h, classes, "logits", &penalty);
     bel_value *weights = bel_embedding(g, "wide", ids, classes, zeros);
     bel_value *wide = bel_reduce_sum(g, weights, &over_fields, 1, false);
