@@ -309,6 +309,7 @@ static bel_status *snapshot_now(bel_crew *crew)
     if (!r->started) return meet(r);
     r->state.has_snapshot = false;
     r->saved_snapshot = r->state.step;
+    r->released = -1; // training may have been stopped at a version that had a snapshot
     for (int k = 0; k < crew->shard_count; k++)
         r->snapshots[k] = -1;
     bel_remote_ask_shards(r, BEL_MESSAGE_FINISH, r->state.step, NULL);

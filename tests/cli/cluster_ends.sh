@@ -10,9 +10,9 @@ settings=(--train_steps 400 --save_checkpoints_steps 50 --train_batch_size 8)
 export XDG_RUNTIME_DIR=$work # sockets lie below it
 
 # Steps take so long that a run is in its middle when something happens.
-start() { # MODEL_DIR: a cluster in the background; waits for a checkpoint on the way
+start() { # MODEL_DIR [flags]: a cluster in the background; waits for a checkpoint on the way
     BEL_FAULT=slow:tower_step#8 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir "$1" \
-        "${cluster_flags[@]}" -- "${digits[@]}" "${settings[@]}" >out.txt 2>err.txt &
+        "${cluster_flags[@]}" -- "${digits[@]}" "${settings[@]}" "${@:2}" >out.txt 2>err.txt &
     supervisor=$!
     until [ -f "$1/ckpt-00000050/manifest.json" ]; do
         kill -0 "$supervisor" || break
@@ -60,6 +60,12 @@ for signal in TERM INT; do
     resume "by-$signal"
     equal "digest after SIG$signal" "$(digest "by-$signal")" "$whole"
 done
+start saved --save_checkpoints_steps 1 # the version at which it stops has a snapshot
+kill -TERM "$supervisor"
+finish_run
+equal "exit code after a stop at a snapshot" "$code" 143
+resume saved
+equal "digest after a stop at a snapshot" "$(digest saved)" "$whole"
 start orphans
 kill -KILL "$supervisor"
 finish_run
