@@ -25,6 +25,7 @@ complain() { # TEXT: counts a failure and shows what the last command printed
     echo "FAILED: $1"
     sed 's/^/  stdout| /' out.txt | head -n 20
     sed 's/^/  stderr| /' err.txt | tail -n 20
+    grep -m 1 -A 15 'ERROR: .*Sanitizer' err.txt | sed 's/^/  sanitizer| /' || true
 }
 
 # Runs a command; its exit code is in $code, its output in out.txt and err.txt.

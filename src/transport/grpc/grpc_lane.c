@@ -267,6 +267,10 @@ static bel_status *find_lane(attachment *a, const bel_wire_frame *header)
     if (found == NULL) return BEL_ERR(BEL_UNAVAILABLE, "that lane is not there yet");
     grpc_lane *lane = (grpc_lane *)found;
     pthread_mutex_lock(&lane->mutex);
+    if (lane->closed) {
+        pthread_mutex_unlock(&lane->mutex);
+        return BEL_ERR(BEL_CANCELLED, "closed");
+    }
     bel_stream *old = lane->current != NULL ? lane->current->stream : NULL;
     if (old != NULL) bel_stream_retain(old);
     lane->references++;
@@ -409,17 +413,24 @@ static void open_stream(grpc_lane *lane)
     pthread_mutex_lock(&lane->mutex);
     a->stream = stream;
     bool alive = stream != NULL && !a->over;
-    if (stream == NULL) { // no event will come
+    bool late = alive && lane->closed; // meanwhile: what its frames point at may be gone
+    if (stream == NULL) {              // no event will come
         a->references--;
         lane->references--;
     }
-    if (alive) {
+    if (late) bel_stream_retain(stream);
+    if (alive && !late) {
         lane->current = a;
         lane->greeted = lane->answered = false;
     }
     release_attachment_locked(a);
     pthread_mutex_unlock(&lane->mutex);
-    if (alive) kick(lane);
+    if (late) {
+        bel_stream_end(stream, BEL_CANCELLED, "closed");
+        bel_stream_release(stream);
+    } else if (alive) {
+        kick(lane);
+    }
 }
 
 bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *context,
