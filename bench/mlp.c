@@ -47,11 +47,10 @@ bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset)
     return NULL;
 }
 
-bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
-                        double *out_seconds)
+bel_status *bench_run(const char *model, const bel_param *params, int param_count, int threads,
+                      const bel_train_spec *train, const bel_eval_spec *evaluate,
+                      bel_result *out_result)
 {
-    const bel_param params[] = {
-        {"optimizer", "momentum"}, {"learning_rate", "0.01"}, {"class_count", "10"}};
     char folder[] = "/tmp/belfry-bench-XXXXXX";
     if (mkdtemp(folder) == NULL) return BEL_ERR(BEL_INTERNAL, "cannot make a folder");
     bel_run_config config;
@@ -60,14 +59,26 @@ bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t s
     config.thread_count = threads;
     config.report = false;
     bel_estimator *estimator;
-    BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, 3, &estimator));
-    bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
-    bel_result result;
-    bel_status *status = bel_train(estimator, &spec, &result);
+    BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, param_count,
+                                 &estimator));
+    bel_status *status = evaluate != NULL
+                             ? bel_train_and_evaluate(estimator, train, evaluate, 1, out_result)
+                             : bel_train(estimator, train, out_result);
     bel_estimator_destroy(estimator);
     bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp does not matter
-    if (status == NULL) *out_seconds = result.train_seconds;
     return status;
+}
+
+bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
+                        double *out_seconds)
+{
+    const bel_param params[] = {
+        {"optimizer", "momentum"}, {"learning_rate", "0.01"}, {"class_count", "10"}};
+    bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
+    bel_result result;
+    BEL_TRY(bench_run(model, params, 3, threads, &spec, NULL, &result));
+    *out_seconds = result.train_seconds;
+    return NULL;
 }
 
 static int by_value(const void *a, const void *b)

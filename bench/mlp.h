@@ -13,6 +13,12 @@ int64_t *bench_labels(void);
 // Dataset of the images, repeated forever, in batches of *(int64_t *)user.
 bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset);
 
+// Trains a canned model in a folder of /tmp that is removed again; with `evaluate` (else NULL)
+// evaluates it too.
+bel_status *bench_run(const char *model, const bel_param *params, int param_count, int threads,
+                      const bel_train_spec *train, const bel_eval_spec *evaluate,
+                      bel_result *out_result);
+
 // Seconds in `steps` training steps of a canned model with its own defaults, momentum 0.9.
 bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
                         double *out_seconds);

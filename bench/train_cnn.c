@@ -14,58 +14,21 @@
 
 enum { STEPS = 25 };
 
-// A call of the step; shapes with 0 for the batch. Images lie as they do in the step.
+// Shapes of the step: images, weights, and what an operation gives; 0 for the batch, to the first
+// -1.
+typedef enum shape_name { X1, W1, Y1, X2, W2, Y2, X3, W3, Y3, W4, Y4 } shape_name;
+static const int64_t shapes[][4] = {
+    [X1] = {0, 1, 28, 28}, [W1] = {32, 1, 5, 5},   [Y1] = {0, 32, 28, 28}, [X2] = {0, 32, 14, 14},
+    [W2] = {64, 32, 5, 5}, [Y2] = {0, 64, 14, 14}, [X3] = {0, 3136, -1},   [W3] = {3136, 512, -1},
+    [Y3] = {0, 512, -1},   [W4] = {512, 10, -1},   [Y4] = {0, 10, -1}};
+
+// A call of the step; images lie as they do in it.
 typedef struct work {
     bel_op op;
-    int64_t inputs[3][4], output[4]; // up to the first -1
+    shape_name inputs[3], output;
     bool inputs_last[3], output_last;
     bool transpose_a, transpose_b;
 } work;
-
-#define X1                                                                                         \
-    {                                                                                              \
-        0, 1, 28, 28                                                                               \
-    }
-#define W1                                                                                         \
-    {                                                                                              \
-        32, 1, 5, 5                                                                                \
-    }
-#define Y1                                                                                         \
-    {                                                                                              \
-        0, 32, 28, 28                                                                              \
-    }
-#define X2                                                                                         \
-    {                                                                                              \
-        0, 32, 14, 14                                                                              \
-    }
-#define W2                                                                                         \
-    {                                                                                              \
-        64, 32, 5, 5                                                                               \
-    }
-#define Y2                                                                                         \
-    {                                                                                              \
-        0, 64, 14, 14                                                                              \
-    }
-#define X3                                                                                         \
-    {                                                                                              \
-        0, 3136, -1                                                                                \
-    }
-#define W3                                                                                         \
-    {                                                                                              \
-        3136, 512, -1                                                                              \
-    }
-#define Y3                                                                                         \
-    {                                                                                              \
-        0, 512, -1                                                                                 \
-    }
-#define W4                                                                                         \
-    {                                                                                              \
-        512, 10, -1                                                                                \
-    }
-#define Y4                                                                                         \
-    {                                                                                              \
-        0, 10, -1                                                                                  \
-    }
 
 static const work works[] = {
     {BEL_OP_CONV, {X1, W1}, Y1, {false}, true, false, false},
@@ -82,8 +45,9 @@ static const work works[] = {
 };
 enum { WORKS = sizeof works / sizeof works[0] };
 
-static bel_tensor make_tensor(bel_arena *arena, const int64_t dims[4], int64_t batch)
+static bel_tensor make_tensor(bel_arena *arena, shape_name name, int64_t batch)
 {
+    const int64_t *dims = shapes[name];
     bel_tensor tensor = {.dtype = BEL_DTYPE_F32};
     for (int i = 0; i < 4 && dims[i] >= 0; i++)
         tensor.shape.dims[tensor.shape.rank++] = dims[i] == 0 ? batch : dims[i];

@@ -2,12 +2,13 @@
 """The peer of bench_train_cnn: the same LeNet in PyTorch, channels-last. usage: train_cnn_torch.py BATCH THREADS"""
 import json
 import sys
-import time
 
 import torch
 from torch import nn
 
-batch, threads, steps = int(sys.argv[1]), int(sys.argv[2]), 20
+from torch_rate import median_rate
+
+batch, threads = int(sys.argv[1]), int(sys.argv[2])
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 last = torch.channels_last
@@ -27,13 +28,5 @@ def step(x, y):
     optimizer.step()
 
 
-for i in range(5):
-    step(*data[i % 8])
-rates = []
-for _ in range(3):
-    begun = time.perf_counter()
-    for i in range(steps):
-        step(*data[i % 8])
-    rates.append(steps * batch / (time.perf_counter() - begun))
 print(json.dumps({"bench": "torch_cnn", "batch": batch, "threads": threads,
-                  "examples_per_second": round(sorted(rates)[1])}))
+                  "examples_per_second": median_rate(step, data, batch, 5, 20, 3)}))

@@ -2,12 +2,13 @@
 """The peer of bench_train_mlp: the same MLP in PyTorch. usage: train_mlp_torch.py BATCH THREADS"""
 import json
 import sys
-import time
 
 import torch
 from torch import nn
 
-batch, threads, steps = int(sys.argv[1]), int(sys.argv[2]), 150
+from torch_rate import median_rate
+
+batch, threads = int(sys.argv[1]), int(sys.argv[2])
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
@@ -22,13 +23,5 @@ def step(x, y):
     optimizer.step()
 
 
-for i in range(20):
-    step(*data[i % 8])
-rates = []
-for _ in range(5):
-    begun = time.perf_counter()
-    for i in range(steps):
-        step(*data[i % 8])
-    rates.append(steps * batch / (time.perf_counter() - begun))
 print(json.dumps({"bench": "torch_mlp", "batch": batch, "threads": threads,
-                  "examples_per_second": round(sorted(rates)[2])}))
+                  "examples_per_second": median_rate(step, data, batch, 20, 150, 5)}))

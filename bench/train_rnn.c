@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "mlp.h"
@@ -71,23 +70,9 @@ static bel_status *train(const char *model, int threads, int64_t steps, bool eva
                                 {"learning_rate", evaluate ? "0.003" : "0.01"},
                                 {"clip_global_norm", evaluate ? "1" : "0"},
                                 {"class_count", "10"}};
-    char folder[] = "/tmp/belfry-bench-XXXXXX";
-    if (mkdtemp(folder) == NULL) return BEL_ERR(BEL_INTERNAL, "cannot make a folder");
-    bel_run_config config;
-    bel_run_config_init(&config);
-    config.model_dir = folder;
-    config.thread_count = threads;
-    config.report = false;
-    bel_estimator *estimator;
-    BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, 4, &estimator));
     bel_train_spec spec = {.input_fn = open_input, .max_steps = steps};
     bel_eval_spec eval_spec = {.input_fn = open_input};
-    bel_status *status = evaluate
-                             ? bel_train_and_evaluate(estimator, &spec, &eval_spec, 1, out_result)
-                             : bel_train(estimator, &spec, out_result);
-    bel_estimator_destroy(estimator);
-    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp does not matter
-    return status;
+    return bench_run(model, params, 4, threads, &spec, evaluate ? &eval_spec : NULL, out_result);
 }
 
 static bel_status *remember(const char *model, int threads)

@@ -2,12 +2,13 @@
 """The peer of bench_train_rnn: the same layers in PyTorch over padded batches. usage: train_rnn_torch.py gru|lstm THREADS"""
 import json
 import sys
-import time
 
 import torch
 from torch import nn
 
-kind, threads, batch, steps = sys.argv[1], int(sys.argv[2]), 32, 16
+from torch_rate import median_rate
+
+kind, threads, batch = sys.argv[1], int(sys.argv[2]), 32
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 layer = {"gru": nn.GRU, "lstm": nn.LSTM}[kind](40, 128, batch_first=True)
@@ -34,13 +35,5 @@ def step(x, lengths, y):
     optimizer.step()
 
 
-for i in range(4):
-    step(*data[i % 8])
-rates = []
-for _ in range(3):
-    begun = time.perf_counter()
-    for i in range(steps):
-        step(*data[i % 8])
-    rates.append(steps * batch / (time.perf_counter() - begun))
 print(json.dumps({"bench": "torch_rnn", "model": kind, "threads": threads,
-                  "examples_per_second": round(sorted(rates)[1])}))
+                  "examples_per_second": median_rate(step, data, batch, 4, 16, 3)}))

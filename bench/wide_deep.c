@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "belfry/estimator.h"
+#include "mlp.h"
 
 enum { FIELDS = 26, NUMBERS = 13, EXAMPLES = 512, BATCHES = 32, STEPS = 150, MAX_ROUNDS = 15 };
 enum { RECORDS = EXAMPLES * BATCHES };
@@ -163,18 +164,6 @@ static double theirs(const char *script, const char *optimizer, int64_t rows, in
     return rate;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    return values[count / 2];
-}
-
 static void compare(const char *script, const char *optimizer, int64_t rows, int workers,
                     int rounds)
 {
@@ -185,7 +174,8 @@ static void compare(const char *script, const char *optimizer, int64_t rows, int
         apart[i] = workers > 1 ? ours(optimizer, workers, true) : own[i];
         peer[i] = theirs(script, optimizer, rows, workers);
     }
-    double a = median(own, rounds), b = median(peer, rounds), c = median(apart, rounds);
+    double a = bench_median(own, rounds), b = bench_median(peer, rounds),
+           c = bench_median(apart, rounds);
     printf("26 x %lld rows, %s, %d worker%s: %.0f examples/s", (long long)rows, optimizer, workers,
            workers == 1 ? "" : "s", a);
     if (workers > 1) printf(", as processes %.0f", c);

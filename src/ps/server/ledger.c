@@ -364,7 +364,7 @@ static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
     for (int w = 0; w < workers; w++) {
         bel_shard_worker *worker = &shard->workers[w];
         bool due = worker->held && may_go_on(shard, worker, slowest);
-        bool last = is_stopping(shard) && worker->version >= 0;
+        bool last = is_stopping(shard) && (worker->held || worker->version >= 0);
         if (due || last) answer_locked(shard, w, shard->step);
     }
 }
@@ -446,8 +446,8 @@ static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worke
         bool begins = w->version < 0 && !w->held;
         if (begins) owe_locked(shard, worker);
         if (!begins) shard->counters.repeated++;
-    } else if (frame->step <= w->version || frame->step == w->wanted) {
-        shard->counters.repeated++;
+    } else if (frame->step <= w->version || frame->step <= w->wanted) {
+        shard->counters.repeated++; // or overtaken by the pull of a later version
     } else if (frame->step <= shard->step && !shard->publishing) {
         answer_locked(shard, worker, frame->step);
     } else {

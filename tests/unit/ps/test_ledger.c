@@ -295,11 +295,11 @@ static void worker_lost_in_the_middle_is_known(void **state)
 
 // --- Frames --------------------------------------------------------------------------------------
 
-static void send_from(cluster *c, int worker, bel_frame frame)
+static void send_from(cluster *c, int worker, int shard, bel_frame frame)
 {
     frame.generation = 1;
     frame.sender = worker;
-    BEL_ASSERT_OK(bel_lane_send(c->worker_ends[worker][0], &frame));
+    BEL_ASSERT_OK(bel_lane_send(c->worker_ends[worker][shard], &frame));
     work(c);
 }
 
@@ -308,7 +308,7 @@ static void repeated_and_late_frames_do_nothing(void **state)
     (void)state;
     cluster *c = create(1, two_of_three);
     everybody_begins(c);
-    send_from(c, 0, (bel_frame){.kind = BEL_FRAME_PULL});
+    send_from(c, 0, 0, (bel_frame){.kind = BEL_FRAME_PULL});
     report_step(c, 0, 0);
     report_step(c, 0, 0);
     work(c);
@@ -319,6 +319,31 @@ static void repeated_and_late_frames_do_nothing(void **state)
     BEL_ASSERT_OK(bel_shard_check(c->shards[0]));
     report_step(c, 1, 0);
     next_is(c, 0, 0, 1);
+    cluster_destroy(c);
+}
+
+// At the end a worker is told of the last version while it still waits for one before.
+static void pull_that_was_overtaken_does_nothing(void **state)
+{
+    (void)state;
+    cluster *c = create(2, two_of_three);
+    everybody_begins(c);
+    send_from(c, 2, 1, (bel_frame){.kind = BEL_FRAME_PULL, .step = 2});
+    send_from(c, 2, 1, (bel_frame){.kind = BEL_FRAME_PULL, .step = 1});
+    for (int64_t step = 0; step < 2; step++) {
+        for (int w = 0; w < 2; w++)
+            report_step(c, w, step);
+        for (int w = 0; w < 2; w++)
+            next_is(c, w, step, step + 1);
+    }
+    work(c);
+    int64_t answered = 0;
+    bel_frame frame;
+    while (bel_lane_receive(c->worker_ends[2][1], &frame)) {
+        assert_int_equal(frame.step, 2);
+        answered += frame.kind == BEL_FRAME_VERSION;
+    }
+    assert_int_equal(answered, 1);
     cluster_destroy(c);
 }
 
@@ -336,7 +361,7 @@ static void malformed_frames_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cluster *c = create(1, two_of_three);
         everybody_begins(c);
-        send_from(c, 0, bad[i]);
+        send_from(c, 0, 0, bad[i]);
         BEL_ASSERT_FAILS(bel_shard_check(c->shards[0]), BEL_INTERNAL, "malformed frame");
         cluster_destroy(c);
     }
@@ -370,6 +395,7 @@ int main(void)
         cmocka_unit_test(replaced_worker_gets_blocks_back),
         cmocka_unit_test(worker_lost_in_the_middle_is_known),
         cmocka_unit_test(repeated_and_late_frames_do_nothing),
+        cmocka_unit_test(pull_that_was_overtaken_does_nothing),
         cmocka_unit_test(malformed_frames_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
