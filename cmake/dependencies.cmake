@@ -1,4 +1,4 @@
-# Third-party libraries. OpenBLAS is not here: it is opened at run time (src/ops/kernels/blas.c).
+# Third-party libraries.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)

@@ -1,9 +1,7 @@
 // Verb version.
 #include "base/isa.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "belfry/estimator.h"
-#include "ops/kernels/blas.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -13,13 +11,11 @@ bel_status *bel_verb_version(const bel_options *options, int *out_exit_code)
     const char *isa = bel_isa_name(bel_isa_get());
     bel_str text = {0};
     if (bel_options_bool(options, "json")) {
-        bel_str_printf(&text, "{\"version\":\"%s\",\"package_abi\":%d,\"isa\":\"%s\",\"blas\":",
+        bel_str_printf(&text, "{\"version\":\"%s\",\"package_abi\":%d,\"isa\":\"%s\"}\n",
                        bel_version(), BEL_PACKAGE_ABI, isa);
-        bel_json_write_string(&text, bel_blas_name());
-        bel_str_puts(&text, "}\n");
     } else {
-        bel_str_printf(&text, "belfry %s\npackage ABI %d\nkernels x86-64-%s\nmatrix products %s\n",
-                       bel_version(), BEL_PACKAGE_ABI, isa, bel_blas_name());
+        bel_str_printf(&text, "belfry %s\npackage ABI %d\nkernels x86-64-%s\n", bel_version(),
+                       BEL_PACKAGE_ABI, isa);
     }
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);

@@ -7,9 +7,11 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "ops/kernels/blas.h"
 #include "optim/multiplier.h"
 #include "optim/rule.h"
+
+// One more whenever a version of Belfry computes other bits than the one before.
+enum { ARITHMETIC = 2 };
 
 BEL_PRINTF(3, 4)
 static void add(bel_settings *settings, const char *name, const char *format, ...)
@@ -123,7 +125,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     }
     add(settings, "variables", "%016llx", (unsigned long long)bel_layout_fingerprint(layout));
     add(settings, "input", "%016llx", (unsigned long long)bel_input_fingerprint(input));
-    add(settings, "blas", "%s", bel_blas_name());
+    add(settings, "arithmetic", "%d", ARITHMETIC);
 }
 
 void bel_settings_deinit(bel_settings *settings)

@@ -1,4 +1,4 @@
-// MatMul and Gemm over f32 BLAS, cut into column or row tiles by shape alone; f64 by a plain loop.
+// MatMul and Gemm, in f32 cut into column or row tiles; f64 by a plain loop.
 //
 // A product of more than two dimensions is one product for each matrix of the result; where b is
 // one matrix for all, the rows of a are taken together as one large product.
@@ -7,9 +7,9 @@
 #include "base/fault.h"
 #include "belfry/ops.h"
 #include "ops/families.h"
-#include "ops/kernels/blas.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/kernels/product.h"
 
 static bool flag(const bel_attr_list *attrs, const char *name)
 {
@@ -182,7 +182,7 @@ typedef struct gemm_params {
     int64_t count;    // matrices of y
     int64_t per_tile; // matrices in one tile, when a matrix is no more than one tile
     int64_t tiles;    // of one matrix
-    int64_t k_parts;  // 1, but for BEL_FAULT=threads2: the inner dimension cut by thread count
+    int64_t k_parts;  // 1, but for BEL_FAULT=threads2
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
 } gemm_params;
@@ -220,27 +220,46 @@ static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// Writes c, broadcast, into the tile of y that the product is then added to.
-static void fill_from_c(const bel_kernel_call *call, int64_t row, int64_t rows, int64_t column,
-                        int64_t columns)
+// c is one row for all of y.
+static bool has_bias(const gemm_params *p, const bel_kernel_call *call)
+{
+    if (call->input_count < 3) return false;
+    const bel_shape *c = &call->inputs[2].shape; // a column [m, 1] has as many elements when m = n
+    return c->rank > 0 && c->dims[c->rank - 1] == p->n && bel_shape_elements(c) == p->n;
+}
+
+// y = scale · y + beta · c on rows [row, row + rows) and columns [column, column + columns).
+static void add_c(const bel_kernel_call *call, float scale, int64_t row, int64_t rows,
+                  int64_t column, int64_t columns)
 {
     const gemm_params *p = call->params;
-    const bel_tensor *c = &call->inputs[2];
-    const float *source = c->data;
-    float *y = call->outputs[0].data;
-    // A row vector is the usual bias; a column [m, 1] has as many elements when m = n.
-    bool is_row = c->shape.rank > 0 && c->shape.dims[c->shape.rank - 1] == p->n &&
-                  bel_shape_elements(&c->shape) == p->n;
+    const bel_tensor *y = &call->outputs[0], *c = &call->inputs[2];
+    bool has_c = call->input_count > 2 && p->beta != 0;
     for (int64_t i = row; i < row + rows; i++) {
-        float *line = y + i * p->n + column;
-        if (is_row) {
-            memcpy(line, source + column, (size_t)columns * sizeof *line);
-            continue;
+        for (int64_t j = column; j < column + columns; j++) {
+            float *at = (float *)y->data + i * p->n + j, sum = scale == 0 ? 0 : scale * *at;
+            if (has_c) {
+                int64_t from = bel_broadcast_index(&y->shape, &c->shape, i * p->n + j);
+                sum += (float)p->beta * ((const float *)c->data)[from];
+            }
+            *at = sum;
         }
-        for (int64_t j = 0; j < columns; j++) {
-            line[j] = source[bel_broadcast_index(&call->outputs[0].shape, &c->shape,
-                                                 i * p->n + column + j)];
-        }
+    }
+}
+
+// BEL_FAULT=threads2: the chains are cut by thread count and begin at their later parts.
+static void run_in_parts(bel_product product, int64_t parts)
+{
+    const float *a = product.a, *b = product.b;
+    int64_t k = product.k;
+    for (int64_t part = parts; part-- > 0;) {
+        int64_t first = k * part / parts;
+        product.k = k * (part + 1) / parts - first;
+        product.a = a + first * product.a_column;
+        product.b = b + first * product.b_row;
+        bel_product_run(&product);
+        product.start = product.y;
+        product.start_row = product.y_row;
     }
 }
 
@@ -250,22 +269,30 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     const gemm_params *p = call->params;
     int64_t begin = tile * p->tile, extent = p->tile_rows ? p->m : p->n;
     int64_t size = begin + p->tile < extent ? p->tile : extent - begin;
-    int64_t row = p->tile_rows ? begin : 0, rows = p->tile_rows ? size : p->m;
-    int64_t column = p->tile_rows ? 0 : begin, columns = p->tile_rows ? p->n : size;
-    bool add = call->input_count > 2 && p->beta != 0;
-    if (add) fill_from_c(call, row, rows, column, columns);
-    int64_t a_stride = p->transpose_a ? p->m : p->k, b_stride = p->transpose_b ? p->k : p->n;
-    const float *a = call->inputs[0].data, *b = call->inputs[1].data;
-    a += matrix_in(call, 0, matrix) * p->m * p->k + (p->transpose_a ? row : row * a_stride);
-    b += matrix_in(call, 1, matrix) * p->k * p->n + (p->transpose_b ? column * b_stride : column);
-    float *y = (float *)call->outputs[0].data + (matrix * p->m + row) * p->n + column;
-    for (int64_t part = 0; part < p->k_parts; part++) {
-        int64_t first = p->k * part / p->k_parts, last = p->k * (part + 1) / p->k_parts;
-        float beta = part > 0 ? 1.0f : add ? (float)p->beta : 0.0f;
-        bel_blas_sgemm(p->transpose_a, p->transpose_b, rows, columns, last - first, (float)p->alpha,
-                       a + (p->transpose_a ? first * a_stride : first), a_stride,
-                       b + (p->transpose_b ? first : first * b_stride), b_stride, beta, y, p->n);
+    int64_t row = p->tile_rows ? begin : 0, column = p->tile_rows ? 0 : begin;
+    bel_product product = {.m = p->tile_rows ? size : p->m,
+                           .n = p->tile_rows ? p->n : size,
+                           .k = p->k,
+                           .a_row = p->transpose_a ? 1 : p->k,
+                           .a_column = p->transpose_a ? p->m : 1,
+                           .b_row = p->transpose_b ? 1 : p->n,
+                           .b_column = p->transpose_b ? p->k : 1,
+                           .y_row = p->n};
+    product.a = (const float *)call->inputs[0].data + matrix_in(call, 0, matrix) * p->m * p->k +
+                row * product.a_row;
+    product.b = (const float *)call->inputs[1].data + matrix_in(call, 1, matrix) * p->k * p->n +
+                column * product.b_column;
+    product.y = (float *)call->outputs[0].data + (matrix * p->m + row) * p->n + column;
+    bool starts = call->input_count > 2 && p->beta != 0 && p->alpha == 1;
+    if (starts && p->beta == 1 && has_bias(p, call)) {
+        product.start = (const float *)call->inputs[2].data + column;
+    } else if (starts) {
+        add_c(call, 0, row, product.m, column, product.n);
+        product.start = product.y;
+        product.start_row = p->n;
     }
+    run_in_parts(product, p->k_parts);
+    if (p->alpha != 1) add_c(call, (float)p->alpha, row, product.m, column, product.n);
 }
 
 static void run_few_rows(const bel_kernel_call *call, int64_t tile)
@@ -277,16 +304,13 @@ static void run_few_rows(const bel_kernel_call *call, int64_t tile)
                 call->outputs[0].data);
 }
 
-// True where a library's call would cost more than the product.
+// True where packing would cost more than the product.
 static bool is_small(const gemm_params *p, const bel_kernel_call *call)
 {
     enum { FEW_ROWS = 8, SMALL_WORK = 1 << 15 };
     if (p->count != 1 || p->m > FEW_ROWS || p->m * p->n * p->k > SMALL_WORK) return false;
     if (p->transpose_a || p->transpose_b || p->alpha != 1) return false;
-    if (call->input_count < 3) return true;
-    const bel_shape *c = &call->inputs[2].shape; // a bias, or nothing for this kernel
-    bool is_row = c->rank > 0 && c->dims[c->rank - 1] == p->n && bel_shape_elements(c) == p->n;
-    return is_row && p->beta == 1;
+    return call->input_count < 3 || (has_bias(p, call) && p->beta == 1);
 }
 
 static void run_gemm(const bel_kernel_call *call, int64_t tile)
@@ -298,8 +322,7 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
         run_matrix(call, matrix, tile % p->tiles);
 }
 
-// Tiles of about TILE_WORK multiplications along the longer side of y, in multiples of 16. The rule
-// knows shapes only, so that the bits do not depend on the number of threads.
+// Tiles of about TILE_WORK multiplications along the longer side of y, in multiples of 16.
 static void choose_tiles(gemm_params *p)
 {
     enum { TILE_WORK = 8 << 20, MAX_TILES = 64, UNIT = 16 };

@@ -48,7 +48,7 @@ run_ok belfry doctor --json --model_dir a
 check "doctor is JSON" is_json out.txt
 check "members of doctor" has out.txt checks ok
 run_ok belfry version --json
-check "members of version" has out.txt version package_abi isa blas
+check "members of version" has out.txt version package_abi isa
 
 # Errors too, wherever the flag stands, whatever a name holds.
 capture belfry inspect "no \"such

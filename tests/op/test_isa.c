@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/isa.h"
-#include "ops/kernels/conv.h"
 #include "ops/kernels/cpu.h"
+#include "ops/kernels/product.h"
 #include "ops/kernels/recurrent.h"
 #include "optim/rule.h"
 #include "support/bel_test.h"
@@ -17,8 +17,8 @@ static const bel_cpu_kernels *const kernels[] = {&bel_cpu_kernels_v2, &bel_cpu_k
                                                  &bel_cpu_kernels_v4};
 static const bel_rule_kernels *const rules[] = {&bel_rule_kernels_v2, &bel_rule_kernels_v3,
                                                 &bel_rule_kernels_v4};
-static const bel_conv_kernels *const convs[] = {&bel_conv_kernels_v2, &bel_conv_kernels_v3,
-                                                &bel_conv_kernels_v4};
+static const bel_product_kernels *const products[] = {
+    &bel_product_kernels_v2, &bel_product_kernels_v3, &bel_product_kernels_v4};
 static const bel_recurrent_kernels *const recurrents[] = {
     &bel_recurrent_kernels_v2, &bel_recurrent_kernels_v3, &bel_recurrent_kernels_v4};
 static int level_count; // the processor's
@@ -310,55 +310,53 @@ static void test_rows(void **state)
     }
 }
 
-static void test_gemm(void **state)
+static void test_transpose(void **state)
 {
     (void)state;
-    enum { MOST = 9 };
+    enum { K = 21, STEP = 25, MOST = 16 };
     static vectors v;
     fill(&v);
-    for (int at = 0; at < MOST * MOST * 70 * level_count; at++) {
-        int level = at % level_count, n = at / level_count % 70;
-        int m = at / level_count / 70 % MOST, k = at / level_count / 70 / MOST;
-        float a[MOST * MOST], b[MOST * 70], expected[MOST * 70], got[MOST * 70];
-        for (int i = 0; i < m * k; i++)
-            a[i] = v.b[i];
-        for (int i = 0; i < k * n; i++)
-            b[i] = v.b[i % SIZE] - 0.5f;
-        memset(expected, 0, sizeof expected);
-        memset(got, 0, sizeof got);
-        kernels[0]->gemm(m, n, k, a, k, 1, b, n, 1, expected, n);
-        kernels[level]->gemm(m, n, k, a, k, 1, b, n, 1, got, n);
-        assert_memory_equal(got, expected, sizeof got);
+    for (int at = 0; at < level_count * MOST * 2; at++) {
+        int level = at % level_count, rows = at / level_count % MOST + 1;
+        int to_step = 8 * (at / level_count / MOST + 1);
+        float got[K * MOST];
+        products[level]->transpose(v.a, STEP, rows, K, got, to_step);
+        for (int i = 0; i < K * to_step; i++) {
+            int row = i % to_step < rows ? i % to_step : rows - 1;
+            const float *expected = &v.a[row * STEP + i / to_step];
+            assert_memory_equal(&got[i], expected, sizeof *expected);
+        }
     }
 }
 
-// Sums of a block of a convolution: any number of rows, at any length of segments.
-static void run_conv(int level, const vectors *v, int64_t rows, int64_t k, bool add, float *c)
+// Blocks of sums of products: any number of rows, at any length of segments.
+static void run_block(int level, const vectors *v, int64_t rows, int64_t k, bool add, float *c)
 {
-    const bel_conv_segment segments[] = {{0, 3}, {5, 1}};
-    bel_conv_block block = {.b = v->a + 60,
-                            .segments = segments,
-                            .segment_count = 2,
-                            .k = k,
-                            .a_step = 2,
-                            .b_step = 4,
-                            .start_step = 7};
+    const bel_product_segment segments[] = {{0, 3}, {5, 1}};
+    bel_product_block block = {.b = v->a + 60,
+                               .segments = segments,
+                               .segment_count = 2,
+                               .k = k,
+                               .a_step = 2,
+                               .b_step = 4,
+                               .start_step = 7};
     for (int64_t done = 0; done < rows; done += block.rows) {
-        block.rows = rows - done < convs[level]->rows_most ? rows - done : convs[level]->rows_most;
-        block.c = c + done * BEL_CONV_LANES;
+        block.rows =
+            rows - done < products[level]->rows_most ? rows - done : products[level]->rows_most;
+        block.c = c + done * BEL_PRODUCT_LANES;
         block.start = add ? v->b + done * block.start_step : NULL;
         for (int64_t r = 0; r < block.rows; r++) {
             block.a[r] = v->b + (done + r) * 3;
-            block.c_rows[r] = r * BEL_CONV_LANES;
+            block.c_rows[r] = r * BEL_PRODUCT_LANES;
         }
-        convs[level]->run(&block);
+        products[level]->run(&block);
     }
 }
 
-static void test_conv(void **state)
+static void test_block(void **state)
 {
     (void)state;
-    enum { MOST = BEL_CONV_MAX_ROWS };
+    enum { MOST = BEL_PRODUCT_MAX_ROWS };
     static vectors v;
     fill(&v);
     for (int i = 0; i < SIZE; i++)
@@ -366,9 +364,9 @@ static void test_conv(void **state)
     for (int at = 0; at < 2 * 10 * MOST * level_count; at++) {
         int level = at % level_count, rows = at / level_count % MOST + 1;
         int k = at / level_count / MOST % 10, add = at / level_count / MOST / 10;
-        float expected[MOST * BEL_CONV_LANES] = {0}, got[MOST * BEL_CONV_LANES] = {0};
-        run_conv(0, &v, rows, k, add == 1, expected);
-        run_conv(level, &v, rows, k, add == 1, got);
+        float expected[MOST * BEL_PRODUCT_LANES] = {0}, got[MOST * BEL_PRODUCT_LANES] = {0};
+        run_block(0, &v, rows, k, add == 1, expected);
+        run_block(level, &v, rows, k, add == 1, got);
         assert_memory_equal(got, expected, sizeof got);
     }
 }
@@ -380,8 +378,8 @@ int main(void)
     print_message("levels up to %s\n", bel_isa_name(bel_isa_get()));
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_few_rows),
-        cmocka_unit_test(test_rows),        cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,16 +10,7 @@
 
 #include <string.h>
 
-#include "base/isa.h"
-
-enum { LANES = BEL_CONV_LANES, MAX_TILES = 16 };
-
-const bel_conv_kernels *bel_conv_kernels_get(void)
-{
-    static const bel_conv_kernels *const tables[] = {&bel_conv_kernels_v2, &bel_conv_kernels_v3,
-                                                     &bel_conv_kernels_v4};
-    return tables[bel_isa_get()];
-}
+enum { LANES = BEL_PRODUCT_LANES, MAX_TILES = 16 };
 
 // --- Padding -------------------------------------------------------------------------------------
 
@@ -58,7 +49,7 @@ typedef struct tap_list {
 
 typedef struct conv_phase {
     tap_list lists[2];
-    bel_conv_segment *segments;
+    bel_product_segment *segments;
     int64_t segment_count, k;
     int64_t weights; // where its packed weights begin in a block
 } conv_phase;
@@ -132,7 +123,7 @@ static void make_segments(const bel_prepare *prepare, const conv_walk *walk, con
         int64_t row = rows->places[s / per_row] + p->pad[0];
         int64_t column = columns->places[s % per_row] + p->pad[1];
         phase->segments[s] =
-            (bel_conv_segment){(row * p->size[1] + column) * p->depth, phase->weights + b};
+            (bel_product_segment){(row * p->size[1] + column) * p->depth, phase->weights + b};
     }
 }
 
@@ -194,7 +185,7 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
 }
 
 // Copies sums to channels that are fewer than LANES or not neighbours.
-static void scatter(const bel_conv_block *block, const float *sums, int64_t lanes,
+static void scatter(const bel_product_block *block, const float *sums, int64_t lanes,
                     const bel_image_steps *steps, float *result, const int64_t *places)
 {
     for (int64_t r = 0; r < block->rows; r++)
@@ -205,21 +196,20 @@ static void scatter(const bel_conv_block *block, const float *sums, int64_t lane
 // All positions of one phase, for one block of one padded image in `slot`. `result` is the block's
 // first channel of the image.
 static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t lanes,
-                       const float *slot, bel_conv_block *block, float *result)
+                       const float *slot, bel_product_block *block, float *result)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_image_steps *steps = &walk->result;
-    int64_t most = bel_conv_kernels_get()->rows_most, places[BEL_CONV_MAX_ROWS];
+    int64_t most = bel_product_kernels_get()->rows_most, places[BEL_PRODUCT_MAX_ROWS];
     int64_t left = rows->positions * columns->positions, row = 0, column = 0;
     bool direct = lanes == LANES && steps->channel == 1;
-    float sums[BEL_CONV_MAX_ROWS * LANES];
+    float sums[BEL_PRODUCT_MAX_ROWS * LANES];
     block->segments = phase->segments;
     block->segment_count = phase->segment_count;
     block->k = phase->k;
     block->c = direct ? result : sums;
     for (; left > 0; left -= block->rows) {
-        // The last two blocks share what is left for them.
-        block->rows = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
+        block->rows = bel_product_rows(left, most);
         for (int64_t r = 0; r < block->rows; r++) {
             block->a[r] = slot + (row * rows->source_step * walk->padded.size[1] +
                                   column * columns->source_step) *
@@ -231,7 +221,7 @@ static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t l
             column = 0;
             row++;
         }
-        bel_conv_kernels_get()->run(block);
+        bel_product_kernels_get()->run(block);
         if (!direct) scatter(block, sums, lanes, steps, result, places);
     }
 }
@@ -253,7 +243,7 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
             bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
             for (int64_t b = 0; b < walk->blocks; b++) {
                 const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
-                bel_conv_block block = {.b = weights, .a_step = 1, .b_step = LANES};
+                bel_product_block block = {.b = weights, .a_step = 1, .b_step = LANES};
                 if (walk->has_bias) block.start = weights + walk->block_floats - LANES;
                 int64_t lanes = walk->width - b * LANES < LANES ? walk->width - b * LANES : LANES;
                 int64_t channel = g * walk->width + b * LANES;

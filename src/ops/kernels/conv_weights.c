@@ -7,7 +7,7 @@
 
 #include "ops/kernels/conv.h"
 
-enum { LANES = BEL_CONV_LANES, PARTS = 8 };
+enum { LANES = BEL_PRODUCT_LANES, PARTS = 8 };
 
 typedef struct weights_walk {
     bel_conv_padded padded;
@@ -39,19 +39,19 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
                      int64_t first, int64_t end, float *sums)
 {
     enum { MOST = 16 };
-    const bel_conv_kernels *kernels = bel_conv_kernels_get();
+    const bel_product_kernels *kernels = bel_product_kernels_get();
     const bel_window *window = &w->window;
     int64_t depth = w->padded.depth, row_floats = w->row_floats;
     // Taps of a row whose channels lie side by side are one run of rows of the sums.
     int64_t runs = window->dilation[1] == 1 ? 1 : window->kernel[1];
     int64_t length = window->kernel[1] / runs * depth;
-    bel_conv_segment segments[MOST];
-    bel_conv_block block = {.segments = segments,
-                            .segment_count = end - first,
-                            .k = window->out[1],
-                            .a_step = window->stride[1] * depth,
-                            .b_step = b_step,
-                            .start_step = row_floats};
+    bel_product_segment segments[MOST];
+    bel_product_block block = {.segments = segments,
+                               .segment_count = end - first,
+                               .k = window->out[1],
+                               .a_step = window->stride[1] * depth,
+                               .b_step = b_step,
+                               .start_step = row_floats};
     for (int64_t t = 0; t < window->kernel[0] * runs; t++) {
         int64_t column = t % runs * window->dilation[1];
         for (int64_t s = 0; s < end - first; s++) {
@@ -62,10 +62,7 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
         for (int64_t b = 0; b < w->blocks; b++) {
             block.b = dy + b * LANES;
             for (int64_t i = 0; i < length; i += block.rows) {
-                int64_t left = length - i, most = kernels->rows_most;
-                block.rows = left >= 2 * most || left == most ? most
-                             : left > most                    ? (left + 1) / 2
-                                                              : left;
+                block.rows = bel_product_rows(length - i, kernels->rows_most);
                 for (int64_t r = 0; r < block.rows; r++) {
                     block.a[r] = x + i + r;
                     block.c_rows[r] = r * row_floats;

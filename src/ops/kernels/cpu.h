@@ -53,12 +53,9 @@ typedef struct bel_cpu_kernels {
     // y = kept[j] ? x * scale : 0
     void (*masked_scale)(const float *x, const uint8_t *kept, float scale, float *y, int64_t n);
     // y [m, n] = a [m, k] b [k, n], rows one behind another, added to `bias` [n] (NULL: 0) in order
-    // of k: for so few rows that calling a library costs more than the product
+    // of k: for so few rows that packing would cost more than the product
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
-    // c [m, n] += a [m, k] b [k, n], given leading dimensions: used without OpenBLAS
-    void (*gemm)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_column,
-                 const float *b, int64_t b_row, int64_t b_column, float *c, int64_t c_row);
 } bel_cpu_kernels;
 
 extern const bel_cpu_kernels bel_cpu_kernels_v2, bel_cpu_kernels_v3, bel_cpu_kernels_v4;

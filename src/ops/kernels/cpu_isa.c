@@ -381,18 +381,6 @@ static void few_rows(int64_t m, int64_t n, int64_t k, const float *a, const floa
     }
 }
 
-static void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_column,
-                 const float *b, int64_t b_row, int64_t b_column, float *c, int64_t c_row)
-{
-    for (int64_t i = 0; i < m; i++) {
-        for (int64_t p = 0; p < k; p++) {
-            float factor = a[i * a_row + p * a_column];
-            for (int64_t j = 0; j < n; j++)
-                c[i * c_row + j] += factor * b[p * b_row + j * b_column];
-        }
-    }
-}
-
 const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
 #define BINARY(id, f32, plain)                                                                     \
     .binary[BEL_CPU_##id] = id##_vv, .binary_scalar[BEL_CPU_##id] = id##_vs,                       \
@@ -412,5 +400,4 @@ const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
     .sum_rows = sum_rows,
     .masked_scale = masked_scale,
     .few_rows = few_rows,
-    .gemm = gemm,
 };

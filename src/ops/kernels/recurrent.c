@@ -103,19 +103,18 @@ bel_recurrent_rows bel_recurrent_rows_of(const bel_kernel_call *call, const bel_
 void bel_recurrent_multiply(const float *a, int64_t a_stride, int64_t rows, int64_t k,
                             const float *b, const float *start, float *c, int64_t c_stride)
 {
-    static const bel_conv_segment whole = {0, 0};
-    const bel_conv_kernels *kernels = bel_conv_kernels_get();
+    static const bel_product_segment whole = {0, 0};
+    const bel_product_kernels *kernels = bel_product_kernels_get();
     int64_t most = kernels->rows_most;
-    bel_conv_block block = {.b = b,
-                            .segments = &whole,
-                            .segment_count = 1,
-                            .k = k,
-                            .a_step = 1,
-                            .b_step = LANES,
-                            .start_step = c_stride};
+    bel_product_block block = {.b = b,
+                               .segments = &whole,
+                               .segment_count = 1,
+                               .k = k,
+                               .a_step = 1,
+                               .b_step = LANES,
+                               .start_step = c_stride};
     for (int64_t i = 0; i < rows; i += block.rows) {
-        int64_t left = rows - i;
-        block.rows = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
+        block.rows = bel_product_rows(rows - i, most);
         for (int64_t r = 0; r < block.rows; r++) {
             block.a[r] = a + (i + r) * a_stride;
             block.c_rows[r] = r * c_stride;

@@ -269,19 +269,18 @@ static void run_backward(const bel_kernel_call *call, int64_t tile)
 static void add_steps(const gradient_walk *g, const bel_recurrent_group *group, bool reset_h,
                       const float *inputs, const float *gates, int64_t steps, float *sums)
 {
-    static const bel_conv_segment whole = {0, 0};
-    const bel_conv_kernels *kernels = bel_conv_kernels_get();
+    static const bel_product_segment whole = {0, 0};
+    const bel_product_kernels *kernels = bel_product_kernels_get();
     int64_t most = kernels->rows_most;
-    bel_conv_block block = {.b = gates,
-                            .segments = &whole,
-                            .segment_count = 1,
-                            .k = steps,
-                            .a_step = g->columns,
-                            .b_step = LANES,
-                            .start_step = LANES};
+    bel_product_block block = {.b = gates,
+                               .segments = &whole,
+                               .segment_count = 1,
+                               .k = steps,
+                               .a_step = g->columns,
+                               .b_step = LANES,
+                               .start_step = LANES};
     for (int64_t u = group->first; u < group->end; u += block.rows) {
-        int64_t left = group->end - u;
-        block.rows = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
+        block.rows = bel_product_rows(group->end - u, most);
         for (int64_t r = 0; r < block.rows; r++) {
             int64_t column = u + r;
             if (reset_h && column > g->w.shape.in) column += g->w.shape.hidden;
@@ -352,20 +351,20 @@ static void multiply_w(const gradient_walk *g, const float *gates, int64_t rows,
                        float *out)
 {
     enum { MOST = 32 }; // panels at a time
-    const bel_conv_kernels *kernels = bel_conv_kernels_get();
-    bel_conv_segment segments[MOST];
-    bel_conv_block block = {.segments = segments,
-                            .k = LANES,
-                            .a_step = 1,
-                            .b_step = LANES,
-                            .start_step = LANES,
-                            .c = out};
+    const bel_product_kernels *kernels = bel_product_kernels_get();
+    bel_product_segment segments[MOST];
+    bel_product_block block = {.segments = segments,
+                               .k = LANES,
+                               .a_step = 1,
+                               .b_step = LANES,
+                               .start_step = LANES,
+                               .c = out};
     int64_t panels = (g->end_x - g->first_x) * g->w.panels;
     for (int64_t p = 0; p < panels; p += block.segment_count) {
         block.segment_count = panels - p < MOST ? panels - p : MOST;
         for (int64_t i = 0; i < block.segment_count; i++)
             segments[i] =
-                (bel_conv_segment){(p + i) * g->panel_rows * LANES, (p + i) * LANES * LANES};
+                (bel_product_segment){(p + i) * g->panel_rows * LANES, (p + i) * LANES * LANES};
         block.b = w;
         block.start = p == 0 ? NULL : out;
         block.rows = rows;
@@ -390,7 +389,7 @@ static void put_inputs(const bel_kernel_call *call, const gradient_walk *g, int6
     const float *packed = bel_recurrent_floats(call, w) + d * (g->r_packed + g->x_packed);
     packed += g->r_packed;
     for (int64_t p = 0; p < g->x_panels; p++) {
-        float out[BEL_CONV_MAX_ROWS * LANES];
+        float out[BEL_PRODUCT_MAX_ROWS * LANES];
         multiply_w(g, gates, count, packed + p * units * LANES, out);
         int64_t left = s->in - p * LANES, lanes = left < LANES ? left : LANES;
         for (int64_t i = 0; i < count; i++) {
@@ -408,7 +407,7 @@ static void sum_inputs(const bel_kernel_call *call, const gradient_walk *g, int6
     const bel_recurrent_walk *w = &g->w;
     const bel_recurrent_shape *s = &w->shape;
     bel_recurrent_rows rows = bel_recurrent_rows_of(call, w, tile);
-    int64_t most = bel_conv_kernels_get()->rows_most;
+    int64_t most = bel_product_kernels_get()->rows_most;
     for (int64_t i = 0; i < rows.count; i++) {
         int64_t row = bel_recurrent_row(&rows, i);
         for (int64_t time = 0; time < s->t; time++)

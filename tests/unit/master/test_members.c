@@ -10,8 +10,8 @@
 
 enum { SOON_SECONDS = 20, PEERS = 3, MOST_PEERS = 8 };
 
-static char name_seed[] = "seed", value_one[] = "1", name_blas[] = "blas", value_blas[] = "x";
-static char *names[] = {name_seed, name_blas}, *values[] = {value_one, value_blas};
+static char name_seed[] = "seed", value_one[] = "1", name_model[] = "param.model", value_x[] = "x";
+static char *names[] = {name_seed, name_model}, *values[] = {value_one, value_x};
 
 typedef struct fixture {
     bel_members *members;
@@ -70,7 +70,7 @@ static void tear_down(fixture *f)
     bel_doorbell_destroy(f->bell);
 }
 
-static bel_message_setting own_settings[] = {{name_seed, value_one}, {name_blas, value_blas}};
+static bel_message_setting own_settings[] = {{name_seed, value_one}, {name_model, value_x}};
 
 static bel_message good_join(bel_role role, int index)
 {
@@ -155,7 +155,7 @@ static void test_refusals(void **state)
     refuse(join, "job.token there is another");
     join.folder = none;
     refuse(join, "job.token is missing");
-    static bel_message_setting other[] = {{name_seed, two}, {name_blas, value_blas}};
+    static bel_message_setting other[] = {{name_seed, two}, {name_model, value_x}};
     join = good_join(BEL_ROLE_WORKER, 1);
     join.settings = other;
     refuse(join, "worker 1 on host-a runs with other settings than the master: seed is 2 there");

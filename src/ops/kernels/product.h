@@ -1,0 +1,74 @@
+// Sums of products in f32 with fused multiply-adds: matrix products, and the inner kernel of
+// convolutions and recurrent layers.
+//
+// An element's sum is one chain: it begins with the start value and takes one product after another
+// in a fixed order. So neither the cut into tiles and blocks nor the instruction-set level enters
+// the bits: unlike those of a BLAS library, whose kernels are chosen by processor. Compared with
+// OpenBLAS: bench/README.md.
+#ifndef BELFRY_OPS_KERNELS_PRODUCT_H
+#define BELFRY_OPS_KERNELS_PRODUCT_H
+
+#include <stdint.h>
+
+// --- Matrices ------------------------------------------------------------------------------------
+
+// y [m, n] = start [m, n] + a [m, k] · b [k, n]. Element (i, j) of a lies at a[i · a_row +
+// j · a_column]; the same for b. One of the two steps is 1.
+typedef struct bel_product {
+    int64_t m, n, k;
+    const float *a, *b;
+    int64_t a_row, a_column, b_row, b_column;
+    const float *start; // NULL: zeros; may be y
+    int64_t start_row;  // 0: one row for all
+    float *y;
+    int64_t y_row;
+} bel_product;
+
+// On this thread; takes 350 KB of its stack and allocates nothing.
+void bel_product_run(const bel_product *product);
+
+// --- Blocks --------------------------------------------------------------------------------------
+
+// Columns of a block; most rows of one at any level.
+enum { BEL_PRODUCT_LANES = 16, BEL_PRODUCT_MAX_ROWS = 12 };
+
+typedef struct bel_product_segment { // of a sum; in floats from block.a[r] and block.b
+    int64_t a, b;
+} bel_product_segment;
+
+// c[r][0 … 15] = start[r][…] + sum over segments s and i < k of
+//     a[r][s.a + i · a_step] · b[s.b + i · b_step + (0 … 15)]
+typedef struct bel_product_block {
+    int64_t rows; // 1 … rows_most
+    const float *a[BEL_PRODUCT_MAX_ROWS], *b;
+    int64_t c_rows[BEL_PRODUCT_MAX_ROWS];
+    const bel_product_segment *segments;
+    int64_t segment_count, k, a_step, b_step;
+    const float *start; // NULL: zeros
+    int64_t start_step; // 0: the same for all rows
+    float *c;
+} bel_product_block;
+
+typedef struct bel_product_kernels {
+    int64_t rows_most; // of a block: as many as fit the registers
+    void (*run)(const bel_product_block *block);
+    // Rows become columns: to[i · to_step + l] = from[l · step + i] for i < k. to_step is a
+    // multiple of 8; behind the last of the rows it stands again.
+    void (*transpose)(const float *from, int64_t step, int64_t rows, int64_t k, float *to,
+                      int64_t to_step);
+} bel_product_kernels;
+
+extern const bel_product_kernels bel_product_kernels_v2, bel_product_kernels_v3,
+    bel_product_kernels_v4;
+
+// The table of bel_isa_get().
+const bel_product_kernels *bel_product_kernels_get(void);
+
+// Rows of the next block when `left` are left: the last two blocks share what is left for them.
+static inline int64_t bel_product_rows(int64_t left, int64_t most)
+{
+    if (left >= 2 * most || left == most) return most;
+    return left > most ? (left + 1) / 2 : left;
+}
+
+#endif

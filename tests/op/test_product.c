@@ -1,0 +1,120 @@
+// Matrix products against chains of fused multiply-adds: the same bits, whatever the shapes, the
+// order of elements and where the sums begin.
+#include "ops/kernels/product.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "support/bel_test.h"
+
+typedef enum start_kind { FROM_ZERO, FROM_ROW, FROM_Y, START_KINDS } start_kind;
+
+typedef struct product_case {
+    int64_t m, n, k;
+    bool transpose_a, transpose_b;
+    start_kind start;
+} product_case;
+
+static void fill(float *x, int64_t count, int64_t factor)
+{
+    for (int64_t i = 0; i < count; i++)
+        x[i] = (float)((i + 1) * factor % 2003) / 1001.0f - 1.0f;
+}
+
+// y has a column more than the product, which must stay as it is.
+static void check(const product_case *c)
+{
+    enum { GUARD = 7 };
+    int64_t y_row = c->n + 1;
+    float *a = bel_xcalloc((size_t)(c->m * c->k) + 1, sizeof *a);
+    float *b = bel_xcalloc((size_t)(c->k * c->n) + 1, sizeof *b);
+    float *row = bel_xcalloc((size_t)c->n + 1, sizeof *row);
+    float *y = bel_xcalloc((size_t)(c->m * y_row) + 1, sizeof *y);
+    float *before = bel_xcalloc((size_t)(c->m * y_row) + 1, sizeof *y);
+    fill(a, c->m * c->k, 7919);
+    fill(b, c->k * c->n, 104729);
+    fill(row, c->n, 1299709);
+    fill(before, c->m * y_row, 15485863);
+    for (int64_t i = 0; i < c->m; i++)
+        before[i * y_row + c->n] = GUARD;
+    memcpy(y, before, (size_t)(c->m * y_row) * sizeof *y);
+    bel_product product = {.m = c->m,
+                           .n = c->n,
+                           .k = c->k,
+                           .a = a,
+                           .a_row = c->transpose_a ? 1 : c->k,
+                           .a_column = c->transpose_a ? c->m : 1,
+                           .b = b,
+                           .b_row = c->transpose_b ? 1 : c->n,
+                           .b_column = c->transpose_b ? c->k : 1,
+                           .start = c->start == FROM_ROW ? row
+                                    : c->start == FROM_Y ? y
+                                                         : NULL,
+                           .start_row = c->start == FROM_Y ? y_row : 0,
+                           .y = y,
+                           .y_row = y_row};
+    bel_product_run(&product);
+    for (int64_t i = 0; i < c->m; i++) {
+        assert_true(y[i * y_row + c->n] == GUARD);
+        for (int64_t j = 0; j < c->n; j++) {
+            float sum = c->start == FROM_ROW ? row[j]
+                        : c->start == FROM_Y ? before[i * y_row + j]
+                                             : 0;
+            for (int64_t q = 0; q < c->k; q++)
+                sum = fmaf(a[i * product.a_row + q * product.a_column],
+                           b[q * product.b_row + j * product.b_column], sum);
+            if (memcmp(&y[i * y_row + j], &sum, sizeof sum) == 0) continue;
+            fail_msg("%lld x %lld x %lld%s%s, start %d: element (%lld, %lld) is %a, expected %a",
+                     (long long)c->m, (long long)c->n, (long long)c->k,
+                     c->transpose_a ? ", a transposed" : "", c->transpose_b ? ", b transposed" : "",
+                     c->start, (long long)i, (long long)j, (double)y[i * y_row + j], (double)sum);
+        }
+    }
+    bel_free(a);
+    bel_free(b);
+    bel_free(row);
+    bel_free(y);
+    bel_free(before);
+}
+
+static void check_shape(int64_t m, int64_t n, int64_t k)
+{
+    for (int variant = 0; variant < 4 * START_KINDS; variant++) {
+        check(&(product_case){.m = m,
+                              .n = n,
+                              .k = k,
+                              .transpose_a = variant % 2 == 1,
+                              .transpose_b = variant / 2 % 2 == 1,
+                              .start = (start_kind)(variant / 4)});
+    }
+}
+
+static void small_shapes(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 5, 6, 7, 12, 13, 16, 17, 33, 48};
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    for (int at = 0; at < SIZES * SIZES * SIZES; at++)
+        check_shape(sizes[at % SIZES], sizes[at / SIZES % SIZES], sizes[at / SIZES / SIZES]);
+}
+
+// More than one part of every dimension.
+static void large_shapes(void **state)
+{
+    (void)state;
+    check_shape(64, 130, 257);
+    check_shape(203, 50, 300);
+    check_shape(100, 150, 600);
+    check_shape(20, 2100, 17);
+    check_shape(1100, 40, 33);
+    check_shape(3, 200, 1000);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_shapes),
+        cmocka_unit_test(large_shapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
