@@ -13,7 +13,7 @@ enum {
     LANES = BEL_PRODUCT_LANES,
     DEPTH = 256,        // products of a chain at a time
     B_FLOATS = 1 << 16, // room for packed panels
-    A_FLOATS = 1 << 14, // and blocks
+    A_FLOATS = 3 << 13, // and blocks
     ROWS = 96,          // of a at a time where it is not packed
     UNPACKED = 32,      // up to so many rows of a, b is read where it lies
 };
