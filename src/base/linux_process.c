@@ -217,18 +217,23 @@ bel_status *bel_linux_pipe(int out_ends[2])
     return NULL;
 }
 
-bel_status *bel_linux_free_port(int *out_port)
+bel_status *bel_linux_keep_port(int *out_port, int *out_descriptor)
 {
+    static const int on = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool good = descriptor >= 0 &&
+                setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
                 bind(descriptor, (const struct sockaddr *)&address, sizeof address) == 0 &&
                 getsockname(descriptor, (struct sockaddr *)&address, &size) == 0;
-    int error = errno;
-    if (descriptor >= 0) close(descriptor);
-    if (!good) return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "no free port: %s", strerror(error));
+    if (!good) {
+        bel_status *status = BEL_ERR(BEL_RESOURCE_EXHAUSTED, "no free port: %s", strerror(errno));
+        if (descriptor >= 0) close(descriptor);
+        return status;
+    }
     *out_port = ntohs(address.sin_port);
+    *out_descriptor = descriptor; // bound, but listens to nobody
     return NULL;
 }
 

@@ -69,8 +69,9 @@ char *bel_linux_program(void);
 // reading without waiting.
 bel_status *bel_linux_pipe(int out_ends[2]) BEL_MUST_USE;
 
-// A port of the loopback that nobody listens on at this moment.
-bel_status *bel_linux_free_port(int *out_port) BEL_MUST_USE;
+// Keeps a port of the loopback for whoever is told of it and asks for it by number with
+// SO_REUSEADDR, as servers do; nobody else is given it until *out_descriptor is closed.
+bel_status *bel_linux_keep_port(int *out_port, int *out_descriptor) BEL_MUST_USE;
 
 // Random bytes from the kernel.
 bel_status *bel_linux_random(void *bytes, size_t size) BEL_MUST_USE;

@@ -359,8 +359,11 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
 bel_status *bel_supervise(const bel_supervisor_config *config, bel_supervisor_result *out_result)
 {
     double grace = config->grace_secs > 0 ? config->grace_secs : usual_grace_secs;
-    bel_supervisor s = {
-        .config = config, .output_fd = -1, .step = -1, .grace_ns = (int64_t)(grace * 1e9)};
+    bel_supervisor s = {.config = config,
+                        .output_fd = -1,
+                        .port_fd = -1,
+                        .step = -1,
+                        .grace_ns = (int64_t)(grace * 1e9)};
     BEL_TRY(bel_stop_signals_open(&s.signal_fd));
     bel_status *status = bel_supervisor_start(&s);
     if (status == NULL) {

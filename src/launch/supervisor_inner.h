@@ -34,6 +34,7 @@ typedef struct bel_supervisor {
     int child_count;
     size_t child_capacity;
     char *folder; // of the sockets; NULL with TCP
+    int port_fd;  // keeps the master's port; -1 without TCP
     char *secret;
     int output_fd;  // the reading end of the master's stdout
     bel_str output; // what came from it

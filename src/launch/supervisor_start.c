@@ -52,8 +52,8 @@ static bel_status *set_addresses(bel_supervisor *s)
 {
     char *master;
     if (s->config->tcp) {
-        int port = 0; // if somebody takes it in between, the master says so
-        BEL_TRY(bel_linux_free_port(&port));
+        int port;
+        BEL_TRY(bel_linux_keep_port(&port, &s->port_fd));
         master = bel_strf("127.0.0.1:%d", port);
     } else {
         BEL_TRY(make_folder(s));
@@ -277,6 +277,7 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
     bel_free(s->children);
     bel_free(s->arguments);
     if (s->output_fd >= 0) close(s->output_fd);
+    if (s->port_fd >= 0) close(s->port_fd);
     if (s->folder != NULL) bel_status_ignore(bel_dir_remove(s->folder)); // empty, and in /tmp
     bel_free(s->folder);
     bel_free(s->secret);

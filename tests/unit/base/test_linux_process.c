@@ -1,5 +1,6 @@
 // Processes: how they end, what they get, telling one from another, ending with the parent.
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -171,6 +172,36 @@ static void test_pipe_numbers(void **state)
     close(ends[1]);
 }
 
+static int listen_at(int port, bool reuse)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons((uint16_t)port)};
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = reuse;
+    assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    if (bind(descriptor, (const struct sockaddr *)&address, sizeof address) == 0 &&
+        listen(descriptor, 1) == 0)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
+// Only a server that asks for it gets it, again and again, and only one at a time.
+static void test_kept_port(void **state)
+{
+    (void)state;
+    int port, keeper;
+    BEL_ASSERT_OK(bel_linux_keep_port(&port, &keeper));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(listen_at(port, false), -1);
+        int server = listen_at(port, true);
+        assert_true(server >= 0);
+        assert_int_equal(listen_at(port, true), -1);
+        close(server);
+    }
+    close(keeper);
+}
+
 // A process that ends with its parent: the orphan writes its pid, the parent is killed.
 static void test_signal_at_parents_end(void **state)
 {
@@ -208,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_signals_to_groups),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_pipe_numbers),
+        cmocka_unit_test(test_kept_port),
         cmocka_unit_test(test_signal_at_parents_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
