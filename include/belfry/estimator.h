@@ -67,11 +67,20 @@ BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
 BEL_API int bel_context_param_numbers(bel_model_context *context, const char *name,
                                       const char *otherwise, double *out_numbers, int capacity);
 
-/// A metric that is a mean over the whole evaluation: the batches' sums over the batches' weights.
+/// What becomes of a metric's sums over the whole evaluation. Sums over batches do not depend on
+/// which tower ran which batch.
+typedef enum bel_metric_kind {
+    BEL_METRIC_MEAN,      ///< sum / weight; 0 without weight
+    BEL_METRIC_ROOT_MEAN, ///< its root
+    BEL_METRIC_AUC,       ///< area under the curve of the two rows of `sum`: bel_metric_auc
+} bel_metric_kind;
+
+/// Of a batch; both are added up over the batches.
 typedef struct bel_metric {
     const char *name;
-    bel_value *sum;    ///< scalar F32
-    bel_value *weight; ///< scalar F32
+    bel_metric_kind kind;
+    bel_value *sum;    ///< scalar F32; AUC: [2, classes]
+    bel_value *weight; ///< scalar F32; AUC: NULL
 } bel_metric;
 
 enum { BEL_MAX_METRICS = 16 };
@@ -96,6 +105,39 @@ BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spe
 /// Share of `predicted` (I64 [batch]) that equals `labels`.
 BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec,
                                  const char *name, bel_value *labels, bel_value *predicted);
+
+/// In the following, weights (F32, shape of the labels) say how much an example counts; NULL: once.
+
+/// Share of labels (I64 [batch]) whose score is among the k highest of scores (F32 [batch,
+/// classes]). Equal scores count in favour of the label.
+BEL_API void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec,
+                              const char *name, bel_value *labels, bel_value *scores, int64_t k,
+                              bel_value *weights);
+
+/// Of yes and no: labels and predicted of one shape, BOOL or any numbers, where all but 0 is yes.
+/// Precision: share of what was predicted as yes that is yes; recall: share of what is yes that was
+/// predicted; F1: their harmonic mean. 0 where there is nothing to take a share of.
+BEL_API void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec,
+                                  const char *name, bel_value *labels, bel_value *predicted,
+                                  bel_value *weights);
+BEL_API void bel_metric_recall(bel_model_context *context, bel_estimator_spec *spec,
+                               const char *name, bel_value *labels, bel_value *predicted,
+                               bel_value *weights);
+BEL_API void bel_metric_f1(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                           bel_value *labels, bel_value *predicted, bel_value *weights);
+
+/// Root of the mean of (predicted - labels)², both F32 of one shape.
+BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
+                                                bel_estimator_spec *spec, const char *name,
+                                                bel_value *labels, bel_value *predicted,
+                                                bel_value *weights);
+
+/// Area under the receiver operating characteristic: how often an example that is yes has a higher
+/// probability (F32 [batch]) than one that is no; labels [batch] as above. 0 where all are the
+/// same. Examples are counted in 4,096 classes of log odds from 1e-7 to 1 - 1e-7, and those of one
+/// class as equal: rare events keep their order, and a class spans 0.8 % of the odds.
+BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                            bel_value *labels, bel_value *probabilities, bel_value *weights);
 
 /// --- Settings
 /// -------------------------------------------------------------------------------------

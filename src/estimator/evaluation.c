@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "estimator/metrics.h"
 #include "runtime/runner.h"
 
 typedef struct eval_tower { // its part of a group
@@ -94,6 +95,7 @@ static void list_outputs(group *g)
     g->outputs[g->output_count++].value = spec->loss;
     for (int m = 0; m < spec->metric_count; m++) {
         g->outputs[g->output_count++].value = spec->metrics[m].sum;
+        if (spec->metrics[m].weight == NULL) continue;
         g->outputs[g->output_count++].value = spec->metrics[m].weight;
     }
 }
@@ -161,28 +163,56 @@ static bel_status *run_group(group *g, bool *out_more)
     return NULL;
 }
 
-static double scalar(const bel_instance *instance, int output)
+static const float *output_at(const bel_instance *instance, int output)
 {
-    return (double)*(const float *)bel_instance_output(instance, output).data;
+    return bel_instance_output(instance, output).data;
 }
 
 typedef struct totals {
     double loss_sum, batch_loss_sum;
     int64_t examples, batches;
-    double sums[BEL_MAX_METRICS], weights[BEL_MAX_METRICS];
+    bel_metric_sums metrics[BEL_MAX_METRICS];
 } totals;
 
-static void add_batch(totals *t, const eval_tower *tower, int metric_count)
+static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_spec *spec)
 {
     if (tower->block < 0 || tower->instance == NULL) return;
-    double loss = scalar(tower->instance, 0);
+    int output = 0;
+    double loss = (double)*output_at(tower->instance, output++);
     t->loss_sum += loss * (double)tower->batch->example_count;
     t->batch_loss_sum += loss;
     t->examples += tower->batch->example_count;
     t->batches++;
-    for (int m = 0; m < metric_count; m++) {
-        t->sums[m] += scalar(tower->instance, 1 + 2 * m);
-        t->weights[m] += scalar(tower->instance, 2 + 2 * m);
+    for (int m = 0; m < spec->metric_count; m++) {
+        const float *sum = output_at(tower->instance, output++);
+        bool weighted = spec->metrics[m].weight != NULL;
+        bel_metric_sums_add(&t->metrics[m], sum,
+                            weighted ? output_at(tower->instance, output++) : NULL);
+    }
+}
+
+static bel_status *add_batches(group *g, totals *t)
+{
+    for (bool more = true; more;) {
+        BEL_TRY(run_group(g, &more));
+        for (int i = 0; more && i < g->config->tower_count; i++)
+            add_batch(t, &g->towers[i], &g->config->built->spec);
+        if (g->config->between != NULL) BEL_TRY(g->config->between(g->config->context));
+    }
+    if (t->examples > 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "the evaluation input has no example");
+}
+
+static void fill_result(const totals *t, const bel_estimator_spec *spec, bel_result *out_result)
+{
+    out_result->loss = t->loss_sum / (double)t->examples;
+    out_result->batch_mean_loss = t->batch_loss_sum / (double)t->batches;
+    out_result->examples = t->examples;
+    out_result->metric_count = spec->metric_count;
+    for (int m = 0; m < spec->metric_count; m++) {
+        snprintf(out_result->metrics[m].name, sizeof out_result->metrics[m].name, "%s",
+                 spec->metrics[m].name);
+        out_result->metrics[m].value = bel_metric_sums_value(&t->metrics[m]);
     }
 }
 
@@ -190,23 +220,13 @@ static bel_status *evaluate(group *g, bel_result *out_result)
 {
     totals t = {0};
     const bel_estimator_spec *spec = &g->config->built->spec;
-    for (bool more = true; more;) {
-        BEL_TRY(run_group(g, &more));
-        for (int i = 0; more && i < g->config->tower_count; i++)
-            add_batch(&t, &g->towers[i], spec->metric_count);
-        if (g->config->between != NULL) BEL_TRY(g->config->between(g->config->context));
-    }
-    if (t.examples == 0) return BEL_ERR(BEL_DATA_LOSS, "the evaluation input has no example");
-    out_result->loss = t.loss_sum / (double)t.examples;
-    out_result->batch_mean_loss = t.batch_loss_sum / (double)t.batches;
-    out_result->examples = t.examples;
-    out_result->metric_count = spec->metric_count;
-    for (int m = 0; m < spec->metric_count; m++) {
-        snprintf(out_result->metrics[m].name, sizeof out_result->metrics[m].name, "%s",
-                 spec->metrics[m].name);
-        out_result->metrics[m].value = t.weights[m] != 0 ? t.sums[m] / t.weights[m] : 0;
-    }
-    return NULL;
+    for (int m = 0; m < spec->metric_count; m++)
+        bel_metric_sums_init(&t.metrics[m], spec->metrics[m].kind);
+    bel_status *status = add_batches(g, &t);
+    if (status == NULL) fill_result(&t, spec, out_result);
+    for (int m = 0; m < spec->metric_count; m++)
+        bel_metric_sums_deinit(&t.metrics[m]);
+    return status;
 }
 
 bel_status *bel_evaluation_run(const bel_evaluation_config *config, bel_result *out_result)

@@ -138,45 +138,6 @@ int bel_context_param_numbers(bel_model_context *context, const char *name, cons
     return count;
 }
 
-// --- Metrics -------------------------------------------------------------------------------------
-
-static bool metric_name_ok(const bel_estimator_spec *spec, const char *name)
-{
-    bool reserved = strcmp(name, "loss") == 0 || strcmp(name, "global_step") == 0;
-    for (int i = 0; i < spec->metric_count; i++)
-        reserved = reserved || strcmp(spec->metrics[i].name, name) == 0;
-    return !reserved;
-}
-
-void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
-                     bel_value *values, bel_value *weights)
-{
-    bel_graph *g = context->graph;
-    if (!metric_name_ok(spec, name) || spec->metric_count == BEL_MAX_METRICS) {
-        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
-                       "metric \"%s\": the name is taken or reserved, or there are more than %d",
-                       name, BEL_MAX_METRICS);
-        return;
-    }
-    if (weights == NULL) { // ones of the same shape: x == x
-        weights = bel_cast(g, bel_equal(g, values, values), BEL_DTYPE_F32);
-    } else {
-        values = bel_mul(g, values, weights);
-    }
-    spec->metrics[spec->metric_count++] =
-        (bel_metric){.name = name,
-                     .sum = bel_reduce_sum(g, values, NULL, 0, false),
-                     .weight = bel_reduce_sum(g, weights, NULL, 0, false)};
-}
-
-void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, const char *name,
-                         bel_value *labels, bel_value *predicted)
-{
-    bel_graph *g = context->graph;
-    bel_value *right = bel_cast(g, bel_equal(g, labels, predicted), BEL_DTYPE_F32);
-    bel_metric_mean(context, spec, name, right, NULL);
-}
-
 // --- Building ------------------------------------------------------------------------------------
 
 static void add_inputs(bel_model_context *context, const bel_input *input, int *fields)
@@ -221,8 +182,10 @@ static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
     }
     BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
     for (int i = 0; i < spec->metric_count; i++) {
-        BEL_TRY(check_scalar(spec->metrics[i].sum, spec->metrics[i].name));
-        BEL_TRY(check_scalar(spec->metrics[i].weight, spec->metrics[i].name));
+        const bel_metric *metric = &spec->metrics[i];
+        if (metric->kind == BEL_METRIC_AUC) continue; // made by bel_metric_auc alone
+        BEL_TRY(check_scalar(metric->sum, metric->name));
+        BEL_TRY(check_scalar(metric->weight, metric->name));
     }
     if (mode == BEL_MODE_TRAIN) BEL_TRY(bel_optimizer_check(&spec->optimizer));
     return NULL;

@@ -45,7 +45,15 @@ void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel
     bel_value *losses = bel_softmax_cross_entropy(g, logits, labels); // [n]
     spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
     if (penalty != NULL) spec->loss = bel_add(g, spec->loss, penalty);
-    bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
+    bel_value *predicted = bel_arg_max(g, logits, 1);
+    bel_metric_accuracy(context, spec, "accuracy", labels, predicted);
+    bel_shape shape = bel_value_shape(logits);
+    if (shape.rank != 2 || shape.dims[1] != 2) return;
+    const int64_t axis = 1, first = 1, end = 2; // the column of class 1
+    bel_value *yes = bel_slice(g, spec->predictions, &axis, &first, &end, NULL, 1);
+    bel_metric_auc(context, spec, "auc", labels, bel_squeeze(g, yes, &axis, 1), NULL);
+    bel_metric_precision(context, spec, "precision", labels, predicted, NULL);
+    bel_metric_recall(context, spec, "recall", labels, predicted, NULL);
 }
 
 // --- The optimizer

@@ -51,7 +51,8 @@ bel_value *bel_part_kernel(bel_model_context *context, const char *layer, const 
 void bel_part_add_penalty(bel_model_context *context, bel_value *kernel, bel_value **penalty);
 
 // Completes a classifier from its logits [n, classes]: predictions = softmax; with labels the loss
-// (mean cross-entropy + penalty) and the metric "accuracy"; the optimizer.
+// (mean cross-entropy + penalty) and the metric "accuracy", of two classes also "auc", "precision"
+// and "recall" of class 1; the optimizer.
 void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
                        bel_value *penalty);
 

@@ -1,0 +1,191 @@
+// Metrics: what a batch says of each is built into the graph; batches are added here, in double.
+#include "estimator/metrics.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+// --- Building ------------------------------------------------------------------------------------
+
+static bool is_name_free(const bel_estimator_spec *spec, const char *name)
+{
+    bool taken = strcmp(name, "loss") == 0 || strcmp(name, "global_step") == 0;
+    for (int i = 0; i < spec->metric_count; i++)
+        taken = taken || strcmp(spec->metrics[i].name, name) == 0;
+    return !taken;
+}
+
+static void add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric)
+{
+    if (is_name_free(spec, metric.name) && spec->metric_count < BEL_MAX_METRICS) {
+        spec->metrics[spec->metric_count++] = metric;
+        return;
+    }
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "metric \"%s\": the name is taken or reserved, or there are more than %d",
+                   metric.name, BEL_MAX_METRICS);
+}
+
+static bel_value *total(bel_graph *g, bel_value *values)
+{
+    return bel_reduce_sum(g, values, NULL, 0, false);
+}
+
+// The sum of values · weights over the sum of weights; NULL: ones.
+static bel_metric mean(bel_graph *g, const char *name, bel_value *values, bel_value *weights)
+{
+    if (weights == NULL) { // where there is a value: x == x
+        weights = bel_cast(g, bel_equal(g, values, values), BEL_DTYPE_F32);
+    } else {
+        values = bel_mul(g, values, weights);
+    }
+    return (bel_metric){.name = name, .sum = total(g, values), .weight = total(g, weights)};
+}
+
+// 1 for yes and 0 for no.
+static bel_value *truth(bel_graph *g, bel_value *x)
+{
+    return bel_cast(g, bel_cast(g, x, BEL_DTYPE_BOOL), BEL_DTYPE_F32);
+}
+
+void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                     bel_value *values, bel_value *weights)
+{
+    add(context, spec, mean(bel_context_graph(context), name, values, weights));
+}
+
+void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                         bel_value *labels, bel_value *predicted)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *right = bel_cast(g, bel_equal(g, labels, predicted), BEL_DTYPE_F32);
+    bel_metric_mean(context, spec, name, right, NULL);
+}
+
+void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                      bel_value *labels, bel_value *scores, int64_t k, bel_value *weights)
+{
+    bel_graph *g = bel_context_graph(context);
+    const int64_t column = 1;
+    bel_value *own = bel_gather_elements(g, scores, bel_unsqueeze(g, labels, &column, 1), 1);
+    bel_value *behind = bel_cast(g, bel_greater_or_equal(g, own, scores), BEL_DTYPE_F32);
+    bel_shape shape = bel_value_shape(scores);
+    bel_value *ahead = bel_scalar(g, BEL_DTYPE_F32, (double)(shape.dims[1] - k));
+    bel_value *hit = bel_greater(g, bel_reduce_sum(g, behind, &column, 1, false), ahead);
+    bel_metric_mean(context, spec, name, bel_cast(g, hit, BEL_DTYPE_F32), weights);
+}
+
+void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                          bel_value *labels, bel_value *predicted, bel_value *weights)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *said = truth(g, predicted);
+    if (weights != NULL) said = bel_mul(g, said, weights);
+    add(context, spec, mean(g, name, truth(g, labels), said));
+}
+
+void bel_metric_recall(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                       bel_value *labels, bel_value *predicted, bel_value *weights)
+{
+    bel_metric_precision(context, spec, name, predicted, labels, weights);
+}
+
+// 2 · precision · recall / (precision + recall) = 2 · both / (said + there).
+void bel_metric_f1(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                   bel_value *labels, bel_value *predicted, bel_value *weights)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *there = truth(g, labels), *said = truth(g, predicted);
+    bel_value *both = bel_mul(g, there, said), *either = bel_add(g, there, said);
+    both = bel_add(g, both, both);
+    if (weights != NULL) {
+        both = bel_mul(g, both, weights);
+        either = bel_mul(g, either, weights);
+    }
+    add(context, spec,
+        (bel_metric){.name = name, .sum = total(g, both), .weight = total(g, either)});
+}
+
+void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimator_spec *spec,
+                                        const char *name, bel_value *labels, bel_value *predicted,
+                                        bel_value *weights)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_metric metric = mean(g, name, bel_squared_error(g, predicted, labels), weights);
+    metric.kind = BEL_METRIC_ROOT_MEAN;
+    add(context, spec, metric);
+}
+
+// The class of each probability: where its log odds lie between those of `least` and 1 - least.
+static bel_value *classes_of(bel_graph *g, bel_value *probabilities)
+{
+    const double least = 1e-7, widest = 16.2; // log odds of least: -16.118
+    bel_value *p = bel_clip(g, probabilities, least, 1 - least);
+    bel_value *q = bel_sub(g, bel_scalar(g, BEL_DTYPE_F32, 1), p);
+    bel_value *odds = bel_sub(g, bel_log(g, p), bel_log(g, q));
+    bel_value *from_zero = bel_add(g, odds, bel_scalar(g, BEL_DTYPE_F32, widest));
+    bel_value *scale = bel_scalar(g, BEL_DTYPE_F32, BEL_METRIC_CLASSES / (2 * widest));
+    return bel_cast(g, bel_mul(g, from_zero, scale), BEL_DTYPE_I64);
+}
+
+void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                    bel_value *labels, bel_value *probabilities, bel_value *weights)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *yes = truth(g, labels);
+    bel_value *no = bel_sub(g, bel_scalar(g, BEL_DTYPE_F32, 1), yes);
+    if (weights != NULL) {
+        yes = bel_mul(g, yes, weights);
+        no = bel_mul(g, no, weights);
+    }
+    const bel_shape row = BEL_SHAPE(1, -1);
+    bel_value *rows[] = {bel_reshape(g, no, &row), bel_reshape(g, yes, &row)};
+    bel_value *places = bel_one_hot(g, classes_of(g, probabilities), BEL_METRIC_CLASSES);
+    bel_value *counts = bel_matmul(g, bel_concat(g, rows, 2, 0), places);
+    add(context, spec, (bel_metric){.name = name, .kind = BEL_METRIC_AUC, .sum = counts});
+}
+
+// --- Sums ----------------------------------------------------------------------------------------
+
+void bel_metric_sums_init(bel_metric_sums *sums, bel_metric_kind kind)
+{
+    *sums = (bel_metric_sums){.kind = kind};
+    if (kind == BEL_METRIC_AUC)
+        sums->counts = bel_xcalloc((size_t)2 * BEL_METRIC_CLASSES, sizeof *sums->counts);
+}
+
+void bel_metric_sums_deinit(bel_metric_sums *sums)
+{
+    bel_free(sums->counts);
+}
+
+void bel_metric_sums_add(bel_metric_sums *sums, const float *sum, const float *weight)
+{
+    if (sums->kind == BEL_METRIC_AUC) {
+        for (int i = 0; i < 2 * BEL_METRIC_CLASSES; i++)
+            sums->counts[i] += (double)sum[i];
+        return;
+    }
+    sums->sum += (double)*sum;
+    sums->weight += (double)*weight;
+}
+
+// Pairs of a no and a yes whose yes has the higher class, those of one class as half, over all.
+static double area(const double *no, const double *yes)
+{
+    double below = 0, all = 0, pairs = 0;
+    for (int i = 0; i < BEL_METRIC_CLASSES; i++) {
+        pairs += yes[i] * (below + no[i] / 2);
+        below += no[i];
+        all += yes[i];
+    }
+    return below * all > 0 ? pairs / (below * all) : 0;
+}
+
+double bel_metric_sums_value(const bel_metric_sums *sums)
+{
+    if (sums->kind == BEL_METRIC_AUC) return area(sums->counts, sums->counts + BEL_METRIC_CLASSES);
+    double ratio = sums->weight != 0 ? sums->sum / sums->weight : 0;
+    return sums->kind == BEL_METRIC_ROOT_MEAN ? sqrt(ratio) : ratio;
+}

@@ -1,0 +1,164 @@
+// Metrics over an evaluation in several batches and towers, against plain loops over all examples.
+#include <math.h>
+
+#include "belfry/belfry.h"
+#include "estimator/evaluation.h"
+#include "support/bel_test.h"
+
+enum { EXAMPLES = 1003, CLASSES = 5, BATCH = 64 };
+
+static float scores[EXAMPLES][CLASSES], probabilities[EXAMPLES], weights[EXAMPLES];
+static int64_t labels[EXAMPLES];
+
+// Between 0 and 1, in no order.
+static double spread(int64_t i)
+{
+    uint64_t bits = (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+    return (double)(bits >> 11) / 9007199254740992.0;
+}
+
+static void fill(void)
+{
+    for (int i = 0; i < EXAMPLES; i++) {
+        labels[i] = i * 7919 % CLASSES;
+        weights[i] = (float)(i % 4) / 2.0f;
+        for (int c = 0; c < CLASSES; c++)
+            scores[i][c] = (float)((int)(8 * spread(i * CLASSES + c)) + (c == labels[i])); // ties
+        // Rare and hard to tell, but not at random.
+        probabilities[i] = (float)(exp(4 * spread(i) - 9) * (labels[i] > 2 ? 2 : 1));
+    }
+}
+
+static bel_value *weights_of(bel_model_context *context)
+{
+    bool weighted = bel_context_param_number(context, "weighted", 0) != 0;
+    return weighted ? bel_context_feature(context, "weight") : NULL;
+}
+
+static bel_status *measure(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *label = bel_context_labels(context), *weight = weights_of(context);
+    bel_value *score = bel_context_feature(context, "score");
+    bel_value *probability = bel_context_feature(context, "probability");
+    bel_value *yes =
+        bel_greater(g, bel_cast(g, label, BEL_DTYPE_F32), bel_scalar(g, BEL_DTYPE_F32, 2));
+    bel_value *said = bel_greater(g, probability, bel_scalar(g, BEL_DTYPE_F32, 0.004));
+    spec->loss = bel_reduce_mean(g, probability, NULL, 0, false);
+    bel_metric_top_k(context, spec, "first", label, score, 1, weight);
+    bel_metric_top_k(context, spec, "third", label, score, 3, weight);
+    bel_metric_precision(context, spec, "precision", yes, said, weight);
+    bel_metric_recall(context, spec, "recall", yes, said, weight);
+    bel_metric_f1(context, spec, "f1", yes, said, weight);
+    bel_value *wanted = bel_cast(g, yes, BEL_DTYPE_F32);
+    bel_metric_root_mean_squared_error(context, spec, "rmse", wanted, probability, weight);
+    bel_metric_auc(context, spec, "auc", yes, probability, weight);
+    return NULL;
+}
+
+static double weight_of(int i, bool weighted)
+{
+    return weighted ? (double)weights[i] : 1.0;
+}
+
+static double expected_top(int k, bool weighted)
+{
+    double hits = 0, all = 0;
+    for (int i = 0; i < EXAMPLES; i++) {
+        int ahead = 0;
+        for (int c = 0; c < CLASSES; c++)
+            ahead += scores[i][c] > scores[i][labels[i]];
+        hits += ahead < k ? weight_of(i, weighted) : 0;
+        all += weight_of(i, weighted);
+    }
+    return hits / all;
+}
+
+// All pairs, none put into classes.
+static double expected_auc(bool weighted)
+{
+    double right = 0, all = 0;
+    for (int i = 0; i < EXAMPLES; i++) {
+        for (int k = 0; k < EXAMPLES; k++) {
+            if (labels[i] <= 2 || labels[k] > 2) continue;
+            double pair = weight_of(i, weighted) * weight_of(k, weighted);
+            right += probabilities[i] > probabilities[k]    ? pair
+                     : probabilities[i] == probabilities[k] ? pair / 2
+                                                            : 0;
+            all += pair;
+        }
+    }
+    return right / all;
+}
+
+static void check(const bel_result *result, bool weighted)
+{
+    double both = 0, said = 0, there = 0, squares = 0, all = 0;
+    for (int i = 0; i < EXAMPLES; i++) {
+        double weight = weight_of(i, weighted), yes = labels[i] > 2;
+        bool positive = probabilities[i] > 0.004f;
+        both += positive ? yes * weight : 0;
+        said += positive ? weight : 0;
+        there += yes * weight;
+        squares += weight * pow(yes - (double)probabilities[i], 2);
+        all += weight;
+    }
+    const double expected[] = {
+        expected_top(1, weighted), expected_top(3, weighted), both / said, both / there,
+        2 * both / (said + there), sqrt(squares / all)};
+    for (int m = 0; m < 6; m++) {
+        if (fabs(result->metrics[m].value - expected[m]) < 1e-6) continue;
+        fail_msg("%s is %.8f, expected %.8f", result->metrics[m].name, result->metrics[m].value,
+                 expected[m]);
+    }
+    assert_true(fabs(result->metrics[6].value - expected_auc(weighted)) < 5e-4);
+    assert_true(expected_auc(weighted) > 0.6 && expected_auc(weighted) < 0.9); // not all or nothing
+}
+
+static bel_input *open_input(void)
+{
+    const bel_memory_field fields[] = {
+        {"label", {BEL_DTYPE_I64, BEL_SHAPE(EXAMPLES), labels}},
+        {"score", {BEL_DTYPE_F32, BEL_SHAPE(EXAMPLES, CLASSES), scores}},
+        {"probability", {BEL_DTYPE_F32, BEL_SHAPE(EXAMPLES), probabilities}},
+        {"weight", {BEL_DTYPE_F32, BEL_SHAPE(EXAMPLES), weights}},
+    };
+    bel_dataset *dataset = bel_dataset_from_memory(fields, 4);
+    bel_dataset_batch(dataset, BATCH);
+    bel_input *input;
+    BEL_ASSERT_OK(bel_input_open(dataset, &input));
+    bel_dataset_destroy(dataset);
+    return input;
+}
+
+static void run(const bel_input *input, const char *weighted, int towers, bel_result *out_result)
+{
+    const bel_param param = {"weighted", weighted};
+    bel_built *built;
+    BEL_ASSERT_OK(bel_model_build(measure, &param, 1, BEL_MODE_EVAL, input, &built));
+    const bel_evaluation_config config = {
+        .built = built, .input = input, .tower_count = towers, .thread_count = 1};
+    BEL_ASSERT_OK(bel_evaluation_run(&config, out_result));
+    bel_built_destroy(built);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    bel_input *input = open_input();
+    for (int at = 0; at < 4; at++) {
+        bel_result result;
+        run(input, at % 2 == 0 ? "0" : "1", at / 2 + 1, &result);
+        assert_int_equal(result.metric_count, 7);
+        check(&result, at % 2 == 1);
+    }
+    bel_input_destroy(input);
+}
+
+int main(void)
+{
+    fill();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
