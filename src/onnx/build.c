@@ -1,0 +1,291 @@
+// Nodes → operations of a graph, in the order of the file.
+//
+// A value of the model becomes one of the graph when a node first takes it. A node whose inputs are
+// all constants is built into a graph of its own and run at once with the plain kernels, and what
+// comes out are constants: so the chains that compute shapes end as the attributes they are for.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "onnx/build.h"
+#include "onnx/fold.h"
+
+struct bel_onnx_builder {
+    const bel_onnx_model *model;
+    bel_graph *graph;
+    bool variables;
+    bel_value **values;                // by value id; NULL: not there yet
+    const bel_onnx_binding **bindings; // by input; NULL: none
+};
+
+// --- Values --------------------------------------------------------------------------------------
+
+static const bel_tensor *initializer_of(const bel_onnx_builder *b, int id)
+{
+    int index = b->model->names[id].initializer;
+    return index < 0 ? NULL : &b->model->initializers[index].tensor;
+}
+
+static bool is_variable(const bel_onnx_builder *b, int id)
+{
+    const bel_tensor *tensor = initializer_of(b, id);
+    return b->variables && tensor != NULL && tensor->dtype == BEL_DTYPE_F32 &&
+           bel_shape_elements(&tensor->shape) > 0;
+}
+
+// The elements of a value that never change, or NULL.
+static const bel_tensor *constant_of(const bel_onnx_builder *b, int id)
+{
+    if (is_variable(b, id)) return NULL;
+    const bel_value *value = b->values[id];
+    if (value == NULL) return initializer_of(b, id);
+    return value->node->op == BEL_OP_CONSTANT ? &value->node->constant : NULL;
+}
+
+// What is known of a value while building, or NULL.
+static const bel_tensor *elements_of(const bel_onnx_builder *b, int id)
+{
+    const bel_tensor *tensor = constant_of(b, id);
+    if (tensor == NULL) tensor = initializer_of(b, id);
+    int input = b->model->names[id].input;
+    if (tensor == NULL && input >= 0 && b->bindings[input] != NULL)
+        tensor = b->bindings[input]->elements;
+    return tensor;
+}
+
+static bel_value *input_value(bel_onnx_builder *b, int input)
+{
+    const bel_onnx_port *port = &b->model->inputs[input];
+    const bel_onnx_binding *binding = b->bindings[input];
+    if (binding != NULL && binding->value != NULL) return binding->value;
+    if (!port->ranked) {
+        bel_graph_fail(b->graph, BEL_FAILED_PRECONDITION,
+                       "the model does not say the shape of its input \"%s\": bind it", port->name);
+        return NULL;
+    }
+    return bel_input_value(b->graph, port->name, port->dtype, &port->shape);
+}
+
+static bel_value *value_of(bel_onnx_builder *b, int id)
+{
+    if (b->values[id] != NULL) return b->values[id];
+    const bel_onnx_name *name = &b->model->names[id];
+    const bel_tensor *tensor = initializer_of(b, id);
+    if (is_variable(b, id)) {
+        b->values[id] =
+            bel_variable(b->graph, name->text, &tensor->shape,
+                         (bel_initializer){.kind = BEL_INIT_ZEROS}, BEL_VARIABLE_TRAINABLE);
+    } else if (tensor != NULL) {
+        b->values[id] = bel_constant(b->graph, tensor);
+    } else if (name->input >= 0) {
+        b->values[id] = input_value(b, name->input);
+    }
+    return b->values[id];
+}
+
+// --- What functions see --------------------------------------------------------------------------
+
+bool bel_onnx_has(const bel_onnx_call *call, int input)
+{
+    return input < call->node->input_count && call->node->inputs[input] >= 0;
+}
+
+bel_value *bel_onnx_in(bel_onnx_call *call, int input)
+{
+    if (!bel_onnx_has(call, input)) return NULL;
+    bel_onnx_builder *b = call->builder;
+    int id = call->node->inputs[input];
+    return call->graph == b->graph ? value_of(b, id)
+                                   : bel_constant(call->graph, constant_of(b, id));
+}
+
+bel_shape bel_onnx_in_shape(bel_onnx_call *call, int input)
+{
+    return bel_value_shape(bel_onnx_in(call, input));
+}
+
+bool bel_onnx_is_known(bel_onnx_call *call, int input)
+{
+    return bel_onnx_has(call, input) &&
+           elements_of(call->builder, call->node->inputs[input]) != NULL;
+}
+
+bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements)
+{
+    if (!bel_onnx_has(call, input)) {
+        return BEL_ERR(BEL_DATA_LOSS, "input %d is missing", input);
+    }
+    int id = call->node->inputs[input];
+    const bel_tensor *tensor = elements_of(call->builder, id);
+    if (tensor == NULL) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "input %d \"%s\" must be known when the graph is built: an initializer, or "
+                       "computed from constants and closed shapes",
+                       input, call->builder->model->names[id].text);
+    }
+    *out_elements = *tensor;
+    return NULL;
+}
+
+void bel_onnx_out(bel_onnx_call *call, int output, bel_value *value)
+{
+    if (output < call->node->output_count) call->outputs[output] = value;
+}
+
+bool bel_onnx_wants(const bel_onnx_call *call, int output)
+{
+    return output < call->node->output_count && call->node->outputs[output] >= 0;
+}
+
+// --- Nodes ---------------------------------------------------------------------------------------
+
+static bel_value *make_same(bel_onnx_call *call, const bel_attr_list *attrs)
+{
+    bel_value *inputs[BEL_OP_MAX_INPUTS];
+    int count = call->node->input_count;
+    while (count > call->rule->min_inputs && call->node->inputs[count - 1] < 0)
+        count--; // left out at the end
+    for (int i = 0; i < count; i++)
+        inputs[i] = bel_onnx_in(call, i);
+    return bel_graph_add(call->graph, call->rule->op, attrs, inputs, count);
+}
+
+// Belfry's operation of the same meaning: attributes are copied, defaults written out.
+static bel_status *same(bel_onnx_call *call)
+{
+    bel_attr_list attrs = {.count = 0};
+    for (const bel_onnx_attr_rule *rule = call->rule->attrs; rule->name != NULL; rule++) {
+        bel_attr *attr = &attrs.items[attrs.count];
+        *attr = (bel_attr){.name = rule->name};
+        if (rule->kind == BEL_ONNX_INTS) {
+            if (bel_onnx_find_attr(call, rule->name) == NULL) continue;
+            BEL_TRY(bel_onnx_ints(call, rule->name, &attr->ints));
+        } else {
+            attr->number = bel_onnx_number(call, rule->name);
+        }
+        attrs.count++;
+    }
+    bel_value *value = make_same(call, &attrs);
+    int made = bel_op_get(call->rule->op)->output_count;
+    for (int i = 0; value != NULL && i < made; i++)
+        bel_onnx_out(call, i, bel_graph_output(value, i));
+    return NULL;
+}
+
+static bel_status *make_outputs(bel_onnx_call *call)
+{
+    bel_status *status = call->rule->make != NULL ? call->rule->make(call) : same(call);
+    bel_status *first = bel_graph_check(call->graph);
+    if (first != NULL) {
+        bel_status_ignore(status); // it followed from the graph's error
+        return first;
+    }
+    if (status != NULL) return status;
+    for (int i = 0; i < call->node->output_count; i++) {
+        if (call->node->outputs[i] < 0 || call->outputs[i] != NULL) continue;
+        return BEL_ERR(BEL_UNIMPLEMENTED, "Belfry does not make its output %d", i);
+    }
+    return NULL;
+}
+
+static bool has_constant_inputs(const bel_onnx_builder *b, const bel_onnx_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] >= 0 && constant_of(b, node->inputs[i]) == NULL) return false;
+    return true;
+}
+
+// Builds the node beside the graph and puts what it computes into it as constants; *out_done is
+// false where that is left to run time.
+static bel_status *fold(bel_onnx_call *call, bool *out_done)
+{
+    bel_onnx_call beside = *call;
+    beside.graph = bel_graph_create();
+    bel_status *status = make_outputs(&beside);
+    if (status == NULL) {
+        status = bel_onnx_compute(beside.graph, call->outputs, call->node->output_count,
+                                  call->builder->graph, out_done);
+    }
+    bel_graph_destroy(beside.graph);
+    return status;
+}
+
+static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
+{
+    bel_onnx_call call = {.builder = b, .graph = b->graph, .node = node};
+    BEL_TRY(bel_onnx_find_rule(node, &call.rule));
+    call.outputs = bel_arena_alloc(arena, (size_t)node->output_count * sizeof(bel_value *));
+    bool done = false;
+    if (has_constant_inputs(b, node)) BEL_TRY(fold(&call, &done));
+    if (!done) {
+        memset(call.outputs, 0, (size_t)node->output_count * sizeof(bel_value *));
+        BEL_TRY(make_outputs(&call));
+    }
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] >= 0) b->values[node->outputs[i]] = call.outputs[i];
+    return NULL;
+}
+
+// --- Models --------------------------------------------------------------------------------------
+
+static bel_status *bind(bel_onnx_builder *b, const bel_onnx_options *options)
+{
+    for (int i = 0; i < options->binding_count; i++) {
+        const bel_onnx_binding *binding = &options->bindings[i];
+        int input = 0, count = b->model->input_count;
+        while (input < count && strcmp(b->model->inputs[input].name, binding->name) != 0)
+            input++;
+        if (input == count) {
+            return BEL_ERR(BEL_NOT_FOUND, "the model has no input \"%s\" to bind", binding->name);
+        }
+        const bel_onnx_port *port = &b->model->inputs[input];
+        bel_dtype dtype = binding->value != NULL      ? bel_value_dtype(binding->value)
+                          : binding->elements != NULL ? binding->elements->dtype
+                                                      : port->dtype;
+        if (dtype != port->dtype) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\" is %s and is bound to %s",
+                           binding->name, bel_dtype_name(port->dtype), bel_dtype_name(dtype));
+        }
+        b->bindings[input] = binding;
+    }
+    return NULL;
+}
+
+// Inputs that nothing is known of are inputs of the graph in the order of the model, even if no
+// node takes them.
+static bel_status *add_inputs(bel_onnx_builder *b)
+{
+    for (int i = 0; i < b->model->input_count; i++)
+        if (b->bindings[i] == NULL) value_of(b, b->model->input_ids[i]);
+    return bel_graph_check(b->graph);
+}
+
+static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
+{
+    const bel_onnx_model *model = b->model;
+    BEL_TRY(add_inputs(b));
+    for (int i = 0; i < model->node_count; i++) {
+        char label[BEL_ONNX_LABEL];
+        BEL_TRY_CTX(build_node(b, &model->nodes[i], arena), "%s",
+                    bel_onnx_node_label(&model->nodes[i], label));
+    }
+    for (int i = 0; i < model->output_count; i++)
+        out_outputs[i] = value_of(b, model->output_ids[i]);
+    return bel_graph_check(b->graph);
+}
+
+bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
+                           const bel_onnx_options *options, bel_value **out_outputs)
+{
+    static const bel_onnx_options none = {.bindings = NULL};
+    if (options == NULL) options = &none;
+    BEL_TRY(bel_graph_check(graph));
+    bel_arena *arena = bel_arena_create();
+    size_t names = (size_t)model->name_count, inputs = (size_t)model->input_count;
+    bel_onnx_builder b = {.model = model, .graph = graph, .variables = options->variables};
+    b.values = bel_arena_alloc(arena, names * sizeof(bel_value *));
+    b.bindings = bel_arena_alloc(arena, inputs * sizeof(bel_onnx_binding *));
+    bel_status *status = bind(&b, options);
+    if (status == NULL) status = build(&b, arena, out_outputs);
+    bel_arena_destroy(arena);
+    return status;
+}
