@@ -55,8 +55,6 @@ static const bel_tensor *elements_of(const bel_onnx_builder *b, int id)
 static bel_value *input_value(bel_onnx_builder *b, int input)
 {
     const bel_onnx_port *port = &b->model->inputs[input];
-    const bel_onnx_binding *binding = b->bindings[input];
-    if (binding != NULL && binding->value != NULL) return binding->value;
     if (!port->ranked) {
         bel_graph_fail(b->graph, BEL_FAILED_PRECONDITION,
                        "the model does not say the shape of its input \"%s\": bind it", port->name);
@@ -227,26 +225,25 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
 
 // --- Models --------------------------------------------------------------------------------------
 
-static bel_status *bind(bel_onnx_builder *b, const bel_onnx_options *options)
+static bel_status *bind_one(bel_onnx_builder *b, const bel_onnx_binding *binding)
 {
-    for (int i = 0; i < options->binding_count; i++) {
-        const bel_onnx_binding *binding = &options->bindings[i];
-        int input = 0, count = b->model->input_count;
-        while (input < count && strcmp(b->model->inputs[input].name, binding->name) != 0)
-            input++;
-        if (input == count) {
-            return BEL_ERR(BEL_NOT_FOUND, "the model has no input \"%s\" to bind", binding->name);
-        }
-        const bel_onnx_port *port = &b->model->inputs[input];
-        bel_dtype dtype = binding->value != NULL      ? bel_value_dtype(binding->value)
-                          : binding->elements != NULL ? binding->elements->dtype
-                                                      : port->dtype;
-        if (dtype != port->dtype) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\" is %s and is bound to %s",
-                           binding->name, bel_dtype_name(port->dtype), bel_dtype_name(dtype));
-        }
-        b->bindings[input] = binding;
+    int input = 0, count = b->model->input_count;
+    while (input < count && strcmp(b->model->inputs[input].name, binding->name) != 0)
+        input++;
+    if (input == count) {
+        return BEL_ERR(BEL_NOT_FOUND, "the model has no input \"%s\" to bind", binding->name);
     }
+    bel_dtype wanted = b->model->inputs[input].dtype, dtype = wanted;
+    if (binding->elements != NULL) dtype = binding->elements->dtype;
+    if (binding->value != NULL) dtype = bel_value_dtype(binding->value);
+    bool foreign = binding->value != NULL && binding->value->graph != b->graph;
+    if (dtype != wanted || foreign) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\" is %s and is bound to %s%s",
+                       binding->name, bel_dtype_name(wanted), bel_dtype_name(dtype),
+                       foreign ? " of another graph" : "");
+    }
+    b->bindings[input] = binding;
+    b->values[b->model->input_ids[input]] = binding->value;
     return NULL;
 }
 
@@ -284,7 +281,9 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_onnx_builder b = {.model = model, .graph = graph, .variables = options->variables};
     b.values = bel_arena_alloc(arena, names * sizeof(bel_value *));
     b.bindings = bel_arena_alloc(arena, inputs * sizeof(bel_onnx_binding *));
-    bel_status *status = bind(&b, options);
+    bel_status *status = NULL;
+    for (int i = 0; i < options->binding_count && status == NULL; i++)
+        status = bind_one(&b, &options->bindings[i]);
     if (status == NULL) status = build(&b, arena, out_outputs);
     bel_arena_destroy(arena);
     return status;

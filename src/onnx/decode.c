@@ -185,6 +185,19 @@ static bel_status *decode_outputs(decoder *d, const Onnx__GraphProto *graph)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
+static const char *attr_type_name(int32_t type)
+{
+    switch (type) {
+    case 5:
+    case 10: return "a subgraph";
+    case 8: return "a list of texts";
+    case 9: return "a list of tensors";
+    case 11:
+    case 12: return "a sparse tensor";
+    default: return "an unknown type";
+    }
+}
+
 static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel_onnx_attr *out)
 {
     *out = (bel_onnx_attr){.name = text_of(from->name), .kind = (bel_onnx_kind)from->type};
@@ -210,8 +223,8 @@ static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel
         return NULL;
     default:
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "type %d; Belfry reads numbers, texts, tensors and lists of numbers",
-                       (int)from->type);
+                       "%s; Belfry reads numbers, texts, tensors and lists of numbers",
+                       attr_type_name(from->type));
     }
 }
 

@@ -74,13 +74,18 @@ static bel_status *read_pool(const bel_onnx_call *call, int32_t rank, window *w)
     return BEL_ERR(BEL_DATA_LOSS, "attribute \"kernel_shape\" is missing");
 }
 
+// uint8 goes through floats, which hold it exactly.
 bel_status *bel_onnx_max_pool(bel_onnx_call *call)
 {
     window w;
-    BEL_TRY(read_pool(call, bel_onnx_in_shape(call, 0).rank, &w));
-    bel_onnx_out(call, 0,
-                 bel_max_pool(call->graph, bel_onnx_in(call, 0), w.kernel.dims, &w.options,
-                              bel_onnx_int(call, "ceil_mode") != 0));
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_dtype dtype = bel_value_dtype(x);
+    BEL_TRY(read_pool(call, bel_value_shape(x).rank, &w));
+    bool bytes = dtype == BEL_DTYPE_U8;
+    if (bytes) x = bel_cast(call->graph, x, BEL_DTYPE_F32);
+    bel_value *y = bel_max_pool(call->graph, x, w.kernel.dims, &w.options,
+                                bel_onnx_int(call, "ceil_mode") != 0);
+    bel_onnx_out(call, 0, bytes ? bel_cast(call->graph, y, dtype) : y);
     return NULL;
 }
 

@@ -124,17 +124,36 @@ static const bel_tensor *tensor_for(const run *r, int graph_input)
     return NULL;
 }
 
-// All inputs are told; those that an operation has to know are looked at.
-static bel_status *build(run *r)
+// Tells all inputs: as constants, or so that only operations that have to know one look at it.
+static bel_status *build_with(run *r, bool constants)
 {
     bel_onnx_binding bindings[ONNX_CASE_TENSORS];
     int count = r->opened->inputs.count;
     for (int i = 0; i < count; i++) {
-        bindings[i] = (bel_onnx_binding){.name = bel_onnx_input(r->opened->model, i)->name,
-                                         .elements = &r->opened->inputs.items[i]};
+        const bel_tensor *tensor = &r->opened->inputs.items[i];
+        bindings[i] = (bel_onnx_binding){.name = bel_onnx_input(r->opened->model, i)->name};
+        if (constants) bindings[i].value = bel_constant(r->graph, tensor);
+        if (!constants) bindings[i].elements = tensor;
     }
     bel_onnx_options options = {.bindings = bindings, .binding_count = count};
-    BEL_TRY(bel_onnx_build(r->opened->model, r->graph, &options, r->outputs));
+    return bel_onnx_build(r->opened->model, r->graph, &options, r->outputs);
+}
+
+// Where an operation has to know what follows from an input, all of them become constants.
+static bel_status *build(run *r)
+{
+    bel_status *status = build_with(r, false);
+    if (bel_status_code(status) == BEL_FAILED_PRECONDITION) {
+        bel_status_ignore(status); // the second try says what is wrong
+        bel_graph_destroy(r->graph);
+        r->graph = bel_graph_create();
+        status = build_with(r, true);
+    }
+    return status;
+}
+
+static bel_status *check_random(const run *r)
+{
     for (size_t i = 0; i < r->graph->node_count; i++) {
         const bel_op_def *def = bel_op_get(r->graph->nodes[i]->op);
         if ((def->flags & BEL_OP_RANDOM) == 0) continue;
@@ -187,6 +206,7 @@ bel_status *onnx_case_run(const onnx_case *opened, bool reference, int *out_boun
 {
     run r = {.opened = opened, .graph = bel_graph_create()};
     bel_status *status = build(&r);
+    if (status == NULL) status = check_random(&r);
     if (status == NULL) *out_bound = opened->inputs.count - (int)r.graph->input_count;
     if (status == NULL) status = compile(&r, reference);
     if (status == NULL) status = run_and_compare(&r, out_match);

@@ -62,7 +62,7 @@ static bel_status *read_step(const bel_onnx_node *node, bel_optimizer_kind kind,
     bel_rule_step step = bel_rule_begin(&optimizer, 0);
     step.rate = rate;
     step.weight_decay = number_of(node, "norm_coefficient", 0);
-    step.epsilon = number_of(node, "epsilon", kind == BEL_OPTIMIZER_ADAM ? 1e-8f : 0);
+    step.epsilon = number_of(node, "epsilon", 1e-6f);
     if (number_of(node, "norm_coefficient_post", 0) != 0)
         return BEL_ERR(BEL_UNIMPLEMENTED, "norm_coefficient_post: Belfry shrinks before the step");
     if (kind == BEL_OPTIMIZER_ADAGRAD)
