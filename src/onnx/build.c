@@ -9,11 +9,14 @@
 #include "onnx/build.h"
 #include "onnx/fold.h"
 
+enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
+
 struct bel_onnx_builder {
     const bel_onnx_model *model;
     bel_graph *graph;
     bool variables;
     bel_value **values;                // by value id; NULL: not there yet
+    bool *frozen;                      // by value id: a variable that is not trained
     const bel_onnx_binding **bindings; // by input; NULL: none
 };
 
@@ -63,17 +66,28 @@ static bel_value *input_value(bel_onnx_builder *b, int input)
     return bel_input_value(b->graph, port->name, port->dtype, &port->shape);
 }
 
+static bel_value *variable_of(bel_onnx_builder *b, int id)
+{
+    const char *name = b->model->names[id].text;
+    if (strlen(b->graph->scope) + strlen(name) > LONGEST_VARIABLE) {
+        bel_graph_fail(b->graph, BEL_UNIMPLEMENTED,
+                       "initializer \"%.40s...\": a variable has a name of at most %d bytes", name,
+                       LONGEST_VARIABLE);
+        return NULL;
+    }
+    bel_variable_kind kind = b->frozen[id] ? BEL_VARIABLE_FROZEN : BEL_VARIABLE_TRAINABLE;
+    return bel_variable(b->graph, name, &initializer_of(b, id)->shape,
+                        (bel_initializer){.kind = BEL_INIT_ZEROS}, kind);
+}
+
 static bel_value *value_of(bel_onnx_builder *b, int id)
 {
     if (b->values[id] != NULL) return b->values[id];
     const bel_onnx_name *name = &b->model->names[id];
-    const bel_tensor *tensor = initializer_of(b, id);
     if (is_variable(b, id)) {
-        b->values[id] =
-            bel_variable(b->graph, name->text, &tensor->shape,
-                         (bel_initializer){.kind = BEL_INIT_ZEROS}, BEL_VARIABLE_TRAINABLE);
-    } else if (tensor != NULL) {
-        b->values[id] = bel_constant(b->graph, tensor);
+        b->values[id] = variable_of(b, id);
+    } else if (name->initializer >= 0) {
+        b->values[id] = bel_constant(b->graph, initializer_of(b, id));
     } else if (name->input >= 0) {
         b->values[id] = input_value(b, name->input);
     }
@@ -92,8 +106,12 @@ bel_value *bel_onnx_in(bel_onnx_call *call, int input)
     if (!bel_onnx_has(call, input)) return NULL;
     bel_onnx_builder *b = call->builder;
     int id = call->node->inputs[input];
-    return call->graph == b->graph ? value_of(b, id)
-                                   : bel_constant(call->graph, constant_of(b, id));
+    if (call->inputs[input] == NULL) {
+        call->inputs[input] = call->graph == b->graph
+                                  ? value_of(b, id)
+                                  : bel_constant(call->graph, constant_of(b, id));
+    }
+    return call->inputs[input];
 }
 
 bel_shape bel_onnx_in_shape(bel_onnx_call *call, int input)
@@ -185,11 +203,16 @@ static bel_status *make_outputs(bel_onnx_call *call)
     return NULL;
 }
 
-static bool has_constant_inputs(const bel_onnx_builder *b, const bel_onnx_node *node)
+// Whether all inputs are constants of moderate size.
+static bool is_foldable(const bel_onnx_builder *b, const bel_onnx_node *node)
 {
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] >= 0 && constant_of(b, node->inputs[i]) == NULL) return false;
-    return true;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] < 0) continue;
+        const bel_tensor *tensor = constant_of(b, node->inputs[i]);
+        if (tensor == NULL || bel_shape_elements(&tensor->shape) > BEL_ONNX_CONSTANT_ELEMENTS)
+            return false;
+    }
+    return node->input_count > 0;
 }
 
 // Builds the node beside the graph and puts what it computes into it as constants; *out_done is
@@ -211,15 +234,20 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
 {
     bel_onnx_call call = {.builder = b, .graph = b->graph, .node = node};
     BEL_TRY(bel_onnx_find_rule(node, &call.rule));
-    call.outputs = bel_arena_alloc(arena, (size_t)node->output_count * sizeof(bel_value *));
+    size_t inputs = (size_t)node->input_count * sizeof(bel_value *);
+    size_t outputs = (size_t)node->output_count * sizeof(bel_value *);
+    call.inputs = bel_arena_alloc(arena, inputs);
+    call.outputs = bel_arena_alloc(arena, outputs);
     bool done = false;
-    if (has_constant_inputs(b, node)) BEL_TRY(fold(&call, &done));
+    if (is_foldable(b, node)) BEL_TRY(fold(&call, &done));
     if (!done) {
-        memset(call.outputs, 0, (size_t)node->output_count * sizeof(bel_value *));
+        memset(call.inputs, 0, inputs);
+        memset(call.outputs, 0, outputs);
         BEL_TRY(make_outputs(&call));
     }
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] >= 0) b->values[node->outputs[i]] = call.outputs[i];
+    bel_arena_reset(arena);
     return NULL;
 }
 
@@ -256,6 +284,17 @@ static bel_status *add_inputs(bel_onnx_builder *b)
     return bel_graph_check(b->graph);
 }
 
+// The statistics of batch normalisation are no parameters.
+static void freeze_statistics(bel_onnx_builder *b)
+{
+    for (int i = 0; i < b->model->node_count; i++) {
+        const bel_onnx_node *node = &b->model->nodes[i];
+        if (strcmp(node->op, "BatchNormalization") != 0) continue;
+        for (int k = 3; k < node->input_count && k < 5; k++)
+            if (node->inputs[k] >= 0) b->frozen[node->inputs[k]] = true;
+    }
+}
+
 static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
 {
     const bel_onnx_model *model = b->model;
@@ -276,15 +315,22 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     static const bel_onnx_options none = {.bindings = NULL};
     if (options == NULL) options = &none;
     BEL_TRY(bel_graph_check(graph));
-    bel_arena *arena = bel_arena_create();
-    size_t names = (size_t)model->name_count, inputs = (size_t)model->input_count;
-    bel_onnx_builder b = {.model = model, .graph = graph, .variables = options->variables};
-    b.values = bel_arena_alloc(arena, names * sizeof(bel_value *));
-    b.bindings = bel_arena_alloc(arena, inputs * sizeof(bel_onnx_binding *));
+    size_t names = (size_t)model->name_count + 1, inputs = (size_t)model->input_count + 1;
+    bel_onnx_builder b = {.model = model,
+                          .graph = graph,
+                          .variables = options->variables,
+                          .values = bel_xcalloc(names, sizeof(bel_value *)),
+                          .frozen = bel_xcalloc(names, sizeof(bool)),
+                          .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
+    bel_arena *arena = bel_arena_create(); // emptied after each node
+    freeze_statistics(&b);
     bel_status *status = NULL;
     for (int i = 0; i < options->binding_count && status == NULL; i++)
         status = bind_one(&b, &options->bindings[i]);
     if (status == NULL) status = build(&b, arena, out_outputs);
     bel_arena_destroy(arena);
+    bel_free(b.values);
+    bel_free(b.frozen);
+    bel_free(b.bindings);
     return status;
 }

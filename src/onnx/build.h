@@ -44,6 +44,7 @@ struct bel_onnx_call {
     bel_graph *graph; // the builder's, or one in which a constant is computed
     const bel_onnx_node *node;
     const bel_onnx_rule *rule;
+    bel_value **inputs;  // node->input_count; NULL: not asked for yet
     bel_value **outputs; // node->output_count
 };
 

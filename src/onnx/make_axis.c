@@ -28,13 +28,12 @@ static bel_status *along_rest(bel_onnx_call *call, bel_value *rows(bel_graph *, 
 {
     bel_value *x = bel_onnx_in(call, 0);
     bel_shape shape = bel_value_shape(x);
-    bel_value *flat = bel_flatten(call->graph, x, bel_onnx_int(call, "axis"));
-    bel_value *like[] = {rows(call->graph, flat), x};
-    if (like[0] == NULL) return NULL;
-    bool closed = bel_shape_elements(&shape) >= 0;
-    bel_onnx_out(call, 0,
-                 closed ? bel_reshape(call->graph, like[0], &shape)
-                        : bel_graph_add(call->graph, BEL_OP_RESHAPE_LIKE, NULL, like, 2));
+    int64_t axis = bel_onnx_int(call, "axis");
+    if (axis == shape.rank - 1 || axis == -1) return along_axis(call, rows);
+    bel_value *y = rows(call->graph, bel_flatten(call->graph, x, axis));
+    for (int32_t d = 0; d < shape.rank; d++)
+        if (shape.dims[d] < 0) shape.dims[d] = -1; // computed
+    bel_onnx_out(call, 0, bel_reshape(call->graph, y, &shape));
     return NULL;
 }
 

@@ -51,8 +51,9 @@ typedef struct bel_onnx_binding {
 typedef struct bel_onnx_options {
     const bel_onnx_binding *bindings;
     int binding_count;
-    // F32 initializers that operations compute with become trainable variables, under their names
-    // in the graph's scope; their elements are bel_onnx_initializer's. Else they are constants.
+    // F32 initializers that operations compute with become variables, under their names in the
+    // graph's scope; their elements are bel_onnx_initializer's. They are trainable but for the
+    // mean and variance of BatchNormalization, which are frozen. Else all are constants.
     bool variables;
 } bel_onnx_options;
 
