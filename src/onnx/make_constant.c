@@ -7,12 +7,6 @@
 #include "onnx/shapes.h"
 #include "ops/kernels/elements.h"
 
-// A list of whole numbers of any length as I64 [count].
-static void out_ints(bel_onnx_call *call, const int64_t *elements, int64_t count)
-{
-    bel_onnx_out(call, 0, bel_onnx_int_list(call->graph, elements, count));
-}
-
 static bel_status *constant_list(bel_onnx_call *call, const bel_onnx_attr *attr)
 {
     bool whole = attr->kind == BEL_ONNX_INTS;
@@ -157,7 +151,7 @@ bel_status *bel_onnx_shape(bel_onnx_call *call)
     for (int64_t d = range[0]; d < range[1]; d++)
         part.dims[part.rank++] = shape.dims[d];
     BEL_TRY(bel_onnx_closed(&part, 0, "its size is asked for"));
-    out_ints(call, part.dims, part.rank);
+    bel_onnx_out(call, 0, bel_onnx_int_list(call->graph, part.dims, part.rank));
     return NULL;
 }
 

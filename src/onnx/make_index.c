@@ -78,6 +78,8 @@ static bel_status *flatten_rows(bel_onnx_call *call, int32_t batch_rank, flat_ro
     int64_t k = indices.rank > 0 ? indices.dims[indices.rank - 1] : -1;
     bool fits =
         batch_rank >= 0 && indices.rank > batch_rank && k >= 1 && k <= data.rank - batch_rank;
+    for (int32_t d = 0; fits && d < batch_rank; d++)
+        fits = data.dims[d] == indices.dims[d];
     if (fits) BEL_TRY(bel_onnx_closed(&data, 0, "its elements are numbered"));
     if (fits) BEL_TRY(bel_onnx_closed(&indices, 0, "its elements are numbered"));
     bel_shape batch = bel_shape_make(fits ? batch_rank : 0, data.dims);
@@ -164,15 +166,14 @@ bel_status *bel_onnx_scatter_elements(bel_onnx_call *call)
     bel_shape shape = bel_value_shape(data), wanted = bel_onnx_in_shape(call, 1);
     BEL_TRY(check_updates(data, updates, &wanted));
     BEL_TRY(bel_onnx_closed(&shape, 0, "elements are stored in it"));
-    bel_value *indices = bel_onnx_indices(graph, bel_onnx_in(call, 1), shape.dims[axis]);
-    // Indices that cover a part of the other dimensions store into that part.
-    bel_value *part = cut_to(graph, data, &wanted, axis);
-    bel_shape cut = bel_value_shape(part);
-    if (!bel_shape_equal(&cut, &shape)) {
+    bel_shape aligned = wanted;
+    if (wanted.rank == shape.rank) aligned.dims[axis] = shape.dims[axis];
+    if (!bel_shape_equal(&aligned, &shape)) {
         char it[BEL_SHAPE_TEXT], dt[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_UNIMPLEMENTED, "indices %s cover only a part of data %s",
-                       bel_shape_text(&wanted, it), bel_shape_text(&shape, dt));
+        return BEL_ERR(BEL_UNIMPLEMENTED, "indices %s that do not cover data %s but along axis %d",
+                       bel_shape_text(&wanted, it), bel_shape_text(&shape, dt), (int)axis);
     }
+    bel_value *indices = bel_onnx_indices(graph, bel_onnx_in(call, 1), shape.dims[axis]);
     bel_onnx_out(call, 0,
                  scatter(graph, BEL_OP_GATHER_ELEMENTS_GRAD, data, indices, updates, axis, kind));
     return NULL;

@@ -2,6 +2,7 @@
 // graph that is well formed. Nothing is run but what building computes itself.
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "graph/graph.h"
 #include "onnx/onnx_case.h"
@@ -134,6 +135,21 @@ static void change(const damaged *d)
     }
 }
 
+// A few bytes beside each other, with any content.
+static void scramble(const damaged *d)
+{
+    char *bytes = bel_xmalloc(d->size);
+    for (uint32_t round = 0; round < 200; round++) {
+        uint64_t dice = bel_hash64(&round, sizeof round);
+        size_t count = 2 + dice % 5, at = (dice >> 24) % (d->size - count);
+        uint64_t content = bel_hash64(&dice, sizeof dice);
+        memcpy(bytes, d->bytes, d->size);
+        memcpy(bytes + at, &content, count);
+        try_damaged(d, bytes, d->size);
+    }
+    bel_free(bytes);
+}
+
 static void test_damage(void **state)
 {
     (void)state;
@@ -142,6 +158,7 @@ static void test_damage(void **state)
         if (!open_damaged(models[i], &d)) fail_msg("%s is missing: tools/install-deps", models[i]);
         cut(&d);
         change(&d);
+        scramble(&d);
         close_damaged(&d);
     }
 }
