@@ -119,6 +119,12 @@ bel_shape bel_onnx_in_shape(bel_onnx_call *call, int input)
     return bel_value_shape(bel_onnx_in(call, input));
 }
 
+void bel_onnx_ins(bel_onnx_call *call, int count, bel_value **out_inputs)
+{
+    for (int i = 0; i < count; i++)
+        out_inputs[i] = bel_onnx_in(call, i);
+}
+
 bool bel_onnx_is_known(bel_onnx_call *call, int input)
 {
     return bel_onnx_has(call, input) &&
@@ -160,12 +166,12 @@ static bel_value *make_same(bel_onnx_call *call, const bel_attr_list *attrs)
     int count = call->node->input_count;
     while (count > call->rule->min_inputs && call->node->inputs[count - 1] < 0)
         count--; // left out at the end
-    for (int i = 0; i < count; i++)
-        inputs[i] = bel_onnx_in(call, i);
+    bel_onnx_ins(call, count, inputs);
     return bel_graph_add(call->graph, call->rule->op, attrs, inputs, count);
 }
 
-// Belfry's operation of the same meaning: attributes are copied, defaults written out.
+// Belfry's operation of the same meaning, with one output: attributes are copied, defaults written
+// out.
 static bel_status *same(bel_onnx_call *call)
 {
     bel_attr_list attrs = {.count = 0};
@@ -180,10 +186,7 @@ static bel_status *same(bel_onnx_call *call)
         }
         attrs.count++;
     }
-    bel_value *value = make_same(call, &attrs);
-    int made = bel_op_get(call->rule->op)->output_count;
-    for (int i = 0; value != NULL && i < made; i++)
-        bel_onnx_out(call, i, bel_graph_output(value, i));
+    bel_onnx_out(call, 0, make_same(call, &attrs));
     return NULL;
 }
 

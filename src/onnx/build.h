@@ -54,6 +54,10 @@ bool bel_onnx_has(const bel_onnx_call *call, int input); // not left out
 bel_value *bel_onnx_in(bel_onnx_call *call, int input);  // NULL: left out, or the graph failed
 bel_shape bel_onnx_in_shape(bel_onnx_call *call, int input);
 
+// The first `count` inputs in their order. Variables lie in the order in which they are made, and C
+// leaves the order of arguments open: so an argument list makes at most one value.
+void bel_onnx_ins(bel_onnx_call *call, int count, bel_value **out_inputs);
+
 // The elements of an input that must be known now. FAILED_PRECONDITION: it is fed at run time.
 bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements) BEL_MUST_USE;
 bool bel_onnx_is_known(bel_onnx_call *call, int input);

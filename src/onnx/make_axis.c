@@ -130,16 +130,19 @@ bel_status *bel_onnx_cum_sum(bel_onnx_call *call)
 
 bel_status *bel_onnx_matmul(bel_onnx_call *call)
 {
-    bel_onnx_out(call, 0, bel_matmul(call->graph, bel_onnx_in(call, 0), bel_onnx_in(call, 1)));
+    bel_value *inputs[2];
+    bel_onnx_ins(call, 2, inputs);
+    bel_onnx_out(call, 0, bel_matmul(call->graph, inputs[0], inputs[1]));
     return NULL;
 }
 
 bel_status *bel_onnx_gemm(bel_onnx_call *call)
 {
+    bel_value *inputs[3]; // the third may be left out
+    bel_onnx_ins(call, 3, inputs);
     bel_onnx_out(call, 0,
-                 bel_gemm(call->graph, bel_onnx_in(call, 0), bel_onnx_in(call, 1),
-                          bel_onnx_in(call, 2), bel_onnx_number(call, "alpha"),
-                          bel_onnx_number(call, "beta"), bel_onnx_int(call, "transA") != 0,
-                          bel_onnx_int(call, "transB") != 0));
+                 bel_gemm(call->graph, inputs[0], inputs[1], inputs[2],
+                          bel_onnx_number(call, "alpha"), bel_onnx_number(call, "beta"),
+                          bel_onnx_int(call, "transA") != 0, bel_onnx_int(call, "transB") != 0));
     return NULL;
 }

@@ -61,9 +61,11 @@ bel_status *bel_onnx_conv(bel_onnx_call *call)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "attribute \"kernel_shape\" does not fit weights %s",
                        bel_shape_text(&weights, text));
     }
+    bel_value *inputs[3]; // the bias may be left out
+    bel_onnx_ins(call, 3, inputs);
     bel_onnx_out(call, 0,
-                 bel_conv(call->graph, bel_onnx_in(call, 0), bel_onnx_in(call, 1),
-                          bel_onnx_in(call, 2), bel_onnx_int(call, "group"), &w.options));
+                 bel_conv(call->graph, inputs[0], inputs[1], inputs[2], bel_onnx_int(call, "group"),
+                          &w.options));
     return NULL;
 }
 
@@ -125,28 +127,39 @@ bel_status *bel_onnx_global_average_pool(bel_onnx_call *call)
 
 // --- Normalisation -------------------------------------------------------------------------------
 
-// By the statistics of the inputs; outputs beyond the first belong to training.
-static bel_status *resting_norm(bel_onnx_call *call)
+// Training moves the statistics: outputs 1 and 2.
+static bel_value *normalise(bel_onnx_call *call, bool training, bel_value **out_mean,
+                            bel_value **out_variance)
 {
-    if (bel_onnx_int(call, "spatial") == 0) {
-        return BEL_ERR(BEL_UNIMPLEMENTED, "statistics of single activations (spatial = 0)");
-    }
-    bel_onnx_out(call, 0,
-                 bel_batch_normalization(call->graph, bel_onnx_in(call, 0), bel_onnx_in(call, 1),
-                                         bel_onnx_in(call, 2), bel_onnx_in(call, 3),
-                                         bel_onnx_in(call, 4), bel_onnx_number(call, "epsilon"),
-                                         bel_onnx_number(call, "momentum"), false, NULL, NULL));
+    bel_value *in[5];
+    bel_onnx_ins(call, 5, in);
+    return bel_batch_normalization(
+        call->graph, in[0], in[1], in[2], in[3], in[4], bel_onnx_number(call, "epsilon"),
+        bel_onnx_number(call, "momentum"), training, out_mean, out_variance);
+}
+
+bel_status *bel_onnx_batch_norm(bel_onnx_call *call)
+{
+    bel_value *mean, *variance;
+    bool training = bel_onnx_int(call, "training_mode") != 0;
+    bel_onnx_out(call, 0, normalise(call, training, &mean, &variance));
+    bel_onnx_out(call, 1, mean);
+    bel_onnx_out(call, 2, variance);
     return NULL;
 }
 
 bel_status *bel_onnx_resting_batch_norm(bel_onnx_call *call)
 {
-    return resting_norm(call);
+    if (bel_onnx_int(call, "spatial") == 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "statistics of single activations (spatial = 0)");
+    }
+    bel_onnx_out(call, 0, normalise(call, false, NULL, NULL));
+    return NULL;
 }
 
 bel_status *bel_onnx_old_batch_norm(bel_onnx_call *call)
 {
-    if (bel_onnx_int(call, "is_test") != 0) return resting_norm(call);
+    if (bel_onnx_int(call, "is_test") != 0) return bel_onnx_resting_batch_norm(call);
     return BEL_ERR(BEL_UNIMPLEMENTED, "training mode is read from opset 14 on (is_test = 0)");
 }
 

@@ -55,9 +55,9 @@ bel_status *bel_onnx_pow(bel_onnx_call *call)
         bel_onnx_out(call, 0, bel_pow(graph, a, bel_onnx_to(graph, b, dtype)));
         return NULL;
     }
-    bel_value *y =
-        bel_pow(graph, bel_onnx_to(graph, a, BEL_DTYPE_F64), bel_onnx_to(graph, b, BEL_DTYPE_F64));
-    bel_onnx_out(call, 0, bel_onnx_to(graph, y, dtype));
+    a = bel_onnx_to(graph, a, BEL_DTYPE_F64);
+    b = bel_onnx_to(graph, b, BEL_DTYPE_F64);
+    bel_onnx_out(call, 0, bel_onnx_to(graph, bel_pow(graph, a, b), dtype));
     return NULL;
 }
 
@@ -65,13 +65,17 @@ bel_status *bel_onnx_pow(bel_onnx_call *call)
 bel_status *bel_onnx_mod(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
-    bel_value *inputs[] = {bel_onnx_in(call, 0), bel_onnx_in(call, 1)}, *b = inputs[1];
+    bel_value *inputs[2];
+    bel_onnx_ins(call, 2, inputs);
+    bel_value *b = inputs[1];
     bel_value *rest = bel_graph_add(graph, BEL_OP_REMAINDER, NULL, inputs, 2);
     if (bel_onnx_int(call, "fmod") == 0) {
         bel_value *zero = bel_onnx_scalar(graph, bel_value_dtype(b), 0);
-        bel_value *opposite = bel_xor(graph, bel_less(graph, rest, zero), bel_less(graph, b, zero));
+        bel_value *rest_below = bel_less(graph, rest, zero), *b_below = bel_less(graph, b, zero);
+        bel_value *opposite = bel_xor(graph, rest_below, b_below);
         bel_value *inexact = bel_not(graph, bel_equal(graph, rest, zero));
-        rest = bel_where(graph, bel_and(graph, inexact, opposite), bel_add(graph, rest, b), rest);
+        bel_value *wrong = bel_and(graph, inexact, opposite), *other = bel_add(graph, rest, b);
+        rest = bel_where(graph, wrong, other, rest);
     }
     bel_onnx_out(call, 0, rest);
     return NULL;
@@ -94,8 +98,8 @@ bel_status *bel_onnx_bit_shift(bel_onnx_call *call)
     for (int i = 0; i < 9; i++)
         powers[i] = INT64_C(1) << i;
     bel_tensor table = {BEL_DTYPE_I64, BEL_SHAPE(9), powers};
-    n = bel_min(graph, bel_onnx_to(graph, n, BEL_DTYPE_I64),
-                bel_onnx_scalar(graph, BEL_DTYPE_I64, 8));
+    n = bel_onnx_to(graph, n, BEL_DTYPE_I64);
+    n = bel_min(graph, n, bel_onnx_scalar(graph, BEL_DTYPE_I64, 8));
     bel_value *power = bel_gather(graph, bel_constant(graph, &table), n);
     x = bel_onnx_to(graph, x, BEL_DTYPE_I64);
     x = direction == 1 ? bel_mul(graph, x, power) : bel_div(graph, x, power);
@@ -212,12 +216,15 @@ bel_status *bel_onnx_celu(bel_onnx_call *call)
 static bel_value *prelu(bel_graph *graph, bel_value *x, bel_value *slope)
 {
     bel_value *zero = bel_onnx_scalar(graph, bel_value_dtype(x), 0);
-    return bel_where(graph, bel_less(graph, x, zero), bel_mul(graph, x, slope), x);
+    bel_value *below = bel_less(graph, x, zero), *scaled = bel_mul(graph, x, slope);
+    return bel_where(graph, below, scaled, x);
 }
 
 bel_status *bel_onnx_prelu(bel_onnx_call *call)
 {
-    bel_onnx_out(call, 0, prelu(call->graph, bel_onnx_in(call, 0), bel_onnx_in(call, 1)));
+    bel_value *inputs[2];
+    bel_onnx_ins(call, 2, inputs);
+    bel_onnx_out(call, 0, prelu(call->graph, inputs[0], inputs[1]));
     return NULL;
 }
 
@@ -252,7 +259,8 @@ bel_status *bel_onnx_shrink(bel_onnx_call *call)
     bel_value *bias = bel_scalar(graph, dtype, bel_onnx_number(call, "bias"));
     bel_value *below = bel_less(graph, x, bel_scalar(graph, dtype, -edge));
     bel_value *above = bel_greater(graph, x, bel_scalar(graph, dtype, edge));
-    bel_value *y = bel_where(graph, above, bel_sub(graph, x, bias), bel_scalar(graph, dtype, 0));
+    bel_value *lower = bel_sub(graph, x, bias), *zero = bel_scalar(graph, dtype, 0);
+    bel_value *y = bel_where(graph, above, lower, zero);
     bel_onnx_out(call, 0, bel_where(graph, below, bel_add(graph, x, bias), y));
     return NULL;
 }

@@ -44,8 +44,9 @@ static bel_status *recurrent(bel_onnx_call *call, bel_op op, int outputs)
                                      {.name = "layout", .number = bel_onnx_number(call, "layout")},
                                      {.name = "linear_before_reset",
                                       .number = bel_onnx_number(call, "linear_before_reset")}}};
-    bel_value *inputs[] = {bel_onnx_in(call, X), bel_onnx_in(call, W), bel_onnx_in(call, R),
-                           bias_of(call), bel_onnx_in(call, LENGTHS)};
+    bel_value *inputs[LENGTHS + 1];
+    bel_onnx_ins(call, LENGTHS + 1, inputs);
+    inputs[B] = bias_of(call);
     bel_value *y = bel_graph_add(call->graph, op, &attrs, inputs, inputs[LENGTHS] == NULL ? 4 : 5);
     for (int i = 0; y != NULL && i < outputs; i++)
         bel_onnx_out(call, i, bel_graph_output(y, i));

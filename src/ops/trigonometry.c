@@ -28,7 +28,8 @@ void bel_grad_cosh(bel_gradient *g)
 static bel_value *quadratic(bel_graph *graph, bel_value *v, double scale, double offset)
 {
     bel_dtype dtype = bel_value_dtype(v);
-    bel_value *square = bel_mul(graph, bel_mul(graph, v, v), bel_scalar(graph, dtype, scale));
+    bel_value *square = bel_mul(graph, v, v);
+    square = bel_mul(graph, square, bel_scalar(graph, dtype, scale));
     return bel_add(graph, square, bel_scalar(graph, dtype, offset));
 }
 
