@@ -5,13 +5,27 @@
 #include "onnx/build.h"
 #include "runtime/program.h"
 
+enum { HEAVY_ELEMENTS = 1 << 12 };
+
+// Work that grows faster than its operands: products, windows, steps.
+static bool is_heavy(bel_op op)
+{
+    bool product =
+        op == BEL_OP_MATMUL || op == BEL_OP_GEMM || op == BEL_OP_GRU || op == BEL_OP_LSTM;
+    return product || (bel_op_get(op)->flags & BEL_OP_CHANNELS) != 0;
+}
+
 static bool is_worth_it(const bel_graph *graph)
 {
-    for (size_t i = 0; i < graph->node_count; i++)
-        if ((bel_op_get(graph->nodes[i]->op)->flags & BEL_OP_RANDOM) != 0) return false;
+    int64_t limit = BEL_ONNX_CONSTANT_ELEMENTS;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        bel_op op = graph->nodes[i]->op;
+        if ((bel_op_get(op)->flags & BEL_OP_RANDOM) != 0) return false;
+        if (is_heavy(op)) limit = HEAVY_ELEMENTS;
+    }
     for (size_t i = 0; i < graph->value_count; i++) {
         int64_t elements = bel_shape_elements(&graph->values[i]->spec.shape);
-        if (elements < 0 || elements > BEL_ONNX_CONSTANT_ELEMENTS) return false;
+        if (elements < 0 || elements > limit) return false;
     }
     return true;
 }
