@@ -49,6 +49,18 @@ BEL_API bel_value *bel_log(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_sqrt(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_reciprocal(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_erf(bel_graph *graph, bel_value *x);
+/// Of angles in radians; the inverse functions give NaN outside of their domains.
+BEL_API bel_value *bel_sin(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_cos(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_tan(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_asin(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_acos(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_atan(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_sinh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_cosh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_asinh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_acosh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_atanh(bel_graph *graph, bel_value *x);
 /// To a whole number: down, up, to the nearest (ties to even). No gradient.
 BEL_API bel_value *bel_floor(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_ceil(bel_graph *graph, bel_value *x);

@@ -99,6 +99,27 @@ static bel_value *new_output(bel_graph *graph, bel_node *node, const bel_spec *s
     return value;
 }
 
+// Checks what a shape rule has made.
+static bel_status *check_size(const bel_spec *spec)
+{
+    bel_shape counted = spec->shape;
+    for (int32_t d = 0; d < counted.rank; d++)
+        if (counted.dims[d] < 1) counted.dims[d] = 1;
+    if (bel_shape_elements(&counted) <= BEL_GRAPH_MAX_ELEMENTS) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "a result of shape %s would have too many elements",
+                   bel_shape_text(&spec->shape, text));
+}
+
+static bel_status *infer(const bel_op_def *def, const bel_attr_list *attrs, const bel_spec *inputs,
+                         int input_count, bel_spec *out_outputs)
+{
+    BEL_TRY(def->infer(attrs, inputs, input_count, out_outputs));
+    for (int i = 0; i < def->output_count; i++)
+        BEL_TRY(check_size(&out_outputs[i]));
+    return NULL;
+}
+
 // Checks inputs before a node is made; false when building must not go on.
 static bool inputs_ok(bel_graph *graph, const bel_op_def *def, bel_value *const *inputs, int count)
 {
@@ -126,7 +147,7 @@ bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs
     bel_spec in[BEL_OP_MAX_INPUTS], out[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < input_count; i++)
         in[i] = inputs[i]->spec;
-    bel_status *status = def->infer(attrs, in, input_count, out);
+    bel_status *status = infer(def, attrs, in, input_count, out);
     if (status != NULL) {
         bel_graph_fail(graph, bel_status_code(status), "%s%s: %s", graph->scope, def->name,
                        bel_status_message(status));
@@ -171,8 +192,16 @@ bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
         bel_graph_fail(graph, BEL_ALREADY_EXISTS, "there is already an input \"%s\"", name);
         return NULL;
     }
+    bel_spec spec = {dtype, *shape};
+    bel_status *status = check_size(&spec);
+    if (status != NULL) {
+        bel_graph_fail(graph, bel_status_code(status), "input \"%s\": %s", name,
+                       bel_status_message(status));
+        bel_status_destroy(status);
+        return NULL;
+    }
     bel_node *node = new_node(graph, BEL_OP_INPUT, NULL);
-    bel_value *value = new_output(graph, node, &(bel_spec){dtype, *shape});
+    bel_value *value = new_output(graph, node, &spec);
     node->leaf = (int)graph->input_count;
     graph->inputs = bel_xgrow(graph->inputs, &graph->input_capacity, graph->input_count + 1,
                               sizeof *graph->inputs);
@@ -281,7 +310,7 @@ static bel_status *infer_node(const bel_node *node, bel_spec *specs)
     bel_spec in[BEL_OP_MAX_INPUTS], out[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < node->input_count; i++)
         in[i] = specs[node->inputs[i]->id];
-    BEL_TRY_CTX(def->infer(&node->attrs, in, node->input_count, out), "%s", node->name);
+    BEL_TRY_CTX(infer(def, &node->attrs, in, node->input_count, out), "%s", node->name);
     for (int i = 0; i < node->output_count; i++)
         specs[node->outputs[i]->id] = out[i];
     return NULL;

@@ -9,6 +9,10 @@
 
 typedef struct bel_node bel_node;
 
+// No value has more: so products of sizes fit, whoever wrote the shapes. Open dimensions count as
+// 1.
+#define BEL_GRAPH_MAX_ELEMENTS (INT64_C(1) << 48)
+
 struct bel_value {
     bel_graph *graph;
     bel_node *node; // that makes it

@@ -69,6 +69,18 @@ void bel_grad_pow(bel_gradient *g)
     }
 }
 
+// y = a - b · (a / b towards 0), which is a whole number: da = dy, db = -(a - y) / b · dy.
+void bel_grad_remainder(bel_gradient *g)
+{
+    bel_graph *graph = g->graph;
+    bel_value *dy = g->output_grads[0];
+    if (g->needed[0]) bel_set_broadcast_grad(g, 0, dy);
+    if (!g->needed[1]) return;
+    bel_value *whole = bel_div(graph, bel_sub(graph, g->inputs[0], g->outputs[0]), g->inputs[1]);
+    bel_value *slope = bel_neg(graph, bel_round(graph, whole));
+    bel_set_broadcast_grad(g, 1, bel_mul(graph, dy, slope));
+}
+
 // --- Curves --------------------------------------------------------------------------------------
 
 #define CURVE(id, s_name, s_default, t_name, t_default, f32, plain)                                \

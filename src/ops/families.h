@@ -38,8 +38,13 @@ bel_prepare_fn bel_prepare_binary, bel_prepare_unary, bel_prepare_unary_grad, be
 // activation.c
 bel_gradient_fn bel_grad_gelu, bel_grad_gelu_tanh, bel_grad_silu, bel_grad_softplus;
 bel_gradient_fn bel_grad_leaky_relu, bel_grad_elu, bel_grad_hard_sigmoid, bel_grad_clip;
-bel_gradient_fn bel_grad_reciprocal, bel_grad_erf, bel_grad_pow;
+bel_gradient_fn bel_grad_reciprocal, bel_grad_erf, bel_grad_pow, bel_grad_remainder;
 bel_prepare_fn bel_prepare_curve;
+
+// trigonometry.c
+bel_gradient_fn bel_grad_sin, bel_grad_cos, bel_grad_tan, bel_grad_asin, bel_grad_acos;
+bel_gradient_fn bel_grad_atan, bel_grad_sinh, bel_grad_cosh, bel_grad_asinh, bel_grad_acosh;
+bel_gradient_fn bel_grad_atanh;
 
 // matmul.c
 bel_infer_fn bel_infer_matmul, bel_infer_matmul_flat, bel_infer_gemm;

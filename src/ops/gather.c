@@ -142,7 +142,10 @@ static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
     memset(dx->data, 0, bel_tensor_bytes(dx));
     for (int64_t i = 0; i < p->outer * p->count; i++) {
         int64_t index = indices[i % p->count];
-        if (index < 0 || index >= p->rows) continue; // reported by Gather
+        if (index < 0 || index >= p->rows) {
+            bel_kernel_report(call, index, p->rows);
+            continue;
+        }
         int64_t to = (i / p->count * p->rows + index) * width;
         if (dx->dtype == BEL_DTYPE_F32) {
             float *sum = (float *)dx->data + to;
@@ -206,9 +209,13 @@ static void run_gather_elements_grad(const bel_kernel_call *call, int64_t tile)
     const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
     memset(dx->data, 0, bel_tensor_bytes(dx));
     for (int64_t i = 0; i < p->count; i++) {
-        int64_t place = element_place(p, call->inputs[1].data, i);
-        if (place < 0) continue; // reported by GatherElements
-        bel_element_set(dx, place, bel_element_get(dx, place) + bel_element_get(dy, i));
+        const int64_t *indices = call->inputs[1].data;
+        int64_t place = element_place(p, indices, i);
+        if (place < 0) {
+            bel_kernel_report(call, indices[i], p->rows);
+        } else {
+            bel_element_set(dx, place, bel_element_get(dx, place) + bel_element_get(dy, i));
+        }
     }
 }
 

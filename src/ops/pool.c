@@ -30,7 +30,11 @@ bel_status *bel_infer_pool(const bel_attr_list *attrs, const bel_spec *inputs, i
     BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
     BEL_TRY(make_window(attrs, &inputs[0].shape, &window));
     for (int d = 0; d < 2; d++) {
-        for (int64_t at = 0; at < window.out[d]; at++) {
+        // Windows that begin inside the image see it; they are passed over together.
+        int64_t stride = window.stride[d], pad = window.pad[d];
+        int64_t inside = (pad + stride - 1) / stride;
+        int64_t behind = (pad + window.in[d] + stride - 1) / stride;
+        for (int64_t at = 0; at < window.out[d]; at = at + 1 == inside ? behind : at + 1) {
             int64_t first, end;
             bel_window_inside(&window, d, at, &first, &end);
             if (first < end) continue;

@@ -1,4 +1,4 @@
-// Plain structs to protobuf-c's and back: the only file that knows protobuf-c.
+// Plain structs to protobuf-c's and back: the only file of this room that knows protobuf-c.
 #include "wire/message.h"
 
 #include <string.h>

@@ -203,6 +203,25 @@ static void check_broken(int what, const char *part)
     bel_graph_destroy(other);
 }
 
+// Element counts stay far from where products of sizes overflow.
+static void test_too_many_elements(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    const int64_t side = INT64_C(1) << 25;
+    bel_value *column = input(graph, "column", BEL_SHAPE(side, 1));
+    bel_value *row = input(graph, "row", BEL_SHAPE(BEL_DIM_BATCH, 1, side / 4));
+    assert_non_null(bel_add(graph, column, row)); // 2^48
+    assert_null(bel_matmul(graph, column, input(graph, "wide", BEL_SHAPE(1, side))));
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT,
+                     "MatMul: a result of shape [33554432, 33554432] would have too many elements");
+    bel_graph_destroy(graph);
+    graph = bel_graph_create();
+    assert_null(input(graph, "x", BEL_SHAPE(side, side)));
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "input \"x\"");
+    bel_graph_destroy(graph);
+}
+
 static void test_verify(void **state)
 {
     (void)state;
@@ -222,7 +241,8 @@ int main(void)
         cmocka_unit_test(test_sticky_errors),    cmocka_unit_test(test_own_errors),
         cmocka_unit_test(test_leaf_errors),      cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_shared_variables), cmocka_unit_test(test_state),
-        cmocka_unit_test(test_open_batch),       cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_open_batch),       cmocka_unit_test(test_too_many_elements),
+        cmocka_unit_test(test_verify),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,339 @@
+// Nodes → operations of a graph, in the order of the file.
+//
+// A value of the model becomes one of the graph when a node first takes it. A node whose inputs are
+// all constants is built into a graph of its own and run at once with the plain kernels, and what
+// comes out are constants: so the chains that compute shapes end as the attributes they are for.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "onnx/build.h"
+#include "onnx/fold.h"
+
+enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
+
+struct bel_onnx_builder {
+    const bel_onnx_model *model;
+    bel_graph *graph;
+    bool variables;
+    bel_value **values;                // by value id; NULL: not there yet
+    bool *frozen;                      // by value id: a variable that is not trained
+    const bel_onnx_binding **bindings; // by input; NULL: none
+};
+
+// --- Values --------------------------------------------------------------------------------------
+
+static const bel_tensor *initializer_of(const bel_onnx_builder *b, int id)
+{
+    int index = b->model->names[id].initializer;
+    return index < 0 ? NULL : &b->model->initializers[index].tensor;
+}
+
+static bool is_variable(const bel_onnx_builder *b, int id)
+{
+    const bel_tensor *tensor = initializer_of(b, id);
+    return b->variables && tensor != NULL && tensor->dtype == BEL_DTYPE_F32 &&
+           bel_shape_elements(&tensor->shape) > 0;
+}
+
+// The elements of a value that never change, or NULL.
+static const bel_tensor *constant_of(const bel_onnx_builder *b, int id)
+{
+    if (is_variable(b, id)) return NULL;
+    const bel_value *value = b->values[id];
+    if (value == NULL) return initializer_of(b, id);
+    return value->node->op == BEL_OP_CONSTANT ? &value->node->constant : NULL;
+}
+
+// What is known of a value while building, or NULL.
+static const bel_tensor *elements_of(const bel_onnx_builder *b, int id)
+{
+    const bel_tensor *tensor = constant_of(b, id);
+    if (tensor == NULL) tensor = initializer_of(b, id);
+    int input = b->model->names[id].input;
+    if (tensor == NULL && input >= 0 && b->bindings[input] != NULL)
+        tensor = b->bindings[input]->elements;
+    return tensor;
+}
+
+static bel_value *input_value(bel_onnx_builder *b, int input)
+{
+    const bel_onnx_port *port = &b->model->inputs[input];
+    if (!port->ranked) {
+        bel_graph_fail(b->graph, BEL_FAILED_PRECONDITION,
+                       "the model does not say the shape of its input \"%s\": bind it", port->name);
+        return NULL;
+    }
+    return bel_input_value(b->graph, port->name, port->dtype, &port->shape);
+}
+
+static bel_value *variable_of(bel_onnx_builder *b, int id)
+{
+    const char *name = b->model->names[id].text;
+    if (strlen(b->graph->scope) + strlen(name) > LONGEST_VARIABLE) {
+        bel_graph_fail(b->graph, BEL_UNIMPLEMENTED,
+                       "initializer \"%.40s...\": a variable has a name of at most %d bytes", name,
+                       LONGEST_VARIABLE);
+        return NULL;
+    }
+    bel_variable_kind kind = b->frozen[id] ? BEL_VARIABLE_FROZEN : BEL_VARIABLE_TRAINABLE;
+    return bel_variable(b->graph, name, &initializer_of(b, id)->shape,
+                        (bel_initializer){.kind = BEL_INIT_ZEROS}, kind);
+}
+
+static bel_value *value_of(bel_onnx_builder *b, int id)
+{
+    if (b->values[id] != NULL) return b->values[id];
+    const bel_onnx_name *name = &b->model->names[id];
+    if (is_variable(b, id)) {
+        b->values[id] = variable_of(b, id);
+    } else if (name->initializer >= 0) {
+        b->values[id] = bel_constant(b->graph, initializer_of(b, id));
+    } else if (name->input >= 0) {
+        b->values[id] = input_value(b, name->input);
+    }
+    return b->values[id];
+}
+
+// --- What functions see --------------------------------------------------------------------------
+
+bool bel_onnx_has(const bel_onnx_call *call, int input)
+{
+    return input < call->node->input_count && call->node->inputs[input] >= 0;
+}
+
+bel_value *bel_onnx_in(bel_onnx_call *call, int input)
+{
+    if (!bel_onnx_has(call, input)) return NULL;
+    bel_onnx_builder *b = call->builder;
+    int id = call->node->inputs[input];
+    if (call->inputs[input] == NULL) {
+        call->inputs[input] = call->graph == b->graph
+                                  ? value_of(b, id)
+                                  : bel_constant(call->graph, constant_of(b, id));
+    }
+    return call->inputs[input];
+}
+
+bel_shape bel_onnx_in_shape(bel_onnx_call *call, int input)
+{
+    return bel_value_shape(bel_onnx_in(call, input));
+}
+
+void bel_onnx_ins(bel_onnx_call *call, int count, bel_value **out_inputs)
+{
+    for (int i = 0; i < count; i++)
+        out_inputs[i] = bel_onnx_in(call, i);
+}
+
+bool bel_onnx_is_known(bel_onnx_call *call, int input)
+{
+    return bel_onnx_has(call, input) &&
+           elements_of(call->builder, call->node->inputs[input]) != NULL;
+}
+
+bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements)
+{
+    if (!bel_onnx_has(call, input)) {
+        return BEL_ERR(BEL_DATA_LOSS, "input %d is missing", input);
+    }
+    int id = call->node->inputs[input];
+    const bel_tensor *tensor = elements_of(call->builder, id);
+    if (tensor == NULL) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "input %d \"%s\" must be known when the graph is built: an initializer, or "
+                       "computed from constants and closed shapes",
+                       input, call->builder->model->names[id].text);
+    }
+    *out_elements = *tensor;
+    return NULL;
+}
+
+void bel_onnx_out(bel_onnx_call *call, int output, bel_value *value)
+{
+    if (output < call->node->output_count) call->outputs[output] = value;
+}
+
+bool bel_onnx_wants(const bel_onnx_call *call, int output)
+{
+    return output < call->node->output_count && call->node->outputs[output] >= 0;
+}
+
+// --- Nodes ---------------------------------------------------------------------------------------
+
+static bel_value *make_same(bel_onnx_call *call, const bel_attr_list *attrs)
+{
+    bel_value *inputs[BEL_OP_MAX_INPUTS];
+    int count = call->node->input_count;
+    while (count > call->rule->min_inputs && call->node->inputs[count - 1] < 0)
+        count--; // left out at the end
+    bel_onnx_ins(call, count, inputs);
+    return bel_graph_add(call->graph, call->rule->op, attrs, inputs, count);
+}
+
+// Belfry's operation of the same meaning, with one output: attributes are copied, defaults written
+// out.
+static bel_status *same(bel_onnx_call *call)
+{
+    bel_attr_list attrs = {.count = 0};
+    for (const bel_onnx_attr_rule *rule = call->rule->attrs; rule->name != NULL; rule++) {
+        bel_attr *attr = &attrs.items[attrs.count];
+        *attr = (bel_attr){.name = rule->name};
+        if (rule->kind == BEL_ONNX_INTS) {
+            if (bel_onnx_find_attr(call, rule->name) == NULL) continue;
+            BEL_TRY(bel_onnx_ints(call, rule->name, &attr->ints));
+        } else {
+            attr->number = bel_onnx_number(call, rule->name);
+        }
+        attrs.count++;
+    }
+    bel_onnx_out(call, 0, make_same(call, &attrs));
+    return NULL;
+}
+
+static bel_status *make_outputs(bel_onnx_call *call)
+{
+    bel_status *status = call->rule->make != NULL ? call->rule->make(call) : same(call);
+    bel_status *first = bel_graph_check(call->graph);
+    if (first != NULL) {
+        bel_status_ignore(status); // it followed from the graph's error
+        return first;
+    }
+    if (status != NULL) return status;
+    for (int i = 0; i < call->node->output_count; i++) {
+        if (call->node->outputs[i] < 0 || call->outputs[i] != NULL) continue;
+        return BEL_ERR(BEL_UNIMPLEMENTED, "Belfry does not make its output %d", i);
+    }
+    return NULL;
+}
+
+// Whether all inputs are constants of moderate size.
+static bool is_foldable(const bel_onnx_builder *b, const bel_onnx_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] < 0) continue;
+        const bel_tensor *tensor = constant_of(b, node->inputs[i]);
+        if (tensor == NULL || bel_shape_elements(&tensor->shape) > BEL_ONNX_CONSTANT_ELEMENTS)
+            return false;
+    }
+    return node->input_count > 0;
+}
+
+// Builds the node beside the graph and puts what it computes into it as constants; *out_done is
+// false where that is left to run time.
+static bel_status *fold(bel_onnx_call *call, bool *out_done)
+{
+    bel_onnx_call beside = *call;
+    beside.graph = bel_graph_create();
+    bel_status *status = make_outputs(&beside);
+    if (status == NULL) {
+        status = bel_onnx_compute(beside.graph, call->outputs, call->node->output_count,
+                                  call->builder->graph, out_done);
+    }
+    bel_graph_destroy(beside.graph);
+    return status;
+}
+
+static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
+{
+    bel_onnx_call call = {.builder = b, .graph = b->graph, .node = node};
+    BEL_TRY(bel_onnx_find_rule(node, &call.rule));
+    size_t inputs = (size_t)node->input_count * sizeof(bel_value *);
+    size_t outputs = (size_t)node->output_count * sizeof(bel_value *);
+    call.inputs = bel_arena_alloc(arena, inputs);
+    call.outputs = bel_arena_alloc(arena, outputs);
+    bool done = false;
+    if (is_foldable(b, node)) BEL_TRY(fold(&call, &done));
+    if (!done) {
+        memset(call.inputs, 0, inputs);
+        memset(call.outputs, 0, outputs);
+        BEL_TRY(make_outputs(&call));
+    }
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] >= 0) b->values[node->outputs[i]] = call.outputs[i];
+    bel_arena_reset(arena);
+    return NULL;
+}
+
+// --- Models --------------------------------------------------------------------------------------
+
+static bel_status *bind_one(bel_onnx_builder *b, const bel_onnx_binding *binding)
+{
+    int input = 0, count = b->model->input_count;
+    while (input < count && strcmp(b->model->inputs[input].name, binding->name) != 0)
+        input++;
+    if (input == count) {
+        return BEL_ERR(BEL_NOT_FOUND, "the model has no input \"%s\" to bind", binding->name);
+    }
+    bel_dtype wanted = b->model->inputs[input].dtype, dtype = wanted;
+    if (binding->elements != NULL) dtype = binding->elements->dtype;
+    if (binding->value != NULL) dtype = bel_value_dtype(binding->value);
+    bool foreign = binding->value != NULL && binding->value->graph != b->graph;
+    if (dtype != wanted || foreign) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\" is %s and is bound to %s%s",
+                       binding->name, bel_dtype_name(wanted), bel_dtype_name(dtype),
+                       foreign ? " of another graph" : "");
+    }
+    b->bindings[input] = binding;
+    b->values[b->model->input_ids[input]] = binding->value;
+    return NULL;
+}
+
+// Inputs that nothing is known of are inputs of the graph in the order of the model, even if no
+// node takes them.
+static bel_status *add_inputs(bel_onnx_builder *b)
+{
+    for (int i = 0; i < b->model->input_count; i++)
+        if (b->bindings[i] == NULL) value_of(b, b->model->input_ids[i]);
+    return bel_graph_check(b->graph);
+}
+
+// The statistics of batch normalisation are no parameters.
+static void freeze_statistics(bel_onnx_builder *b)
+{
+    for (int i = 0; i < b->model->node_count; i++) {
+        const bel_onnx_node *node = &b->model->nodes[i];
+        if (strcmp(node->op, "BatchNormalization") != 0) continue;
+        for (int k = 3; k < node->input_count && k < 5; k++)
+            if (node->inputs[k] >= 0) b->frozen[node->inputs[k]] = true;
+    }
+}
+
+static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
+{
+    const bel_onnx_model *model = b->model;
+    BEL_TRY(add_inputs(b));
+    for (int i = 0; i < model->node_count; i++) {
+        char label[BEL_ONNX_LABEL];
+        BEL_TRY_CTX(build_node(b, &model->nodes[i], arena), "%s",
+                    bel_onnx_node_label(&model->nodes[i], label));
+    }
+    for (int i = 0; i < model->output_count; i++)
+        out_outputs[i] = value_of(b, model->output_ids[i]);
+    return bel_graph_check(b->graph);
+}
+
+bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
+                           const bel_onnx_options *options, bel_value **out_outputs)
+{
+    static const bel_onnx_options none = {.bindings = NULL};
+    if (options == NULL) options = &none;
+    BEL_TRY(bel_graph_check(graph));
+    size_t names = (size_t)model->name_count + 1, inputs = (size_t)model->input_count + 1;
+    bel_onnx_builder b = {.model = model,
+                          .graph = graph,
+                          .variables = options->variables,
+                          .values = bel_xcalloc(names, sizeof(bel_value *)),
+                          .frozen = bel_xcalloc(names, sizeof(bool)),
+                          .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
+    bel_arena *arena = bel_arena_create(); // emptied after each node
+    freeze_statistics(&b);
+    bel_status *status = NULL;
+    for (int i = 0; i < options->binding_count && status == NULL; i++)
+        status = bind_one(&b, &options->bindings[i]);
+    if (status == NULL) status = build(&b, arena, out_outputs);
+    bel_arena_destroy(arena);
+    bel_free(b.values);
+    bel_free(b.frozen);
+    bel_free(b.bindings);
+    return status;
+}

@@ -1,0 +1,390 @@
+// Models: names become numbers, and everything that the rest of the room relies on is checked here.
+#include "onnx/decode.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "onnx/names.h"
+
+enum { OPSET_NEWEST = 17, NAMELESS_SYMBOL = -1000000000 };
+
+typedef struct decoder {
+    const Onnx__ModelProto *message;
+    bel_onnx_model *model;
+    bel_names *values, *symbols; // values by name; symbols of open dimensions
+    bool *made;                  // by value id
+    size_t made_capacity;
+    int64_t nameless; // open dimensions without a name
+} decoder;
+
+// --- Small things --------------------------------------------------------------------------------
+
+static const char *text_of(const char *text)
+{
+    return text == NULL ? "" : text;
+}
+
+const char *bel_onnx_node_label(const bel_onnx_node *node, char label[BEL_ONNX_LABEL])
+{
+    const char *dot = node->domain[0] == '\0' ? "" : ".";
+    snprintf(label, BEL_ONNX_LABEL, "node %d \"%.48s\" (%.40s%s%.40s)", node->index, node->name,
+             node->domain, dot, node->op);
+    return label;
+}
+
+// The number of a value's name.
+static int value_id(decoder *d, const char *text)
+{
+    bool added;
+    int id = bel_names_add(d->values, text, &added);
+    if (added) {
+        d->made = bel_xgrow(d->made, &d->made_capacity, (size_t)id + 1, sizeof *d->made);
+        d->made[id] = false;
+    }
+    return id;
+}
+
+// Marks a value as made; false when it was before.
+static bool make(decoder *d, int id)
+{
+    bool first = !d->made[id];
+    d->made[id] = true;
+    return first;
+}
+
+static bel_status *check_count(size_t count, const char *what)
+{
+    if (count <= INT_MAX / 2) return NULL;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "%zu %s are too many", count, what);
+}
+
+// --- Opsets --------------------------------------------------------------------------------------
+
+static const char *plain_domain(const char *domain)
+{
+    return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+// The version of a domain; 0: the model does not import it.
+static int64_t version_of(const decoder *d, const char *domain)
+{
+    for (size_t i = 0; i < d->message->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *opset = d->message->opset_import[i];
+        if (strcmp(plain_domain(opset->domain), domain) == 0) return opset->version;
+    }
+    return d->message->n_opset_import == 0 && domain[0] == '\0' ? 1 : 0;
+}
+
+static bel_status *check_opset(const decoder *d)
+{
+    int64_t version = version_of(d, "");
+    if (version >= 0 && version <= OPSET_NEWEST) return NULL;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "the model is of opset %lld, expected 1 to %d",
+                   (long long)version, OPSET_NEWEST);
+}
+
+// --- Inputs, outputs, initializers ---------------------------------------------------------------
+
+static int64_t symbol_of(decoder *d, const char *name)
+{
+    if (name == NULL || name[0] == '\0') return NAMELESS_SYMBOL - d->nameless++;
+    bool added;
+    return -1 - bel_names_add(d->symbols, name, &added);
+}
+
+static bel_status *decode_port(decoder *d, const Onnx__ValueInfoProto *from,
+                               bel_onnx_port *out_port)
+{
+    bel_onnx_port port = {.name = text_of(from->name)};
+    const Onnx__TypeProto__Tensor *type = from->type == NULL ? NULL : from->type->tensor_type;
+    if (type == NULL) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "it is no tensor (a sequence, map or optional value)");
+    }
+    BEL_TRY(bel_onnx_dtype(type->elem_type, &port.dtype));
+    if (type->shape != NULL) {
+        if (type->shape->n_dim > BEL_MAX_RANK) {
+            return BEL_ERR(BEL_UNIMPLEMENTED, "%zu dimensions are more than %d", type->shape->n_dim,
+                           BEL_MAX_RANK);
+        }
+        port.ranked = true;
+        port.shape.rank = (int32_t)type->shape->n_dim;
+        for (int32_t i = 0; i < port.shape.rank; i++) {
+            const Onnx__TensorShapeProto__Dimension *dim = type->shape->dim[i];
+            bool open = !dim->has_dim_value || dim->dim_value < 0;
+            port.shape.dims[i] = open ? symbol_of(d, dim->dim_param) : dim->dim_value;
+        }
+    }
+    *out_port = port;
+    return NULL;
+}
+
+static bel_status *decode_initializers(decoder *d, const Onnx__GraphProto *graph)
+{
+    bel_onnx_model *model = d->model;
+    if (graph->n_sparse_initializer > 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "sparse initializers are not read");
+    }
+    BEL_TRY(check_count(graph->n_initializer, "initializers"));
+    model->initializers =
+        bel_arena_alloc(model->arena, graph->n_initializer * sizeof *model->initializers);
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *from = graph->initializer[i];
+        bel_onnx_initializer_entry *entry = &model->initializers[i];
+        entry->name = text_of(from->name);
+        BEL_TRY_CTX(bel_onnx_decode_tensor(from, model->arena, &entry->tensor),
+                    "initializer \"%s\"", entry->name);
+        if (entry->name[0] == '\0' || !make(d, value_id(d, entry->name))) {
+            return BEL_ERR(BEL_DATA_LOSS, "initializer \"%s\" has no name or stands twice",
+                           entry->name);
+        }
+        model->initializer_count++;
+    }
+    return NULL;
+}
+
+static bel_status *decode_inputs(decoder *d, const Onnx__GraphProto *graph)
+{
+    bel_onnx_model *model = d->model;
+    BEL_TRY(check_count(graph->n_input, "inputs"));
+    model->inputs = bel_arena_alloc(model->arena, graph->n_input * sizeof *model->inputs);
+    model->input_ids = bel_arena_alloc(model->arena, graph->n_input * sizeof *model->input_ids);
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const char *name = text_of(graph->input[i]->name);
+        int id = value_id(d, name);
+        if (id < model->initializer_count) continue; // initializers came first
+        bel_onnx_port *port = &model->inputs[model->input_count];
+        BEL_TRY_CTX(decode_port(d, graph->input[i], port), "input \"%s\"", name);
+        if (name[0] == '\0' || !make(d, id)) {
+            return BEL_ERR(BEL_DATA_LOSS, "input \"%s\" has no name or stands twice", name);
+        }
+        model->input_ids[model->input_count++] = id;
+    }
+    return NULL;
+}
+
+static bel_status *decode_outputs(decoder *d, const Onnx__GraphProto *graph)
+{
+    bel_onnx_model *model = d->model;
+    BEL_TRY(check_count(graph->n_output, "outputs"));
+    model->outputs = bel_arena_alloc(model->arena, graph->n_output * sizeof *model->outputs);
+    model->output_ids = bel_arena_alloc(model->arena, graph->n_output * sizeof *model->output_ids);
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const char *name = text_of(graph->output[i]->name);
+        BEL_TRY_CTX(decode_port(d, graph->output[i], &model->outputs[i]), "output \"%s\"", name);
+        int id = bel_names_find(d->values, name);
+        if (id < 0 || !d->made[id]) {
+            return BEL_ERR(BEL_DATA_LOSS, "output \"%s\" is made by no node", name);
+        }
+        model->output_ids[i] = id;
+        model->output_count++;
+    }
+    return NULL;
+}
+
+// --- Nodes ---------------------------------------------------------------------------------------
+
+static const char *attr_type_name(int32_t type)
+{
+    switch (type) {
+    case 5:
+    case 10: return "a subgraph";
+    case 8: return "a list of texts";
+    case 9: return "a list of tensors";
+    case 11:
+    case 12: return "a sparse tensor";
+    default: return "an unknown type";
+    }
+}
+
+static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel_onnx_attr *out)
+{
+    *out = (bel_onnx_attr){.name = text_of(from->name), .kind = (bel_onnx_kind)from->type};
+    switch (from->type) {
+    case BEL_ONNX_FLOAT: out->number = from->f; return NULL;
+    case BEL_ONNX_INT: out->integer = from->i; return NULL;
+    case BEL_ONNX_STRING: {
+        char *text = bel_arena_alloc(d->model->arena, from->s.len + 1);
+        if (from->s.len > 0) memcpy(text, from->s.data, from->s.len);
+        out->text = text;
+        return NULL;
+    }
+    case BEL_ONNX_TENSOR:
+        if (from->t == NULL) return BEL_ERR(BEL_DATA_LOSS, "there is no tensor in it");
+        return bel_onnx_decode_tensor(from->t, d->model->arena, &out->tensor);
+    case BEL_ONNX_FLOATS:
+        out->numbers = from->floats;
+        out->list_count = from->n_floats;
+        return NULL;
+    case BEL_ONNX_INTS:
+        out->integers = from->ints;
+        out->list_count = from->n_ints;
+        return NULL;
+    default:
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "%s; Belfry reads numbers, texts, tensors and lists of numbers",
+                       attr_type_name(from->type));
+    }
+}
+
+static bel_status *decode_attrs(decoder *d, const Onnx__NodeProto *from, bel_onnx_node *node)
+{
+    BEL_TRY(check_count(from->n_attribute, "attributes"));
+    bel_onnx_attr *attrs = bel_arena_alloc(d->model->arena, from->n_attribute * sizeof *attrs);
+    for (size_t i = 0; i < from->n_attribute; i++) {
+        BEL_TRY_CTX(decode_attr(d, from->attribute[i], &attrs[i]), "attribute \"%s\"",
+                    text_of(from->attribute[i]->name));
+    }
+    node->attrs = attrs;
+    node->attr_count = (int)from->n_attribute;
+    return NULL;
+}
+
+static bel_status *decode_node(decoder *d, const Onnx__NodeProto *from, bel_onnx_node *node)
+{
+    int64_t version = version_of(d, node->domain);
+    if (version < 1 || version > INT_MAX) {
+        return BEL_ERR(BEL_DATA_LOSS, "the model imports no opset of its domain \"%s\"",
+                       node->domain);
+    }
+    node->version = (int)version;
+    BEL_TRY(check_count(from->n_input, "inputs"));
+    BEL_TRY(check_count(from->n_output, "outputs"));
+    int *inputs = bel_arena_alloc(d->model->arena, from->n_input * sizeof *inputs);
+    int *outputs = bel_arena_alloc(d->model->arena, from->n_output * sizeof *outputs);
+    for (size_t i = 0; i < from->n_input; i++) {
+        bool left_out = from->input[i][0] == '\0';
+        inputs[i] = left_out ? -1 : bel_names_find(d->values, from->input[i]);
+        if (!left_out && (inputs[i] < 0 || !d->made[inputs[i]])) {
+            return BEL_ERR(BEL_DATA_LOSS, "its input \"%s\" is made by no node before it",
+                           from->input[i]);
+        }
+    }
+    for (size_t i = 0; i < from->n_output; i++) {
+        bool left_out = from->output[i][0] == '\0';
+        outputs[i] = left_out ? -1 : value_id(d, from->output[i]);
+        if (!left_out && !make(d, outputs[i])) {
+            return BEL_ERR(BEL_DATA_LOSS, "its output \"%s\" is made a second time",
+                           from->output[i]);
+        }
+    }
+    node->inputs = inputs;
+    node->outputs = outputs;
+    node->input_count = (int)from->n_input;
+    node->output_count = (int)from->n_output;
+    return decode_attrs(d, from, node);
+}
+
+static bel_status *decode_nodes(decoder *d, const Onnx__GraphProto *graph)
+{
+    bel_onnx_model *model = d->model;
+    BEL_TRY(check_count(graph->n_node, "nodes"));
+    model->nodes = bel_arena_alloc(model->arena, graph->n_node * sizeof *model->nodes);
+    model->node_count = (int)graph->n_node;
+    for (int i = 0; i < model->node_count; i++) {
+        const Onnx__NodeProto *from = graph->node[i];
+        bel_onnx_node *node = &model->nodes[i];
+        *node = (bel_onnx_node){.name = text_of(from->name),
+                                .op = text_of(from->op_type),
+                                .domain = plain_domain(from->domain),
+                                .index = i};
+        char label[BEL_ONNX_LABEL];
+        BEL_TRY_CTX(decode_node(d, from, node), "%s", bel_onnx_node_label(node, label));
+    }
+    return NULL;
+}
+
+// --- Models --------------------------------------------------------------------------------------
+
+// Tells what each name is.
+static void list_names(decoder *d)
+{
+    bel_onnx_model *model = d->model;
+    model->name_count = bel_names_count(d->values);
+    model->names = bel_arena_alloc(model->arena, (size_t)model->name_count * sizeof *model->names);
+    for (int i = 0; i < model->name_count; i++)
+        model->names[i] = (bel_onnx_name){bel_names_text(d->values, i), -1, -1};
+    for (int i = 0; i < model->initializer_count; i++)
+        model->names[i].initializer = i;
+    for (int i = 0; i < model->input_count; i++)
+        model->names[model->input_ids[i]].input = i;
+}
+
+static bel_status *decode_model(decoder *d)
+{
+    const Onnx__GraphProto *graph = d->message->graph;
+    if (graph == NULL) return BEL_ERR(BEL_DATA_LOSS, "the model has no graph");
+    BEL_TRY(check_opset(d));
+    BEL_TRY(decode_initializers(d, graph));
+    BEL_TRY(decode_inputs(d, graph));
+    BEL_TRY(decode_nodes(d, graph));
+    BEL_TRY(decode_outputs(d, graph));
+    list_names(d);
+    return NULL;
+}
+
+bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model)
+{
+    Onnx__ModelProto *message = onnx__model_proto__unpack(NULL, size, bytes);
+    if (message == NULL) return BEL_ERR(BEL_DATA_LOSS, "this is no ONNX model, or it is cut off");
+    bel_onnx_model *model = bel_xcalloc(1, sizeof *model);
+    model->arena = bel_arena_create();
+    model->message = message;
+    decoder d = {.message = message,
+                 .model = model,
+                 .values = bel_names_create(),
+                 .symbols = bel_names_create()};
+    bel_status *status = decode_model(&d);
+    bel_names_destroy(d.values);
+    bel_names_destroy(d.symbols);
+    bel_free(d.made);
+    if (status != NULL) {
+        bel_onnx_destroy(model);
+        return status;
+    }
+    *out_model = model;
+    return NULL;
+}
+
+void bel_onnx_destroy(bel_onnx_model *model)
+{
+    if (model == NULL) return;
+    onnx__model_proto__free_unpacked(model->message, NULL);
+    bel_arena_destroy(model->arena);
+    bel_free(model);
+}
+
+// --- Looking at a model --------------------------------------------------------------------------
+
+int bel_onnx_input_count(const bel_onnx_model *model)
+{
+    return model->input_count;
+}
+
+const bel_onnx_port *bel_onnx_input(const bel_onnx_model *model, int input)
+{
+    return &model->inputs[input];
+}
+
+int bel_onnx_output_count(const bel_onnx_model *model)
+{
+    return model->output_count;
+}
+
+const bel_onnx_port *bel_onnx_output(const bel_onnx_model *model, int output)
+{
+    return &model->outputs[output];
+}
+
+int bel_onnx_initializer_count(const bel_onnx_model *model)
+{
+    return model->initializer_count;
+}
+
+const char *bel_onnx_initializer(const bel_onnx_model *model, int initializer,
+                                 bel_tensor *out_tensor)
+{
+    *out_tensor = model->initializers[initializer].tensor;
+    return model->initializers[initializer].name;
+}

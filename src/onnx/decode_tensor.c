@@ -1,0 +1,139 @@
+// Tensors. Elements come as raw little-endian bytes or in the typed list of their type; Belfry runs
+// on little-endian machines, so most of them can stay where they are.
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "onnx/decode.h"
+
+static const struct {
+    const char *name;
+    int dtype; // -1: Belfry lacks it
+} types[] = {{"undefined", -1},        {"float", BEL_DTYPE_F32},
+             {"uint8", BEL_DTYPE_U8},  {"int8", -1},
+             {"uint16", -1},           {"int16", -1},
+             {"int32", BEL_DTYPE_I32}, {"int64", BEL_DTYPE_I64},
+             {"string", -1},           {"bool", BEL_DTYPE_BOOL},
+             {"float16", -1},          {"double", BEL_DTYPE_F64},
+             {"uint32", -1},           {"uint64", -1},
+             {"complex64", -1},        {"complex128", -1},
+             {"bfloat16", -1}};
+
+bel_status *bel_onnx_dtype(int64_t number, bel_dtype *out_dtype)
+{
+    bool known = number >= 0 && number < (int64_t)(sizeof types / sizeof types[0]);
+    if (!known) {
+        return BEL_ERR(BEL_DATA_LOSS, "there is no element type number %lld", (long long)number);
+    }
+    if (types[number].dtype < 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "element type %s; Belfry has float, double, int32, int64, uint8 and bool",
+                       types[number].name);
+    }
+    *out_dtype = (bel_dtype)types[number].dtype;
+    return NULL;
+}
+
+static bel_status *decode_shape(const Onnx__TensorProto *from, bel_shape *out_shape)
+{
+    if (from->n_dims > BEL_MAX_RANK) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "%zu dimensions are more than %d", from->n_dims,
+                       BEL_MAX_RANK);
+    }
+    bel_shape shape = {.rank = (int32_t)from->n_dims};
+    for (int32_t i = 0; i < shape.rank; i++) {
+        shape.dims[i] = from->dims[i];
+        if (shape.dims[i] >= 0) continue;
+        return BEL_ERR(BEL_DATA_LOSS, "dimension %d is %lld", (int)i, (long long)shape.dims[i]);
+    }
+    *out_shape = shape;
+    return NULL;
+}
+
+// The typed list of a tensor's type: where it lies, how many elements it has and of what size.
+typedef struct typed_list {
+    void *data;
+    size_t count, size;
+} typed_list;
+
+static typed_list typed_list_of(const Onnx__TensorProto *from, bel_dtype dtype)
+{
+    switch (dtype) {
+    case BEL_DTYPE_F32: return (typed_list){from->float_data, from->n_float_data, sizeof(float)};
+    case BEL_DTYPE_F64: return (typed_list){from->double_data, from->n_double_data, sizeof(double)};
+    case BEL_DTYPE_I64: return (typed_list){from->int64_data, from->n_int64_data, sizeof(int64_t)};
+    default: return (typed_list){from->int32_data, from->n_int32_data, sizeof(int32_t)};
+    }
+}
+
+// Bytes of BOOL and U8 from a list of int32, or of BOOL from raw bytes, which may be any but 0.
+static bel_status *narrow(const Onnx__TensorProto *from, size_t count, bel_arena *arena,
+                          bel_tensor *tensor)
+{
+    uint8_t *bytes = bel_arena_alloc(arena, count);
+    bool is_bool = tensor->dtype == BEL_DTYPE_BOOL, raw = from->has_raw_data;
+    for (size_t i = 0; i < count; i++) {
+        int32_t element = raw ? from->raw_data.data[i] : from->int32_data[i];
+        if (element < 0 || element > UINT8_MAX) {
+            return BEL_ERR(BEL_DATA_LOSS, "element %zu is %d, which %s cannot hold", i,
+                           (int)element, bel_dtype_name(tensor->dtype));
+        }
+        bytes[i] = is_bool ? element != 0 : (uint8_t)element;
+    }
+    tensor->data = bytes;
+    return NULL;
+}
+
+bel_status *bel_onnx_decode_tensor(const Onnx__TensorProto *from, bel_arena *arena,
+                                   bel_tensor *out_tensor)
+{
+    bel_tensor tensor = {.data = NULL};
+    BEL_TRY(bel_onnx_dtype(from->data_type, &tensor.dtype));
+    BEL_TRY(decode_shape(from, &tensor.shape));
+    if (from->data_location != 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "its elements lie in another file (external data)");
+    }
+    bool raw = from->has_raw_data;
+    typed_list list = typed_list_of(from, tensor.dtype);
+    size_t size = raw ? bel_dtype_size(tensor.dtype) : list.size;
+    size_t have = raw ? from->raw_data.len : list.count * list.size;
+    int64_t elements = bel_shape_elements(&tensor.shape);
+    if ((uint64_t)elements > SIZE_MAX / size || (size_t)elements * size != have) {
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_DATA_LOSS, "shape %s of %s needs %lld elements, got %zu bytes",
+                       bel_shape_text(&tensor.shape, text), bel_dtype_name(tensor.dtype),
+                       (long long)elements, have);
+    }
+    if (raw && list.count > 0) {
+        return BEL_ERR(BEL_DATA_LOSS, "elements stand both in raw_data and in a typed list");
+    }
+    if (elements == 0) {
+        tensor.data = bel_arena_alloc(arena, 1);
+    } else if (tensor.dtype == BEL_DTYPE_BOOL || (tensor.dtype == BEL_DTYPE_U8 && !raw)) {
+        BEL_TRY(narrow(from, (size_t)elements, arena, &tensor));
+    } else if (raw) {
+        tensor.data = from->raw_data.data;
+    } else {
+        tensor.data = list.data;
+    }
+    *out_tensor = tensor;
+    return NULL;
+}
+
+bel_status *bel_onnx_read_tensor(const void *bytes, size_t size, bel_tensor *out_tensor)
+{
+    Onnx__TensorProto *message = onnx__tensor_proto__unpack(NULL, size, bytes);
+    if (message == NULL) return BEL_ERR(BEL_DATA_LOSS, "this is no TensorProto");
+    bel_arena *arena = bel_arena_create();
+    bel_tensor view;
+    bel_status *status = bel_onnx_decode_tensor(message, arena, &view);
+    if (status == NULL) {
+        size_t length = bel_tensor_bytes(&view);
+        *out_tensor = view;
+        out_tensor->data = bel_xmalloc(length + 1);
+        memcpy(out_tensor->data, view.data, length);
+    }
+    bel_arena_destroy(arena);
+    onnx__tensor_proto__free_unpacked(message, NULL);
+    return status;
+}

@@ -1,0 +1,148 @@
+// Operators along axes: Softmax and its kin, reductions, TopK, CumSum, and products.
+#include "onnx/make.h"
+
+// --- Softmax, LogSoftmax, Hardmax ----------------------------------------------------------------
+
+// 1 at the first largest element of each row, 0 elsewhere.
+static bel_value *hardmax(bel_graph *graph, bel_value *x)
+{
+    bel_shape shape = bel_value_shape(x);
+    if (x == NULL) return NULL;
+    bel_value *index = bel_arg_max(graph, x, -1);
+    return bel_onnx_to(graph, bel_one_hot(graph, index, shape.dims[shape.rank - 1]),
+                       bel_value_dtype(x));
+}
+
+static bel_status *along_axis(bel_onnx_call *call, bel_value *rows(bel_graph *, bel_value *))
+{
+    bel_value *x = bel_onnx_in(call, 0);
+    int32_t axis;
+    BEL_TRY(bel_onnx_axis(bel_onnx_int(call, "axis"), bel_value_shape(x).rank, &axis));
+    bel_value *y = rows(call->graph, bel_onnx_axis_last(call->graph, x, axis));
+    bel_onnx_out(call, 0, bel_onnx_axis_back(call->graph, y, axis));
+    return NULL;
+}
+
+// Before opset 13: all dimensions from the axis on are one.
+static bel_status *along_rest(bel_onnx_call *call, bel_value *rows(bel_graph *, bel_value *))
+{
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_shape shape = bel_value_shape(x);
+    int64_t axis = bel_onnx_int(call, "axis");
+    if (axis == shape.rank - 1 || axis == -1) return along_axis(call, rows);
+    bel_value *y = rows(call->graph, bel_flatten(call->graph, x, axis));
+    for (int32_t d = 0; d < shape.rank; d++)
+        if (shape.dims[d] < 0) shape.dims[d] = -1; // computed
+    bel_onnx_out(call, 0, bel_reshape(call->graph, y, &shape));
+    return NULL;
+}
+
+#define ROWS(name, rows)                                                                           \
+    bel_status *bel_onnx_##name(bel_onnx_call *call)                                               \
+    {                                                                                              \
+        return along_axis(call, rows);                                                             \
+    }                                                                                              \
+    bel_status *bel_onnx_flat_##name(bel_onnx_call *call)                                          \
+    {                                                                                              \
+        return along_rest(call, rows);                                                             \
+    }
+ROWS(softmax, bel_softmax)
+ROWS(log_softmax, bel_log_softmax)
+ROWS(hardmax, hardmax)
+
+// --- Reductions ----------------------------------------------------------------------------------
+
+// An empty list of axes means all of them, or with noop_with_empty_axes none.
+bel_status *bel_onnx_reduce_sum(bel_onnx_call *call)
+{
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_shape axes = {.rank = 0};
+    if (bel_onnx_has(call, 1)) BEL_TRY(bel_onnx_known_ints(call, 1, &axes));
+    if (axes.rank == 0 && bel_onnx_int(call, "noop_with_empty_axes") != 0) {
+        bel_onnx_out(call, 0, bel_identity(call->graph, x));
+    } else {
+        bool keepdims = bel_onnx_int(call, "keepdims") != 0;
+        bel_onnx_out(call, 0, bel_reduce_sum(call->graph, x, axes.dims, axes.rank, keepdims));
+    }
+    return NULL;
+}
+
+bel_status *bel_onnx_reduce_log_sum(bel_onnx_call *call)
+{
+    bel_shape axes;
+    BEL_TRY(bel_onnx_ints(call, "axes", &axes));
+    bool keepdims = bel_onnx_int(call, "keepdims") != 0;
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_value *sum = bel_reduce_sum(call->graph, x, axes.dims, axes.rank, keepdims);
+    bel_onnx_out(call, 0, bel_log(call->graph, sum));
+    return NULL;
+}
+
+bel_status *bel_onnx_reduce_log_sum_exp(bel_onnx_call *call)
+{
+    bel_shape axes;
+    BEL_TRY(bel_onnx_ints(call, "axes", &axes));
+    bool keepdims = bel_onnx_int(call, "keepdims") != 0;
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_onnx_out(call, 0, bel_reduce_log_sum_exp(call->graph, x, axes.dims, axes.rank, keepdims));
+    return NULL;
+}
+
+// --- Orders --------------------------------------------------------------------------------------
+
+static void top_k(bel_onnx_call *call, int64_t k, bool largest)
+{
+    bel_value *indices;
+    bel_onnx_out(call, 0,
+                 bel_top_k(call->graph, bel_onnx_in(call, 0), k, bel_onnx_int(call, "axis"),
+                           largest, &indices));
+    bel_onnx_out(call, 1, indices);
+}
+
+bel_status *bel_onnx_old_top_k(bel_onnx_call *call)
+{
+    top_k(call, bel_onnx_int(call, "k"), true);
+    return NULL;
+}
+
+bel_status *bel_onnx_top_k(bel_onnx_call *call)
+{
+    int64_t k;
+    BEL_TRY(bel_onnx_known_int(call, 1, &k));
+    bool smallest =
+        bel_onnx_find_attr(call, "largest") != NULL && bel_onnx_int(call, "largest") == 0;
+    top_k(call, k, !smallest);
+    return NULL;
+}
+
+bel_status *bel_onnx_cum_sum(bel_onnx_call *call)
+{
+    int64_t axis;
+    BEL_TRY(bel_onnx_known_int(call, 1, &axis));
+    bel_onnx_out(call, 0,
+                 bel_cum_sum(call->graph, bel_onnx_in(call, 0), axis,
+                             bel_onnx_int(call, "exclusive") != 0,
+                             bel_onnx_int(call, "reverse") != 0));
+    return NULL;
+}
+
+// --- Products ------------------------------------------------------------------------------------
+
+bel_status *bel_onnx_matmul(bel_onnx_call *call)
+{
+    bel_value *inputs[2];
+    bel_onnx_ins(call, 2, inputs);
+    bel_onnx_out(call, 0, bel_matmul(call->graph, inputs[0], inputs[1]));
+    return NULL;
+}
+
+bel_status *bel_onnx_gemm(bel_onnx_call *call)
+{
+    bel_value *inputs[3]; // the third may be left out
+    bel_onnx_ins(call, 3, inputs);
+    bel_onnx_out(call, 0,
+                 bel_gemm(call->graph, inputs[0], inputs[1], inputs[2],
+                          bel_onnx_number(call, "alpha"), bel_onnx_number(call, "beta"),
+                          bel_onnx_int(call, "transA") != 0, bel_onnx_int(call, "transB") != 0));
+    return NULL;
+}

@@ -1,0 +1,165 @@
+// Operators whose outputs are constants, or depend on shapes alone.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "onnx/make.h"
+#include "onnx/shapes.h"
+#include "ops/kernels/elements.h"
+
+static bel_status *constant_list(bel_onnx_call *call, const bel_onnx_attr *attr)
+{
+    bool whole = attr->kind == BEL_ONNX_INTS;
+    bel_tensor tensor = {.dtype = whole ? BEL_DTYPE_I64 : BEL_DTYPE_F32,
+                         .shape = BEL_SHAPE((int64_t)attr->list_count)};
+    size_t bytes = bel_tensor_bytes(&tensor);
+    tensor.data = bel_xmalloc(bytes + 1);
+    if (bytes > 0) memcpy(tensor.data, whole ? (const void *)attr->integers : attr->numbers, bytes);
+    bel_onnx_out(call, 0, bel_constant(call->graph, &tensor));
+    bel_free(tensor.data);
+    return NULL;
+}
+
+bel_status *bel_onnx_constant(bel_onnx_call *call)
+{
+    if (call->node->attr_count != 1) {
+        return BEL_ERR(BEL_DATA_LOSS, "it needs one attribute, got %d", call->node->attr_count);
+    }
+    const bel_onnx_attr *attr = &call->node->attrs[0];
+    switch (attr->kind) {
+    case BEL_ONNX_TENSOR: bel_onnx_out(call, 0, bel_constant(call->graph, &attr->tensor)); break;
+    case BEL_ONNX_FLOAT:
+        bel_onnx_out(call, 0, bel_scalar(call->graph, BEL_DTYPE_F32, attr->number));
+        break;
+    case BEL_ONNX_INT:
+        bel_onnx_out(call, 0, bel_onnx_scalar(call->graph, BEL_DTYPE_I64, (double)attr->integer));
+        break;
+    default: return constant_list(call, attr);
+    }
+    return NULL;
+}
+
+bel_status *bel_onnx_constant_of_shape(bel_onnx_call *call)
+{
+    bel_shape shape;
+    BEL_TRY(bel_onnx_known_shape(call, 0, &shape));
+    const bel_onnx_attr *attr = bel_onnx_find_attr(call, "value");
+    float zero = 0;
+    bel_tensor element = {.dtype = BEL_DTYPE_F32, .data = &zero};
+    if (attr != NULL) element = attr->tensor;
+    if (bel_shape_elements(&element.shape) != 1) {
+        return BEL_ERR(BEL_DATA_LOSS, "attribute \"value\" must hold one element");
+    }
+    element.shape = bel_shape_scalar();
+    bel_value *scalar = bel_constant(call->graph, &element);
+    bel_onnx_out(call, 0, bel_expand(call->graph, scalar, &shape));
+    return NULL;
+}
+
+static bel_status *too_many(double elements)
+{
+    return BEL_ERR(BEL_UNIMPLEMENTED, "%.0f elements are too many for a constant", elements);
+}
+
+// start, start + delta … before limit.
+bel_status *bel_onnx_range(bel_onnx_call *call)
+{
+    double start, limit, delta;
+    BEL_TRY(bel_onnx_known_number(call, 0, &start));
+    BEL_TRY(bel_onnx_known_number(call, 1, &limit));
+    BEL_TRY(bel_onnx_known_number(call, 2, &delta));
+    double count = fmax(ceil((limit - start) / delta), 0);
+    if (!(delta != 0) || !(count >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no way from %g to %g in steps of %g", start,
+                       limit, delta);
+    }
+    if (count > BEL_ONNX_CONSTANT_ELEMENTS) return too_many(count);
+    bel_tensor first;
+    BEL_TRY(bel_onnx_known(call, 0, &first));
+    bel_tensor tensor = {.dtype = first.dtype, .shape = BEL_SHAPE((int64_t)count)};
+    tensor.data = bel_xmalloc(bel_tensor_bytes(&tensor) + 1);
+    for (int64_t i = 0; i < tensor.shape.dims[0]; i++)
+        bel_element_set(&tensor, i, start + (double)i * delta);
+    bel_onnx_out(call, 0, bel_constant(call->graph, &tensor));
+    bel_free(tensor.data);
+    return NULL;
+}
+
+// A constant [rows, columns]: 1 on the k-th diagonal, or with `below` up to it and above or below.
+typedef enum diagonal_kind { ON, UP_TO, FROM } diagonal_kind;
+
+static bel_status *diagonal(bel_graph *graph, const bel_shape *matrix, bel_dtype dtype, int64_t k,
+                            diagonal_kind kind, bel_value **out_value)
+{
+    double elements = (double)matrix->dims[0] * (double)matrix->dims[1];
+    if (elements > BEL_ONNX_CONSTANT_ELEMENTS) return too_many(elements);
+    bel_tensor tensor = {.dtype = dtype, .shape = *matrix};
+    tensor.data = bel_xcalloc(1, bel_tensor_bytes(&tensor) + 1);
+    for (int64_t row = 0; row < matrix->dims[0]; row++) {
+        for (int64_t column = 0; column < matrix->dims[1]; column++) {
+            int64_t far = column - row;
+            bool one = kind == ON ? far == k : kind == UP_TO ? far <= k : far >= k;
+            bel_element_set(&tensor, row * matrix->dims[1] + column, one);
+        }
+    }
+    *out_value = bel_constant(graph, &tensor);
+    bel_free(tensor.data);
+    return NULL;
+}
+
+bel_status *bel_onnx_eye_like(bel_onnx_call *call)
+{
+    bel_value *x = bel_onnx_in(call, 0), *y;
+    bel_shape shape = bel_value_shape(x);
+    bel_dtype dtype = bel_value_dtype(x);
+    if (bel_onnx_find_attr(call, "dtype") != NULL) {
+        BEL_TRY_CTX(bel_onnx_dtype(bel_onnx_int(call, "dtype"), &dtype), "attribute \"dtype\"");
+    }
+    BEL_TRY(bel_onnx_closed(&shape, 0, "a constant of that size is made"));
+    if (shape.rank != 2) return BEL_ERR(BEL_INVALID_ARGUMENT, "its input must be a matrix");
+    BEL_TRY(diagonal(call->graph, &shape, dtype, bel_onnx_int(call, "k"), ON, &y));
+    bel_onnx_out(call, 0, y);
+    return NULL;
+}
+
+bel_status *bel_onnx_trilu(bel_onnx_call *call)
+{
+    bel_value *x = bel_onnx_in(call, 0), *kept;
+    bel_shape shape = bel_value_shape(x);
+    int64_t k = 0;
+    if (bel_onnx_has(call, 1)) BEL_TRY(bel_onnx_known_int(call, 1, &k));
+    if (shape.rank < 2) return BEL_ERR(BEL_INVALID_ARGUMENT, "its input must have two dimensions");
+    BEL_TRY(bel_onnx_closed(&shape, shape.rank - 2, "a mask of that size is made"));
+    bel_shape matrix = BEL_SHAPE(shape.dims[shape.rank - 2], shape.dims[shape.rank - 1]);
+    diagonal_kind kind = bel_onnx_int(call, "upper") != 0 ? FROM : UP_TO;
+    BEL_TRY(diagonal(call->graph, &matrix, BEL_DTYPE_BOOL, k, kind, &kept));
+    bel_value *zero = bel_onnx_scalar(call->graph, bel_value_dtype(x), 0);
+    bel_onnx_out(call, 0, bel_where(call->graph, kept, x, zero));
+    return NULL;
+}
+
+// Dimensions start … end - 1; negative ones count from the end, and what lies outside is cut off.
+bel_status *bel_onnx_shape(bel_onnx_call *call)
+{
+    bel_shape shape = bel_onnx_in_shape(call, 0), part = {.rank = 0};
+    int64_t range[] = {bel_onnx_int(call, "start"), bel_onnx_int(call, "end")};
+    if (bel_onnx_find_attr(call, "end") == NULL) range[1] = shape.rank;
+    for (int i = 0; i < 2; i++) {
+        if (range[i] < 0) range[i] += shape.rank;
+        range[i] = range[i] < 0 ? 0 : range[i] > shape.rank ? shape.rank : range[i];
+    }
+    for (int64_t d = range[0]; d < range[1]; d++)
+        part.dims[part.rank++] = shape.dims[d];
+    BEL_TRY(bel_onnx_closed(&part, 0, "its size is asked for"));
+    bel_onnx_out(call, 0, bel_onnx_int_list(call->graph, part.dims, part.rank));
+    return NULL;
+}
+
+bel_status *bel_onnx_size(bel_onnx_call *call)
+{
+    bel_shape shape = bel_onnx_in_shape(call, 0);
+    BEL_TRY(bel_onnx_closed(&shape, 0, "its size is asked for"));
+    bel_onnx_out(call, 0,
+                 bel_onnx_scalar(call->graph, BEL_DTYPE_I64, (double)bel_shape_elements(&shape)));
+    return NULL;
+}

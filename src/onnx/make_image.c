@@ -1,0 +1,211 @@
+// Convolution, pooling, normalisation.
+#include "onnx/make.h"
+
+// --- Windows -------------------------------------------------------------------------------------
+
+typedef struct window {
+    bel_window_options options;
+    bel_shape kernel, strides, pads, dilations; // that options points to
+} window;
+
+static const int64_t *list_or_null(const bel_shape *list)
+{
+    return list->rank > 0 ? list->dims : NULL;
+}
+
+// The lists must have one number for each spatial dimension, of which Belfry has one or two.
+static bel_status *read_window(const bel_onnx_call *call, int32_t rank, window *w)
+{
+    static const char *const pad_names[] = {[BEL_PAD_EXPLICIT] = "NOTSET",
+                                            [BEL_PAD_SAME_UPPER] = "SAME_UPPER",
+                                            [BEL_PAD_SAME_LOWER] = "SAME_LOWER",
+                                            [BEL_PAD_VALID] = "VALID"};
+    const struct {
+        const char *name;
+        bel_shape *list;
+        int32_t count;
+    } lists[] = {{"kernel_shape", &w->kernel, rank - 2},
+                 {"strides", &w->strides, rank - 2},
+                 {"pads", &w->pads, 2 * (rank - 2)},
+                 {"dilations", &w->dilations, rank - 2}};
+    if (rank < 3 || rank > 4) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "images have %d dimensions, expected 3 or 4: [n, c, w] or "
+                       "[n, c, h, w]",
+                       (int)rank);
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        BEL_TRY(bel_onnx_ints(call, lists[i].name, lists[i].list));
+        int32_t have = lists[i].list->rank;
+        if (have == 0 || have == lists[i].count) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "attribute \"%s\" has %d numbers, expected %d",
+                       lists[i].name, (int)have, (int)lists[i].count);
+    }
+    int auto_pad;
+    BEL_TRY(bel_onnx_choice(call, "auto_pad", pad_names, 4, &auto_pad));
+    w->options = (bel_window_options){.strides = list_or_null(&w->strides),
+                                      .pads = list_or_null(&w->pads),
+                                      .dilations = list_or_null(&w->dilations),
+                                      .auto_pad = (bel_auto_pad)auto_pad};
+    return NULL;
+}
+
+bel_status *bel_onnx_conv(bel_onnx_call *call)
+{
+    window w;
+    bel_shape weights = bel_onnx_in_shape(call, 1);
+    BEL_TRY(read_window(call, bel_onnx_in_shape(call, 0).rank, &w));
+    for (int32_t d = 0; d < w.kernel.rank; d++) {
+        if (weights.rank == w.kernel.rank + 2 && weights.dims[d + 2] == w.kernel.dims[d]) continue;
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "attribute \"kernel_shape\" does not fit weights %s",
+                       bel_shape_text(&weights, text));
+    }
+    bel_value *inputs[3]; // the bias may be left out
+    bel_onnx_ins(call, 3, inputs);
+    bel_onnx_out(call, 0,
+                 bel_conv(call->graph, inputs[0], inputs[1], inputs[2], bel_onnx_int(call, "group"),
+                          &w.options));
+    return NULL;
+}
+
+static bel_status *read_pool(const bel_onnx_call *call, int32_t rank, window *w)
+{
+    BEL_TRY(read_window(call, rank, w));
+    if (w->kernel.rank > 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "attribute \"kernel_shape\" is missing");
+}
+
+// uint8 goes through floats, which hold it exactly.
+bel_status *bel_onnx_max_pool(bel_onnx_call *call)
+{
+    window w;
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_dtype dtype = bel_value_dtype(x);
+    BEL_TRY(read_pool(call, bel_value_shape(x).rank, &w));
+    bool bytes = dtype == BEL_DTYPE_U8;
+    if (bytes) x = bel_cast(call->graph, x, BEL_DTYPE_F32);
+    bel_value *y = bel_max_pool(call->graph, x, w.kernel.dims, &w.options,
+                                bel_onnx_int(call, "ceil_mode") != 0);
+    bel_onnx_out(call, 0, bytes ? bel_cast(call->graph, y, dtype) : y);
+    return NULL;
+}
+
+bel_status *bel_onnx_average_pool(bel_onnx_call *call)
+{
+    window w;
+    BEL_TRY(read_pool(call, bel_onnx_in_shape(call, 0).rank, &w));
+    bel_onnx_out(call, 0,
+                 bel_average_pool(call->graph, bel_onnx_in(call, 0), w.kernel.dims, &w.options,
+                                  bel_onnx_int(call, "ceil_mode") != 0,
+                                  bel_onnx_int(call, "count_include_pad") != 0));
+    return NULL;
+}
+
+// Over all dimensions from the third on.
+static const int64_t spatial[] = {2, 3, 4, 5, 6, 7};
+
+bel_status *bel_onnx_global_max_pool(bel_onnx_call *call)
+{
+    int32_t rank = bel_onnx_in_shape(call, 0).rank;
+    if (rank < 3) return BEL_ERR(BEL_INVALID_ARGUMENT, "an image has at least 3 dimensions");
+    bel_onnx_out(call, 0,
+                 bel_reduce_max(call->graph, bel_onnx_in(call, 0), spatial, rank - 2, true));
+    return NULL;
+}
+
+bel_status *bel_onnx_global_average_pool(bel_onnx_call *call)
+{
+    bel_value *x = bel_onnx_in(call, 0);
+    int32_t rank = bel_value_shape(x).rank;
+    if (rank < 3) return BEL_ERR(BEL_INVALID_ARGUMENT, "an image has at least 3 dimensions");
+    bel_onnx_out(call, 0,
+                 rank > 4 ? bel_reduce_mean(call->graph, x, spatial, rank - 2, true)
+                          : bel_global_average_pool(call->graph, x));
+    return NULL;
+}
+
+// --- Normalisation -------------------------------------------------------------------------------
+
+// Training moves the statistics: outputs 1 and 2.
+static bel_value *normalise(bel_onnx_call *call, bool training, bel_value **out_mean,
+                            bel_value **out_variance)
+{
+    bel_value *in[5];
+    bel_onnx_ins(call, 5, in);
+    return bel_batch_normalization(
+        call->graph, in[0], in[1], in[2], in[3], in[4], bel_onnx_number(call, "epsilon"),
+        bel_onnx_number(call, "momentum"), training, out_mean, out_variance);
+}
+
+bel_status *bel_onnx_batch_norm(bel_onnx_call *call)
+{
+    bel_value *mean, *variance;
+    bool training = bel_onnx_int(call, "training_mode") != 0;
+    bel_onnx_out(call, 0, normalise(call, training, &mean, &variance));
+    bel_onnx_out(call, 1, mean);
+    bel_onnx_out(call, 2, variance);
+    return NULL;
+}
+
+bel_status *bel_onnx_resting_batch_norm(bel_onnx_call *call)
+{
+    if (bel_onnx_int(call, "spatial") == 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "statistics of single activations (spatial = 0)");
+    }
+    bel_onnx_out(call, 0, normalise(call, false, NULL, NULL));
+    return NULL;
+}
+
+bel_status *bel_onnx_old_batch_norm(bel_onnx_call *call)
+{
+    if (bel_onnx_int(call, "is_test") != 0) return bel_onnx_resting_batch_norm(call);
+    return BEL_ERR(BEL_UNIMPLEMENTED, "training mode is read from opset 14 on (is_test = 0)");
+}
+
+// x / (bias + alpha · m)^beta, where m is the mean of x² over `size` neighbouring channels, those
+// that do not exist counting as 0.
+bel_status *bel_onnx_lrn(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_shape shape = bel_value_shape(x);
+    bel_dtype dtype = bel_value_dtype(x);
+    int64_t size = bel_onnx_int(call, "size");
+    if (shape.rank < 3 || size < 1 || size > INT32_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld neighbours in an image of %d dimensions",
+                       (long long)size, (int)shape.rank);
+    }
+    BEL_TRY(bel_onnx_closed(&shape, 1, "channels are neighbours"));
+    bel_shape plane = BEL_SHAPE(0, 1, shape.dims[1], -1), whole = shape;
+    whole.dims[0] = 0;
+    const int64_t kernel[] = {size, 1}, pads[] = {(size - 1) / 2, 0, size / 2, 0};
+    bel_window_options options = {.pads = pads};
+    bel_value *mean = bel_reshape(graph, bel_mul(graph, x, x), &plane);
+    mean = bel_average_pool(graph, mean, kernel, &options, false, true);
+    mean = bel_reshape(graph, mean, &whole);
+    bel_value *scale =
+        bel_mul(graph, mean, bel_scalar(graph, dtype, bel_onnx_number(call, "alpha")));
+    scale = bel_add(graph, scale, bel_scalar(graph, dtype, bel_onnx_number(call, "bias")));
+    scale = bel_pow(graph, scale, bel_scalar(graph, dtype, bel_onnx_number(call, "beta")));
+    bel_onnx_out(call, 0, bel_div(graph, x, scale));
+    return NULL;
+}
+
+// (x - mean) / (deviation + 1e-9) over the axes; the deviation is that of x - mean, which loses
+// less than ONNX's difference of squares.
+bel_status *bel_onnx_mean_variance_norm(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    bel_shape axes;
+    BEL_TRY(bel_onnx_ints(call, "axes", &axes));
+    if (axes.rank == 0) axes = BEL_SHAPE(0, 2, 3);
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_value *centred = bel_sub(graph, x, bel_reduce_mean(graph, x, axes.dims, axes.rank, true));
+    bel_value *square = bel_mul(graph, centred, centred);
+    bel_value *variance = bel_reduce_mean(graph, square, axes.dims, axes.rank, true);
+    bel_value *epsilon = bel_scalar(graph, bel_value_dtype(x), 1e-9);
+    bel_value *deviation = bel_add(graph, bel_sqrt(graph, variance), epsilon);
+    bel_onnx_out(call, 0, bel_div(graph, centred, deviation));
+    return NULL;
+}

@@ -1,0 +1,93 @@
+// Losses over classes: scores [n, c, d…] and labels [n, d…].
+#include "onnx/make.h"
+
+typedef enum reduction { MEAN, NONE, SUM } reduction;
+
+// Log probabilities as rows [n · d…, c], labels [n · d…] as I64, and what is made of the losses.
+typedef struct class_loss {
+    bel_value *rows, *labels, *weights; // weights [c], or NULL
+    bel_shape label_shape;
+    int reduction;
+    bool ignores;
+    int64_t ignored;
+} class_loss;
+
+// The axis of the classes at the end, all before it as one.
+static bel_value *to_rows(bel_graph *graph, bel_value *x)
+{
+    bel_shape shape = bel_value_shape(x), rows = BEL_SHAPE(-1, shape.dims[1]);
+    bel_value *last = bel_onnx_axis_last(graph, x, 1);
+    return shape.rank == 2 ? last : bel_reshape(graph, last, &rows);
+}
+
+static bel_status *read_loss(bel_onnx_call *call, class_loss *loss)
+{
+    static const char *const reductions[] = {[MEAN] = "mean", [NONE] = "none", [SUM] = "sum"};
+    BEL_TRY(bel_onnx_choice(call, "reduction", reductions, 3, &loss->reduction));
+    bel_shape scores = bel_onnx_in_shape(call, 0), labels = bel_onnx_in_shape(call, 1);
+    bool fits = scores.rank >= 2 && labels.rank == scores.rank - 1 && scores.dims[1] >= 1;
+    for (int32_t d = 0; fits && d < labels.rank; d++)
+        fits = labels.dims[d] == scores.dims[d == 0 ? 0 : d + 1];
+    if (!fits) {
+        char st[BEL_SHAPE_TEXT], lt[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "scores %s and labels %s do not fit",
+                       bel_shape_text(&scores, st), bel_shape_text(&labels, lt));
+    }
+    if (labels.rank > 1) BEL_TRY(bel_onnx_closed(&labels, 0, "examples are numbered"));
+    bel_shape flat = BEL_SHAPE(-1);
+    loss->label_shape = labels;
+    loss->labels = bel_onnx_to(call->graph, bel_onnx_in(call, 1), BEL_DTYPE_I64);
+    if (labels.rank > 1) loss->labels = bel_reshape(call->graph, loss->labels, &flat);
+    loss->weights = bel_onnx_in(call, 2);
+    loss->ignores = bel_onnx_find_attr(call, "ignore_index") != NULL;
+    loss->ignored = bel_onnx_int(call, "ignore_index");
+    return NULL;
+}
+
+// Of each example -log probability of its label, times the label's weight.
+static bel_value *reduced_loss(bel_graph *graph, const class_loss *loss)
+{
+    static const int64_t last[] = {1};
+    bel_dtype dtype = bel_value_dtype(loss->rows);
+    bel_value *labels = loss->labels, *counts = NULL, *weight = NULL;
+    if (loss->ignores) {
+        bel_value *ignored = bel_onnx_scalar(graph, BEL_DTYPE_I64, (double)loss->ignored);
+        bel_value *is_ignored = bel_equal(graph, labels, ignored);
+        labels = bel_where(graph, is_ignored, bel_onnx_scalar(graph, BEL_DTYPE_I64, 0), labels);
+        counts = bel_cast(graph, bel_not(graph, is_ignored), dtype);
+    }
+    if (loss->weights != NULL) weight = bel_gather(graph, loss->weights, labels);
+    if (weight != NULL && counts != NULL) weight = bel_mul(graph, weight, counts);
+    if (weight == NULL) weight = counts;
+    bel_value *index = bel_unsqueeze(graph, labels, last, 1);
+    bel_value *picked =
+        bel_squeeze(graph, bel_gather_elements(graph, loss->rows, index, 1), last, 1);
+    bel_value *losses = bel_neg(graph, picked);
+    if (loss->reduction == MEAN && weight != NULL) return bel_weighted_mean(graph, losses, weight);
+    if (loss->reduction == MEAN) return bel_reduce_mean(graph, losses, NULL, 0, false);
+    if (weight != NULL) losses = bel_mul(graph, losses, weight);
+    if (loss->reduction == SUM) return bel_reduce_sum(graph, losses, NULL, 0, false);
+    return loss->label_shape.rank > 1 ? bel_reshape(graph, losses, &loss->label_shape) : losses;
+}
+
+bel_status *bel_onnx_likelihood_loss(bel_onnx_call *call)
+{
+    class_loss loss;
+    BEL_TRY(read_loss(call, &loss));
+    loss.rows = to_rows(call->graph, bel_onnx_in(call, 0));
+    bel_onnx_out(call, 0, reduced_loss(call->graph, &loss));
+    return NULL;
+}
+
+bel_status *bel_onnx_softmax_loss(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    class_loss loss;
+    BEL_TRY(read_loss(call, &loss));
+    bel_value *scores = bel_onnx_axis_last(graph, bel_onnx_in(call, 0), 1);
+    bel_value *log_softmax = bel_onnx_axis_back(graph, bel_log_softmax(graph, scores), 1);
+    loss.rows = to_rows(graph, log_softmax);
+    bel_onnx_out(call, 0, reduced_loss(graph, &loss));
+    bel_onnx_out(call, 1, log_softmax);
+    return NULL;
+}

@@ -1,0 +1,320 @@
+// Operators on shapes: the same elements in another shape or order, parts, repetitions.
+#include "base/alloc.h"
+#include "onnx/make.h"
+#include "onnx/shapes.h"
+
+// --- Shapes from elements ------------------------------------------------------------------------
+
+bel_status *bel_onnx_check_shape(const bel_shape *shape, int64_t low)
+{
+    bel_shape counted = *shape;
+    for (int32_t d = 0; d < shape->rank; d++) {
+        if (shape->dims[d] < low) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d of a shape is %lld", (int)d,
+                           (long long)shape->dims[d]);
+        }
+        if (counted.dims[d] < 1) counted.dims[d] = 1; // to be computed, copied, or nothing
+    }
+    if (bel_shape_elements(&counted) <= BEL_GRAPH_MAX_ELEMENTS) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "shape %s has too many elements",
+                   bel_shape_text(shape, text));
+}
+
+bel_status *bel_onnx_known_shape(bel_onnx_call *call, int input, bel_shape *out_shape)
+{
+    BEL_TRY(bel_onnx_known_ints(call, input, out_shape));
+    return bel_onnx_check_shape(out_shape, 0);
+}
+
+// --- The same elements ---------------------------------------------------------------------------
+
+bel_status *bel_onnx_old_reshape(bel_onnx_call *call)
+{
+    bel_shape shape;
+    BEL_TRY(bel_onnx_ints(call, "shape", &shape));
+    BEL_TRY(bel_onnx_check_shape(&shape, -1));
+    bel_onnx_out(call, 0, bel_reshape(call->graph, bel_onnx_in(call, 0), &shape));
+    return NULL;
+}
+
+// With allowzero a 0 is a dimension without elements. Then x has none either, and the result is
+// a constant: there is nothing to take over.
+static bel_status *reshape_to_nothing(bel_onnx_call *call, const bel_shape *shape)
+{
+    bel_shape x_shape = bel_onnx_in_shape(call, 0);
+    BEL_TRY(bel_onnx_check_shape(shape, 0));
+    if (bel_shape_elements(&x_shape) != 0) {
+        char xt[BEL_SHAPE_TEXT], yt[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot reshape %s to %s, which has no elements",
+                       bel_shape_text(&x_shape, xt), bel_shape_text(shape, yt));
+    }
+    char nothing = 0;
+    bel_tensor empty = {bel_value_dtype(bel_onnx_in(call, 0)), *shape, &nothing};
+    bel_onnx_out(call, 0, bel_constant(call->graph, &empty));
+    return NULL;
+}
+
+bel_status *bel_onnx_reshape(bel_onnx_call *call)
+{
+    bel_shape shape;
+    BEL_TRY(bel_onnx_known_ints(call, 1, &shape));
+    bool zero = false;
+    for (int32_t d = 0; d < shape.rank; d++)
+        zero = zero || shape.dims[d] == 0;
+    if (zero && bel_onnx_int(call, "allowzero") != 0) return reshape_to_nothing(call, &shape);
+    BEL_TRY(bel_onnx_check_shape(&shape, -1));
+    bel_onnx_out(call, 0, bel_reshape(call->graph, bel_onnx_in(call, 0), &shape));
+    return NULL;
+}
+
+bel_status *bel_onnx_transpose(bel_onnx_call *call)
+{
+    bel_shape perm;
+    int32_t rank = bel_onnx_in_shape(call, 0).rank;
+    BEL_TRY(bel_onnx_ints(call, "perm", &perm));
+    if (perm.rank != rank && bel_onnx_find_attr(call, "perm") != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "attribute \"perm\" has %d numbers, expected %d",
+                       (int)perm.rank, (int)rank);
+    }
+    for (int32_t d = 0; d < rank && perm.rank == 0; d++)
+        perm.dims[d] = rank - 1 - d;
+    bel_onnx_out(call, 0, bel_transpose(call->graph, bel_onnx_in(call, 0), perm.dims));
+    return NULL;
+}
+
+bel_status *bel_onnx_squeeze(bel_onnx_call *call)
+{
+    bel_shape axes = {.rank = 0};
+    if (bel_onnx_has(call, 1)) BEL_TRY(bel_onnx_known_ints(call, 1, &axes));
+    bel_onnx_out(call, 0, bel_squeeze(call->graph, bel_onnx_in(call, 0), axes.dims, axes.rank));
+    return NULL;
+}
+
+bel_status *bel_onnx_unsqueeze(bel_onnx_call *call)
+{
+    bel_shape axes;
+    BEL_TRY(bel_onnx_known_ints(call, 1, &axes));
+    bel_onnx_out(call, 0, bel_unsqueeze(call->graph, bel_onnx_in(call, 0), axes.dims, axes.rank));
+    return NULL;
+}
+
+// --- Repetitions ---------------------------------------------------------------------------------
+
+bel_status *bel_onnx_expand(bel_onnx_call *call)
+{
+    bel_shape shape;
+    BEL_TRY(bel_onnx_known_shape(call, 1, &shape));
+    bel_onnx_out(call, 0, bel_expand(call->graph, bel_onnx_in(call, 0), &shape));
+    return NULL;
+}
+
+// Repeats dimension `axis` as a whole: it gets a neighbour before it, which is repeated, and both
+// become one.
+static bel_value *tile_axis(bel_graph *graph, bel_value *x, int32_t axis, int64_t repeats)
+{
+    int64_t at = axis;
+    bel_shape shape = bel_value_shape(x), repeated = {.rank = shape.rank + 1};
+    for (int32_t d = 0; d < repeated.rank; d++)
+        repeated.dims[d] = d == axis ? repeats : 1;
+    bel_value *y = bel_expand(graph, bel_unsqueeze(graph, x, &at, 1), &repeated);
+    for (int32_t d = 0; d < shape.rank; d++) // an open dimension is the one that is computed
+        shape.dims[d] = d == axis           ? shape.dims[d] * repeats
+                        : shape.dims[d] < 0 ? -1
+                                            : shape.dims[d];
+    return bel_reshape(graph, y, &shape);
+}
+
+bel_status *bel_onnx_tile(bel_onnx_call *call)
+{
+    bel_shape repeats;
+    BEL_TRY(bel_onnx_known_ints(call, 1, &repeats));
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_shape shape = bel_value_shape(x);
+    if (repeats.rank != shape.rank) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%d numbers of repeats for %d dimensions",
+                       (int)repeats.rank, (int)shape.rank);
+    }
+    for (int32_t d = 0; d < shape.rank && x != NULL; d++) {
+        if (repeats.dims[d] < 0 || repeats.dims[d] > INT32_MAX) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld repeats", (long long)repeats.dims[d]);
+        }
+        if (repeats.dims[d] == 1) continue;
+        bel_shape one = BEL_SHAPE(shape.dims[d]);
+        BEL_TRY(bel_onnx_closed(&one, 0, "it is repeated"));
+        x = tile_axis(call->graph, x, d, repeats.dims[d]);
+    }
+    bel_onnx_out(call, 0, x == bel_onnx_in(call, 0) ? bel_identity(call->graph, x) : x);
+    return NULL;
+}
+
+// --- Parts and joins -----------------------------------------------------------------------------
+
+bel_status *bel_onnx_concat(bel_onnx_call *call)
+{
+    int64_t axis = bel_onnx_int(call, "axis");
+    int count = call->node->input_count;
+    if (call->node->version >= 4 && bel_onnx_find_attr(call, "axis") == NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "attribute \"axis\" is missing");
+    }
+    bel_value **parts = bel_xcalloc((size_t)count, sizeof *parts);
+    for (int i = 0; i < count; i++)
+        parts[i] = bel_onnx_in(call, i);
+    bel_onnx_out(call, 0, bel_concat(call->graph, parts, count, axis));
+    bel_free(parts);
+    return NULL;
+}
+
+// Parts of the `given` sizes; NULL: equal parts.
+static bel_status *split(bel_onnx_call *call, const int64_t *sizes, int64_t given)
+{
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_shape shape = bel_value_shape(x);
+    int32_t axis;
+    int count = call->node->output_count;
+    BEL_TRY(bel_onnx_axis(bel_onnx_int(call, "axis"), shape.rank, &axis));
+    bool fits = count > 0 && (sizes != NULL ? given == count : shape.dims[axis] % count == 0);
+    if (!fits) {
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %d of %s cannot be split into %d outputs",
+                       (int)axis, bel_shape_text(&shape, text), count);
+    }
+    bel_split(call->graph, x, axis, sizes, count, call->outputs);
+    return NULL;
+}
+
+bel_status *bel_onnx_old_split(bel_onnx_call *call)
+{
+    const bel_onnx_attr *attr = bel_onnx_find_attr(call, "split");
+    return attr == NULL ? split(call, NULL, 0)
+                        : split(call, attr->integers, (int64_t)attr->list_count);
+}
+
+bel_status *bel_onnx_split(bel_onnx_call *call)
+{
+    bel_tensor sizes;
+    if (!bel_onnx_has(call, 1)) return split(call, NULL, 0);
+    BEL_TRY(bel_onnx_known_i64(call, 1, &sizes));
+    return split(call, sizes.data, bel_shape_elements(&sizes.shape));
+}
+
+// Lists of the slice: starts, ends, axes, steps; the last two may be missing (rank 0).
+static bel_status *slice(bel_onnx_call *call, const bel_shape lists[4])
+{
+    int32_t count = lists[0].rank;
+    bool fits = lists[1].rank == count && (lists[2].rank == 0 || lists[2].rank == count) &&
+                (lists[3].rank == 0 || lists[3].rank == count);
+    if (!fits) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "starts, ends, axes and steps have %d, %d, %d and %d numbers", (int)count,
+                       (int)lists[1].rank, (int)lists[2].rank, (int)lists[3].rank);
+    }
+    bel_shape x = bel_onnx_in_shape(call, 0), ends = lists[1];
+    for (int32_t i = 0; i < count; i++) { // what exporters write for "to the end"
+        int64_t axis = lists[2].rank == 0 ? i : lists[2].dims[i];
+        if (axis < 0) axis += x.rank;
+        bool open = axis >= 0 && axis < x.rank && x.dims[axis] < 0;
+        if (open && ends.dims[i] >= INT32_MAX) ends.dims[i] = INT64_MAX;
+    }
+    bel_onnx_out(call, 0,
+                 bel_slice(call->graph, bel_onnx_in(call, 0),
+                           lists[2].rank == 0 ? NULL : lists[2].dims, lists[0].dims, ends.dims,
+                           lists[3].rank == 0 ? NULL : lists[3].dims, count));
+    return NULL;
+}
+
+bel_status *bel_onnx_old_slice(bel_onnx_call *call)
+{
+    bel_shape lists[4] = {{.rank = 0}};
+    BEL_TRY(bel_onnx_ints(call, "starts", &lists[0]));
+    BEL_TRY(bel_onnx_ints(call, "ends", &lists[1]));
+    BEL_TRY(bel_onnx_ints(call, "axes", &lists[2]));
+    return slice(call, lists);
+}
+
+bel_status *bel_onnx_slice(bel_onnx_call *call)
+{
+    bel_shape lists[4] = {{.rank = 0}};
+    for (int i = 0; i < 4; i++)
+        if (bel_onnx_has(call, i + 1)) BEL_TRY(bel_onnx_known_ints(call, i + 1, &lists[i]));
+    return slice(call, lists);
+}
+
+// --- Padding -------------------------------------------------------------------------------------
+
+// pads: those before all dimensions, then those behind; `count` of them, whole numbers.
+static bel_status *pad(bel_onnx_call *call, const int64_t *pads, int64_t count, double value)
+{
+    static const char *const modes[] = {
+        [BEL_PAD_CONSTANT] = "constant", [BEL_PAD_EDGE] = "edge", [BEL_PAD_REFLECT] = "reflect"};
+    int32_t rank = bel_onnx_in_shape(call, 0).rank;
+    int mode;
+    BEL_TRY(bel_onnx_choice(call, "mode", modes, 3, &mode));
+    if (count != 2 * rank) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld pads for %d dimensions", (long long)count,
+                       (int)rank);
+    }
+    bel_onnx_out(
+        call, 0,
+        bel_pad(call->graph, bel_onnx_in(call, 0), pads, pads + rank, (bel_pad_mode)mode, value));
+    return NULL;
+}
+
+bel_status *bel_onnx_old_pad(bel_onnx_call *call)
+{
+    const bel_onnx_attr *pads = bel_onnx_find_attr(call, "pads");
+    if (pads == NULL) return BEL_ERR(BEL_DATA_LOSS, "attribute \"pads\" is missing");
+    return pad(call, pads->integers, (int64_t)pads->list_count, bel_onnx_number(call, "value"));
+}
+
+bel_status *bel_onnx_pad(bel_onnx_call *call)
+{
+    bel_tensor pads;
+    double value = 0;
+    BEL_TRY(bel_onnx_known_i64(call, 1, &pads));
+    if (bel_onnx_has(call, 2)) BEL_TRY(bel_onnx_known_number(call, 2, &value));
+    return pad(call, pads.data, bel_shape_elements(&pads.shape), value);
+}
+
+// --- Blocks of images ----------------------------------------------------------------------------
+
+// x [n, c, h, w] through a shape of six dimensions and a permutation of it.
+static bel_status *through_blocks(bel_onnx_call *call, bool to_space)
+{
+    static const char *const modes[] = {"DCR", "CRD"};
+    static const int64_t perms[3][6] = {{0, 3, 5, 1, 2, 4}, {0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_shape s = bel_value_shape(x);
+    int64_t b = bel_onnx_int(call, "blocksize");
+    int mode;
+    BEL_TRY(bel_onnx_choice(call, "mode", modes, 2, &mode));
+    bool fits = s.rank == 4 && b >= 1 && b <= 65536;
+    if (fits) BEL_TRY(bel_onnx_closed(&s, 1, "it falls into blocks"));
+    fits = fits && (to_space ? s.dims[1] % (b * b) == 0 : s.dims[2] % b == 0 && s.dims[3] % b == 0);
+    if (!fits) {
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s does not fall into blocks of %lld",
+                       bel_shape_text(&s, text), (long long)b);
+    }
+    int64_t n = s.dims[0] < 0 ? -1 : s.dims[0], c = s.dims[1], h = s.dims[2], w = s.dims[3];
+    int64_t left = c / (b * b);
+    bel_shape six = !to_space   ? BEL_SHAPE(n, c, h / b, b, w / b, b)
+                    : mode == 0 ? BEL_SHAPE(n, b, b, left, h, w)
+                                : BEL_SHAPE(n, left, b, b, h, w);
+    bel_shape four =
+        to_space ? BEL_SHAPE(n, left, h * b, w * b) : BEL_SHAPE(n, c * b * b, h / b, w / b);
+    const int64_t *perm = perms[!to_space ? 0 : mode == 0 ? 1 : 2];
+    x = bel_transpose(call->graph, bel_reshape(call->graph, x, &six), perm);
+    bel_onnx_out(call, 0, bel_reshape(call->graph, x, &four));
+    return NULL;
+}
+
+bel_status *bel_onnx_depth_to_space(bel_onnx_call *call)
+{
+    return through_blocks(call, true);
+}
+
+bel_status *bel_onnx_space_to_depth(bel_onnx_call *call)
+{
+    return through_blocks(call, false);
+}

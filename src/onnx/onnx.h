@@ -1,0 +1,74 @@
+// Reading ONNX models: bytes → model (checked, nothing computed) → operations of a graph.
+//
+//   bel_onnx_read    what the file says: inputs, outputs, initializers, nodes
+//   bel_onnx_build   its nodes as operations, each as operators.def says
+//
+// Files are not trusted: every size, index and name is checked before it is used, and what does not
+// fit is an error that names the node. docs/formats/onnx.md says what is read and what is refused.
+// Thread rule: a model is immutable; building is as belfry/graph.h says.
+#ifndef BELFRY_ONNX_ONNX_H
+#define BELFRY_ONNX_ONNX_H
+
+#include "belfry/graph.h"
+
+typedef struct bel_onnx_model bel_onnx_model;
+
+// A model of opset 1 … 17. The bytes are not needed afterwards. DATA_LOSS: malformed;
+// UNIMPLEMENTED: well formed, but with what Belfry lacks (an element type, a subgraph, external
+// data …).
+bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model) BEL_MUST_USE;
+void bel_onnx_destroy(bel_onnx_model *model); // accepts NULL
+
+// An input or output. Symbolic dimensions are open: the first symbol of the model is -1, the next
+// one -2 and so on; a dimension without size and name is a symbol of its own. Lives as long as the
+// model.
+typedef struct bel_onnx_port {
+    const char *name;
+    bel_dtype dtype;
+    bel_shape shape;
+    bool ranked; // else the model does not say the shape
+} bel_onnx_port;
+
+// Initializers are not among the inputs, even where the file lists them there too.
+int bel_onnx_input_count(const bel_onnx_model *model);
+const bel_onnx_port *bel_onnx_input(const bel_onnx_model *model, int input);
+int bel_onnx_output_count(const bel_onnx_model *model);
+const bel_onnx_port *bel_onnx_output(const bel_onnx_model *model, int output);
+int bel_onnx_initializer_count(const bel_onnx_model *model);
+const char *bel_onnx_initializer(const bel_onnx_model *model, int initializer,
+                                 bel_tensor *out_tensor); // its name
+
+// What stands for an input of the model. Inputs that are not bound become inputs of the graph under
+// their names.
+typedef struct bel_onnx_binding {
+    const char *name;
+    bel_value *value; // of the graph, or NULL: an input of the graph after all
+    // What the input holds, or NULL. It is looked at only where an operation has to know an input
+    // while it is built (the axes of Squeeze, say); a constant `value` serves as well.
+    const bel_tensor *elements;
+} bel_onnx_binding;
+
+typedef struct bel_onnx_options {
+    const bel_onnx_binding *bindings;
+    int binding_count;
+    // F32 initializers that operations compute with become variables, under their names in the
+    // graph's scope; their elements are bel_onnx_initializer's. They are trainable but for the
+    // mean and variance of BatchNormalization, which are frozen. Else all are constants.
+    bool variables;
+} bel_onnx_options;
+
+// Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. What depends on
+// constants alone is computed now and becomes a constant. `options` may be NULL. After an error the
+// graph is of no use. Errors name the node and its operator. NOT_FOUND: a binding without its
+// input; FAILED_PRECONDITION: an operation must know an input that is fed at run time;
+// UNIMPLEMENTED: an operator or something of it that Belfry lacks; INVALID_ARGUMENT, DATA_LOSS: the
+// node is wrong.
+bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
+                           const bel_onnx_options *options, bel_value **out_outputs) BEL_MUST_USE;
+
+// One TensorProto, as in ONNX's test data. out_tensor->data is the caller's: bel_free. Errors as of
+// bel_onnx_read.
+bel_status *bel_onnx_read_tensor(const void *bytes, size_t size,
+                                 bel_tensor *out_tensor) BEL_MUST_USE;
+
+#endif

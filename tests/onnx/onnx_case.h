@@ -1,0 +1,45 @@
+// A case of ONNX's test data: a folder with model.onnx and test_data_set_0/input_*.pb, output_*.pb.
+#ifndef BELFRY_TESTS_ONNX_ONNX_CASE_H
+#define BELFRY_TESTS_ONNX_ONNX_CASE_H
+
+#include "onnx/onnx.h"
+
+// Where Debian's libonnx-testdata has its folders of cases.
+#define ONNX_DATA "/usr/include/onnx/backend/test/data"
+
+enum { ONNX_CASE_TENSORS = 16 };
+
+typedef struct onnx_tensors {
+    bel_tensor items[ONNX_CASE_TENSORS];
+    int count;
+} onnx_tensors;
+
+typedef struct onnx_case {
+    bel_onnx_model *model;
+    onnx_tensors inputs, outputs; // as the files say
+} onnx_case;
+
+bel_status *onnx_case_open(const char *folder, onnx_case *out) BEL_MUST_USE;
+void onnx_case_close(onnx_case *opened);
+
+// How near an output is to what is expected.
+typedef enum onnx_match {
+    ONNX_DIFFERS,
+    ONNX_NEAR,  // |got - expected| <= 1e-7 + 1e-3 |expected|: the tolerance of ONNX's own runner
+    ONNX_CLOSE, // 1e-7 + 1e-5 |expected|
+} onnx_match;
+
+// `difference` gets the first one where they differ.
+onnx_match onnx_compare(const bel_tensor *got, const bel_tensor *expected, char difference[200]);
+
+// Builds the model with the case's inputs, runs it on the plain or on the fast kernels and compares
+// all outputs. *out_bound counts inputs that became constants. Errors: UNIMPLEMENTED where Belfry
+// lacks something (also UNIMPLEMENTED: outputs are random); INTERNAL where an output differs.
+bel_status *onnx_case_run(const onnx_case *opened, bool reference, int *out_bound,
+                          onnx_match *out_match) BEL_MUST_USE;
+
+// The same for a model of one optimizer (ai.onnx.preview.training) against src/optim.
+bool onnx_is_optimizer(const onnx_case *opened);
+bel_status *onnx_optimizer_run(const onnx_case *opened, onnx_match *out_match) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,366 @@
+// The reader of ONNX models: what a model says, how it becomes a graph, and what is refused.
+#include "onnx/onnx.h"
+
+#include "belfry/ops.h"
+#include "graph/graph.h"
+#include "support/bel_test.h"
+#include "unit/onnx/onnx_bytes.h"
+
+enum { FLOAT = 1, INT64 = 7, FLOAT16 = 10 };
+
+typedef struct built {
+    bel_onnx_model *model;
+    bel_graph *graph;
+    bel_value *outputs[4];
+} built;
+
+static bel_status *read_and_free(bel_str *bytes, bel_onnx_model **out_model)
+{
+    bel_status *status = bel_onnx_read(bytes->text, bytes->length, out_model);
+    bel_str_deinit(bytes);
+    return status;
+}
+
+static bel_status *build(bel_str *bytes, const bel_onnx_options *options, built *out)
+{
+    *out = (built){.graph = bel_graph_create()};
+    BEL_TRY(read_and_free(bytes, &out->model));
+    return bel_onnx_build(out->model, out->graph, options, out->outputs);
+}
+
+static void end(built *b)
+{
+    bel_graph_destroy(b->graph);
+    bel_onnx_destroy(b->model);
+}
+
+static void put(bel_str *graph, int field, bel_str part)
+{
+    put_part(graph, field, &part);
+}
+
+// x [batch, 2] · w [2, 3] + b [3].
+static bel_str linear_model(void)
+{
+    static const float w[] = {1, 2, 3, 4, 5, 6}, b[] = {10, 20, 30};
+    bel_str graph = {.text = NULL};
+    put(&graph, GRAPH_NODE, make_node("MatMul", "x w", "product", NULL));
+    put(&graph, GRAPH_NODE, make_node("Add", "product b", "y", NULL));
+    put(&graph, GRAPH_INITIALIZER, make_tensor("w", FLOAT, (int64_t[]){2, 3}, 2, w, sizeof w));
+    put(&graph, GRAPH_INITIALIZER, make_tensor("b", FLOAT, (int64_t[]){3}, 1, b, sizeof b));
+    put(&graph, GRAPH_INPUT, make_port("x", FLOAT, "batch 2"));
+    put(&graph, GRAPH_INPUT, make_port("w", FLOAT, "2 3"));
+    put(&graph, GRAPH_OUTPUT, make_port("y", FLOAT, "batch 3"));
+    return make_model(&graph, 17);
+}
+
+// One node over x [2, 3] (float) and s [2] (int64) with outputs y.
+static bel_str one_node(bel_str node, int64_t opset)
+{
+    bel_str graph = {.text = NULL};
+    put(&graph, GRAPH_NODE, node);
+    put(&graph, GRAPH_INPUT, make_port("x", FLOAT, "2 3"));
+    put(&graph, GRAPH_INPUT, make_port("s", INT64, "2"));
+    put(&graph, GRAPH_OUTPUT, make_port("y", FLOAT, ""));
+    return make_model(&graph, opset);
+}
+
+static void assert_refused(bel_str node, int64_t opset, bel_code code, const char *part)
+{
+    built b;
+    bel_str bytes = one_node(node, opset);
+    BEL_ASSERT_FAILS(build(&bytes, NULL, &b), code, part);
+    end(&b);
+}
+
+// --- What a model says ---------------------------------------------------------------------------
+
+static void test_ports_and_initializers(void **state)
+{
+    (void)state;
+    bel_onnx_model *model;
+    bel_str bytes = linear_model();
+    BEL_ASSERT_OK(read_and_free(&bytes, &model));
+    assert_int_equal(bel_onnx_input_count(model), 1); // w is listed, but it is an initializer
+    const bel_onnx_port *x = bel_onnx_input(model, 0), *y = bel_onnx_output(model, 0);
+    assert_string_equal(x->name, "x");
+    assert_int_equal(x->dtype, BEL_DTYPE_F32);
+    assert_true(x->ranked);
+    assert_true(x->shape.dims[0] < 0);
+    assert_int_equal(x->shape.dims[0], y->shape.dims[0]); // one symbol
+    assert_int_equal(bel_onnx_initializer_count(model), 2);
+    bel_tensor b;
+    assert_string_equal(bel_onnx_initializer(model, 1, &b), "b");
+    assert_float_equal(((const float *)b.data)[2], 30, 0);
+    bel_onnx_destroy(model);
+}
+
+static void test_dimensions_without_a_name_differ(void **state)
+{
+    (void)state;
+    bel_onnx_model *model;
+    bel_str graph = {.text = NULL};
+    put(&graph, GRAPH_INPUT, make_port("x", FLOAT, "? ? n"));
+    put(&graph, GRAPH_OUTPUT, make_port("x", FLOAT, "? ? n"));
+    bel_str bytes = make_model(&graph, 17);
+    BEL_ASSERT_OK(read_and_free(&bytes, &model));
+    const int64_t *dims = bel_onnx_input(model, 0)->shape.dims;
+    assert_int_equal(dims[2], -1);
+    assert_true(dims[0] < 0 && dims[1] < 0 && dims[0] != dims[1] && dims[0] != -1);
+    bel_onnx_destroy(model);
+}
+
+// --- How it becomes a graph ----------------------------------------------------------------------
+
+static void test_initializers_as_constants_or_variables(void **state)
+{
+    (void)state;
+    for (int variables = 0; variables < 2; variables++) {
+        built b;
+        bel_str bytes = linear_model();
+        bel_onnx_options options = {.variables = variables != 0};
+        BEL_ASSERT_OK(build(&bytes, &options, &b));
+        BEL_ASSERT_OK(bel_graph_verify(b.graph));
+        bel_shape y = bel_value_shape(b.outputs[0]);
+        assert_true(y.rank == 2 && y.dims[0] < 0 && y.dims[1] == 3);
+        assert_int_equal(b.graph->variable_count, variables ? 2 : 0);
+        if (variables) assert_string_equal(b.graph->variables[0].name, "w");
+        end(&b);
+    }
+}
+
+static void test_variables_have_gradients(void **state)
+{
+    (void)state;
+    built b;
+    bel_str bytes = linear_model();
+    bel_onnx_options options = {.variables = true};
+    BEL_ASSERT_OK(build(&bytes, &options, &b));
+    bel_value *loss = bel_l2_loss(b.graph, b.outputs[0]), *gradients[2];
+    bel_value *values[] = {b.graph->variables[0].value, b.graph->variables[1].value};
+    bel_gradients(b.graph, loss, values, 2, gradients);
+    BEL_ASSERT_OK(bel_graph_check(b.graph));
+    assert_non_null(gradients[0]);
+    assert_non_null(gradients[1]);
+    end(&b);
+}
+
+// x [2, 3] with statistics of one channel.
+static void test_statistics_are_not_trained(void **state)
+{
+    (void)state;
+    static const float three[] = {1, 2, 3};
+    static const char *const names[] = {"scale", "bias", "mean", "variance"};
+    bel_str graph = {.text = NULL};
+    put(&graph, GRAPH_NODE,
+        make_node("BatchNormalization", "x scale bias mean variance", "y", NULL));
+    for (int i = 0; i < 4; i++) {
+        put(&graph, GRAPH_INITIALIZER,
+            make_tensor(names[i], FLOAT, (int64_t[]){3}, 1, three, sizeof three));
+    }
+    put(&graph, GRAPH_INPUT, make_port("x", FLOAT, "2 3"));
+    put(&graph, GRAPH_OUTPUT, make_port("y", FLOAT, "2 3"));
+    bel_str bytes = make_model(&graph, 17);
+    bel_onnx_options options = {.variables = true};
+    built b;
+    BEL_ASSERT_OK(build(&bytes, &options, &b));
+    assert_int_equal(b.graph->variable_count, 4);
+    for (int i = 0; i < 4; i++) {
+        bool statistic = i >= 2;
+        assert_int_equal(b.graph->variables[i].kind,
+                         statistic ? BEL_VARIABLE_FROZEN : BEL_VARIABLE_TRAINABLE);
+    }
+    end(&b);
+}
+
+// Reshape to [Shape(x)[1], 2]: known, as x's shape is closed.
+static void test_shapes_are_computed_when_built(void **state)
+{
+    (void)state;
+    static const int64_t one[] = {1}, two[] = {2};
+    bel_str graph = {.text = NULL};
+    put(&graph, GRAPH_NODE, make_node("Shape", "x", "shape", NULL));
+    put(&graph, GRAPH_NODE, make_node("Gather", "shape one", "width", NULL));
+    bel_str axis = make_int_attr("axis", 0);
+    put(&graph, GRAPH_NODE, make_node("Concat", "width two", "target", &axis));
+    put(&graph, GRAPH_NODE, make_node("Reshape", "x target", "y", NULL));
+    put(&graph, GRAPH_INITIALIZER, make_tensor("one", INT64, one, 1, one, sizeof one));
+    put(&graph, GRAPH_INITIALIZER, make_tensor("two", INT64, one, 1, two, sizeof two));
+    put(&graph, GRAPH_INPUT, make_port("x", FLOAT, "2 3"));
+    put(&graph, GRAPH_OUTPUT, make_port("y", FLOAT, "3 2"));
+    bel_str bytes = make_model(&graph, 17);
+    built b;
+    BEL_ASSERT_OK(build(&bytes, NULL, &b));
+    bel_shape y = bel_value_shape(b.outputs[0]);
+    assert_true(y.rank == 2 && y.dims[0] == 3 && y.dims[1] == 2);
+    end(&b);
+}
+
+static void test_bindings(void **state)
+{
+    (void)state;
+    built b;
+    int64_t elements[] = {3, 2};
+    bel_tensor shape = {BEL_DTYPE_I64, BEL_SHAPE(2), elements};
+    bel_onnx_binding binding = {.name = "s", .elements = &shape};
+    bel_onnx_options options = {.bindings = &binding, .binding_count = 1};
+    bel_str bytes = one_node(make_node("Reshape", "x s", "y", NULL), 17);
+    BEL_ASSERT_OK(build(&bytes, &options, &b));
+    assert_int_equal(bel_value_shape(b.outputs[0]).dims[0], 3);
+    assert_null(bel_graph_find_input(b.graph, "s")); // nothing computes with it
+    end(&b);
+
+    binding.name = "t";
+    bytes = one_node(make_node("Reshape", "x s", "y", NULL), 17);
+    BEL_ASSERT_FAILS(build(&bytes, &options, &b), BEL_NOT_FOUND, "\"t\"");
+    end(&b);
+
+    binding.name = "x";
+    bytes = one_node(make_node("Reshape", "x s", "y", NULL), 17);
+    BEL_ASSERT_FAILS(build(&bytes, &options, &b), BEL_INVALID_ARGUMENT, "is f32 and is bound to");
+    end(&b);
+}
+
+static void test_a_value_stands_for_an_input(void **state)
+{
+    (void)state;
+    bel_onnx_model *model;
+    bel_str bytes = linear_model();
+    BEL_ASSERT_OK(read_and_free(&bytes, &model));
+    bel_graph *graph = bel_graph_create(), *other = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(7, 2);
+    bel_value *mine = bel_input_value(graph, "mine", BEL_DTYPE_F32, &shape), *y;
+    bel_onnx_binding binding = {.name = "x", .value = mine};
+    bel_onnx_options options = {.bindings = &binding, .binding_count = 1};
+    BEL_ASSERT_OK(bel_onnx_build(model, graph, &options, &y));
+    assert_int_equal(bel_value_shape(y).dims[0], 7);
+    assert_int_equal(graph->input_count, 1);
+    BEL_ASSERT_FAILS(bel_onnx_build(model, other, &options, &y), BEL_INVALID_ARGUMENT,
+                     "another graph");
+    bel_graph_destroy(other);
+    bel_graph_destroy(graph);
+    bel_onnx_destroy(model);
+}
+
+// --- What is refused -----------------------------------------------------------------------------
+
+static void test_nodes_are_checked(void **state)
+{
+    (void)state;
+    assert_refused(make_node("Frobnicate", "x", "y", NULL), 17, BEL_UNIMPLEMENTED,
+                   "node 0 \"here\" (Frobnicate): Belfry has no such operator");
+    assert_refused(make_node("Trilu", "x", "y", NULL), 13, BEL_UNIMPLEMENTED,
+                   "it is of opset 13, and Belfry reads it from 14 on");
+    assert_refused(make_node("Relu", "x x", "y", NULL), 17, BEL_DATA_LOSS, "it has 2 inputs");
+    assert_refused(make_node("Add", "x -", "y", NULL), 17, BEL_DATA_LOSS, "input 1 is left out");
+    assert_refused(make_node("Relu", "z", "y", NULL), 17, BEL_DATA_LOSS,
+                   "its input \"z\" is made by no node before it");
+    assert_refused(make_node("Relu", "x", "x", NULL), 17, BEL_DATA_LOSS, "made a second time");
+    assert_refused(make_node("Relu", "x", "z", NULL), 17, BEL_DATA_LOSS,
+                   "output \"y\" is made by no node");
+    assert_refused(make_node("Relu", "x", "y z", NULL), 17, BEL_UNIMPLEMENTED,
+                   "Belfry does not make its output 1");
+    assert_refused(make_node("Add", "x s", "y", NULL), 17, BEL_INVALID_ARGUMENT,
+                   "both inputs must have one type");
+    assert_refused(make_node("Reshape", "x s", "y", NULL), 17, BEL_FAILED_PRECONDITION,
+                   "input 1 \"s\" must be known when the graph is built");
+    assert_refused(make_node("Relu", "x", "y", NULL), 18, BEL_UNIMPLEMENTED, "opset 18");
+}
+
+static void test_attributes_are_checked(void **state)
+{
+    (void)state;
+    bel_str attr = make_int_attr("axes", 1);
+    assert_refused(make_node("ReduceMax", "x", "y", &attr), 17, BEL_DATA_LOSS,
+                   "attribute \"axes\": it has type 2, expected 7");
+    attr = make_int_attr("colour", 1);
+    assert_refused(make_node("ReduceMax", "x", "y", &attr), 17, BEL_UNIMPLEMENTED,
+                   "attribute \"colour\": Belfry does not know");
+    attr = make_int_attr("axis", INT64_MAX);
+    assert_refused(make_node("Softmax", "x", "y", &attr), 17, BEL_UNIMPLEMENTED, "beyond 2^53");
+    attr = make_int_attr("axis", 2);
+    assert_refused(make_node("Softmax", "x", "y", &attr), 17, BEL_INVALID_ARGUMENT,
+                   "axis 2 does not exist in rank 2");
+    attr = make_int_attr("to", FLOAT16);
+    assert_refused(make_node("Cast", "x", "y", &attr), 17, BEL_UNIMPLEMENTED, "float16");
+}
+
+// A model of one initializer and nothing else.
+static bel_status *read_initializer(bel_str tensor)
+{
+    bel_onnx_model *model = NULL;
+    bel_str graph = {.text = NULL};
+    put(&graph, GRAPH_INITIALIZER, tensor);
+    bel_str bytes = make_model(&graph, 17);
+    bel_status *status = read_and_free(&bytes, &model);
+    bel_onnx_destroy(model);
+    return status;
+}
+
+static void test_tensors_are_checked(void **state)
+{
+    (void)state;
+    static const float data[] = {1, 2, 3, 4, 5, 6};
+    const int64_t dims[] = {2, 3}, negative[] = {-2, 3}, large[] = {INT64_C(1) << 62, 8};
+    const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 6};
+    BEL_ASSERT_OK(read_initializer(make_tensor("t", FLOAT, dims, 2, data, 24)));
+    BEL_ASSERT_FAILS(read_initializer(make_tensor("t", FLOAT, dims, 2, data, 23)), BEL_DATA_LOSS,
+                     "initializer \"t\": shape [2, 3] of f32 needs 6 elements, got 23 bytes");
+    BEL_ASSERT_FAILS(read_initializer(make_tensor("t", FLOAT, negative, 2, data, 24)),
+                     BEL_DATA_LOSS, "dimension 0 is -2");
+    BEL_ASSERT_FAILS(read_initializer(make_tensor("t", FLOAT, large, 2, data, 24)), BEL_DATA_LOSS,
+                     "got 24 bytes");
+    BEL_ASSERT_FAILS(read_initializer(make_tensor("t", FLOAT, nine, 9, data, 24)),
+                     BEL_UNIMPLEMENTED, "9 dimensions");
+    BEL_ASSERT_FAILS(read_initializer(make_tensor("t", FLOAT16, dims, 2, data, 12)),
+                     BEL_UNIMPLEMENTED, "element type float16");
+    BEL_ASSERT_FAILS(read_initializer(make_tensor("t", 99, dims, 2, data, 24)), BEL_DATA_LOSS,
+                     "no element type number 99");
+    bel_str outside = make_tensor("t", FLOAT, dims, 2, "", 0);
+    put_int(&outside, 14, 1);
+    BEL_ASSERT_FAILS(read_initializer(outside), BEL_UNIMPLEMENTED, "external data");
+    bel_str twice = make_tensor("t", FLOAT, dims, 2, data, 24);
+    put_bytes(&twice, 4, data, 24);
+    BEL_ASSERT_FAILS(read_initializer(twice), BEL_DATA_LOSS, "both in raw_data and");
+}
+
+// Shapes that no memory holds end as errors, not as overflows.
+static void test_sizes_that_do_not_fit(void **state)
+{
+    (void)state;
+    int64_t elements[] = {INT64_C(1) << 40, INT64_C(1) << 40};
+    bel_tensor shape = {BEL_DTYPE_I64, BEL_SHAPE(2), elements};
+    bel_onnx_binding binding = {.name = "s", .elements = &shape};
+    bel_onnx_options options = {.bindings = &binding, .binding_count = 1};
+    static const char *const ops[] = {"Reshape", "Expand"};
+    for (int i = 0; i < 2; i++) {
+        built b;
+        bel_str bytes = one_node(make_node(ops[i], "x s", "y", NULL), 13);
+        BEL_ASSERT_FAILS(build(&bytes, &options, &b), BEL_INVALID_ARGUMENT, "too many elements");
+        end(&b);
+    }
+    built b;
+    elements[0] = elements[1] = INT32_MAX;
+    bel_str bytes = one_node(make_node("Tile", "x s", "y", NULL), 13);
+    BEL_ASSERT_FAILS(build(&bytes, &options, &b), BEL_INVALID_ARGUMENT, "too many elements");
+    end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ports_and_initializers),
+        cmocka_unit_test(test_dimensions_without_a_name_differ),
+        cmocka_unit_test(test_initializers_as_constants_or_variables),
+        cmocka_unit_test(test_variables_have_gradients),
+        cmocka_unit_test(test_statistics_are_not_trained),
+        cmocka_unit_test(test_shapes_are_computed_when_built),
+        cmocka_unit_test(test_bindings),
+        cmocka_unit_test(test_a_value_stands_for_an_input),
+        cmocka_unit_test(test_nodes_are_checked),
+        cmocka_unit_test(test_attributes_are_checked),
+        cmocka_unit_test(test_tensors_are_checked),
+        cmocka_unit_test(test_sizes_that_do_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
