@@ -123,7 +123,7 @@ static bel_value *classes_of(bel_graph *g, bel_value *probabilities)
     const double least = 1e-7, widest = 16.2; // log odds of least: -16.118
     bel_value *p = bel_clip(g, probabilities, least, 1 - least);
     bel_value *q = bel_sub(g, bel_scalar(g, BEL_DTYPE_F32, 1), p);
-    bel_value *odds = bel_sub(g, bel_log(g, p), bel_log(g, q));
+    bel_value *log_p = bel_log(g, p), *log_q = bel_log(g, q), *odds = bel_sub(g, log_p, log_q);
     bel_value *from_zero = bel_add(g, odds, bel_scalar(g, BEL_DTYPE_F32, widest));
     bel_value *scale = bel_scalar(g, BEL_DTYPE_F32, BEL_METRIC_CLASSES / (2 * widest));
     return bel_cast(g, bel_mul(g, from_zero, scale), BEL_DTYPE_I64);

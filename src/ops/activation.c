@@ -64,7 +64,8 @@ void bel_grad_pow(bel_gradient *g)
         bel_set_broadcast_grad(g, 0, bel_mul(graph, dy, slope));
     }
     if (g->needed[1]) {
-        bel_value *log = bel_where(graph, bel_greater(graph, a, zero), bel_log(graph, a), zero);
+        bel_value *positive = bel_greater(graph, a, zero), *log = bel_log(graph, a);
+        log = bel_where(graph, positive, log, zero);
         bel_set_broadcast_grad(g, 1, bel_mul(graph, dy, bel_mul(graph, log, g->outputs[0])));
     }
 }
