@@ -5,7 +5,8 @@
 /// Types: T is F32 or F64 (F64 runs on reference kernels only: for tests and checks, not for
 /// speed). Broadcasting is ONNX's multidirectional one: shapes are aligned at their last dimension,
 /// and a missing dimension or one of size 1 is repeated. Determinism: for given shapes every
-/// operation gives the same bits, for any number of threads.
+/// operation gives the same bits, for any number of threads. Make values one after another, not two
+/// as arguments of one call: C leaves open which of them comes first in the graph.
 #ifndef BELFRY_OPS_H
 #define BELFRY_OPS_H
 

@@ -205,7 +205,7 @@ static bel_status *make_layout(member *m, const bel_message *setup)
     bel_status *status = NULL;
     for (size_t v = 0; v < count && status == NULL; v++) {
         const bel_message_variable *from = &setup->variables[v];
-        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_FROZEN;
+        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_STATE_SUM;
         for (int32_t d = 0; d < from->shape.rank; d++)
             good = good && from->shape.dims[d] >= 0;
         if (!good || bel_shape_elements(&from->shape) < 0) {

@@ -40,6 +40,17 @@ run_ok cluster evaluator 2 1 1 --evaluator_count 1
 equal "digest with an evaluator" "$(digest evaluator)" "${alone[2]}"
 check "the evaluator's result is shown" grep -q "eval at step 30: loss" err.txt
 
+# Every kind of model: convolutions, statistics of batches, sequences; with one thread and with two.
+for model in "cnn --filters 4,6 --window 3 --dense_units 16" "resnet --blocks 1 --width 4" \
+    "gru --recurrent_units 12 --sequence_width 8" "lstm --recurrent_units 12 --sequence_width 8"; do
+    read -ra flags <<<"--model $model"
+    run_ok train "${flags[1]}" "${settings[@]}" "${flags[@]}" --num_gpus 4
+    run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 \
+        --job_dir "cluster-${flags[1]}" -- "${digits[@]}" "${settings[@]}" "${flags[@]}" --num_gpus 2 \
+        --num_threads 2
+    equal "digest of ${flags[1]}" "$(digest "cluster-${flags[1]}")" "$(digest "${flags[1]}")"
+done
+
 # A master that trains; the cluster file of the Quantiphi article, whose three workers stand beside one.
 echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 0}}" >trains.yaml
 cat >article.yaml <<'YAML'
