@@ -284,6 +284,29 @@ BEL_API bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_v
                                            double epsilon, double momentum, bool training,
                                            bel_value **out_mean, bel_value **out_variance);
 
+/// --- Normalisation of rows ----------------------------------------------------------------------
+///
+/// A row becomes (row - its mean) / sqrt(its variance + epsilon), the variance divided by the
+/// number of elements; then every element times its scale, plus its bias. Type T. Mean and variance
+/// keep their digits also where the mean is large beside the deviation.
+
+/// Rows are what lies behind `axis` (negative: from the end): x [a..., b...] with scale and bias
+/// [b...] (bias NULL: 0), b... from the axis on. ONNX LayerNormalization (Ba et al. 2016), whose
+/// scale and bias may also broadcast.
+BEL_API bel_value *bel_layer_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                           bel_value *bias, int64_t axis, double epsilon);
+
+/// Rows are the channels of each image: x [n, c, ...] with scale and bias [c]. ONNX
+/// InstanceNormalization (Ulyanov et al. 2016).
+BEL_API bel_value *bel_instance_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                              bel_value *bias, double epsilon);
+
+/// Rows are `groups` equal groups of neighbouring channels of each image: x [n, c, ...] with scale
+/// and bias [c]. ONNX GroupNormalization as of opset 21 (Wu & He 2018); domain belfry. Error: c is
+/// no multiple of the groups.
+BEL_API bel_value *bel_group_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                           bel_value *bias, int64_t groups, double epsilon);
+
 /// --- Layers made of the above -------------------------------------------------------------------
 
 /// Sum of values · weights over the sum of weights -> scalar; 0 where all weights are 0. Type T,
@@ -328,6 +351,11 @@ BEL_API bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, 
 /// normalises by the batch and moves them (momentum 0.9); else they are what is normalised by.
 /// epsilon is 1e-5.
 BEL_API bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name);
+
+/// Layer normalisation over the last dimension, x [..., c], and group normalisation of x [n, c,
+/// ...]: variables "name/scale" [c] (1) and "name/bias" [c] (0); epsilon is 1e-5.
+BEL_API bel_value *bel_layer_norm(bel_graph *graph, bel_value *x, const char *name);
+BEL_API bel_value *bel_group_norm(bel_graph *graph, bel_value *x, int64_t groups, const char *name);
 
 /// Recurrent layers over padded sequences: x [n, t, in] with lengths [n] (I64, 0 … t; NULL: all
 /// have t steps) -> [n, t, units], and in *out_last (NULL: not wanted) the state h after the last

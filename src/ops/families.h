@@ -106,6 +106,12 @@ bel_infer_fn bel_infer_channel_sum, bel_infer_batch_norm, bel_infer_batch_norm_g
 bel_gradient_fn bel_grad_batch_norm;
 bel_prepare_fn bel_prepare_channel_sum, bel_prepare_batch_norm, bel_prepare_batch_norm_grad;
 
+// row_norm.c
+bel_infer_fn bel_infer_layer_norm, bel_infer_layer_norm_grad;
+bel_infer_fn bel_infer_group_norm, bel_infer_group_norm_grad;
+bel_gradient_fn bel_grad_layer_norm, bel_grad_group_norm;
+bel_prepare_fn bel_prepare_row_norm, bel_prepare_row_norm_grad;
+
 // recurrent.c
 bel_infer_fn bel_infer_gru, bel_infer_gru_grad, bel_infer_lstm, bel_infer_lstm_grad;
 bel_gradient_fn bel_grad_gru, bel_grad_lstm;

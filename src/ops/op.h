@@ -107,10 +107,11 @@ struct bel_kernel_call {
     bool outputs_last[BEL_OP_MAX_OUTPUTS];
     const void *params; // made by prepare, read-only while running
     // Further calls around this one, NULL where there are none. They share the workspace, whose
-    // content lasts from the first to the last. Only the last call of an operation has its outputs,
-    // only `before` and `run` have its inputs.
+    // content lasts from the first to the last. Only the last call of an operation has its outputs
+    // (and `run`, too, where it writes some of them), only `before` and `run` have its inputs.
     bel_kernel_fn *before, *after;
     int64_t before_tiles, after_tiles;
+    bool run_writes;
     size_t workspace_bytes;
     void *workspace;
     int64_t work; // of `run`, in vector operations on one element; 0: as many as operands' elements

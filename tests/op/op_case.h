@@ -125,7 +125,8 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "largest",
                                         "exclusive",
                                         "reverse",
-                                        "select_last_index"};
+                                        "select_last_index",
+                                        "num_groups"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

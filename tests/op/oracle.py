@@ -255,6 +255,36 @@ def batch_norm_grad(attrs, dy, x, scale, mean, inverse):
     return by_channel(scale * inverse, x) * (dy - rest)
 
 
+def layer_norm(attrs, x, scale, bias=None):
+    axis = int(attrs.get("axis", -1))
+    return F.layer_norm(x, x.shape[axis:], scale, bias, attrs.get("epsilon", 1e-5))
+
+
+def group_norm(attrs, x, scale, bias):
+    groups = int(attrs.get("num_groups", x.shape[1]))
+    return F.group_norm(x, groups, scale, bias, attrs.get("epsilon", 1e-5))
+
+
+def row_norm_grad(dy, x, scale, mean, inverse):
+    """From given statistics; all but the first dimension of [rows, ...] are a row."""
+    shape = [-1] + [1] * (x.dim() - 1)
+    y = (x - mean.reshape(shape)) * inverse.reshape(shape)
+    g, axes = dy * scale, list(range(1, x.dim()))
+    return inverse.reshape(shape) * (g - g.mean(axes, True) - y * (g * y).mean(axes, True))
+
+
+def layer_norm_grad(attrs, dy, x, scale, mean, inverse):
+    row = [-1] + list(scale.shape)
+    return row_norm_grad(dy.reshape(row), x.reshape(row), scale, mean, inverse)
+
+
+def group_norm_grad(attrs, dy, x, scale, mean, inverse):
+    n, groups = mean.shape
+    row = [n * groups, scale.numel() // groups, -1]
+    scale = scale.reshape(1, groups, -1, 1).expand(n, -1, -1, -1).reshape(n * groups, -1, 1)
+    return row_norm_grad(dy.reshape(row), x.reshape(row), scale, mean, inverse)
+
+
 def flipped(x, lengths):
     """Each sequence of x [n, t, ...] backwards; what lies behind its length stays."""
     y = x.clone()
@@ -493,6 +523,11 @@ OPS = {
     "GLOBAL_AVERAGE_POOL": lambda at, x: pool(at, x, True),
     "BATCH_NORM": batch_norm,
     "BATCH_NORM_GRAD": batch_norm_grad,
+    "LAYER_NORM": layer_norm,
+    "LAYER_NORM_GRAD": layer_norm_grad,
+    "INSTANCE_NORM": group_norm,
+    "GROUP_NORM": group_norm,
+    "GROUP_NORM_GRAD": group_norm_grad,
     "GRU": recurrent(False),
     "GRU_GRAD": recurrent_grad(False),
     "LSTM": recurrent(True),

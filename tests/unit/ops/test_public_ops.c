@@ -232,6 +232,36 @@ static void test_split_and_concat(void **state)
     bel_graph_destroy(f.graph);
 }
 
+static void test_norms(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_shape list = BEL_SHAPE(6);
+    bel_value *scale = bel_input_value(f.graph, "scale", BEL_DTYPE_F32, &list);
+    bel_value *made[] = {bel_layer_normalization(f.graph, f.x, scale, NULL, 1, 0.5),
+                         bel_instance_normalization(f.graph, f.x, scale, scale, 0.5),
+                         bel_group_normalization(f.graph, f.x, scale, scale, 3, 0.5)};
+    static const char *const names[] = {"LayerNormalization", "InstanceNormalization",
+                                        "GroupNormalization"};
+    for (int i = 0; i < 3; i++) {
+        BEL_ASSERT_OK(bel_graph_check(f.graph));
+        assert_string_equal(bel_op_get(made[i]->node->op)->name, names[i]);
+        assert_int_equal(made[i]->node->input_count, i == 0 ? 2 : 3);
+        assert_true(number(made[i], "epsilon") == 0.5);
+    }
+    assert_true(number(made[0], "axis") == 1 && number(made[2], "num_groups") == 3);
+    bel_value *y = bel_layer_norm(f.graph, bel_group_norm(f.graph, f.x, 2, "first"), "second");
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    assert_shape(y, BEL_SHAPE(6, 6));
+    static const char *const variables[] = {"first/scale", "first/bias", "second/scale",
+                                            "second/bias"};
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(f.graph->variables[i].name, variables[i]);
+        assert_true(f.graph->variables[i].initializer.value == (i % 2 == 0 ? 1 : 0));
+    }
+    bel_graph_destroy(f.graph);
+}
+
 static void test_composed(void **state)
 {
     (void)state;
@@ -253,10 +283,15 @@ static void test_composed(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_inputs),       cmocka_unit_test(test_one_input),
-        cmocka_unit_test(test_reductions),       cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_matmul_of_vectors),
-        cmocka_unit_test(test_split_and_concat), cmocka_unit_test(test_composed),
+        cmocka_unit_test(test_two_inputs),
+        cmocka_unit_test(test_one_input),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_matmul_of_vectors),
+        cmocka_unit_test(test_split_and_concat),
+        cmocka_unit_test(test_composed),
+        cmocka_unit_test(test_norms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
