@@ -260,6 +260,16 @@ typedef struct bel_window_options {
 BEL_API bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
                             int64_t group, const bel_window_options *options);
 
+/// Transposed convolution, the gradient of bel_conv with regard to its input: x [n, c, …] with
+/// weights w [c, o / group, kernel…] and bias [o] (or NULL) -> [n, o, …], of size (size - 1) ·
+/// stride + (kernel - 1) · dilation + 1 + output_padding - pads. output_padding (NULL: 0) tells
+/// apart the sizes that a convolution with a stride makes one; it is less than the stride.
+/// output_shape (NULL: as above) gives the spatial sizes, auto_pad SAME makes them size · stride;
+/// pads are then computed. ONNX ConvTranspose. Errors: shapes do not fit; the size cannot be had.
+BEL_API bel_value *bel_conv_transpose(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
+                                      int64_t group, const bel_window_options *options,
+                                      const int64_t *output_padding, const int64_t *output_shape);
+
 /// The largest element, or the mean, of each window of size `kernel` (NULL: the whole image) ->
 /// [n, c, …]. ceil_mode rounds the number of windows up. Padding is never the largest; it counts as
 /// zeros in a mean only with count_include_pad. Of equal largest elements the first gets the

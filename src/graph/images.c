@@ -33,6 +33,28 @@ bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bia
     return bel_graph_add(graph, BEL_OP_CONV, &attrs, inputs, bias == NULL ? 2 : 3);
 }
 
+bel_value *bel_conv_transpose(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
+                              int64_t group, const bel_window_options *options,
+                              const int64_t *output_padding, const int64_t *output_shape)
+{
+    bel_attr_list attrs = {.count = 0};
+    int32_t spatial = spatial_of(graph, x, "ConvTranspose");
+    bool pads = options != NULL && options->pads != NULL;
+    if (pads && (output_shape != NULL || options->auto_pad != BEL_PAD_EXPLICIT)) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sConvTranspose: pads cannot be given beside output_shape or auto_pad, "
+                       "which compute them",
+                       graph->scope);
+        return NULL;
+    }
+    put_window(&attrs, spatial, options);
+    if (group != 1) bel_attr_put(&attrs, "group", (double)group);
+    bel_attr_put_ints(&attrs, "output_padding", spatial, output_padding);
+    bel_attr_put_ints(&attrs, "output_shape", spatial, output_shape);
+    bel_value *inputs[] = {x, w, bias};
+    return bel_graph_add(graph, BEL_OP_CONV_TRANSPOSE, &attrs, inputs, bias == NULL ? 2 : 3);
+}
+
 bel_value *bel_max_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
                         const bel_window_options *options, bool ceil_mode)
 {

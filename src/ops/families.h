@@ -93,8 +93,9 @@ bel_prepare_fn bel_prepare_dropout, bel_prepare_dropout_grad;
 
 // conv.c
 bel_infer_fn bel_infer_conv, bel_infer_conv_grad_input, bel_infer_conv_grad_weights;
-bel_gradient_fn bel_grad_conv;
-bel_prepare_fn bel_prepare_conv, bel_prepare_conv_grad_input, bel_prepare_conv_grad_weights;
+bel_infer_fn bel_infer_conv_transpose;
+bel_gradient_fn bel_grad_conv, bel_grad_conv_transpose;
+bel_prepare_fn bel_prepare_conv_transpose, bel_prepare_conv, bel_prepare_conv_grad_input, bel_prepare_conv_grad_weights;
 
 // pool.c
 bel_infer_fn bel_infer_pool, bel_infer_pool_grad, bel_infer_global_pool;

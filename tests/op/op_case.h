@@ -126,7 +126,9 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "exclusive",
                                         "reverse",
                                         "select_last_index",
-                                        "num_groups"};
+                                        "num_groups",
+                                        "output_padding",
+                                        "output_shape"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

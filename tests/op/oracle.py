@@ -182,6 +182,32 @@ def conv(attrs, x, w, bias=None):
     return run(padded(x, pads), w, bias, strides, 0, dilations, int(attrs.get("group", 1)))
 
 
+def conv_transpose(attrs, x, w, bias=None):
+    """Without pads, as large as windows and output_padding make it; then cut or extended by the pads
+    that ONNX computes."""
+    n = w.dim() - 2
+    strides, dilations = attrs.get("strides", [1] * n), attrs.get("dilations", [1] * n)
+    extra = attrs.get("output_padding", [0] * n)
+    auto, wanted = int(attrs.get("auto_pad", 0)), attrs.get("output_shape")
+    run = F.conv_transpose1d if n == 1 else F.conv_transpose2d
+    y = run(x, w, None, strides, 0, 0, int(attrs.get("group", 1)), dilations)
+    if auto in (1, 2) and wanted is None:
+        wanted = [size * stride for size, stride in zip(x.shape[2:], strides)]
+    pads = attrs.get("pads", [0] * (2 * n))
+    for d in range(n):
+        before, behind = pads[d], pads[n + d]
+        full = y.shape[2 + d] + extra[d]
+        if wanted is not None:
+            total = max(0, full - wanted[d])
+            before = total // 2 if auto == 1 else total - total // 2
+            behind = full - before - wanted[d]
+        shape = list(y.shape)
+        shape[2 + d] = max(0, full - y.shape[2 + d], -behind + extra[d])
+        y = torch.cat([y, y.new_zeros(shape)], 2 + d)
+        y = y.narrow(2 + d, before, full - before - behind)
+    return y if bias is None else y + by_channel(bias, y)
+
+
 def gradient(function, dy, x):
     x = x.clone().requires_grad_(True)
     return torch.autograd.grad(function(x), x, dy)[0]
@@ -515,6 +541,7 @@ OPS = {
     "CONV": conv,
     "CONV_GRAD_INPUT": lambda at, dy, w, x: gradient(lambda v: conv(at, v, w), dy, x),
     "CONV_GRAD_WEIGHTS": lambda at, dy, x, w: gradient(lambda v: conv(at, x, v), dy, w),
+    "CONV_TRANSPOSE": conv_transpose,
     "CHANNEL_SUM": lambda at, x: x.sum([0] + list(range(2, x.dim()))),
     "MAX_POOL": lambda at, x: pool(at, x, False),
     "MAX_POOL_GRAD": max_pool_grad,
