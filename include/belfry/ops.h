@@ -317,6 +317,29 @@ BEL_API bel_value *bel_instance_normalization(bel_graph *graph, bel_value *x, be
 BEL_API bel_value *bel_group_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
                                            bel_value *bias, int64_t groups, double epsilon);
 
+/// --- Sequences in one tensor, padded to the longest ---------------------------------------------
+
+/// x [n, …], any type, with lengths [n] (I64): zeros along `axis` from the length on, whatever was
+/// there. What lies behind a length gets no gradient. A length outside 0 … the dimension ends the
+/// step with OUT_OF_RANGE. Error: axis 0.
+BEL_API bel_value *bel_sequence_mask(bel_graph *graph, bel_value *x, bel_value *lengths,
+                                     int64_t axis);
+
+/// Softmax along the last dimension of x [n, …, queries, keys], type T, over the keys that a query
+/// may see: those for which `mask` (BOOL, broadcast to x) is true, those before lengths [n] (I64)
+/// and, with `causal`, those up to the query's own index. mask, lengths or both may be NULL. Other
+/// elements are 0 and what x holds there counts for nothing; a query that sees nothing gets zeros.
+BEL_API bel_value *bel_masked_softmax(bel_graph *graph, bel_value *x, bel_value *mask,
+                                      bel_value *lengths, bool causal);
+
+/// Scaled dot-product attention (Vaswani et al. 2017, eq. 1): softmax(scale · q kᵀ) v for q [n,
+/// heads, t, d], k [n, heads, s, d] and v [n, heads, s, e] of type T -> [n, heads, t, e]. What may
+/// be seen as in bel_masked_softmax; scale 0: 1 / sqrt(d). k and v may hold anything behind a
+/// length; where only a mask or `causal` hides them they must be finite numbers.
+BEL_API bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key,
+                                 bel_value *value, bel_value *mask, bel_value *lengths, bool causal,
+                                 double scale);
+
 /// --- Layers made of the above -------------------------------------------------------------------
 
 /// Sum of values · weights over the sum of weights -> scalar; 0 where all weights are 0. Type T,
@@ -383,6 +406,16 @@ BEL_API bel_value *bel_gru(bel_graph *graph, bel_value *x, bel_value *lengths, i
 /// Gers et al. 2000; ONNX LSTM). Variables as above with 4·units and 8·units: gates i, o, f, c.
 BEL_API bel_value *bel_lstm(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t units,
                             const char *name, bel_value **out_last);
+
+/// Multi-head attention (Vaswani et al. 2017, section 3.2.2): query [n, t, width] attends to
+/// context [n, s, in] (NULL: to itself) with lengths [n] (I64; NULL: all are full) of the context
+/// -> [n, t, width]. Variables "name/query_kernel" and "name/output_kernel" [width, width],
+/// "name/key_kernel" and "name/value_kernel" [in, width] (Glorot), and a "…_bias" [width] (0) for
+/// each. What lies behind a length has no influence on anything, whatever it holds; without a
+/// context the outputs there are zeros. Error: the heads do not divide the width.
+BEL_API bel_value *bel_multi_head_attention(bel_graph *graph, bel_value *query, bel_value *context,
+                                            bel_value *lengths, int64_t heads, bool causal,
+                                            const char *name);
 
 #ifdef __cplusplus
 }

@@ -123,10 +123,14 @@ static void product_grad(bel_gradient *g, bool ta, bool tb, double alpha)
     }
 }
 
+// With the factor alpha of the product that is differentiated.
 static bel_value *product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, bool tb)
 {
     bel_attr_list attrs = {
-        .count = 2, .items = {{.name = "transA", .number = ta}, {.name = "transB", .number = tb}}};
+        .count = 3,
+        .items = {{.name = "transA", .number = ta},
+                  {.name = "transB", .number = tb},
+                  {.name = "alpha", .number = bel_attr_number(g->attrs, "alpha", 1)}}};
     bel_value *inputs[] = {a, b};
     return bel_graph_add(g->graph, BEL_OP_MATMUL, &attrs, inputs, 2);
 }
@@ -139,7 +143,7 @@ void bel_grad_matmul(bel_gradient *g)
     bel_value *a = g->inputs[0], *b = g->inputs[1], *dy = g->output_grads[0];
     int32_t a_rank = bel_value_shape(a).rank, b_rank = bel_value_shape(b).rank;
     if (a_rank == 2 && b_rank == 2) {
-        product_grad(g, ta, tb, 1.0);
+        product_grad(g, ta, tb, bel_attr_number(g->attrs, "alpha", 1));
         return;
     }
     if (g->needed[0]) {
@@ -149,7 +153,7 @@ void bel_grad_matmul(bel_gradient *g)
     if (!g->needed[1]) return;
     if (b_rank == 2 && !ta && !tb) {
         bel_value *inputs[] = {a, dy};
-        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_MATMUL_FLAT, NULL, inputs, 2);
+        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_MATMUL_FLAT, g->attrs, inputs, 2);
         return;
     }
     bel_set_broadcast_grad(g, 1, tb ? product(g, dy, a, true, ta) : product(g, a, dy, !ta, false));

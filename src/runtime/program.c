@@ -325,7 +325,8 @@ static void finish_outputs(compiler *c)
 static int64_t work_of(const bel_kernel_call *call)
 {
     if (call->op == BEL_OP_GEMM || call->op == BEL_OP_MATMUL) {
-        return bel_shape_elements(&call->inputs[0].shape) * call->outputs[0].shape.dims[1] / 8;
+        const bel_shape *y = &call->outputs[0].shape;
+        return bel_shape_elements(&call->inputs[0].shape) * y->dims[y->rank - 1] / 8;
     }
     int64_t work = call->work;
     if (work > 0) return work;

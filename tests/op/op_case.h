@@ -128,7 +128,8 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "select_last_index",
                                         "num_groups",
                                         "output_padding",
-                                        "output_shape"};
+                                        "output_shape",
+                                        "causal"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

@@ -208,6 +208,26 @@ def conv_transpose(attrs, x, w, bias=None):
     return y if bias is None else y + by_channel(bias, y)
 
 
+def sequence_mask(attrs, x, lengths):
+    axis = int(attrs.get("axis", 1)) % x.dim()
+    shape = [-1] + [1] * (x.dim() - 1)
+    times = torch.arange(x.shape[axis]).reshape([-1] + [1] * (x.dim() - 1 - axis))
+    return torch.where(times < lengths.reshape(shape), x, torch.zeros((), dtype=x.dtype))
+
+
+def masked_softmax(attrs, x, *hiding):
+    seen = torch.ones_like(x, dtype=torch.bool)
+    for given in hiding:
+        if given.dtype == torch.bool:
+            seen = seen & given
+        else:
+            shape = [-1] + [1] * (x.dim() - 1)
+            seen = seen & (torch.arange(x.shape[-1]) < given.reshape(shape))
+    if attrs.get("causal"):
+        seen = seen.tril()
+    return x.masked_fill(~seen, -math.inf).softmax(-1).nan_to_num(0.0)
+
+
 def gradient(function, dy, x):
     x = x.clone().requires_grad_(True)
     return torch.autograd.grad(function(x), x, dy)[0]
@@ -492,7 +512,7 @@ OPS = {
     "TANH_GRAD": lambda at, dy, y: dy * (1 - y * y),
     "IDENTITY": lambda at, x: x,
     "CAST": lambda at, x: x.to(CASTS[int(at["to"])]),
-    "MATMUL": lambda at, a, b: (a.mT if at.get("transA") else a) @ (b.mT if at.get("transB") else b),
+    "MATMUL": lambda at, a, b: at.get("alpha", 1.0) * (a.mT if at.get("transA") else a) @ (b.mT if at.get("transB") else b),
     "MATMUL_FLAT": lambda at, a, b: a.reshape(-1, a.shape[-1]).t() @ b.reshape(-1, b.shape[-1]),
     "GEMM": gemm,
     "SOFTMAX": lambda at, x: x.softmax(-1),
@@ -555,6 +575,8 @@ OPS = {
     "INSTANCE_NORM": group_norm,
     "GROUP_NORM": group_norm,
     "GROUP_NORM_GRAD": group_norm_grad,
+    "SEQUENCE_MASK": sequence_mask,
+    "MASKED_SOFTMAX": masked_softmax,
     "GRU": recurrent(False),
     "GRU_GRAD": recurrent_grad(False),
     "LSTM": recurrent(True),

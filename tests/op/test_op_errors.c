@@ -25,14 +25,18 @@ static void check_data_error(const char *inputs, bel_op op, const char *part)
 static void test_data_errors(void **state)
 {
     (void)state;
-    check_data_error("f[1,10] i[1]:10:11", BEL_OP_SOFTMAX_CROSS_ENTROPY,
-                     "SoftmaxCrossEntropyLoss_2: index or label 10 is out of range [0, 10)");
-    check_data_error("f[1,10] i[1]:-1:0", BEL_OP_SOFTMAX_CROSS_ENTROPY, "label -1 is out of range");
+    check_data_error(
+        "f[1,10] i[1]:10:11", BEL_OP_SOFTMAX_CROSS_ENTROPY,
+        "SoftmaxCrossEntropyLoss_2: index, label or length 10 is out of range [0, 10)");
+    check_data_error("f[1,10] i[1]:-1:0", BEL_OP_SOFTMAX_CROSS_ENTROPY,
+                     "length -1 is out of range");
     check_data_error("f[10,3] i[1]:10:11", BEL_OP_GATHER,
-                     "Gather_2: index or label 10 is out of range [0, 10)");
+                     "Gather_2: index, label or length 10 is out of range [0, 10)");
     check_data_error("f[10,3] i[65]:-4:10", BEL_OP_GATHER, "is out of range [0, 10)");
     check_data_error("f[10,3] i[2,3]:10:11", BEL_OP_GATHER_ELEMENTS,
-                     "GatherElements_2: index or label 10 is out of range [0, 10)");
+                     "GatherElements_2: index, label or length 10 is out of range [0, 10)");
+    check_data_error("f[3,4] i[3]:5:6", BEL_OP_SEQUENCE_MASK, "length 5 is out of range [0, 5)");
+    check_data_error("f[3,2,4] i[3]:-1:0", BEL_OP_MASKED_SOFTMAX, "-1 is out of range [0, 5)");
 }
 
 // --- Shapes that are refused ---------------------------------------------------------------------
@@ -104,6 +108,15 @@ static const struct {
      "GroupNormalization: 6 channels cannot be cut into 4 equal groups"},
     {BEL_OP_GROUP_NORM, "f[2,6,4] f[6] f[6]", "num_groups=0", "into 0 equal groups"},
     {BEL_OP_GROUP_NORM, "f[2,6,4] f[6] f[3]", "num_groups=2", "expected bias f32 [6], got f32 [3]"},
+    {BEL_OP_SEQUENCE_MASK, "f[2,3] i[3]", "",
+     "expected x [n, ...] and lengths [n] i64, got [2, 3]"},
+    {BEL_OP_SEQUENCE_MASK, "f[2,3] f[2]", "", "and [2] f32"},
+    {BEL_OP_SEQUENCE_MASK, "f[2,3] i[2]", "axis=-2", "SequenceMask: axis 0 counts the sequences"},
+    {BEL_OP_MASKED_SOFTMAX, "f[3]", "", "expected x [..., queries, keys], got [3]"},
+    {BEL_OP_MASKED_SOFTMAX, "f[2,3] i[2] i[2]", "",
+     "expected a mask and lengths, got two of one kind"},
+    {BEL_OP_MASKED_SOFTMAX, "f[2,3] i[3]", "", "lengths [n] i64, got [2, 3] and [3] i64"},
+    {BEL_OP_MASKED_SOFTMAX, "i[2,3]", "", "MaskedSoftmax: expected f32 or f64, got i64"},
     {BEL_OP_FLATTEN, "f[2,3]", "axis=3", "cannot flatten [2, 3] at axis 3"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=2", "ArgMax: axis 2 does not exist in rank 2"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=-3", "ArgMax: axis -3 does not exist in rank 2"},
