@@ -108,10 +108,12 @@ bel_value *bel_multi_head_attention(bel_graph *graph, bel_value *query, bel_valu
     bel_graph_push_scope(graph, name);
     if (lengths != NULL) context = bel_sequence_mask(graph, context, lengths, 1);
     if (self) query = context;
-    bel_value *y = bel_attention(graph, project_heads(graph, query, width, heads, "query"),
-                                 project_heads(graph, context, width, heads, "key"),
-                                 project_heads(graph, context, width, heads, "value"), NULL,
-                                 lengths, causal, 0);
+    bel_value *heads_of[3]; // in this order, which is that of the variables
+    heads_of[0] = project_heads(graph, query, width, heads, "query");
+    heads_of[1] = project_heads(graph, context, width, heads, "key");
+    heads_of[2] = project_heads(graph, context, width, heads, "value");
+    bel_value *y =
+        bel_attention(graph, heads_of[0], heads_of[1], heads_of[2], NULL, lengths, causal, 0);
     bel_shape joined = BEL_SHAPE(0, 0, width);
     y = bel_reshape(graph, bel_transpose(graph, y, swap_heads), &joined);
     y = project(graph, y, width, "output");
