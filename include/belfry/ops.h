@@ -340,6 +340,16 @@ BEL_API bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *
                                  bel_value *value, bel_value *mask, bel_value *lengths, bool causal,
                                  double scale);
 
+/// Connectionist temporal classification (Graves et al. 2006): logits [n, t, c] of type T with
+/// lengths [n], labels [n, l] in [1, c) with lengths [n] (all I64) -> [n], the negative logarithm
+/// of the probability that the frames become the labels when repeats are joined and blanks (class
+/// 0) dropped. What lies behind a length counts for nothing. Where labels do not fit into the
+/// frames the loss is INFINITY, or 0 with `zero_infinity`; its gradient is 0 either way. A label or
+/// length out of range ends the step with OUT_OF_RANGE.
+BEL_API bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *labels,
+                                bel_value *logit_lengths, bel_value *label_lengths,
+                                bool zero_infinity);
+
 /// --- Layers made of the above -------------------------------------------------------------------
 
 /// Sum of values · weights over the sum of weights -> scalar; 0 where all weights are 0. Type T,

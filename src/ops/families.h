@@ -119,6 +119,11 @@ bel_infer_fn bel_infer_sequence_mask, bel_infer_masked_softmax;
 bel_gradient_fn bel_grad_sequence_mask, bel_grad_masked_softmax;
 bel_prepare_fn bel_prepare_sequence_mask, bel_prepare_masked_softmax;
 
+// ctc.c
+bel_infer_fn bel_infer_ctc_loss, bel_infer_ctc_loss_grad;
+bel_gradient_fn bel_grad_ctc_loss;
+bel_prepare_fn bel_prepare_ctc_loss, bel_prepare_ctc_loss_grad;
+
 // recurrent.c
 bel_infer_fn bel_infer_gru, bel_infer_gru_grad, bel_infer_lstm, bel_infer_lstm_grad;
 bel_gradient_fn bel_grad_gru, bel_grad_lstm;

@@ -129,7 +129,8 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "num_groups",
                                         "output_padding",
                                         "output_shape",
-                                        "causal"};
+                                        "causal",
+                                        "zero_infinity"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

@@ -228,6 +228,19 @@ def masked_softmax(attrs, x, *hiding):
     return x.masked_fill(~seen, -math.inf).softmax(-1).nan_to_num(0.0)
 
 
+def ctc_loss(attrs, logits, labels, frames, counts):
+    log_p = logits.log_softmax(-1).transpose(0, 1)
+    return F.ctc_loss(log_p, labels, frames, counts, 0, "none", attrs.get("zero_infinity", 0) != 0)
+
+
+def ctc_loss_grad(attrs, dy, log_p, labels, frames, counts):
+    """What torch calls the gradient of log_p is that of the logits, given that log_p is their log
+    softmax; it is only right within each length."""
+    dx = gradient(lambda v: F.ctc_loss(v.transpose(0, 1), labels, frames, counts, 0, "none",
+                                       attrs.get("zero_infinity", 0) != 0), dy, log_p)
+    return sequence_mask({}, dx, frames)
+
+
 def gradient(function, dy, x):
     x = x.clone().requires_grad_(True)
     return torch.autograd.grad(function(x), x, dy)[0]
@@ -577,6 +590,8 @@ OPS = {
     "GROUP_NORM_GRAD": group_norm_grad,
     "SEQUENCE_MASK": sequence_mask,
     "MASKED_SOFTMAX": masked_softmax,
+    "CTC_LOSS": ctc_loss,
+    "CTC_LOSS_GRAD": ctc_loss_grad,
     "GRU": recurrent(False),
     "GRU_GRAD": recurrent_grad(False),
     "LSTM": recurrent(True),
