@@ -53,6 +53,8 @@ typedef enum bel_variable_kind {
     BEL_VARIABLE_STATE_SUM,  ///< Each step adds the sum over replicas of what they assigned.
 } bel_variable_kind;
 
+/// How values begin. Fans are those of kernels [in, out] or, with more dimensions, of weights of a
+/// convolution, [out, in, window…].
 typedef enum bel_init_kind {
     BEL_INIT_ZEROS,
     BEL_INIT_CONSTANT,       ///< `value`.
@@ -60,7 +62,13 @@ typedef enum bel_init_kind {
     BEL_INIT_NORMAL,         ///< Mean 0, standard deviation `value`.
     BEL_INIT_GLOROT_UNIFORM, ///< In ±sqrt(6 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 16.
     BEL_INIT_HE_NORMAL,      ///< Deviation sqrt(2 / fan_in). He et al. 2015, eq. 10.
-    ///< Kernels are [in, out]; with more dimensions weights of a convolution, [out, in, window…].
+    BEL_INIT_ONES,
+    BEL_INIT_TRUNCATED_NORMAL, ///< As NORMAL, but what lies over 2 · `value` out is drawn again.
+    BEL_INIT_GLOROT_NORMAL,    ///< Deviation sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010.
+    BEL_INIT_HE_UNIFORM,       ///< In ±sqrt(6 / fan_in). He et al. 2015.
+    /// `value` (0: 1) times a random matrix, first dimension × all others, whose columns, or rows
+    /// if these are fewer, are orthonormal. Saxe et al. 2013. Takes time with the cube of its size.
+    BEL_INIT_ORTHOGONAL,
 } bel_init_kind;
 
 typedef struct bel_initializer {

@@ -273,6 +273,16 @@ typedef struct bel_window_options {
 BEL_API bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
                             int64_t group, const bel_window_options *options);
 
+/// Transposed convolution, the gradient of bel_conv with regard to its input: x [n, c, …] with
+/// weights w [c, o / group, kernel…] and bias [o] (or NULL) -> [n, o, …], of size (size - 1) ·
+/// stride + (kernel - 1) · dilation + 1 + output_padding - pads. output_padding (NULL: 0) tells
+/// apart the sizes that a convolution with a stride makes one; it is less than the stride.
+/// output_shape (NULL: as above) gives the spatial sizes, auto_pad SAME makes them size · stride;
+/// pads are then computed. ONNX ConvTranspose. Errors: shapes do not fit; the size cannot be had.
+BEL_API bel_value *bel_conv_transpose(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
+                                      int64_t group, const bel_window_options *options,
+                                      const int64_t *output_padding, const int64_t *output_shape);
+
 /// The largest element, or the mean, of each window of size `kernel` (NULL: the whole image) ->
 /// [n, c, …]. ceil_mode rounds the number of windows up. Padding is never the largest; it counts as
 /// zeros in a mean only with count_include_pad. Of equal largest elements the first gets the
@@ -296,6 +306,62 @@ BEL_API bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_v
                                            bel_value *bias, bel_value *mean, bel_value *variance,
                                            double epsilon, double momentum, bool training,
                                            bel_value **out_mean, bel_value **out_variance);
+
+/// --- Normalisation of rows ----------------------------------------------------------------------
+///
+/// A row becomes (row - its mean) / sqrt(its variance + epsilon), the variance divided by the
+/// number of elements; then every element times its scale, plus its bias. Type T. Mean and variance
+/// keep their digits also where the mean is large beside the deviation.
+
+/// Rows are what lies behind `axis` (negative: from the end): x [a..., b...] with scale and bias
+/// [b...] (bias NULL: 0), b... from the axis on. ONNX LayerNormalization (Ba et al. 2016), whose
+/// scale and bias may also broadcast.
+BEL_API bel_value *bel_layer_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                           bel_value *bias, int64_t axis, double epsilon);
+
+/// Rows are the channels of each image: x [n, c, ...] with scale and bias [c]. ONNX
+/// InstanceNormalization (Ulyanov et al. 2016).
+BEL_API bel_value *bel_instance_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                              bel_value *bias, double epsilon);
+
+/// Rows are `groups` equal groups of neighbouring channels of each image: x [n, c, ...] with scale
+/// and bias [c]. ONNX GroupNormalization as of opset 21 (Wu & He 2018); domain belfry. Error: c is
+/// no multiple of the groups.
+BEL_API bel_value *bel_group_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
+                                           bel_value *bias, int64_t groups, double epsilon);
+
+/// --- Sequences in one tensor, padded to the longest ---------------------------------------------
+
+/// x [n, …], any type, with lengths [n] (I64): zeros along `axis` from the length on, whatever was
+/// there. What lies behind a length gets no gradient. A length outside 0 … the dimension ends the
+/// step with OUT_OF_RANGE. Error: axis 0.
+BEL_API bel_value *bel_sequence_mask(bel_graph *graph, bel_value *x, bel_value *lengths,
+                                     int64_t axis);
+
+/// Softmax along the last dimension of x [n, …, queries, keys], type T, over the keys that a query
+/// may see: those for which `mask` (BOOL, broadcast to x) is true, those before lengths [n] (I64)
+/// and, with `causal`, those up to the query's own index. mask, lengths or both may be NULL. Other
+/// elements are 0 and what x holds there counts for nothing; a query that sees nothing gets zeros.
+BEL_API bel_value *bel_masked_softmax(bel_graph *graph, bel_value *x, bel_value *mask,
+                                      bel_value *lengths, bool causal);
+
+/// Scaled dot-product attention (Vaswani et al. 2017, eq. 1): softmax(scale · q kᵀ) v for q [n,
+/// heads, t, d], k [n, heads, s, d] and v [n, heads, s, e] of type T -> [n, heads, t, e]. What may
+/// be seen as in bel_masked_softmax; scale 0: 1 / sqrt(d). k and v may hold anything behind a
+/// length; where only a mask or `causal` hides them they must be finite numbers.
+BEL_API bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key,
+                                 bel_value *value, bel_value *mask, bel_value *lengths, bool causal,
+                                 double scale);
+
+/// Connectionist temporal classification (Graves et al. 2006): logits [n, t, c] of type T with
+/// lengths [n], labels [n, l] in [1, c) with lengths [n] (all I64) -> [n], the negative logarithm
+/// of the probability that the frames become the labels when repeats are joined and blanks (class
+/// 0) dropped. What lies behind a length counts for nothing. Where labels do not fit into the
+/// frames the loss is INFINITY, or 0 with `zero_infinity`; its gradient is 0 either way. A label or
+/// length out of range ends the step with OUT_OF_RANGE.
+BEL_API bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *labels,
+                                bel_value *logit_lengths, bel_value *label_lengths,
+                                bool zero_infinity);
 
 /// --- Layers made of the above -------------------------------------------------------------------
 
@@ -342,6 +408,11 @@ BEL_API bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, 
 /// epsilon is 1e-5.
 BEL_API bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name);
 
+/// Layer normalisation over the last dimension, x [..., c], and group normalisation of x [n, c,
+/// ...]: variables "name/scale" [c] (1) and "name/bias" [c] (0); epsilon is 1e-5.
+BEL_API bel_value *bel_layer_norm(bel_graph *graph, bel_value *x, const char *name);
+BEL_API bel_value *bel_group_norm(bel_graph *graph, bel_value *x, int64_t groups, const char *name);
+
 /// Recurrent layers over padded sequences: x [n, t, in] with lengths [n] (I64, 0 … t; NULL: all
 /// have t steps) -> [n, t, units], and in *out_last (NULL: not wanted) the state h after the last
 /// valid step, [n, units]. What lies behind a length has no influence on anything, whatever it
@@ -358,6 +429,16 @@ BEL_API bel_value *bel_gru(bel_graph *graph, bel_value *x, bel_value *lengths, i
 /// Gers et al. 2000; ONNX LSTM). Variables as above with 4·units and 8·units: gates i, o, f, c.
 BEL_API bel_value *bel_lstm(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t units,
                             const char *name, bel_value **out_last);
+
+/// Multi-head attention (Vaswani et al. 2017, section 3.2.2): query [n, t, width] attends to
+/// context [n, s, in] (NULL: to itself) with lengths [n] (I64; NULL: all are full) of the context
+/// -> [n, t, width]. Variables "name/query_kernel" and "name/output_kernel" [width, width],
+/// "name/key_kernel" and "name/value_kernel" [in, width] (Glorot), and a "…_bias" [width] (0) for
+/// each. What lies behind a length has no influence on anything, whatever it holds; without a
+/// context the outputs there are zeros. Error: the heads do not divide the width.
+BEL_API bel_value *bel_multi_head_attention(bel_graph *graph, bel_value *query, bel_value *context,
+                                            bel_value *lengths, int64_t heads, bool causal,
+                                            const char *name);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,28 @@ bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bia
     return bel_graph_add(graph, BEL_OP_CONV, &attrs, inputs, bias == NULL ? 2 : 3);
 }
 
+bel_value *bel_conv_transpose(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
+                              int64_t group, const bel_window_options *options,
+                              const int64_t *output_padding, const int64_t *output_shape)
+{
+    bel_attr_list attrs = {.count = 0};
+    int32_t spatial = spatial_of(graph, x, "ConvTranspose");
+    bool pads = options != NULL && options->pads != NULL;
+    if (pads && (output_shape != NULL || options->auto_pad != BEL_PAD_EXPLICIT)) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sConvTranspose: pads cannot be given beside output_shape or auto_pad, "
+                       "which compute them",
+                       graph->scope);
+        return NULL;
+    }
+    put_window(&attrs, spatial, options);
+    if (group != 1) bel_attr_put(&attrs, "group", (double)group);
+    bel_attr_put_ints(&attrs, "output_padding", spatial, output_padding);
+    bel_attr_put_ints(&attrs, "output_shape", spatial, output_shape);
+    bel_value *inputs[] = {x, w, bias};
+    return bel_graph_add(graph, BEL_OP_CONV_TRANSPOSE, &attrs, inputs, bias == NULL ? 2 : 3);
+}
+
 bel_value *bel_max_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
                         const bel_window_options *options, bool ceil_mode)
 {
@@ -62,22 +84,6 @@ bel_value *bel_global_average_pool(bel_graph *graph, bel_value *x)
     return bel_graph_add(graph, BEL_OP_GLOBAL_AVERAGE_POOL, NULL, &x, 1);
 }
 
-bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
-                                   bel_value *bias, bel_value *mean, bel_value *variance,
-                                   double epsilon, double momentum, bool training,
-                                   bel_value **out_mean, bel_value **out_variance)
-{
-    bel_attr_list attrs = {.count = 0};
-    bel_attr_put(&attrs, "epsilon", epsilon);
-    bel_attr_put(&attrs, "momentum", momentum);
-    bel_attr_put(&attrs, "training_mode", training);
-    bel_value *inputs[] = {x, scale, bias, mean, variance};
-    bel_value *y = bel_graph_add(graph, BEL_OP_BATCH_NORM, &attrs, inputs, 5);
-    if (out_mean != NULL) *out_mean = y == NULL ? NULL : bel_graph_output(y, 1);
-    if (out_variance != NULL) *out_variance = y == NULL ? NULL : bel_graph_output(y, 2);
-    return y;
-}
-
 bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, int64_t size,
                        int64_t stride, bool bias, const char *name)
 {
@@ -105,34 +111,6 @@ bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, int64_t 
                               BEL_VARIABLE_TRAINABLE);
     }
     bel_value *y = bel_conv(graph, x, kernel, offset, 1, &options);
-    bel_graph_pop_scope(graph);
-    return y;
-}
-
-bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name)
-{
-    static const struct {
-        const char *name;
-        double start;
-        bel_variable_kind kind;
-    } vectors[] = {{"scale", 1, BEL_VARIABLE_TRAINABLE},
-                   {"bias", 0, BEL_VARIABLE_TRAINABLE},
-                   {"mean", 0, BEL_VARIABLE_STATE_MEAN},
-                   {"variance", 1, BEL_VARIABLE_STATE_MEAN}};
-    bel_shape shape = bel_value_shape(x), vector = BEL_SHAPE(shape.rank > 1 ? shape.dims[1] : 0);
-    bel_value *variables[4], *mean, *variance;
-    if (x == NULL) return NULL;
-    bel_graph_push_scope(graph, name);
-    for (int i = 0; i < 4; i++) {
-        bel_initializer start = {.kind = BEL_INIT_CONSTANT, .value = vectors[i].start};
-        variables[i] = bel_variable(graph, vectors[i].name, &vector, start, vectors[i].kind);
-    }
-    bel_value *y = bel_batch_normalization(graph, x, variables[0], variables[1], variables[2],
-                                           variables[3], 1e-5, 0.9, training, &mean, &variance);
-    if (training) {
-        bel_assign_state(graph, variables[2], mean);
-        bel_assign_state(graph, variables[3], variance);
-    }
     bel_graph_pop_scope(graph);
     return y;
 }

@@ -1,6 +1,6 @@
-// Losses made of public operations, one number for each element or example.
+// Losses, one number for each element or example; most are made of public operations.
 #include "belfry/ops.h"
-#include "graph/graph.h"
+#include "graph/attrs.h"
 
 static bel_value *number(bel_graph *graph, const bel_value *like, double value)
 {
@@ -67,4 +67,13 @@ bel_value *bel_weighted_sigmoid_cross_entropy(bel_graph *graph, bel_value *logit
     bel_value *positive = bel_mul(graph, labels, bel_softplus(graph, bel_neg(graph, logits)));
     positive = bel_mul(graph, positive, number(graph, labels, positive_weight));
     return bel_add(graph, positive, negative);
+}
+
+bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *labels,
+                        bel_value *logit_lengths, bel_value *label_lengths, bool zero_infinity)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "zero_infinity", zero_infinity);
+    bel_value *inputs[] = {logits, labels, logit_lengths, label_lengths};
+    return bel_graph_add(graph, BEL_OP_CTC_LOSS, &attrs, inputs, 4);
 }

@@ -34,9 +34,10 @@ static bel_value *layer(bel_graph *graph, bel_op op, int64_t gates, bel_value *x
         attrs.items[attrs.count++] = (bel_attr){.name = "linear_before_reset", .number = 1};
     }
     bel_graph_push_scope(graph, name);
-    bel_value *inputs[] = {x, weights(graph, "kernel", gates * units, shape.dims[2]),
-                           weights(graph, "recurrent_kernel", gates * units, units),
-                           weights(graph, "bias", 2 * gates * units, 0), lengths};
+    bel_value *kernel = weights(graph, "kernel", gates * units, shape.dims[2]);
+    bel_value *recurrent_kernel = weights(graph, "recurrent_kernel", gates * units, units);
+    bel_value *bias = weights(graph, "bias", 2 * gates * units, 0);
+    bel_value *inputs[] = {x, kernel, recurrent_kernel, bias, lengths};
     bel_value *y = bel_graph_add(graph, op, &attrs, inputs, lengths == NULL ? 4 : 5);
     bel_shape sequence = BEL_SHAPE(0, 0, units), state = BEL_SHAPE(0, units);
     if (y != NULL && out_last != NULL) {

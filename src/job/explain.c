@@ -84,7 +84,7 @@ static bel_status *bind(bench *b)
     const bel_layout *layout = b->job.layout;
     size_t bytes = bel_program_arena_bytes(b->program);
     BEL_TRY(bel_space_array(layout, "parameters", &b->values));
-    bel_space_initialize(layout, b->job.estimator->config.seed, b->values);
+    BEL_TRY(bel_space_initialize(layout, b->job.estimator->config.seed, b->values));
     if (bytes > 0) BEL_TRY(bel_pages_create(bytes, true, "activations", &b->arena));
     b->instance = bel_instance_create(b->program, b->arena);
     for (size_t v = 0; v < graph->variable_count; v++) {

@@ -98,11 +98,13 @@ static bel_status *save_first(bel_job *job)
     bel_crew *crew = job->crew, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_job_embed(job, &first));
     if (first != NULL) job->crew = first;
-    bel_space_initialize(job->layout, job->estimator->config.seed, job->crew->values);
-    if (job->crew->averages != NULL) { // which begin as the values
-        bel_space_initialize(job->layout, job->estimator->config.seed, job->crew->averages);
+    bel_status *status =
+        bel_space_initialize(job->layout, job->estimator->config.seed, job->crew->values);
+    if (status == NULL && job->crew->averages != NULL) { // which begin as the values
+        status =
+            bel_space_initialize(job->layout, job->estimator->config.seed, job->crew->averages);
     }
-    bel_status *status = bel_job_save(job, 0);
+    if (status == NULL) status = bel_job_save(job, 0);
     if (first != NULL) first->ops->destroy(first);
     job->crew = crew;
     return status;

@@ -184,7 +184,7 @@ static bel_status *add_tables(member *m, const bel_message *setup)
     for (size_t t = 0; t < setup->table_count; t++) {
         const bel_message_table *from = &setup->tables[t];
         bool good = from->width > 0 && from->ids > 0 && from->start >= 0 &&
-                    from->start <= BEL_INIT_HE_NORMAL && isfinite(from->start_value);
+                    from->start <= BEL_INIT_NORMAL && isfinite(from->start_value);
         if (!good) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: table \"%s\"", from->name);
         }

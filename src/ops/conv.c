@@ -1,5 +1,6 @@
 // Conv and its gradients: x [n, c, w] or [n, c, h, w], weights [o, c / group, kernel…], y [n, o,
-// …].
+// …]. ConvTranspose is the gradient of a convolution with regard to its input, so that
+// convolution's y is the operation's x.
 #include <string.h>
 
 #include "belfry/ops.h"
@@ -46,6 +47,15 @@ static bel_status *read_shape(const bel_attr_list *attrs, const bel_shape *x, co
     return NULL;
 }
 
+static bel_status *check_bias(const bel_spec *bias, int64_t channels)
+{
+    bel_shape want = BEL_SHAPE(channels);
+    if (bel_shape_equal(&bias->shape, &want)) return NULL;
+    char ht[BEL_SHAPE_TEXT], wt[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a bias %s, got %s", bel_shape_text(&want, wt),
+                   bel_shape_text(&bias->shape, ht));
+}
+
 bel_status *bel_infer_conv(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                            bel_spec *out_outputs)
 {
@@ -53,11 +63,7 @@ bel_status *bel_infer_conv(const bel_attr_list *attrs, const bel_spec *inputs, i
     BEL_TRY(check_types(inputs, input_count));
     BEL_TRY(read_shape(attrs, &inputs[0].shape, &inputs[1].shape, &shape));
     out_outputs[0] = (bel_spec){inputs[0].dtype, shape.y};
-    bel_shape bias = BEL_SHAPE(shape.w.dims[0]);
-    if (input_count < 3 || bel_shape_equal(&inputs[2].shape, &bias)) return NULL;
-    char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a bias %s, got %s", bel_shape_text(&bias, want),
-                   bel_shape_text(&inputs[2].shape, have));
+    return input_count < 3 ? NULL : check_bias(&inputs[2], shape.w.dims[0]);
 }
 
 static bel_status *infer_gradient(const bel_attr_list *attrs, const bel_spec *inputs,
@@ -88,6 +94,46 @@ bel_status *bel_infer_conv_grad_weights(const bel_attr_list *attrs, const bel_sp
     return infer_gradient(attrs, inputs, &inputs[1].shape, &inputs[2].shape);
 }
 
+// The convolution whose input gradient the transposed one of x [n, o, …] with weights [o, c /
+// groups, …] is: its y is x, its x of `out_shape` is inferred.
+static bel_status *read_transposed(const bel_attr_list *attrs, const bel_shape *x,
+                                   const bel_shape *w, bel_conv_shape *out_shape)
+{
+    int64_t groups = (int64_t)bel_attr_number(attrs, "group", 1);
+    char xt[BEL_SHAPE_TEXT], wt[BEL_SHAPE_TEXT];
+    bool fits = w->rank == x->rank && x->rank >= 3 && groups >= 1 && w->dims[0] >= 1 &&
+                w->dims[1] >= 1 && w->dims[0] % groups == 0 && x->dims[1] == w->dims[0];
+    if (!fits) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "x %s and weights %s do not fit with %lld groups: expected x [n, c, ...] "
+                       "and weights [c, o / groups, ...] of the same rank",
+                       bel_shape_text(x, xt), bel_shape_text(w, wt), (long long)groups);
+    }
+    bel_conv_shape shape = {.n = x->dims[0],
+                            .groups = groups,
+                            .in = w->dims[1],
+                            .out = w->dims[0] / groups,
+                            .x = *x,
+                            .w = *w,
+                            .y = *x};
+    BEL_TRY(bel_window_make_transposed(attrs, x, w->dims + 2, &shape.window));
+    shape.x.dims[1] = w->dims[1] * groups;
+    for (int32_t i = 2; i < x->rank; i++)
+        shape.x.dims[i] = shape.window.in[i - x->rank + 2];
+    *out_shape = shape;
+    return NULL;
+}
+
+bel_status *bel_infer_conv_transpose(const bel_attr_list *attrs, const bel_spec *inputs,
+                                     int input_count, bel_spec *out_outputs)
+{
+    bel_conv_shape shape;
+    BEL_TRY(check_types(inputs, input_count));
+    BEL_TRY(read_transposed(attrs, &inputs[0].shape, &inputs[1].shape, &shape));
+    out_outputs[0] = (bel_spec){inputs[0].dtype, shape.x};
+    return input_count < 3 ? NULL : check_bias(&inputs[2], shape.x.dims[1]);
+}
+
 // --- Gradient ------------------------------------------------------------------------------------
 
 void bel_grad_conv(bel_gradient *g)
@@ -100,6 +146,43 @@ void bel_grad_conv(bel_gradient *g)
     if (g->needed[1]) {
         bel_value *inputs[] = {dy, x, w};
         g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_CONV_GRAD_WEIGHTS, g->attrs, inputs, 3);
+    }
+    if (g->input_count > 2 && g->needed[2]) {
+        g->input_grads[2] = bel_graph_add(g->graph, BEL_OP_CHANNEL_SUM, NULL, &dy, 1);
+    }
+}
+
+// The attributes of the convolution, with the pads that were found.
+static bel_attr_list convolution_of(const bel_attr_list *attrs, const bel_conv_shape *shape)
+{
+    static const char *const kept[] = {"strides", "dilations", "group"};
+    const bel_window *w = &shape->window;
+    bel_attr_list made = {.count = 0};
+    for (int i = 0; i < attrs->count; i++)
+        for (size_t k = 0; k < sizeof kept / sizeof kept[0]; k++)
+            if (strcmp(attrs->items[i].name, kept[k]) == 0)
+                made.items[made.count++] = attrs->items[i];
+    bel_shape pads = shape->x.rank == 3
+                         ? BEL_SHAPE(w->pad[1], w->pad_end[1])
+                         : BEL_SHAPE(w->pad[0], w->pad[1], w->pad_end[0], w->pad_end[1]);
+    made.items[made.count++] = (bel_attr){.name = "pads", .ints = pads};
+    return made;
+}
+
+void bel_grad_conv_transpose(bel_gradient *g)
+{
+    bel_value *x = g->inputs[0], *w = g->inputs[1], *dy = g->output_grads[0];
+    bel_shape x_shape = bel_value_shape(x), w_shape = bel_value_shape(w);
+    bel_conv_shape shape;
+    bel_status_ignore(read_transposed(g->attrs, &x_shape, &w_shape, &shape)); // inferred
+    bel_attr_list attrs = convolution_of(g->attrs, &shape);
+    if (g->needed[0]) {
+        bel_value *inputs[] = {dy, w};
+        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CONV, &attrs, inputs, 2);
+    }
+    if (g->needed[1]) {
+        bel_value *inputs[] = {x, dy, w};
+        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_CONV_GRAD_WEIGHTS, &attrs, inputs, 3);
     }
     if (g->input_count > 2 && g->needed[2]) {
         g->input_grads[2] = bel_graph_add(g->graph, BEL_OP_CHANNEL_SUM, NULL, &dy, 1);
@@ -171,15 +254,17 @@ static void run_reference(const bel_kernel_call *call, int64_t tile)
     (void)tile;
     const bel_conv_shape *s = call->params;
     const bel_tensor *result = &call->outputs[0];
-    int64_t positions = s->window.out[0] * s->window.out[1];
-    bool bias = call->op == BEL_OP_CONV && call->input_count > 2;
+    bool transposed = call->op == BEL_OP_CONV_TRANSPOSE;
+    const int64_t *size = transposed ? s->window.in : s->window.out;
+    int64_t positions = size[0] * size[1], channels = result->shape.dims[1];
+    bool bias = (call->op == BEL_OP_CONV || transposed) && call->input_count > 2;
     for (int64_t i = 0; i < bel_shape_elements(&result->shape); i++) {
-        int64_t channel = i / positions % (s->groups * s->out);
+        int64_t channel = i / positions % channels;
         bel_element_set(result, i, bias ? bel_element_get(&call->inputs[2], channel) : 0.0);
     }
-    visit_all(call, call->op == BEL_OP_CONV              ? visit_output
-                    : call->op == BEL_OP_CONV_GRAD_INPUT ? visit_grad_input
-                                                         : visit_grad_weights);
+    visit_all(call, call->op == BEL_OP_CONV                ? visit_output
+                    : call->op == BEL_OP_CONV_GRAD_WEIGHTS ? visit_grad_weights
+                                                           : visit_grad_input);
 }
 
 // --- Choice --------------------------------------------------------------------------------------
@@ -187,19 +272,25 @@ static void run_reference(const bel_kernel_call *call, int64_t tile)
 typedef void prepare_fast_fn(const bel_prepare *prepare, bel_kernel_call *call,
                              const bel_conv_shape *shape);
 
+static void prepare_shape(const bel_prepare *prepare, bel_kernel_call *call,
+                          const bel_conv_shape *shape, prepare_fast_fn *fast)
+{
+    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
+        fast(prepare, call, shape);
+        return;
+    }
+    call->run = run_reference;
+    call->tile_count = 1;
+    call->params = bel_arena_copy(prepare->arena, shape, sizeof *shape);
+}
+
 static void prepare_with(const bel_prepare *prepare, bel_kernel_call *call, int x, int w,
                          prepare_fast_fn *fast)
 {
     bel_conv_shape shape;
     bel_status_ignore(read_shape(prepare->attrs, &call->inputs[x].shape, &call->inputs[w].shape,
                                  &shape)); // inferred
-    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
-        fast(prepare, call, &shape);
-        return;
-    }
-    call->run = run_reference;
-    call->tile_count = 1;
-    call->params = bel_arena_copy(prepare->arena, &shape, sizeof shape);
+    prepare_shape(prepare, call, &shape, fast);
 }
 
 void bel_prepare_conv(const bel_prepare *prepare, bel_kernel_call *call)
@@ -215,4 +306,12 @@ void bel_prepare_conv_grad_input(const bel_prepare *prepare, bel_kernel_call *ca
 void bel_prepare_conv_grad_weights(const bel_prepare *prepare, bel_kernel_call *call)
 {
     prepare_with(prepare, call, 1, 2, bel_conv_prepare_weights);
+}
+
+void bel_prepare_conv_transpose(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bel_conv_shape shape;
+    bel_status_ignore(read_transposed(prepare->attrs, &call->inputs[0].shape,
+                                      &call->inputs[1].shape, &shape)); // inferred
+    prepare_shape(prepare, call, &shape, bel_conv_prepare_input);
 }

@@ -98,8 +98,10 @@ bel_prepare_fn bel_prepare_dropout, bel_prepare_dropout_grad;
 
 // conv.c
 bel_infer_fn bel_infer_conv, bel_infer_conv_grad_input, bel_infer_conv_grad_weights;
-bel_gradient_fn bel_grad_conv;
-bel_prepare_fn bel_prepare_conv, bel_prepare_conv_grad_input, bel_prepare_conv_grad_weights;
+bel_infer_fn bel_infer_conv_transpose;
+bel_gradient_fn bel_grad_conv, bel_grad_conv_transpose;
+bel_prepare_fn bel_prepare_conv_transpose, bel_prepare_conv, bel_prepare_conv_grad_input,
+    bel_prepare_conv_grad_weights;
 
 // pool.c
 bel_infer_fn bel_infer_pool, bel_infer_pool_grad, bel_infer_global_pool;
@@ -110,6 +112,22 @@ bel_prepare_fn bel_prepare_pool;
 bel_infer_fn bel_infer_channel_sum, bel_infer_batch_norm, bel_infer_batch_norm_grad;
 bel_gradient_fn bel_grad_batch_norm;
 bel_prepare_fn bel_prepare_channel_sum, bel_prepare_batch_norm, bel_prepare_batch_norm_grad;
+
+// row_norm.c
+bel_infer_fn bel_infer_layer_norm, bel_infer_layer_norm_grad;
+bel_infer_fn bel_infer_group_norm, bel_infer_group_norm_grad;
+bel_gradient_fn bel_grad_layer_norm, bel_grad_group_norm;
+bel_prepare_fn bel_prepare_row_norm, bel_prepare_row_norm_grad;
+
+// sequence.c
+bel_infer_fn bel_infer_sequence_mask, bel_infer_masked_softmax;
+bel_gradient_fn bel_grad_sequence_mask, bel_grad_masked_softmax;
+bel_prepare_fn bel_prepare_sequence_mask, bel_prepare_masked_softmax;
+
+// ctc.c
+bel_infer_fn bel_infer_ctc_loss, bel_infer_ctc_loss_grad;
+bel_gradient_fn bel_grad_ctc_loss;
+bel_prepare_fn bel_prepare_ctc_loss, bel_prepare_ctc_loss_grad;
 
 // recurrent.c
 bel_infer_fn bel_infer_gru, bel_infer_gru_grad, bel_infer_lstm, bel_infer_lstm_grad;

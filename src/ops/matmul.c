@@ -123,10 +123,14 @@ static void product_grad(bel_gradient *g, bool ta, bool tb, double alpha)
     }
 }
 
+// With the factor alpha of the product that is differentiated.
 static bel_value *product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, bool tb)
 {
     bel_attr_list attrs = {
-        .count = 2, .items = {{.name = "transA", .number = ta}, {.name = "transB", .number = tb}}};
+        .count = 3,
+        .items = {{.name = "transA", .number = ta},
+                  {.name = "transB", .number = tb},
+                  {.name = "alpha", .number = bel_attr_number(g->attrs, "alpha", 1)}}};
     bel_value *inputs[] = {a, b};
     return bel_graph_add(g->graph, BEL_OP_MATMUL, &attrs, inputs, 2);
 }
@@ -139,7 +143,7 @@ void bel_grad_matmul(bel_gradient *g)
     bel_value *a = g->inputs[0], *b = g->inputs[1], *dy = g->output_grads[0];
     int32_t a_rank = bel_value_shape(a).rank, b_rank = bel_value_shape(b).rank;
     if (a_rank == 2 && b_rank == 2) {
-        product_grad(g, ta, tb, 1.0);
+        product_grad(g, ta, tb, bel_attr_number(g->attrs, "alpha", 1));
         return;
     }
     if (g->needed[0]) {
@@ -149,7 +153,7 @@ void bel_grad_matmul(bel_gradient *g)
     if (!g->needed[1]) return;
     if (b_rank == 2 && !ta && !tb) {
         bel_value *inputs[] = {a, dy};
-        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_MATMUL_FLAT, NULL, inputs, 2);
+        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_MATMUL_FLAT, g->attrs, inputs, 2);
         return;
     }
     bel_set_broadcast_grad(g, 1, tb ? product(g, dy, a, true, ta) : product(g, a, dy, !ta, false));
@@ -228,22 +232,27 @@ static bool has_bias(const gemm_params *p, const bel_kernel_call *call)
     return c->rank > 0 && c->dims[c->rank - 1] == p->n && bel_shape_elements(c) == p->n;
 }
 
-// y = scale · y + beta · c on rows [row, row + rows) and columns [column, column + columns).
-static void add_c(const bel_kernel_call *call, float scale, int64_t row, int64_t rows,
-                  int64_t column, int64_t columns)
+// Adds beta · c to a tile of y, of which Gemm has one matrix.
+static void add_c(const bel_kernel_call *call, const bel_product *tile, int64_t row, int64_t column)
 {
     const gemm_params *p = call->params;
+    if (call->input_count < 3 || p->beta == 0) return;
     const bel_tensor *y = &call->outputs[0], *c = &call->inputs[2];
-    bool has_c = call->input_count > 2 && p->beta != 0;
-    for (int64_t i = row; i < row + rows; i++) {
-        for (int64_t j = column; j < column + columns; j++) {
-            float *at = (float *)y->data + i * p->n + j, sum = scale == 0 ? 0 : scale * *at;
-            if (has_c) {
-                int64_t from = bel_broadcast_index(&y->shape, &c->shape, i * p->n + j);
-                sum += (float)p->beta * ((const float *)c->data)[from];
-            }
-            *at = sum;
+    for (int64_t i = 0; i < tile->m; i++) {
+        for (int64_t j = 0; j < tile->n; j++) {
+            int64_t at = (row + i) * p->n + column + j;
+            int64_t from = bel_broadcast_index(&y->shape, &c->shape, at);
+            tile->y[i * tile->y_row + j] += (float)p->beta * ((const float *)c->data)[from];
         }
+    }
+}
+
+static void scale(const bel_product *tile, float factor)
+{
+    for (int64_t i = 0; i < tile->m; i++) {
+        float *y = tile->y + i * tile->y_row;
+        for (int64_t j = 0; j < tile->n; j++)
+            y[j] *= factor;
     }
 }
 
@@ -283,16 +292,11 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     product.b = (const float *)call->inputs[1].data + matrix_in(call, 1, matrix) * p->k * p->n +
                 column * product.b_column;
     product.y = (float *)call->outputs[0].data + (matrix * p->m + row) * p->n + column;
-    bool starts = call->input_count > 2 && p->beta != 0 && p->alpha == 1;
-    if (starts && p->beta == 1 && has_bias(p, call)) {
-        product.start = (const float *)call->inputs[2].data + column;
-    } else if (starts) {
-        add_c(call, 0, row, product.m, column, product.n);
-        product.start = product.y;
-        product.start_row = p->n;
-    }
+    bool starts = p->alpha == 1 && p->beta == 1 && has_bias(p, call);
+    if (starts) product.start = (const float *)call->inputs[2].data + column;
     run_in_parts(product, p->k_parts);
-    if (p->alpha != 1) add_c(call, (float)p->alpha, row, product.m, column, product.n);
+    if (p->alpha != 1) scale(&product, (float)p->alpha);
+    if (!starts) add_c(call, &product, row, column);
 }
 
 static void run_few_rows(const bel_kernel_call *call, int64_t tile)

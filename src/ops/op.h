@@ -83,9 +83,9 @@ typedef struct bel_run_context {
     int64_t step;
     int64_t replica;
     int64_t round;
-    atomic_int error; // 0, or 1 + index of the instruction that met bad data
-    int64_t bad_value;
-    int64_t bad_limit;
+    atomic_int error;  // 0, or 1 + index of the instruction that met bad data
+    int64_t bad_value; // which is not in [bad_low, bad_limit)
+    int64_t bad_low, bad_limit;
 } bel_run_context;
 
 // A bound call: every shape known, every address set before it runs.
@@ -107,10 +107,11 @@ struct bel_kernel_call {
     bool outputs_last[BEL_OP_MAX_OUTPUTS];
     const void *params; // made by prepare, read-only while running
     // Further calls around this one, NULL where there are none. They share the workspace, whose
-    // content lasts from the first to the last. Only the last call of an operation has its outputs,
-    // only `before` and `run` have its inputs.
+    // content lasts from the first to the last. Only the last call of an operation has its outputs
+    // (and `run`, too, where it writes some of them), only `before` and `run` have its inputs.
     bel_kernel_fn *before, *after;
     int64_t before_tiles, after_tiles;
+    bool run_writes;
     size_t workspace_bytes;
     void *workspace;
     int64_t work; // of `run`, in vector operations on one element; 0: as many as operands' elements
@@ -129,8 +130,11 @@ typedef struct bel_prepare {
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 
-// Reports a bad element from inside a kernel; the first one wins.
+// Reports from inside a kernel an element that is not in [0, limit) or not in [low, limit); the
+// first one wins.
 void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t limit);
+void bel_kernel_report_range(const bel_kernel_call *call, int64_t bad_value, int64_t low,
+                             int64_t limit);
 
 // --- The table ----------------------------------------------------------------------------------
 

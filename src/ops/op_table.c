@@ -40,9 +40,16 @@ const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name)
 
 void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t limit)
 {
+    bel_kernel_report_range(call, bad_value, 0, limit);
+}
+
+void bel_kernel_report_range(const bel_kernel_call *call, int64_t bad_value, int64_t low,
+                             int64_t limit)
+{
     int none = 0;
     if (!atomic_compare_exchange_strong(&call->context->error, &none, call->index + 1)) return;
     call->context->bad_value = bad_value;
+    call->context->bad_low = low;
     call->context->bad_limit = limit;
 }
 

@@ -220,8 +220,10 @@ void bel_grad_transpose(bel_gradient *g)
 // --- Transpose -----------------------------------------------------------------------------------
 
 typedef struct transpose_params {
-    int64_t strides[BEL_MAX_RANK]; // in x, of each dimension of y
-    size_t size;                   // bytes of an element
+    int64_t strides[BEL_MAX_RANK]; // in x, of each dimension of y, in runs
+    int32_t rank;                  // without the dimensions of a run
+    int64_t runs, runs_per_tile;   // elements that are neighbours in x and y
+    size_t size;                   // bytes of a run
 } transpose_params;
 
 static void run_transpose(const bel_kernel_call *call, int64_t tile)
@@ -230,10 +232,10 @@ static void run_transpose(const bel_kernel_call *call, int64_t tile)
     const bel_shape *y = &call->outputs[0].shape;
     const char *source = call->inputs[0].data;
     char *target = call->outputs[0].data;
-    int64_t end = bel_tile_end(tile, bel_shape_elements(y));
-    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+    int64_t first = tile * p->runs_per_tile, end = first + p->runs_per_tile;
+    for (int64_t i = first; i < end && i < p->runs; i++) {
         int64_t rest = i, from = 0;
-        for (int32_t d = y->rank - 1; d >= 0; d--) {
+        for (int32_t d = p->rank - 1; d >= 0; d--) {
             from += rest % y->dims[d] * p->strides[d];
             rest /= y->dims[d];
         }
@@ -244,14 +246,20 @@ static void run_transpose(const bel_kernel_call *call, int64_t tile)
 void bel_prepare_transpose(const bel_prepare *prepare, bel_kernel_call *call)
 {
     const bel_shape *perm = bel_attr_ints(prepare->attrs, "perm"), *x = &call->inputs[0].shape;
-    transpose_params p = {.size = bel_dtype_size(call->inputs[0].dtype)};
-    for (int32_t d = 0; d < x->rank; d++) {
+    int64_t run = 1;
+    transpose_params p = {.rank = x->rank};
+    for (; p.rank > 0 && perm->dims[p.rank - 1] == p.rank - 1; p.rank--)
+        run *= x->dims[p.rank - 1];
+    for (int32_t d = 0; d < p.rank; d++) {
         p.strides[d] = 1;
-        for (int32_t after = (int32_t)perm->dims[d] + 1; after < x->rank; after++)
+        for (int32_t after = (int32_t)perm->dims[d] + 1; after < p.rank; after++)
             p.strides[d] *= x->dims[after];
     }
+    p.size = (size_t)run * bel_dtype_size(call->inputs[0].dtype);
+    p.runs = run > 0 ? bel_shape_elements(x) / run : 0;
+    p.runs_per_tile = bel_tile_rows(run);
     call->run = run_transpose;
-    call->tile_count = bel_tiles_of(bel_shape_elements(x));
+    call->tile_count = (p.runs + p.runs_per_tile - 1) / p.runs_per_tile;
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }
 

@@ -14,7 +14,7 @@ static bel_status *read_list(const bel_attr_list *attrs, const char *name, int32
     }
     for (int32_t i = 0; i < count; i++) {
         out[i] = list == NULL ? otherwise : list->dims[i];
-        if (out[i] >= low && out[i] <= INT32_MAX) continue;
+        if (list == NULL || (out[i] >= low && out[i] <= INT32_MAX)) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be at least %lld, got %lld", name,
                        (long long)low, (long long)out[i]);
     }
@@ -53,8 +53,9 @@ static bel_status *place(const bel_attr_list *attrs, bel_window *w, int d)
     return NULL;
 }
 
-bel_status *bel_window_make(const bel_attr_list *attrs, const bel_shape *x, const int64_t *kernel,
-                            bel_window *out_window)
+// What all windows have: kernel, strides, dilations and pads as given.
+static bel_status *read_window(const bel_attr_list *attrs, const bel_shape *x,
+                               const int64_t *kernel, bel_window *out_window)
 {
     int32_t spatial = x->rank - 2, first = 2 - spatial;
     char text[BEL_SHAPE_TEXT];
@@ -73,15 +74,75 @@ bel_status *bel_window_make(const bel_attr_list *attrs, const bel_shape *x, cons
     BEL_TRY(read_list(attrs, "dilations", spatial, 1, 1, w.dilation + first));
     BEL_TRY(read_list(attrs, "pads", 2 * spatial, 0, 0, pads));
     for (int d = first; d < 2; d++) {
-        w.in[d] = x->dims[d - first + 2];
         w.kernel[d] = kernel[d - first];
         w.pad[d] = pads[d - first];
         w.pad_end[d] = pads[d - first + spatial];
-        if (w.in[d] < 1 || w.kernel[d] < 1 || w.kernel[d] > INT32_MAX) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "a window of %lld over an image %s",
-                           (long long)w.kernel[d], bel_shape_text(x, text));
-        }
+        if (x->dims[d - first + 2] >= 1 && w.kernel[d] >= 1 && w.kernel[d] <= INT32_MAX) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "a window of %lld over an image %s",
+                       (long long)w.kernel[d], bel_shape_text(x, text));
+    }
+    *out_window = w;
+    return NULL;
+}
+
+bel_status *bel_window_make(const bel_attr_list *attrs, const bel_shape *x, const int64_t *kernel,
+                            bel_window *out_window)
+{
+    bel_window w;
+    BEL_TRY(read_window(attrs, x, kernel, &w));
+    for (int d = 4 - x->rank; d < 2; d++) {
+        w.in[d] = x->dims[d + x->rank - 2];
         BEL_TRY(place(attrs, &w, d));
+    }
+    *out_window = w;
+    return NULL;
+}
+
+// Pads of a result of given size: what the windows would cover beyond it, half on either side.
+static void pad_for(const bel_attr_list *attrs, bel_window *w, int d, int64_t covered)
+{
+    int64_t total = covered - w->in[d];
+    if (total < 0) total = 0;
+    bool upper = (int)bel_attr_number(attrs, "auto_pad", BEL_PAD_EXPLICIT) == BEL_PAD_SAME_UPPER;
+    w->pad[d] = upper ? total / 2 : total - total / 2;
+    w->pad_end[d] = total - w->pad[d];
+}
+
+// As ONNX defines it; `shape` is what output_shape says, 0: nothing.
+static bel_status *place_transposed(const bel_attr_list *attrs, bel_window *w, int d,
+                                    int64_t padding, int64_t shape)
+{
+    int auto_pad = (int)bel_attr_number(attrs, "auto_pad", BEL_PAD_EXPLICIT);
+    int64_t covered = (w->out[d] - 1) * w->stride[d] + extent(w, d) + padding;
+    bool same = auto_pad == BEL_PAD_SAME_UPPER || auto_pad == BEL_PAD_SAME_LOWER;
+    if (shape > 0 || same) {
+        w->in[d] = shape > 0 ? shape : w->out[d] * w->stride[d];
+        pad_for(attrs, w, d, covered);
+    } else {
+        if (auto_pad == BEL_PAD_VALID) w->pad[d] = w->pad_end[d] = 0;
+        w->in[d] = covered - w->pad[d] - w->pad_end[d];
+    }
+    int64_t room = w->in[d] + w->pad[d] + w->pad_end[d] - extent(w, d);
+    if (w->in[d] >= 1 && room >= 0 && room / w->stride[d] + 1 == w->out[d]) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%lld elements with windows of %lld at strides of %lld cannot become %lld with "
+                   "pads of %lld and %lld: what is added behind must be less than the stride",
+                   (long long)w->out[d], (long long)extent(w, d), (long long)w->stride[d],
+                   (long long)w->in[d], (long long)w->pad[d], (long long)w->pad_end[d]);
+}
+
+bel_status *bel_window_make_transposed(const bel_attr_list *attrs, const bel_shape *x,
+                                       const int64_t *kernel, bel_window *out_window)
+{
+    bel_window w;
+    int32_t first = 4 - x->rank;
+    int64_t padding[2], shape[2];
+    BEL_TRY(read_window(attrs, x, kernel, &w));
+    BEL_TRY(read_list(attrs, "output_padding", x->rank - 2, 0, 0, padding + first));
+    BEL_TRY(read_list(attrs, "output_shape", x->rank - 2, 1, 0, shape + first));
+    for (int d = first; d < 2; d++) {
+        w.out[d] = x->dims[d + x->rank - 2];
+        BEL_TRY(place_transposed(attrs, &w, d, padding[d], shape[d]));
     }
     *out_window = w;
     return NULL;

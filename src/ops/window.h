@@ -17,6 +17,12 @@ typedef struct bel_window { // each [height, width], in elements
 bel_status *bel_window_make(const bel_attr_list *attrs, const bel_shape *x, const int64_t *kernel,
                             bel_window *out_window) BEL_MUST_USE;
 
+// The window of the convolution whose gradient a transposed convolution of `x` is: `out` are x's
+// sizes, `in` those of the result. Also reads output_padding and output_shape. Errors as above; a
+// result that is empty or that the convolution would cut into more windows than x has elements.
+bel_status *bel_window_make_transposed(const bel_attr_list *attrs, const bel_shape *x,
+                                       const int64_t *kernel, bel_window *out_window) BEL_MUST_USE;
+
 // x with c channels and the window's output sizes.
 bel_shape bel_window_shape(const bel_window *window, const bel_shape *x, int64_t channels);
 

@@ -13,7 +13,8 @@ static bool is_weights(const bel_node *node, const bel_value *value)
     if (node->op == BEL_OP_CONV_GRAD_WEIGHTS) {
         return value == node->outputs[0] || value == node->inputs[2];
     }
-    bool reads = node->op == BEL_OP_CONV || node->op == BEL_OP_CONV_GRAD_INPUT;
+    bool reads = node->op == BEL_OP_CONV || node->op == BEL_OP_CONV_GRAD_INPUT ||
+                 node->op == BEL_OP_CONV_TRANSPOSE;
     return reads && value == node->inputs[1];
 }
 

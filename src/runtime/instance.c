@@ -219,9 +219,9 @@ static bel_status *data_error(const bel_program *program, bel_run_context *conte
 {
     int error = atomic_load(&context->error);
     if (error == 0) return NULL;
-    return BEL_ERR(BEL_OUT_OF_RANGE, "%s: index or label %lld is out of range [0, %lld)",
+    return BEL_ERR(BEL_OUT_OF_RANGE, "%s: index, label or length %lld is out of range [%lld, %lld)",
                    program->calls[error - 1].name, (long long)context->bad_value,
-                   (long long)context->bad_limit);
+                   (long long)context->bad_low, (long long)context->bad_limit);
 }
 
 static void run_groups(const bel_instance *instance, bel_team *team, bel_publish_fn *publish,

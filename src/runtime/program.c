@@ -176,8 +176,10 @@ static void join_group(compiler *c)
     program->groups[group].count++;
     for (int i = 0; i < made->call.input_count; i++)
         touch(c, made->input_buffers[i], group);
-    for (int i = 0; i < made->call.output_count; i++)
+    for (int i = 0; i < made->call.output_count; i++) {
         touch(c, made->output_buffers[i], group);
+        c->buffers[made->output_buffers[i]].written = group;
+    }
     if (made->workspace >= 0) touch(c, made->workspace, group);
 }
 
@@ -225,7 +227,8 @@ static void add_stages(compiler *c, const bel_program_call *whole)
         add_call(c, &stage);
         return;
     }
-    stage.call.tile_elements = stage.call.output_count = 0;
+    stage.call.tile_elements = 0;
+    if (!whole->call.run_writes) stage.call.output_count = 0;
     add_call(c, &stage);
     stage.call = whole->call;
     stage.call.run = whole->call.after;
@@ -310,7 +313,7 @@ static void finish_outputs(compiler *c)
         program->outputs[i] = (bel_program_result){
             .tensor = tensor_of(c, value), .buffer = buffer, .external = c->outputs[i].external};
         if (c->outputs[i].external) {
-            program->outputs[i].last_writer = c->buffers[buffer].first;
+            program->outputs[i].last_writer = c->buffers[buffer].written;
         } else {
             c->buffers[buffer].last = INT32_MAX; // readable after the run
         }
@@ -322,7 +325,8 @@ static void finish_outputs(compiler *c)
 static int64_t work_of(const bel_kernel_call *call)
 {
     if (call->op == BEL_OP_GEMM || call->op == BEL_OP_MATMUL) {
-        return bel_shape_elements(&call->inputs[0].shape) * call->outputs[0].shape.dims[1] / 8;
+        const bel_shape *y = &call->outputs[0].shape;
+        return bel_shape_elements(&call->inputs[0].shape) * y->dims[y->rank - 1] / 8;
     }
     int64_t work = call->work;
     if (work > 0) return work;

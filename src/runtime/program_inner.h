@@ -19,6 +19,7 @@ typedef struct bel_program_buffer {
     void *constant;
     size_t size_bytes;
     int first, last; // groups between which it is alive
+    int written;     // the last group that writes it
 } bel_program_buffer;
 
 typedef struct bel_program_call {

@@ -125,7 +125,12 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "largest",
                                         "exclusive",
                                         "reverse",
-                                        "select_last_index"};
+                                        "select_last_index",
+                                        "num_groups",
+                                        "output_padding",
+                                        "output_shape",
+                                        "causal",
+                                        "zero_infinity"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

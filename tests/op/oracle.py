@@ -182,6 +182,65 @@ def conv(attrs, x, w, bias=None):
     return run(padded(x, pads), w, bias, strides, 0, dilations, int(attrs.get("group", 1)))
 
 
+def conv_transpose(attrs, x, w, bias=None):
+    """Without pads, as large as windows and output_padding make it; then cut or extended by the pads
+    that ONNX computes."""
+    n = w.dim() - 2
+    strides, dilations = attrs.get("strides", [1] * n), attrs.get("dilations", [1] * n)
+    extra = attrs.get("output_padding", [0] * n)
+    auto, wanted = int(attrs.get("auto_pad", 0)), attrs.get("output_shape")
+    run = F.conv_transpose1d if n == 1 else F.conv_transpose2d
+    y = run(x, w, None, strides, 0, 0, int(attrs.get("group", 1)), dilations)
+    if auto in (1, 2) and wanted is None:
+        wanted = [size * stride for size, stride in zip(x.shape[2:], strides)]
+    pads = attrs.get("pads", [0] * (2 * n))
+    for d in range(n):
+        before, behind = pads[d], pads[n + d]
+        full = y.shape[2 + d] + extra[d]
+        if wanted is not None:
+            total = max(0, full - wanted[d])
+            before = total // 2 if auto == 1 else total - total // 2
+            behind = full - before - wanted[d]
+        shape = list(y.shape)
+        shape[2 + d] = max(0, full - y.shape[2 + d], -behind + extra[d])
+        y = torch.cat([y, y.new_zeros(shape)], 2 + d)
+        y = y.narrow(2 + d, before, full - before - behind)
+    return y if bias is None else y + by_channel(bias, y)
+
+
+def sequence_mask(attrs, x, lengths):
+    axis = int(attrs.get("axis", 1)) % x.dim()
+    shape = [-1] + [1] * (x.dim() - 1)
+    times = torch.arange(x.shape[axis]).reshape([-1] + [1] * (x.dim() - 1 - axis))
+    return torch.where(times < lengths.reshape(shape), x, torch.zeros((), dtype=x.dtype))
+
+
+def masked_softmax(attrs, x, *hiding):
+    seen = torch.ones_like(x, dtype=torch.bool)
+    for given in hiding:
+        if given.dtype == torch.bool:
+            seen = seen & given
+        else:
+            shape = [-1] + [1] * (x.dim() - 1)
+            seen = seen & (torch.arange(x.shape[-1]) < given.reshape(shape))
+    if attrs.get("causal"):
+        seen = seen.tril()
+    return x.masked_fill(~seen, -math.inf).softmax(-1).nan_to_num(0.0)
+
+
+def ctc_loss(attrs, logits, labels, frames, counts):
+    log_p = logits.log_softmax(-1).transpose(0, 1)
+    return F.ctc_loss(log_p, labels, frames, counts, 0, "none", attrs.get("zero_infinity", 0) != 0)
+
+
+def ctc_loss_grad(attrs, dy, log_p, labels, frames, counts):
+    """What torch calls the gradient of log_p is that of the logits, given that log_p is their log
+    softmax; it is only right within each length."""
+    dx = gradient(lambda v: F.ctc_loss(v.transpose(0, 1), labels, frames, counts, 0, "none",
+                                       attrs.get("zero_infinity", 0) != 0), dy, log_p)
+    return sequence_mask({}, dx, frames)
+
+
 def gradient(function, dy, x):
     x = x.clone().requires_grad_(True)
     return torch.autograd.grad(function(x), x, dy)[0]
@@ -253,6 +312,36 @@ def batch_norm_grad(attrs, dy, x, scale, mean, inverse):
     count = x.numel() // x.shape[1]
     rest = (dy.sum(axes, True) + shifted * (dy * shifted).sum(axes, True)) / count
     return by_channel(scale * inverse, x) * (dy - rest)
+
+
+def layer_norm(attrs, x, scale, bias=None):
+    axis = int(attrs.get("axis", -1))
+    return F.layer_norm(x, x.shape[axis:], scale, bias, attrs.get("epsilon", 1e-5))
+
+
+def group_norm(attrs, x, scale, bias):
+    groups = int(attrs.get("num_groups", x.shape[1]))
+    return F.group_norm(x, groups, scale, bias, attrs.get("epsilon", 1e-5))
+
+
+def row_norm_grad(dy, x, scale, mean, inverse):
+    """From given statistics; all but the first dimension of [rows, ...] are a row."""
+    shape = [-1] + [1] * (x.dim() - 1)
+    y = (x - mean.reshape(shape)) * inverse.reshape(shape)
+    g, axes = dy * scale, list(range(1, x.dim()))
+    return inverse.reshape(shape) * (g - g.mean(axes, True) - y * (g * y).mean(axes, True))
+
+
+def layer_norm_grad(attrs, dy, x, scale, mean, inverse):
+    row = [-1] + list(scale.shape)
+    return row_norm_grad(dy.reshape(row), x.reshape(row), scale, mean, inverse)
+
+
+def group_norm_grad(attrs, dy, x, scale, mean, inverse):
+    n, groups = mean.shape
+    row = [n * groups, scale.numel() // groups, -1]
+    scale = scale.reshape(1, groups, -1, 1).expand(n, -1, -1, -1).reshape(n * groups, -1, 1)
+    return row_norm_grad(dy.reshape(row), x.reshape(row), scale, mean, inverse)
 
 
 def flipped(x, lengths):
@@ -448,7 +537,7 @@ OPS = {
     "TANH_GRAD": lambda at, dy, y: dy * (1 - y * y),
     "IDENTITY": lambda at, x: x,
     "CAST": lambda at, x: x.to(CASTS[int(at["to"])]),
-    "MATMUL": lambda at, a, b: (a.mT if at.get("transA") else a) @ (b.mT if at.get("transB") else b),
+    "MATMUL": lambda at, a, b: at.get("alpha", 1.0) * (a.mT if at.get("transA") else a) @ (b.mT if at.get("transB") else b),
     "MATMUL_FLAT": lambda at, a, b: a.reshape(-1, a.shape[-1]).t() @ b.reshape(-1, b.shape[-1]),
     "GEMM": gemm,
     "SOFTMAX": lambda at, x: x.softmax(-1),
@@ -497,6 +586,7 @@ OPS = {
     "CONV": conv,
     "CONV_GRAD_INPUT": lambda at, dy, w, x: gradient(lambda v: conv(at, v, w), dy, x),
     "CONV_GRAD_WEIGHTS": lambda at, dy, x, w: gradient(lambda v: conv(at, x, v), dy, w),
+    "CONV_TRANSPOSE": conv_transpose,
     "CHANNEL_SUM": lambda at, x: x.sum([0] + list(range(2, x.dim()))),
     "MAX_POOL": lambda at, x: pool(at, x, False),
     "MAX_POOL_GRAD": max_pool_grad,
@@ -505,6 +595,15 @@ OPS = {
     "GLOBAL_AVERAGE_POOL": lambda at, x: pool(at, x, True),
     "BATCH_NORM": batch_norm,
     "BATCH_NORM_GRAD": batch_norm_grad,
+    "LAYER_NORM": layer_norm,
+    "LAYER_NORM_GRAD": layer_norm_grad,
+    "INSTANCE_NORM": group_norm,
+    "GROUP_NORM": group_norm,
+    "GROUP_NORM_GRAD": group_norm_grad,
+    "SEQUENCE_MASK": sequence_mask,
+    "MASKED_SOFTMAX": masked_softmax,
+    "CTC_LOSS": ctc_loss,
+    "CTC_LOSS_GRAD": ctc_loss_grad,
     "GRU": recurrent(False),
     "GRU_GRAD": recurrent_grad(False),
     "LSTM": recurrent(True),

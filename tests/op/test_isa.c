@@ -8,6 +8,7 @@
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/product.h"
 #include "ops/kernels/recurrent.h"
+#include "ops/kernels/row_norm.h"
 #include "optim/rule.h"
 #include "support/bel_test.h"
 
@@ -21,6 +22,8 @@ static const bel_product_kernels *const products[] = {
     &bel_product_kernels_v2, &bel_product_kernels_v3, &bel_product_kernels_v4};
 static const bel_recurrent_kernels *const recurrents[] = {
     &bel_recurrent_kernels_v2, &bel_recurrent_kernels_v3, &bel_recurrent_kernels_v4};
+static const bel_row_norm_kernels *const row_norms[] = {
+    &bel_row_norm_kernels_v2, &bel_row_norm_kernels_v3, &bel_row_norm_kernels_v4};
 static int level_count; // the processor's
 
 typedef struct vectors {
@@ -261,26 +264,49 @@ static void test_few_rows(void **state)
 
 // --- A whole row at a time -----------------------------------------------------------------------
 
-// Softmax and its like: kinds 0 to 3.
+enum { KINDS = 10 };
+
+static const bel_row_norm_map norm_map = {0.3f, 1.7f, 0.01f};
+
+// Softmax and its like: kinds 0 to 3; then normalisation.
 static void run_row(int level, int kind, const float *x, const float *y, float *out, int n)
 {
     const bel_cpu_kernels *table = kernels[level];
+    const bel_row_norm_kernels *norm = row_norms[level];
+    float other[SIZE] = {0};
     switch (kind) {
     case 0: table->softmax(x, out, n); break;
     case 1: table->log_softmax(x, out, n); break;
     case 2: table->softmax_grad(x, y, out, n); break;
-    default: table->log_softmax_grad(x, y, out, n); break;
+    case 3: table->log_softmax_grad(x, y, out, n); break;
+    case 4: norm->scale_each(x, norm_map, y, y, out, n); break;
+    case 5: norm->scale_all(x, norm_map, 0.7f, 0.1f, out, n); break;
+    case 6: norm->apply_each(x, y, norm_map, y, 0.2f, 0.1f, out, n); break;
+    case 7: norm->apply_all(x, y, norm_map, 1.3f, 0.2f, 0.1f, out, n); break;
+    default:
+        memcpy(out, y, (size_t)n * sizeof *out);
+        norm->add_scales(x, y, norm_map, out, other, n);
+        for (int i = 0; i < n; i++)
+            out[i] += other[i] * 0.5f;
+        break;
     }
 }
 
-// Sums and the maximum: kinds 0 to 3; the last is the rules' sum of squares, in double.
+// Sums and the maximum: kinds 0 to 3, of which the last is the rules' sum of squares, in double;
+// then the sums of normalisation.
 static double run_reduction(int level, int kind, const float *x, int n)
 {
     switch (kind) {
     case 0: return (double)kernels[level]->sum(x, n);
     case 1: return (double)kernels[level]->sum_square(x, n);
     case 2: return n > 0 ? (double)kernels[level]->max(x, n) : 0.0;
-    default: return rules[level]->sum_square(x, n);
+    case 3: return rules[level]->sum_square(x, n);
+    case 4: return row_norms[level]->sum(x, n);
+    case 5: return row_norms[level]->sum_distances(x, 0.3f, n);
+    case 6: return row_norms[level]->sum_squares(x, 0.3f, n);
+    case 7: return row_norms[level]->dot(x, x, n);
+    case 8: return row_norms[level]->dot_mapped(x, norm_map, x, n);
+    default: return row_norms[level]->dot_scaled(x, norm_map, x, x, n);
     }
 }
 
@@ -294,9 +320,10 @@ static void test_rows(void **state)
         x[i] = (float)(i * 7919 % 2003) / 400.0f - 2.4f;
         y[i] = -(float)(i * 6271 % 1999) / 500.0f;
     }
-    for (int at = 0; at < 4 * level_count * OFFSETS * (LENGTHS + 1); at++) {
-        int kind = at % 4, level = at / 4 % level_count;
-        int offset = at / 4 / level_count % OFFSETS, n = at / 4 / level_count / OFFSETS;
+    for (int at = 0; at < KINDS * level_count * OFFSETS * (LENGTHS + 1); at++) {
+        int kind = at % KINDS, level = at / KINDS % level_count;
+        int offset = at / KINDS / level_count % OFFSETS;
+        int n = at / KINDS / level_count / OFFSETS;
         memcpy(moved_x + offset, x, (size_t)n * sizeof *x);
         memcpy(moved_y + offset, y, (size_t)n * sizeof *y);
         double first = run_reduction(0, kind, x, n);

@@ -25,14 +25,18 @@ static void check_data_error(const char *inputs, bel_op op, const char *part)
 static void test_data_errors(void **state)
 {
     (void)state;
-    check_data_error("f[1,10] i[1]:10:11", BEL_OP_SOFTMAX_CROSS_ENTROPY,
-                     "SoftmaxCrossEntropyLoss_2: index or label 10 is out of range [0, 10)");
-    check_data_error("f[1,10] i[1]:-1:0", BEL_OP_SOFTMAX_CROSS_ENTROPY, "label -1 is out of range");
+    check_data_error(
+        "f[1,10] i[1]:10:11", BEL_OP_SOFTMAX_CROSS_ENTROPY,
+        "SoftmaxCrossEntropyLoss_2: index, label or length 10 is out of range [0, 10)");
+    check_data_error("f[1,10] i[1]:-1:0", BEL_OP_SOFTMAX_CROSS_ENTROPY,
+                     "length -1 is out of range");
     check_data_error("f[10,3] i[1]:10:11", BEL_OP_GATHER,
-                     "Gather_2: index or label 10 is out of range [0, 10)");
+                     "Gather_2: index, label or length 10 is out of range [0, 10)");
     check_data_error("f[10,3] i[65]:-4:10", BEL_OP_GATHER, "is out of range [0, 10)");
     check_data_error("f[10,3] i[2,3]:10:11", BEL_OP_GATHER_ELEMENTS,
-                     "GatherElements_2: index or label 10 is out of range [0, 10)");
+                     "GatherElements_2: index, label or length 10 is out of range [0, 10)");
+    check_data_error("f[3,4] i[3]:5:6", BEL_OP_SEQUENCE_MASK, "length 5 is out of range [0, 5)");
+    check_data_error("f[3,2,4] i[3]:-1:0", BEL_OP_MASKED_SOFTMAX, "-1 is out of range [0, 5)");
 }
 
 // --- Shapes that are refused ---------------------------------------------------------------------
@@ -63,6 +67,11 @@ static const struct {
     {BEL_OP_GEMM, "f[1,3] f[3,4] f[2,4]", "", "Gemm: c [2, 4] does not broadcast"},
     {BEL_OP_SOFTMAX_CROSS_ENTROPY, "f[3,4] i[4]", "", "expected logits [n, classes]"},
     {BEL_OP_SOFTMAX_CROSS_ENTROPY, "f[3,4] f[3]", "", "labels [n] i64, got [3, 4] and [3] f32"},
+    {BEL_OP_CTC_LOSS, "f[3,5] i[3,2] i[3] i[3]", "",
+     "CTCLoss: expected logits [n, t, classes], lab"},
+    {BEL_OP_CTC_LOSS, "f[3,5,4] i[3,2] f[3] i[3]", "",
+     "got [3, 5, 4], [3, 2] i64, [3] f32 and [3]"},
+    {BEL_OP_CTC_LOSS, "f[3,5,4] i[2,2] i[3] i[3]", "", "got [3, 5, 4], [2, 2] i64"},
     {BEL_OP_SIGMOID_CROSS_ENTROPY, "f[3] f[3,1]", "", "must have one shape"},
     {BEL_OP_REDUCE_SUM, "f[3,4]", "axes=[2]", "ReduceSum: axis 2 does not exist in rank 2"},
     {BEL_OP_REDUCE_MAX, "f[3,4]", "axes=[-3]", "ReduceMax: axis -3 does not exist in rank 2"},
@@ -75,6 +84,14 @@ static const struct {
     {BEL_OP_CONV, "f[2,3,4,4] f[8,3,3,3]", "strides=[0,1]", "strides must be at least 1, got 0"},
     {BEL_OP_CONV, "f[2,3,4,4] f[8,3,3,3]", "pads=[1,1,-1,1]", "pads must be at least 0, got -1"},
     {BEL_OP_CONV, "i[2,3,4,4] f[8,3,3,3]", "", "inputs of one type, f32 or f64"},
+    {BEL_OP_CONV_TRANSPOSE, "f[2,3,4,4] f[8,3,3,3]", "",
+     "expected x [n, c, ...] and weights [c, o"},
+    {BEL_OP_CONV_TRANSPOSE, "f[2,6,4] f[6,2,3] f[2]", "group=3", "expected a bias [6], got [2]"},
+    {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "strides=[2] output_padding=[2]",
+     "ConvTranspose: 4 elements with windows of 3 at strides of 2 cannot become 11"},
+    {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "pads=[3,3]", "cannot become 0 with pads of 3"},
+    {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "output_shape=[7]", "cannot become 7 with pads"},
+    {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "output_shape=[0]", "output_shape must be at le"},
     {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2]", "kernel_shape needs 2 numbers, got 1"},
     {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2,2] pads=[2,0,0,0]",
      "window 0 sees nothing but padding"},
@@ -85,6 +102,26 @@ static const struct {
     {BEL_OP_BATCH_NORM, "f[2,3,4] f[3] f[3] f[4] f[3]", "",
      "input 3: expected f32 [3], got f32 [4]"},
     {BEL_OP_BATCH_NORM, "f[2] f[3] f[3] f[4] f[3]", "", "expected x [n, c, ...], got [2]"},
+    {BEL_OP_LAYER_NORM, "f[2,3,4] f[4] f[3]", "", "LayerNormalization: expected bias f32 [4], got"},
+    {BEL_OP_LAYER_NORM, "f[2,3,4] f[4]", "axis=1", "expected scale f32 [3, 4], got f32 [4]"},
+    {BEL_OP_LAYER_NORM, "f[2,3] f[3]", "axis=2", "axis 2 does not exist in rank 2"},
+    {BEL_OP_LAYER_NORM, "i[2,3] f[3]", "", "expected f32 or f64, got i64"},
+    {BEL_OP_LAYER_NORM_GRAD, "f[2,3] f[2,3] f[3] f[2,1] f[2]", "",
+     "expected inverse deviation f32 [2, 1], got f32 [2]"},
+    {BEL_OP_INSTANCE_NORM, "f[3] f[3] f[3]", "", "expected x [n, c, ...], got [3]"},
+    {BEL_OP_GROUP_NORM, "f[2,6,4] f[6] f[6]", "num_groups=4",
+     "GroupNormalization: 6 channels cannot be cut into 4 equal groups"},
+    {BEL_OP_GROUP_NORM, "f[2,6,4] f[6] f[6]", "num_groups=0", "into 0 equal groups"},
+    {BEL_OP_GROUP_NORM, "f[2,6,4] f[6] f[3]", "num_groups=2", "expected bias f32 [6], got f32 [3]"},
+    {BEL_OP_SEQUENCE_MASK, "f[2,3] i[3]", "",
+     "expected x [n, ...] and lengths [n] i64, got [2, 3]"},
+    {BEL_OP_SEQUENCE_MASK, "f[2,3] f[2]", "", "and [2] f32"},
+    {BEL_OP_SEQUENCE_MASK, "f[2,3] i[2]", "axis=-2", "SequenceMask: axis 0 counts the sequences"},
+    {BEL_OP_MASKED_SOFTMAX, "f[3]", "", "expected x [..., queries, keys], got [3]"},
+    {BEL_OP_MASKED_SOFTMAX, "f[2,3] i[2] i[2]", "",
+     "expected a mask and lengths, got two of one kind"},
+    {BEL_OP_MASKED_SOFTMAX, "f[2,3] i[3]", "", "lengths [n] i64, got [2, 3] and [3] i64"},
+    {BEL_OP_MASKED_SOFTMAX, "i[2,3]", "", "MaskedSoftmax: expected f32 or f64, got i64"},
     {BEL_OP_FLATTEN, "f[2,3]", "axis=3", "cannot flatten [2, 3] at axis 3"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=2", "ArgMax: axis 2 does not exist in rank 2"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=-3", "ArgMax: axis -3 does not exist in rank 2"},

@@ -309,7 +309,8 @@ void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
                       .width = shape->in,
                       .weights_group = shape->out * shape->in * taps,
                       .weights_depth = shape->in * taps,
-                      .weights_width = taps};
+                      .weights_width = taps,
+                      .has_bias = call->op == BEL_OP_CONV_TRANSPOSE && call->input_count > 2};
     make_phases(prepare, &walk, w, true);
     choose(prepare, call, shape, &walk);
 }

@@ -16,6 +16,7 @@ typedef struct bel_conv_shape {
 } bel_conv_shape;
 
 // Choose kernels for the fast passes: call->run, before, after, their tiles and the workspace.
+// bel_conv_prepare_input is also that of ConvTranspose, with a bias.
 void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                              const bel_conv_shape *shape);
 void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,

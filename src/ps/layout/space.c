@@ -1,11 +1,10 @@
 // Memory of the parameter space, and initial values.
 #include "ps/layout/space.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/rng.h"
+#include "ps/layout/initial.h"
 
 bel_status *bel_space_array(const bel_layout *layout, const char *what, float **out_array)
 {
@@ -92,66 +91,12 @@ const float *bel_space_variable(const bel_space *space, int variable)
     return space->buffers[current] + v->offset;
 }
 
-// Inputs and outputs that meet in one unit of a kernel [in, out] or of a convolution's weights
-// [out, in, window…], whose window counts on both sides.
-static void fans(const bel_shape *shape, double *out_in, double *out_out)
+bel_status *bel_space_initialize(const bel_layout *layout, uint64_t seed, float *values)
 {
-    double window = 1;
-    bool convolution = shape->rank > 2;
-    for (int32_t i = 2; i < shape->rank; i++)
-        window *= (double)shape->dims[i];
-    int64_t first = shape->rank > 0 ? shape->dims[0] : 1;
-    int64_t second = shape->rank > 1 ? shape->dims[1] : first;
-    *out_in = window * (double)(convolution ? second : first);
-    *out_out = window * (double)(convolution ? first : second);
-}
-
-static void fill_uniform(float *values, int64_t count, double limit, bel_rng_key key)
-{
-    for (int64_t i = 0; i < count; i += 4) {
-        uint32_t words[4];
-        bel_rng_block(key, 0, (uint64_t)i / 4, words);
-        for (int64_t j = 0; j < 4 && i + j < count; j++)
-            values[i + j] = (float)((2.0 * (double)bel_rng_unit(words[j]) - 1.0) * limit);
+    for (int v = 0; v < layout->variable_count; v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        BEL_TRY_CTX(bel_initial_values(variable, seed, values + variable->offset),
+                    "variable \"%s\"", variable->name);
     }
-}
-
-// Box-Muller: two uniform numbers give two normal ones.
-static void fill_normal(float *values, int64_t count, double deviation, bel_rng_key key)
-{
-    for (int64_t i = 0; i < count; i += 2) {
-        uint32_t words[4];
-        bel_rng_block(key, 0, (uint64_t)i / 2, words);
-        double radius = sqrt(-2.0 * log(((double)words[0] + 1.0) * 0x1p-32));
-        double angle = 6.283185307179586 * (double)words[1] * 0x1p-32;
-        values[i] = (float)(deviation * radius * cos(angle));
-        if (i + 1 < count) values[i + 1] = (float)(deviation * radius * sin(angle));
-    }
-}
-
-static void initialize_variable(const bel_layout_variable *variable, uint64_t seed, float *values)
-{
-    bel_rng_key key =
-        bel_rng_key_make(seed, "init", bel_hash64(variable->name, strlen(variable->name)));
-    double in, out, value = variable->initializer.value;
-    fans(&variable->shape, &in, &out);
-    switch (variable->initializer.kind) {
-    case BEL_INIT_ZEROS: memset(values, 0, (size_t)variable->elements * sizeof *values); break;
-    case BEL_INIT_CONSTANT:
-        for (int64_t i = 0; i < variable->elements; i++)
-            values[i] = (float)value;
-        break;
-    case BEL_INIT_UNIFORM: fill_uniform(values, variable->elements, value, key); break;
-    case BEL_INIT_NORMAL: fill_normal(values, variable->elements, value, key); break;
-    case BEL_INIT_GLOROT_UNIFORM:
-        fill_uniform(values, variable->elements, sqrt(6.0 / (in + out)), key);
-        break;
-    case BEL_INIT_HE_NORMAL: fill_normal(values, variable->elements, sqrt(2.0 / in), key); break;
-    }
-}
-
-void bel_space_initialize(const bel_layout *layout, uint64_t seed, float *values)
-{
-    for (int v = 0; v < layout->variable_count; v++)
-        initialize_variable(&layout->variables[v], seed, values + layout->variables[v].offset);
+    return NULL;
 }

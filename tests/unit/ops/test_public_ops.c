@@ -232,6 +232,82 @@ static void test_split_and_concat(void **state)
     bel_graph_destroy(f.graph);
 }
 
+static void test_norms(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_shape list = BEL_SHAPE(6);
+    bel_value *scale = bel_input_value(f.graph, "scale", BEL_DTYPE_F32, &list);
+    bel_value *made[] = {bel_layer_normalization(f.graph, f.x, scale, NULL, 1, 0.5),
+                         bel_instance_normalization(f.graph, f.x, scale, scale, 0.5),
+                         bel_group_normalization(f.graph, f.x, scale, scale, 3, 0.5)};
+    static const char *const names[] = {"LayerNormalization", "InstanceNormalization",
+                                        "GroupNormalization"};
+    for (int i = 0; i < 3; i++) {
+        BEL_ASSERT_OK(bel_graph_check(f.graph));
+        assert_string_equal(bel_op_get(made[i]->node->op)->name, names[i]);
+        assert_int_equal(made[i]->node->input_count, i == 0 ? 2 : 3);
+        assert_true(number(made[i], "epsilon") == 0.5);
+    }
+    assert_true(number(made[0], "axis") == 1 && number(made[2], "num_groups") == 3);
+    bel_value *y = bel_layer_norm(f.graph, bel_group_norm(f.graph, f.x, 2, "first"), "second");
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    assert_shape(y, BEL_SHAPE(6, 6));
+    static const char *const variables[] = {"first/scale", "first/bias", "second/scale",
+                                            "second/bias"};
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(f.graph->variables[i].name, variables[i]);
+        assert_true(f.graph->variables[i].initializer.value == (i % 2 == 0 ? 1 : 0));
+    }
+    bel_graph_destroy(f.graph);
+}
+
+static void test_sequences(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_value *masked = bel_sequence_mask(f.graph, f.x, f.indices, -1);
+    check(&f, masked, "SequenceMask", f.x, f.indices);
+    assert_true(number(masked, "axis") == -1);
+    bel_value *weights = bel_masked_softmax(f.graph, f.x, NULL, f.indices, true);
+    check(&f, weights, "MaskedSoftmax", f.x, f.indices);
+    assert_true(number(weights, "causal") == 1);
+    weights = bel_masked_softmax(f.graph, f.x, bel_less(f.graph, f.x, f.y), f.indices, false);
+    assert_int_equal(weights->node->input_count, 3);
+    bel_shape shape = BEL_SHAPE(6, 5, 4), list = BEL_SHAPE(6, 2);
+    bel_value *logits = bel_input_value(f.graph, "logits", BEL_DTYPE_F32, &shape);
+    bel_value *labels = bel_input_value(f.graph, "labels", BEL_DTYPE_I64, &list);
+    bel_value *loss = bel_ctc_loss(f.graph, logits, labels, f.indices, f.indices, true);
+    BEL_ASSERT_OK(bel_graph_check(f.graph));
+    assert_string_equal(bel_op_get(loss->node->op)->name, "CTCLoss");
+    assert_ptr_equal(loss->node->inputs[1], labels);
+    assert_true(number(loss, "zero_infinity") == 1);
+    assert_shape(loss, BEL_SHAPE(6));
+    bel_graph_destroy(f.graph);
+}
+
+static void test_conv_transpose(void **state)
+{
+    (void)state;
+    static const int64_t two[] = {2, 2}, one[] = {1, 1}, pads[] = {0, 0, 0, 0}, size[] = {9, 9};
+    fixture f = make_fixture();
+    bel_shape x_shape = BEL_SHAPE(BEL_DIM_BATCH, 4, 5, 5), w_shape = BEL_SHAPE(4, 3, 3, 3);
+    bel_value *x = bel_input_value(f.graph, "image", BEL_DTYPE_F32, &x_shape);
+    bel_value *w = bel_input_value(f.graph, "w", BEL_DTYPE_F32, &w_shape);
+    bel_window_options options = {.strides = two, .pads = pads};
+    bel_value *y = bel_conv_transpose(f.graph, x, w, NULL, 2, &options, one, NULL);
+    check(&f, y, "ConvTranspose", x, w);
+    assert_true(number(y, "group") == 2);
+    assert_shape(y, BEL_SHAPE(BEL_DIM_BATCH, 6, 12, 12));
+    y = bel_conv_transpose(f.graph, x, w, NULL, 1, &(bel_window_options){.strides = two}, NULL,
+                           size);
+    assert_shape(y, BEL_SHAPE(BEL_DIM_BATCH, 3, 9, 9));
+    assert_null(bel_conv_transpose(f.graph, x, w, NULL, 1, &options, NULL, size));
+    BEL_ASSERT_FAILS(bel_graph_check(f.graph), BEL_INVALID_ARGUMENT,
+                     "ConvTranspose: pads cannot be given beside output_shape or auto_pad");
+    bel_graph_destroy(f.graph);
+}
+
 static void test_composed(void **state)
 {
     (void)state;
@@ -253,10 +329,17 @@ static void test_composed(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_inputs),       cmocka_unit_test(test_one_input),
-        cmocka_unit_test(test_reductions),       cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_matmul_of_vectors),
-        cmocka_unit_test(test_split_and_concat), cmocka_unit_test(test_composed),
+        cmocka_unit_test(test_two_inputs),
+        cmocka_unit_test(test_one_input),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_matmul_of_vectors),
+        cmocka_unit_test(test_split_and_concat),
+        cmocka_unit_test(test_composed),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_sequences),
+        cmocka_unit_test(test_conv_transpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 // The parameter space: properties of the layout for random lists of variables and 1 to 5 shards.
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "ps/layout/initial.h"
 #include "ps/layout/space.h"
 #include "support/bel_test.h"
 
@@ -161,7 +163,11 @@ static void test_initial_values(void **state)
                 {{BEL_INIT_UNIFORM, 3}, 3 / 1.7320508, 3},
                 {{BEL_INIT_NORMAL, 2}, 2, 12},
                 {{BEL_INIT_GLOROT_UNIFORM, 0}, 0.1414214 / 1.7320508, 0.1414214},
-                {{BEL_INIT_HE_NORMAL, 0}, 0.1414214, 1}};
+                {{BEL_INIT_HE_NORMAL, 0}, 0.1414214, 1},
+                {{BEL_INIT_TRUNCATED_NORMAL, 2}, 2 * 0.8796257, 4},
+                {{BEL_INIT_GLOROT_NORMAL, 0}, 0.0816497, 0.6},
+                {{BEL_INIT_HE_UNIFORM, 0}, 0.2449490 / 1.7320508, 0.2449490},
+                {{BEL_INIT_ORTHOGONAL, 3}, 3 / 14.1421356, 1.5}};
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         bel_layout_variable pair[2] = {
             {.name = first, .shape = BEL_SHAPE(5)},
@@ -171,8 +177,8 @@ static void test_initial_values(void **state)
         float *a, *b;
         BEL_ASSERT_OK(bel_space_array(both, "values", &a));
         BEL_ASSERT_OK(bel_space_array(alone, "values", &b));
-        bel_space_initialize(both, 42, a);
-        bel_space_initialize(alone, 42, b);
+        BEL_ASSERT_OK(bel_space_initialize(both, 42, a));
+        BEL_ASSERT_OK(bel_space_initialize(alone, 42, b));
         const float *values = a + both->variables[1].offset;
         assert_memory_equal(values, b, COUNT * sizeof *b);
         double sum = 0, squares = 0;
@@ -184,7 +190,7 @@ static void test_initial_values(void **state)
         double variance = rows[r].deviation * rows[r].deviation;
         assert_true(sum * sum / COUNT <= 25 * variance); // 5 deviations of the mean
         assert_true(squares / COUNT <= variance * 1.05 && squares / COUNT >= variance * 0.95);
-        bel_space_initialize(alone, 43, b);
+        BEL_ASSERT_OK(bel_space_initialize(alone, 43, b));
         if (variance > 0) assert_memory_not_equal(values, b, COUNT * sizeof *b);
         bel_space_free_array(both, a);
         bel_space_free_array(alone, b);
@@ -193,12 +199,71 @@ static void test_initial_values(void **state)
     }
 }
 
+static void test_constants(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_initializer initializer;
+        float value;
+    } rows[] = {{{BEL_INIT_ZEROS, 7}, 0}, {{BEL_INIT_ONES, 7}, 1}, {{BEL_INIT_CONSTANT, 7}, 7}};
+    char w[] = "w";
+    for (int r = 0; r < 3; r++) {
+        float values[5] = {-1, -1, -1, -1, -1};
+        bel_layout_variable variable = {
+            .name = w, .shape = BEL_SHAPE(4), .elements = 4, .initializer = rows[r].initializer};
+        BEL_ASSERT_OK(bel_initial_values(&variable, 1, values));
+        for (int i = 0; i < 4; i++)
+            assert_true(values[i] == rows[r].value);
+        assert_true(values[4] == -1);
+    }
+}
+
+// The product of row or column i with row or column j.
+static double inner(const float *q, int64_t i, int64_t j, int64_t step, int64_t next, int64_t count)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < count; k++)
+        sum += (double)q[i * step + k * next] * (double)q[j * step + k * next];
+    return sum;
+}
+
+// Columns, or rows if these are fewer, are orthonormal, whatever the shape; signs are no pattern.
+static void test_orthogonal(void **state)
+{
+    (void)state;
+    const bel_shape shapes[] = {BEL_SHAPE(40, 40), BEL_SHAPE(37, 11), BEL_SHAPE(9, 4, 3, 2),
+                                BEL_SHAPE(1, 7),   BEL_SHAPE(7),      BEL_SHAPE(1, 1)};
+    char w[] = "w";
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        float q[1600];
+        int64_t rows = shapes[s].dims[0];
+        bel_layout_variable variable = {.name = w,
+                                        .shape = shapes[s],
+                                        .elements = bel_shape_elements(&shapes[s]),
+                                        .initializer = {.kind = BEL_INIT_ORTHOGONAL}};
+        int64_t columns = variable.elements / rows;
+        BEL_ASSERT_OK(bel_initial_values(&variable, 5, q));
+        bool tall = rows >= columns;
+        int64_t count = tall ? columns : rows;
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t j = 0; j < count; j++) {
+                double product =
+                    inner(q, i, j, tall ? 1 : columns, tall ? columns : 1, tall ? rows : columns);
+                assert_true(fabs(product - (i == j)) < 1e-6);
+            }
+        int positive = 0;
+        for (int64_t i = 0; i < count; i++)
+            positive += q[i * columns + i] > 0;
+        if (s == 0) assert_true(positive > 8 && positive < 32); // all one sign without R's signs
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_properties),
-        cmocka_unit_test(test_fingerprint),
-        cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_properties),     cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_orthogonal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

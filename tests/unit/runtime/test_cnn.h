@@ -1,6 +1,6 @@
-// A small training graph of convolutions for the tests of this room: batch normalisation, a
-// residual connection, both pools, dense layer, cross-entropy; outputs are the loss, the gradients
-// of all variables and the new moving statistics.
+// A small training graph of convolutions for the tests of this room: batch and group normalisation,
+// a residual connection, a transposed convolution, both pools, dense layer, cross-entropy; outputs
+// are the loss, the gradients of all variables and the new moving statistics.
 #ifndef BELFRY_TESTS_UNIT_RUNTIME_TEST_CNN_H
 #define BELFRY_TESTS_UNIT_RUNTIME_TEST_CNN_H
 
@@ -23,6 +23,18 @@ typedef struct cnn {
     void *arena;
 } cnn;
 
+// x of 17 channels at twice the size, with 20.
+static bel_value *cnn_enlarge(bel_graph *g, bel_value *x)
+{
+    static const int64_t two[] = {2, 2};
+    bel_window_options doubling = {.strides = two, .auto_pad = BEL_PAD_SAME_UPPER};
+    bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_shape w_shape = BEL_SHAPE(17, 20, 3, 3), bias_shape = BEL_SHAPE(20);
+    bel_value *w = bel_variable(g, "enlarge/kernel", &w_shape, zeros, BEL_VARIABLE_TRAINABLE);
+    bel_value *bias = bel_variable(g, "enlarge/bias", &bias_shape, zeros, BEL_VARIABLE_TRAINABLE);
+    return bel_conv_transpose(g, x, w, bias, 1, &doubling, NULL, NULL);
+}
+
 static bel_value *cnn_layers(bel_graph *g, bel_value *x)
 {
     static const int64_t two[] = {2, 2};
@@ -31,7 +43,8 @@ static bel_value *cnn_layers(bel_graph *g, bel_value *x)
     h = bel_relu(g, bel_batch_norm(g, h, true, "norm"));
     h = bel_relu(g, bel_add(g, h, bel_conv_2d(g, h, 17, 3, 1, false, "second")));
     h = bel_max_pool(g, h, two, &halving, false);
-    h = bel_tanh(g, bel_conv_2d(g, h, 32, 3, 2, true, "third"));
+    h = bel_relu(g, cnn_enlarge(g, h));
+    h = bel_tanh(g, bel_group_norm(g, bel_conv_2d(g, h, 32, 3, 2, true, "third"), 8, "groups"));
     h = bel_average_pool(g, h, two, NULL, false, false);
     return bel_dense(g, bel_flatten(g, h, 1), CNN_CLASSES, "top");
 }

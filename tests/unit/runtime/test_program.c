@@ -186,6 +186,61 @@ static void test_pieces(void **state)
     bel_graph_destroy(graph);
 }
 
+// The gradient of a layer's scale is summed in parts, which a last call adds: it is published after
+// that call, though dx is written before.
+static void copy_scale(void *context, int output, int64_t first, int64_t count)
+{
+    float **copies = context;
+    memcpy(copies[output] + first, copies[2] + output * OUT + first, (size_t)count * sizeof(float));
+}
+
+static void test_publication_of_parts(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(ROWS, OUT);
+    bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape);
+    bel_value *y = bel_layer_norm(graph, bel_mul(graph, x, x), "norm"), *gradients[2], *wanted[2];
+    for (int v = 0; v < 2; v++)
+        wanted[v] = graph->variables[v].value;
+    bel_gradients(graph, bel_l2_loss(graph, y), wanted, 2, gradients);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    bel_program_output outputs[2];
+    for (int v = 0; v < 2; v++)
+        outputs[v] = (bel_program_output){.value = gradients[v], .external = true};
+    bel_program *program;
+    BEL_ASSERT_OK(bel_program_compile(graph, &shape, outputs, 2, NULL, &program));
+    float *data = bel_xcalloc(ROWS * OUT, sizeof *data),
+          *memory = bel_xcalloc(2 * OUT, sizeof *memory);
+    float *copies[3] = {bel_xcalloc(OUT, sizeof *data), bel_xcalloc(OUT, sizeof *data), memory};
+    for (int i = 0; i < ROWS * OUT; i++)
+        data[i] = (float)(i % 13) - 6.0f;
+    void *arena;
+    BEL_ASSERT_OK(bel_pages_create(bel_program_arena_bytes(program), false, "arena", &arena));
+    bel_instance *instance = bel_instance_create(program, arena);
+    bel_instance_bind_input(instance, 0, data);
+    for (int v = 0; v < 2; v++) {
+        bel_instance_bind_variable(instance, v, data);
+        bel_instance_bind_output(instance, v, memory + v * OUT);
+    }
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    bel_run_context context = {.seed = 1};
+    BEL_ASSERT_OK(bel_instance_run(instance, team, &context, copy_scale, copies));
+    for (int v = 0; v < 2; v++) {
+        assert_true(memory[v * OUT + 7] != 0);
+        assert_memory_equal(copies[v], memory + v * OUT, OUT * sizeof(float));
+        bel_free(copies[v]);
+    }
+    bel_team_destroy(team);
+    bel_instance_destroy(instance);
+    bel_pages_destroy(arena, bel_program_arena_bytes(program));
+    bel_program_destroy(program);
+    bel_free(memory);
+    bel_free(data);
+    bel_graph_destroy(graph);
+}
+
 // One value asked for twice, an alias of it, a variable and a constant, all to outside memory.
 static void test_odd_outputs(void **state)
 {
@@ -255,7 +310,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),          cmocka_unit_test(test_publication),
         cmocka_unit_test(test_pieces),         cmocka_unit_test(test_odd_outputs),
-        cmocka_unit_test(test_compile_errors),
+        cmocka_unit_test(test_compile_errors), cmocka_unit_test(test_publication_of_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,123 @@
+// Attention, made of products of stacks of matrices and MaskedSoftmax.
+#include <math.h>
+#include <stdio.h>
+
+#include "belfry/ops.h"
+#include "graph/attrs.h"
+
+bel_value *bel_sequence_mask(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t axis)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "axis", (double)axis);
+    bel_value *inputs[] = {x, lengths};
+    return bel_graph_add(graph, BEL_OP_SEQUENCE_MASK, &attrs, inputs, 2);
+}
+
+bel_value *bel_masked_softmax(bel_graph *graph, bel_value *x, bel_value *mask, bel_value *lengths,
+                              bool causal)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_value *inputs[3] = {x};
+    int count = 1;
+    if (mask != NULL) inputs[count++] = mask;
+    if (lengths != NULL) inputs[count++] = lengths;
+    bel_attr_put(&attrs, "causal", causal);
+    return bel_graph_add(graph, BEL_OP_MASKED_SOFTMAX, &attrs, inputs, count);
+}
+
+static bool is_stack(const bel_value *value)
+{
+    return bel_value_shape(value).rank == 4;
+}
+
+bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel_value *value,
+                         bel_value *mask, bel_value *lengths, bool causal, double scale)
+{
+    if (query == NULL || key == NULL || value == NULL) return NULL;
+    bel_shape q = bel_value_shape(query);
+    if (!is_stack(query) || !is_stack(key) || !is_stack(value) || q.dims[3] < 1) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sattention: expected query, key and value [n, heads, t, d], got ranks %d, "
+                       "%d and %d",
+                       graph->scope, (int)q.rank, (int)bel_value_shape(key).rank,
+                       (int)bel_value_shape(value).rank);
+        return NULL;
+    }
+    if (lengths != NULL) { // else what is hidden, times 0, would be not a number if it is none
+        key = bel_sequence_mask(graph, key, lengths, 2);
+        value = bel_sequence_mask(graph, value, lengths, 2);
+    }
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "transB", 1);
+    bel_attr_put(&attrs, "alpha", scale > 0 ? scale : 1 / sqrt((double)q.dims[3]));
+    bel_value *inputs[] = {query, key};
+    bel_value *scores = bel_graph_add(graph, BEL_OP_MATMUL, &attrs, inputs, 2);
+    bel_value *weights = mask != NULL || lengths != NULL || causal
+                             ? bel_masked_softmax(graph, scores, mask, lengths, causal)
+                             : bel_softmax(graph, scores);
+    return bel_matmul(graph, weights, value);
+}
+
+// --- Layer ---------------------------------------------------------------------------------------
+
+static const int64_t swap_heads[] = {0, 2, 1, 3}; // [n, t, heads, d] and [n, heads, t, d]
+
+static bel_value *variable(bel_graph *graph, const char *part, const char *what,
+                           const bel_shape *shape, bel_init_kind kind)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s_%s", part, what);
+    return bel_variable(graph, name, shape, (bel_initializer){.kind = kind},
+                        BEL_VARIABLE_TRAINABLE);
+}
+
+// x [n, t, in] · name_kernel [in, width] + name_bias [width].
+static bel_value *project(bel_graph *graph, bel_value *x, int64_t width, const char *name)
+{
+    bel_shape kernel = BEL_SHAPE(bel_value_shape(x).dims[2], width), bias = BEL_SHAPE(width);
+    bel_value *k = variable(graph, name, "kernel", &kernel, BEL_INIT_GLOROT_UNIFORM);
+    bel_value *b = variable(graph, name, "bias", &bias, BEL_INIT_ZEROS);
+    return bel_add(graph, bel_matmul(graph, x, k), b);
+}
+
+static bel_value *project_heads(bel_graph *graph, bel_value *x, int64_t width, int64_t heads,
+                                const char *name)
+{
+    bel_shape split = BEL_SHAPE(0, 0, heads, width / heads);
+    bel_value *y = bel_reshape(graph, project(graph, x, width, name), &split);
+    return bel_transpose(graph, y, swap_heads);
+}
+
+bel_value *bel_multi_head_attention(bel_graph *graph, bel_value *query, bel_value *context,
+                                    bel_value *lengths, int64_t heads, bool causal,
+                                    const char *name)
+{
+    bool self = context == NULL;
+    if (self) context = query;
+    bel_shape q = bel_value_shape(query), c = bel_value_shape(context);
+    if (query == NULL) return NULL;
+    int64_t width = q.rank == 3 ? q.dims[2] : 0;
+    if (width < 1 || c.rank != 3 || c.dims[2] < 1 || heads < 1 || width % heads != 0) {
+        char qt[BEL_SHAPE_TEXT], ct[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "attention layer \"%s\" needs inputs [n, t, width] and a number of heads "
+                       "that divides the width, got %s, %s and %lld heads",
+                       name, bel_shape_text(&q, qt), bel_shape_text(&c, ct), (long long)heads);
+        return NULL;
+    }
+    bel_graph_push_scope(graph, name);
+    if (lengths != NULL) context = bel_sequence_mask(graph, context, lengths, 1);
+    if (self) query = context;
+    bel_value *heads_of[3]; // in this order, which is that of the variables
+    heads_of[0] = project_heads(graph, query, width, heads, "query");
+    heads_of[1] = project_heads(graph, context, width, heads, "key");
+    heads_of[2] = project_heads(graph, context, width, heads, "value");
+    bel_value *y =
+        bel_attention(graph, heads_of[0], heads_of[1], heads_of[2], NULL, lengths, causal, 0);
+    bel_shape joined = BEL_SHAPE(0, 0, width);
+    y = bel_reshape(graph, bel_transpose(graph, y, swap_heads), &joined);
+    y = project(graph, y, width, "output");
+    if (self && lengths != NULL) y = bel_sequence_mask(graph, y, lengths, 1);
+    bel_graph_pop_scope(graph);
+    return y;
+}

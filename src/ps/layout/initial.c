@@ -1,0 +1,186 @@
+// Initial values, by counters instead of states: an element's number depends on its place alone.
+#include "ps/layout/initial.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/rng.h"
+
+// Inputs and outputs that meet in one unit of a kernel [in, out] or of a convolution's weights
+// [out, in, window…], whose window counts on both sides.
+static void fans(const bel_shape *shape, double *out_in, double *out_out)
+{
+    double window = 1;
+    bool convolution = shape->rank > 2;
+    for (int32_t i = 2; i < shape->rank; i++)
+        window *= (double)shape->dims[i];
+    int64_t first = shape->rank > 0 ? shape->dims[0] : 1;
+    int64_t second = shape->rank > 1 ? shape->dims[1] : first;
+    *out_in = window * (double)(convolution ? second : first);
+    *out_out = window * (double)(convolution ? first : second);
+}
+
+static void fill_constant(float *values, int64_t count, double value)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)value;
+}
+
+static void fill_uniform(float *values, int64_t count, double limit, bel_rng_key key)
+{
+    for (int64_t i = 0; i < count; i += 4) {
+        uint32_t words[4];
+        bel_rng_block(key, 0, (uint64_t)i / 4, words);
+        for (int64_t j = 0; j < 4 && i + j < count; j++)
+            values[i + j] = (float)((2.0 * (double)bel_rng_unit(words[j]) - 1.0) * limit);
+    }
+}
+
+// Box-Muller: two uniform numbers give two normal ones. Different `draw`s are independent.
+static void normal_pair(bel_rng_key key, uint64_t draw, int64_t pair, double out_normal[2])
+{
+    uint32_t words[4];
+    bel_rng_block(key, draw, (uint64_t)pair, words);
+    double radius = sqrt(-2.0 * log(((double)words[0] + 1.0) * 0x1p-32));
+    double angle = 6.283185307179586 * (double)words[1] * 0x1p-32;
+    out_normal[0] = radius * cos(angle);
+    out_normal[1] = radius * sin(angle);
+}
+
+static void fill_normal(float *values, int64_t count, double deviation, bel_rng_key key)
+{
+    for (int64_t i = 0; i < count; i += 2) {
+        double normal[2];
+        normal_pair(key, 0, i / 2, normal);
+        for (int64_t j = 0; j < 2 && i + j < count; j++)
+            values[i + j] = (float)(deviation * normal[j]);
+    }
+}
+
+// What lies further than two deviations out is drawn again.
+static void fill_truncated(float *values, int64_t count, double deviation, bel_rng_key key)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double normal[2];
+        uint64_t draw = 0;
+        do {
+            normal_pair(key, draw++, i / 2, normal);
+        } while (fabs(normal[i % 2]) > 2);
+        values[i] = (float)(deviation * normal[i % 2]);
+    }
+}
+
+// --- Orthogonal ----------------------------------------------------------------------------------
+
+// A sum over 8 lanes, which are added in order.
+static double dot(const double *a, const double *b, int64_t n)
+{
+    enum { LANES = 8 };
+    double lanes[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] += a[i + l] * b[i + l];
+    for (int l = 0; l < LANES; l++)
+        sum += lanes[l];
+    for (; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+// column -= factor (v · column) v
+static void reflect(const double *v, double factor, double *column, int64_t n)
+{
+    double step = factor * dot(v, column, n);
+    for (int64_t i = 0; i < n; i++)
+        column[i] -= step * v[i];
+}
+
+// Columns of a [long_side] each, one behind the other: A = Q R by Householder's reflections (Golub
+// & Van Loan 2013, section 5.2). A becomes Q, whose columns take the signs of R's diagonal: so Q is
+// spread evenly over all orthogonal matrices when A is normal (Mezzadri 2007). `scratch` [2 · short
+// side]: factors and signs.
+static void orthogonalise(double *a, int64_t long_side, int64_t short_side, double *scratch)
+{
+    double *factors = scratch, *signs = scratch + short_side;
+    for (int64_t k = 0; k < short_side; k++) { // the reflection's v lies in column k from k on
+        double *v = a + k * long_side + k;
+        int64_t n = long_side - k;
+        double norm = sqrt(dot(v, v, n)), head = v[0];
+        signs[k] = head < 0 ? 1 : -1; // of the diagonal of R, -sign(head) · norm
+        v[0] = head < 0 ? head - norm : head + norm;
+        double square = dot(v, v, n);
+        factors[k] = square > 0 ? 2 / square : 0;
+        for (int64_t j = k + 1; j < short_side; j++)
+            reflect(v, factors[k], v + (j - k) * long_side, n);
+    }
+    for (int64_t k = short_side; k-- > 0;) { // reflections of the unit's columns, from the last on
+        double *v = a + k * long_side + k;
+        int64_t n = long_side - k;
+        for (int64_t j = k + 1; j < short_side; j++)
+            reflect(v, factors[k], v + (j - k) * long_side, n);
+        double step = factors[k] * v[0];
+        for (int64_t i = 0; i < n; i++)
+            v[i] *= -step;
+        v[0] += 1;
+        memset(v - k, 0, (size_t)k * sizeof *v);
+    }
+    for (int64_t k = 0; k < short_side; k++)
+        for (int64_t i = 0; i < long_side; i++)
+            a[k * long_side + i] *= signs[k];
+}
+
+// A matrix of the first dimension and all others.
+static bel_status *fill_orthogonal(float *values, const bel_layout_variable *variable, double gain,
+                                   bel_rng_key key)
+{
+    int64_t rows = variable->shape.rank > 0 ? variable->shape.dims[0] : 1;
+    int64_t columns = variable->elements / rows;
+    int64_t long_side = rows > columns ? rows : columns,
+            short_side = variable->elements / long_side;
+    size_t bytes = (size_t)(variable->elements + 2 * short_side) * sizeof(double);
+    void *memory;
+    BEL_TRY(bel_pages_create(bytes, false, "an orthogonal matrix", &memory));
+    double *a = memory;
+    for (int64_t i = 0; i < variable->elements; i += 2) {
+        double normal[2];
+        normal_pair(key, 0, i / 2, normal);
+        a[i] = normal[0];
+        a[i + 1] = normal[1]; // may be the first of the scratch
+    }
+    orthogonalise(a, long_side, short_side, a + variable->elements);
+    for (int64_t i = 0; i < variable->elements; i++) {
+        int64_t row = i / columns, column = i % columns;
+        int64_t at = rows >= columns ? column * rows + row : row * columns + column;
+        values[i] = (float)(gain * a[at]);
+    }
+    bel_pages_destroy(memory, bytes);
+    return NULL;
+}
+
+// --- Choice --------------------------------------------------------------------------------------
+
+bel_status *bel_initial_values(const bel_layout_variable *variable, uint64_t seed, float *values)
+{
+    bel_rng_key key =
+        bel_rng_key_make(seed, "init", bel_hash64(variable->name, strlen(variable->name)));
+    int64_t count = variable->elements;
+    double in, out, value = variable->initializer.value;
+    fans(&variable->shape, &in, &out);
+    switch (variable->initializer.kind) {
+    case BEL_INIT_ZEROS: fill_constant(values, count, 0); break;
+    case BEL_INIT_ONES: fill_constant(values, count, 1); break;
+    case BEL_INIT_CONSTANT: fill_constant(values, count, value); break;
+    case BEL_INIT_UNIFORM: fill_uniform(values, count, value, key); break;
+    case BEL_INIT_NORMAL: fill_normal(values, count, value, key); break;
+    case BEL_INIT_TRUNCATED_NORMAL: fill_truncated(values, count, value, key); break;
+    case BEL_INIT_GLOROT_UNIFORM: fill_uniform(values, count, sqrt(6.0 / (in + out)), key); break;
+    case BEL_INIT_GLOROT_NORMAL: fill_normal(values, count, sqrt(2.0 / (in + out)), key); break;
+    case BEL_INIT_HE_UNIFORM: fill_uniform(values, count, sqrt(6.0 / in), key); break;
+    case BEL_INIT_HE_NORMAL: fill_normal(values, count, sqrt(2.0 / in), key); break;
+    case BEL_INIT_ORTHOGONAL: return fill_orthogonal(values, variable, value == 0 ? 1 : value, key);
+    }
+    return NULL;
+}
