@@ -50,22 +50,55 @@ static bel_status *read_window(const bel_onnx_call *call, int32_t rank, window *
     return NULL;
 }
 
-bel_status *bel_onnx_conv(bel_onnx_call *call)
+static bel_status *read_convolution(bel_onnx_call *call, window *w)
 {
-    window w;
     bel_shape weights = bel_onnx_in_shape(call, 1);
-    BEL_TRY(read_window(call, bel_onnx_in_shape(call, 0).rank, &w));
-    for (int32_t d = 0; d < w.kernel.rank; d++) {
-        if (weights.rank == w.kernel.rank + 2 && weights.dims[d + 2] == w.kernel.dims[d]) continue;
+    BEL_TRY(read_window(call, bel_onnx_in_shape(call, 0).rank, w));
+    for (int32_t d = 0; d < w->kernel.rank; d++) {
+        if (weights.rank == w->kernel.rank + 2 && weights.dims[d + 2] == w->kernel.dims[d])
+            continue;
         char text[BEL_SHAPE_TEXT];
         return BEL_ERR(BEL_INVALID_ARGUMENT, "attribute \"kernel_shape\" does not fit weights %s",
                        bel_shape_text(&weights, text));
     }
+    return NULL;
+}
+
+bel_status *bel_onnx_conv(bel_onnx_call *call)
+{
+    window w;
+    BEL_TRY(read_convolution(call, &w));
     bel_value *inputs[3]; // the bias may be left out
     bel_onnx_ins(call, 3, inputs);
     bel_onnx_out(call, 0,
                  bel_conv(call->graph, inputs[0], inputs[1], inputs[2], bel_onnx_int(call, "group"),
                           &w.options));
+    return NULL;
+}
+
+// A list with a number for each spatial dimension, or none.
+static bel_status *read_spatial(const bel_onnx_call *call, const char *name, int32_t count,
+                                bel_shape *out_list)
+{
+    BEL_TRY(bel_onnx_ints(call, name, out_list));
+    if (out_list->rank == 0 || out_list->rank == count) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "attribute \"%s\" has %d numbers, expected %d", name,
+                   (int)out_list->rank, (int)count);
+}
+
+bel_status *bel_onnx_conv_transpose(bel_onnx_call *call)
+{
+    window w;
+    bel_shape padding, shape;
+    int32_t spatial_count = bel_onnx_in_shape(call, 0).rank - 2;
+    BEL_TRY(read_convolution(call, &w));
+    BEL_TRY(read_spatial(call, "output_padding", spatial_count, &padding));
+    BEL_TRY(read_spatial(call, "output_shape", spatial_count, &shape));
+    bel_value *in[3]; // the bias may be left out
+    bel_onnx_ins(call, 3, in);
+    bel_onnx_out(call, 0,
+                 bel_conv_transpose(call->graph, in[0], in[1], in[2], bel_onnx_int(call, "group"),
+                                    &w.options, list_or_null(&padding), list_or_null(&shape)));
     return NULL;
 }
 
@@ -126,6 +159,38 @@ bel_status *bel_onnx_global_average_pool(bel_onnx_call *call)
 }
 
 // --- Normalisation -------------------------------------------------------------------------------
+
+// Scale and bias may have fewer dimensions than a row, or 1 in their place.
+bel_status *bel_onnx_layer_norm(bel_onnx_call *call)
+{
+    bel_value *in[3]; // the bias may be left out
+    bel_onnx_ins(call, 3, in);
+    bel_shape x = bel_value_shape(in[0]);
+    int32_t axis;
+    BEL_TRY(bel_onnx_axis(bel_onnx_int(call, "axis"), x.rank, &axis));
+    BEL_TRY(bel_onnx_closed(&x, axis, "a row of LayerNormalization"));
+    bel_shape row = bel_shape_make(x.rank - axis, x.dims + axis);
+    for (int i = 1; i < 3; i++) {
+        bel_shape have = bel_value_shape(in[i]);
+        if (in[i] == NULL || bel_shape_equal(&have, &row)) continue;
+        in[i] = bel_expand(call->graph, in[i], &row);
+    }
+    bel_value *y = bel_layer_normalization(call->graph, in[0], in[1], in[2], axis,
+                                           bel_onnx_number(call, "epsilon"));
+    for (int i = 0; i < 3 && y != NULL; i++)
+        bel_onnx_out(call, i, bel_graph_output(y, i));
+    return NULL;
+}
+
+bel_status *bel_onnx_instance_norm(bel_onnx_call *call)
+{
+    bel_value *in[3];
+    bel_onnx_ins(call, 3, in);
+    bel_onnx_out(call, 0,
+                 bel_instance_normalization(call->graph, in[0], in[1], in[2],
+                                            bel_onnx_number(call, "epsilon")));
+    return NULL;
+}
 
 // Training moves the statistics: outputs 1 and 2.
 static bel_value *normalise(bel_onnx_call *call, bool training, bel_value **out_mean,
