@@ -1,4 +1,4 @@
-// MatMul and Gemm, in f32 cut into column or row tiles; f64 by a plain loop.
+// MatMul and Gemm, in f32 cut into tiles; f64 by a plain loop.
 //
 // A product of more than two dimensions is one product for each matrix of the result; where b is
 // one matrix for all, the rows of a are taken together as one large product.
@@ -181,12 +181,12 @@ typedef struct gemm_params {
     bool transpose_a, transpose_b;
     double alpha, beta;
     int64_t m, n, k;
-    int64_t tile; // rows or columns of y in one tile
-    bool tile_rows;
-    int64_t count;    // matrices of y
-    int64_t per_tile; // matrices in one tile, when a matrix is no more than one tile
-    int64_t tiles;    // of one matrix
-    int64_t k_parts;  // 1, but for BEL_FAULT=threads2
+    int64_t tile_m, tile_n; // rows and columns of y in one tile
+    int64_t tiles_n;        // tiles side by side
+    int64_t count;          // matrices of y
+    int64_t per_tile;       // matrices in one tile, when a matrix is no more than one tile
+    int64_t tiles;          // of one matrix
+    int64_t k_parts;        // 1, but for BEL_FAULT=threads2
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
 } gemm_params;
@@ -276,11 +276,9 @@ static void run_in_parts(bel_product product, int64_t parts)
 static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile)
 {
     const gemm_params *p = call->params;
-    int64_t begin = tile * p->tile, extent = p->tile_rows ? p->m : p->n;
-    int64_t size = begin + p->tile < extent ? p->tile : extent - begin;
-    int64_t row = p->tile_rows ? begin : 0, column = p->tile_rows ? 0 : begin;
-    bel_product product = {.m = p->tile_rows ? size : p->m,
-                           .n = p->tile_rows ? p->n : size,
+    int64_t row = tile / p->tiles_n * p->tile_m, column = tile % p->tiles_n * p->tile_n;
+    bel_product product = {.m = p->m - row < p->tile_m ? p->m - row : p->tile_m,
+                           .n = p->n - column < p->tile_n ? p->n - column : p->tile_n,
                            .k = p->k,
                            .a_row = p->transpose_a ? 1 : p->k,
                            .a_column = p->transpose_a ? p->m : 1,
@@ -326,22 +324,35 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
         run_matrix(call, matrix, tile % p->tiles);
 }
 
-// Tiles of about TILE_WORK multiplications along the longer side of y, in multiples of 16.
+// Halves a side of the tile, or leaves it: what is packed of one operand is used for so many rows
+// or columns of the other.
+static bool halve(gemm_params *p)
+{
+    enum { LEAST = 128, ROWS = 12, COLUMNS = 16 }; // whole blocks of a product
+    bool rows = 2 * p->tile_m >= p->tile_n && p->tile_m >= 2 * LEAST;
+    if (!rows && p->tile_n < 2 * LEAST) return false;
+    if (rows) {
+        p->tile_m = ((p->tile_m + 1) / 2 + ROWS - 1) / ROWS * ROWS;
+    } else {
+        p->tile_n = ((p->tile_n + 1) / 2 + COLUMNS - 1) / COLUMNS * COLUMNS;
+    }
+    return true;
+}
+
+// Tiles of some 10 million multiplications, or a sixteenth of them all.
 static void choose_tiles(gemm_params *p)
 {
-    enum { TILE_WORK = 8 << 20, MAX_TILES = 64, UNIT = 16 };
-    int64_t work = p->m * p->n * p->k, tiles = work / TILE_WORK;
-    if (tiles > 1) tiles += tiles % 2; // an even number suits most counts of threads
-    p->tile_rows = p->m >= p->n;
-    int64_t extent = p->tile_rows ? p->m : p->n;
-    if (tiles > MAX_TILES) tiles = MAX_TILES;
-    if (tiles > extent / UNIT) tiles = extent / UNIT;
-    if (tiles < 1) tiles = 1;
-    p->tile = ((extent + tiles - 1) / tiles + UNIT - 1) / UNIT * UNIT;
-    if (p->tile < UNIT) p->tile = UNIT; // an empty product
-    p->tiles = (extent + p->tile - 1) / p->tile;
+    enum { TILE_WORK = 12 << 20, TILES = 16, SMALL_WORK = 1 << 20 };
+    int64_t work = p->m * p->n * p->k;
+    int64_t most = work / TILES > TILE_WORK ? work / TILES : TILE_WORK;
+    p->tile_m = p->m > 0 ? p->m : 1;
+    p->tile_n = p->n > 0 ? p->n : 1;
+    while (p->tile_m * p->tile_n * p->k > most && halve(p)) {
+    }
+    p->tiles_n = (p->n + p->tile_n - 1) / p->tile_n;
+    p->tiles = (p->m + p->tile_m - 1) / p->tile_m * p->tiles_n;
     p->per_tile = 1;
-    if (p->tiles == 1 && work > 0 && work < TILE_WORK / 8) p->per_tile = TILE_WORK / 8 / work;
+    if (p->tiles == 1 && work > 0 && work < SMALL_WORK) p->per_tile = SMALL_WORK / work;
 }
 
 // Sizes of the product: of each matrix of a stack, or of all rows of a at once.
@@ -386,7 +397,7 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
         p.k_parts = bel_fault_is(BEL_FAULT_THREADS2) ? prepare->threads : 1;
         call->tile_count = p.tiles * ((p.count + p.per_tile - 1) / p.per_tile);
         call->run = run_gemm;
-        if (p.tile_rows && p.count == 1) call->tile_elements = p.tile * p.n;
+        if (p.tiles_n == 1 && p.count == 1) call->tile_elements = p.tile_m * p.n;
     }
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }
