@@ -3,6 +3,7 @@
 // The class is the index of the largest value; a prediction of one element has no class.
 #include <math.h>
 
+#include "base/half.h"
 #include "base/str.h"
 #include "results.h"
 #include "setup.h"
@@ -23,6 +24,8 @@ static double element(const bel_tensor *row, int64_t i)
     case BEL_DTYPE_I64: return (double)((const int64_t *)row->data)[i];
     case BEL_DTYPE_U8:
     case BEL_DTYPE_BOOL: return ((const uint8_t *)row->data)[i];
+    case BEL_DTYPE_F16: return bel_half_get(((const uint16_t *)row->data)[i]);
+    case BEL_DTYPE_BF16: return bel_bfloat_get(((const uint16_t *)row->data)[i]);
     case BEL_DTYPE_STRING: break;
     }
     return 0;

@@ -89,7 +89,8 @@ BEL_API bel_value *bel_clip(bel_graph *graph, bel_value *x, double low, double h
 
 BEL_API bel_value *bel_identity(bel_graph *graph, bel_value *x);
 /// To another type: float to integer truncates, and what the type cannot hold becomes its nearest
-/// number (NaN: 0); integer to integer keeps the low bits; anything to BOOL is "not zero".
+/// number (NaN: 0); integer to integer keeps the low bits; anything to BOOL is "not zero". F16 and
+/// BF16 are rounded to nearest; other operations take them for storage only, or on plain kernels.
 BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
 
 /// --- Products -----------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ typedef enum bel_dtype {
     BEL_DTYPE_BOOL = 5, ///< One byte, 0 or 1.
     BEL_DTYPE_STRING =
         6, ///< Only in raw records before `map`; `data` is the text, dims[0] its length.
+    BEL_DTYPE_F16 = 7,  ///< IEEE 754 binary16, stored as uint16_t.
+    BEL_DTYPE_BF16 = 8, ///< bfloat16, the upper half of an F32, stored as uint16_t.
 } bel_dtype;
 
 /// Bytes of one element (1 for strings: one byte of text).

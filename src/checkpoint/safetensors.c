@@ -19,8 +19,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are written 
 enum { DATA_ALIGNMENT = 64, LENGTH_BYTES = 8, WRITE_BLOCK_BYTES = 1 << 20 };
 
 static const char *const dtype_names[] = {
-    [BEL_DTYPE_F32] = "F32", [BEL_DTYPE_F64] = "F64", [BEL_DTYPE_I32] = "I32",
-    [BEL_DTYPE_I64] = "I64", [BEL_DTYPE_U8] = "U8",   [BEL_DTYPE_BOOL] = "BOOL",
+    [BEL_DTYPE_F32] = "F32", [BEL_DTYPE_F64] = "F64",   [BEL_DTYPE_I32] = "I32",
+    [BEL_DTYPE_I64] = "I64", [BEL_DTYPE_U8] = "U8",     [BEL_DTYPE_BOOL] = "BOOL",
+    [BEL_DTYPE_F16] = "F16", [BEL_DTYPE_BF16] = "BF16",
 };
 enum { DTYPE_COUNT = sizeof dtype_names / sizeof dtype_names[0] };
 
@@ -59,13 +60,13 @@ static bel_status *parse_dtype(const header_parser *parser, const char *name,
     const char *text = "none";
     if (bel_json_string(value, "dtype", &text)) {
         for (int i = 0; i < DTYPE_COUNT; i++) {
-            if (strcmp(text, dtype_names[i]) != 0) continue;
+            if (dtype_names[i] == NULL || strcmp(text, dtype_names[i]) != 0) continue;
             *out_dtype = (bel_dtype)i;
             return NULL;
         }
     }
     return BEL_ERR(BEL_DATA_LOSS,
-                   "%s: tensor \"%s\": expected dtype F32, F64, I32, I64, U8 or BOOL, got %s",
+                   "%s: tensor \"%s\": expected dtype F32, F64, F16, BF16, I32, I64, U8 or BOOL, got %s",
                    parser->source, name, text);
 }
 

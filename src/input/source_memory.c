@@ -64,7 +64,8 @@ static bel_status *check_field(const bel_memory_description *description, int in
                            field->name);
         }
     }
-    if ((unsigned)field->data.dtype >= BEL_DTYPE_STRING) {
+    unsigned dtype = field->data.dtype;
+    if (dtype == BEL_DTYPE_STRING || dtype > BEL_DTYPE_BF16) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "memory: field \"%s\" cannot be of type %s",
                        field->name, bel_dtype_name(field->data.dtype));
     }

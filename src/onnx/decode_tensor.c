@@ -9,15 +9,23 @@
 static const struct {
     const char *name;
     int dtype; // -1: Belfry lacks it
-} types[] = {{"undefined", -1},        {"float", BEL_DTYPE_F32},
-             {"uint8", BEL_DTYPE_U8},  {"int8", -1},
-             {"uint16", -1},           {"int16", -1},
-             {"int32", BEL_DTYPE_I32}, {"int64", BEL_DTYPE_I64},
-             {"string", -1},           {"bool", BEL_DTYPE_BOOL},
-             {"float16", -1},          {"double", BEL_DTYPE_F64},
-             {"uint32", -1},           {"uint64", -1},
-             {"complex64", -1},        {"complex128", -1},
-             {"bfloat16", -1}};
+} types[] = {{"undefined", -1},
+             {"float", BEL_DTYPE_F32},
+             {"uint8", BEL_DTYPE_U8},
+             {"int8", -1},
+             {"uint16", -1},
+             {"int16", -1},
+             {"int32", BEL_DTYPE_I32},
+             {"int64", BEL_DTYPE_I64},
+             {"string", -1},
+             {"bool", BEL_DTYPE_BOOL},
+             {"float16", BEL_DTYPE_F16},
+             {"double", BEL_DTYPE_F64},
+             {"uint32", -1},
+             {"uint64", -1},
+             {"complex64", -1},
+             {"complex128", -1},
+             {"bfloat16", BEL_DTYPE_BF16}};
 
 bel_status *bel_onnx_dtype(int64_t number, bel_dtype *out_dtype)
 {
@@ -27,7 +35,8 @@ bel_status *bel_onnx_dtype(int64_t number, bel_dtype *out_dtype)
     }
     if (types[number].dtype < 0) {
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "element type %s; Belfry has float, double, int32, int64, uint8 and bool",
+                       "element type %s; Belfry has float, double, float16, bfloat16, int32, "
+                       "int64, uint8 and bool",
                        types[number].name);
     }
     *out_dtype = (bel_dtype)types[number].dtype;
@@ -66,19 +75,22 @@ static typed_list typed_list_of(const Onnx__TensorProto *from, bel_dtype dtype)
     }
 }
 
-// Bytes of BOOL and U8 from a list of int32, or of BOOL from raw bytes, which may be any but 0.
+// Types of one and two bytes from a list of int32 (of floats their bits), or BOOL from raw bytes,
+// which may be any but 0.
 static bel_status *narrow(const Onnx__TensorProto *from, size_t count, bel_arena *arena,
                           bel_tensor *tensor)
 {
-    uint8_t *bytes = bel_arena_alloc(arena, count);
+    size_t size = bel_dtype_size(tensor->dtype);
+    unsigned char *bytes = bel_arena_alloc(arena, count * size);
     bool is_bool = tensor->dtype == BEL_DTYPE_BOOL, raw = from->has_raw_data;
     for (size_t i = 0; i < count; i++) {
         int32_t element = raw ? from->raw_data.data[i] : from->int32_data[i];
-        if (element < 0 || element > UINT8_MAX) {
+        if (element < 0 || element > (size == 1 ? UINT8_MAX : UINT16_MAX)) {
             return BEL_ERR(BEL_DATA_LOSS, "element %zu is %d, which %s cannot hold", i,
                            (int)element, bel_dtype_name(tensor->dtype));
         }
-        bytes[i] = is_bool ? element != 0 : (uint8_t)element;
+        if (is_bool) element = element != 0;
+        memcpy(bytes + i * size, &element, size); // the low bytes
     }
     tensor->data = bytes;
     return NULL;
@@ -109,7 +121,7 @@ bel_status *bel_onnx_decode_tensor(const Onnx__TensorProto *from, bel_arena *are
     }
     if (elements == 0) {
         tensor.data = bel_arena_alloc(arena, 1);
-    } else if (tensor.dtype == BEL_DTYPE_BOOL || (tensor.dtype == BEL_DTYPE_U8 && !raw)) {
+    } else if (tensor.dtype == BEL_DTYPE_BOOL || (bel_dtype_size(tensor.dtype) <= 2 && !raw)) {
         BEL_TRY(narrow(from, (size_t)elements, arena, &tensor));
     } else if (raw) {
         tensor.data = from->raw_data.data;

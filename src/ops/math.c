@@ -144,7 +144,7 @@ bel_status *bel_infer_cast(const bel_attr_list *attrs, const bel_spec *inputs, i
 {
     (void)input_count;
     int to = (int)bel_attr_number(attrs, "to", BEL_DTYPE_F32);
-    if (to < 0 || to >= BEL_DTYPE_STRING) {
+    if (to < 0 || to > BEL_DTYPE_BF16 || to == BEL_DTYPE_STRING) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot cast to type number %d", to);
     }
     out_outputs[0] = inputs[0];
@@ -265,7 +265,8 @@ void bel_grad_identity(bel_gradient *g)
 void bel_grad_cast(bel_gradient *g)
 {
     bel_dtype from = bel_value_dtype(g->inputs[0]);
-    if (is_float(from)) g->input_grads[0] = bel_cast(g->graph, g->output_grads[0], from);
+    bool is_half = from == BEL_DTYPE_F16 || from == BEL_DTYPE_BF16;
+    if (is_float(from) || is_half) g->input_grads[0] = bel_cast(g->graph, g->output_grads[0], from);
 }
 
 // d/dx = sigmoid(x) - z, d/dz = -x.

@@ -13,7 +13,8 @@ static const struct {
     [BEL_DTYPE_F32] = {"f32", 4},       [BEL_DTYPE_F64] = {"f64", 8},
     [BEL_DTYPE_I32] = {"i32", 4},       [BEL_DTYPE_I64] = {"i64", 8},
     [BEL_DTYPE_U8] = {"u8", 1},         [BEL_DTYPE_BOOL] = {"bool", 1},
-    [BEL_DTYPE_STRING] = {"string", 1},
+    [BEL_DTYPE_STRING] = {"string", 1}, [BEL_DTYPE_F16] = {"f16", 2},
+    [BEL_DTYPE_BF16] = {"bf16", 2},
 };
 
 size_t bel_dtype_size(bel_dtype dtype)

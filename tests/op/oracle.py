@@ -471,7 +471,7 @@ def cum_sum(attrs, x):
 
 
 CASTS = {1: torch.float64, 2: torch.int32, 3: torch.int64, 4: torch.uint8, 5: torch.bool,
-         0: torch.float64}
+         7: torch.float16, 8: torch.bfloat16, 0: torch.float64}
 
 OPS = {
     "ADD": lambda at, a, b: a + b,

@@ -2,6 +2,7 @@
 #include "ops/kernels/elements.h"
 
 #include "base/check.h"
+#include "base/half.h"
 
 double bel_element_get(const bel_tensor *tensor, int64_t index)
 {
@@ -12,6 +13,8 @@ double bel_element_get(const bel_tensor *tensor, int64_t index)
     case BEL_DTYPE_I64: return (double)((const int64_t *)tensor->data)[index];
     case BEL_DTYPE_U8:
     case BEL_DTYPE_BOOL: return (double)((const uint8_t *)tensor->data)[index];
+    case BEL_DTYPE_F16: return bel_half_get(((const uint16_t *)tensor->data)[index]);
+    case BEL_DTYPE_BF16: return bel_bfloat_get(((const uint16_t *)tensor->data)[index]);
     case BEL_DTYPE_STRING: break;
     }
     BEL_UNREACHABLE("strings are no numbers");
@@ -41,6 +44,8 @@ void bel_element_set(const bel_tensor *tensor, int64_t index, double value)
         ((uint8_t *)tensor->data)[index] = (uint8_t)to_integer(value, 0, UINT8_MAX);
         return;
     case BEL_DTYPE_BOOL: ((uint8_t *)tensor->data)[index] = value != 0.0; return;
+    case BEL_DTYPE_F16: ((uint16_t *)tensor->data)[index] = bel_half_make(value); return;
+    case BEL_DTYPE_BF16: ((uint16_t *)tensor->data)[index] = bel_bfloat_make(value); return;
     case BEL_DTYPE_STRING: break;
     }
     BEL_UNREACHABLE("strings are no numbers");
@@ -48,7 +53,8 @@ void bel_element_set(const bel_tensor *tensor, int64_t index, double value)
 
 bool bel_element_is_whole(bel_dtype dtype)
 {
-    return dtype != BEL_DTYPE_F32 && dtype != BEL_DTYPE_F64 && dtype != BEL_DTYPE_STRING;
+    return dtype == BEL_DTYPE_I32 || dtype == BEL_DTYPE_I64 || dtype == BEL_DTYPE_U8 ||
+           dtype == BEL_DTYPE_BOOL;
 }
 
 int64_t bel_element_get_whole(const bel_tensor *tensor, int64_t index)

@@ -1,0 +1,68 @@
+// One pair of functions for every format of a sign, an exponent and a mantissa in 16 bits.
+#include "base/half.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+typedef struct format {
+    int mantissa; // bits
+    int least;    // exponent of the smallest normal number
+} format;
+
+static const format half = {10, -14}, bfloat = {7, -126};
+
+// The bits of infinity: all of the exponent's.
+static uint16_t infinity(const format *f)
+{
+    return (uint16_t)(0x7fff >> f->mantissa << f->mantissa);
+}
+
+static double get(const format *f, uint16_t bits)
+{
+    int exponent = (bits & 0x7fff) >> f->mantissa, mantissa = bits & ((1 << f->mantissa) - 1);
+    double value;
+    if ((bits & infinity(f)) == infinity(f)) {
+        value = mantissa == 0 ? (double)INFINITY : (double)NAN;
+    } else if (exponent == 0) {
+        value = ldexp(mantissa, f->least - f->mantissa);
+    } else {
+        value = ldexp(mantissa + (1 << f->mantissa), f->least - f->mantissa + exponent - 1);
+    }
+    return (bits & 0x8000) != 0 ? -value : value;
+}
+
+static uint16_t make(const format *f, double value)
+{
+    unsigned sign = signbit(value) ? 0x8000 : 0;
+    if (isnan(value)) return (uint16_t)(sign | infinity(f) | 1u << (f->mantissa - 1));
+    if (isinf(value)) return (uint16_t)(sign | infinity(f));
+    if (value == 0) return (uint16_t)sign;
+    int exponent;
+    (void)frexp(value, &exponent); // |value| < 2^exponent
+    exponent = exponent - 1 < f->least ? f->least : exponent - 1;
+    if (exponent > -f->least + 1) return (uint16_t)(sign | infinity(f));
+    // In units of the last place: with its leading bit it carries into the exponent by itself.
+    double units = nearbyint(ldexp(fabs(value), f->mantissa - exponent));
+    unsigned bits = ((unsigned)(exponent - f->least) << f->mantissa) + (unsigned)units;
+    return (uint16_t)(sign | (bits < infinity(f) ? bits : infinity(f)));
+}
+
+double bel_half_get(uint16_t bits)
+{
+    return get(&half, bits);
+}
+
+uint16_t bel_half_make(double value)
+{
+    return make(&half, value);
+}
+
+double bel_bfloat_get(uint16_t bits)
+{
+    return get(&bfloat, bits);
+}
+
+uint16_t bel_bfloat_make(double value)
+{
+    return make(&bfloat, value);
+}

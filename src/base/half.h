@@ -1,0 +1,13 @@
+// Floats of 16 bits: IEEE 754 binary16 ("half") and bfloat16, the upper half of a binary32.
+// From a double they are rounded once, to nearest, ties to even; too large becomes infinity.
+#ifndef BELFRY_BASE_HALF_H
+#define BELFRY_BASE_HALF_H
+
+#include <stdint.h>
+
+double bel_half_get(uint16_t bits); // exact
+uint16_t bel_half_make(double value);
+double bel_bfloat_get(uint16_t bits); // exact
+uint16_t bel_bfloat_make(double value);
+
+#endif
