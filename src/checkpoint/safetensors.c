@@ -65,9 +65,10 @@ static bel_status *parse_dtype(const header_parser *parser, const char *name,
             return NULL;
         }
     }
-    return BEL_ERR(BEL_DATA_LOSS,
-                   "%s: tensor \"%s\": expected dtype F32, F64, F16, BF16, I32, I64, U8 or BOOL, got %s",
-                   parser->source, name, text);
+    return BEL_ERR(
+        BEL_DATA_LOSS,
+        "%s: tensor \"%s\": expected dtype F32, F64, F16, BF16, I32, I64, U8 or BOOL, got %s",
+        parser->source, name, text);
 }
 
 static bel_status *parse_shape(const header_parser *parser, const char *name,
