@@ -1,8 +1,10 @@
 // Matrix products against chains of fused multiply-adds: the same bits, whatever the shapes, the
 // order of elements and where the sums begin.
+#define _GNU_SOURCE // MAP_ANONYMOUS
 #include "ops/kernels/product.h"
 
 #include <math.h>
+#include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "support/bel_test.h"
@@ -15,6 +17,30 @@ typedef struct product_case {
     start_kind start;
 } product_case;
 
+// Room for `count` floats of which nothing behind can be read; free with release.
+typedef struct room {
+    char *pages;
+    size_t bytes;
+    float *floats;
+} room;
+
+static room make_room(int64_t count)
+{
+    enum { PAGE = 4096 };
+    size_t used = ((size_t)count * sizeof(float) + PAGE - 1) / PAGE * PAGE;
+    room r = {.bytes = used + PAGE};
+    r.pages = mmap(NULL, r.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(r.pages, MAP_FAILED);
+    assert_int_equal(mprotect(r.pages + used, PAGE, PROT_NONE), 0);
+    r.floats = (float *)(void *)(r.pages + used) - count;
+    return r;
+}
+
+static void release(room *r)
+{
+    munmap(r->pages, r->bytes);
+}
+
 static void fill(float *x, int64_t count, int64_t factor)
 {
     for (int64_t i = 0; i < count; i++)
@@ -26,10 +52,9 @@ static void check(const product_case *c)
 {
     enum { GUARD = 7 };
     int64_t y_row = c->n + 1;
-    float *a = bel_xcalloc((size_t)(c->m * c->k) + 1, sizeof *a);
-    float *b = bel_xcalloc((size_t)(c->k * c->n) + 1, sizeof *b);
-    float *row = bel_xcalloc((size_t)c->n + 1, sizeof *row);
-    float *y = bel_xcalloc((size_t)(c->m * y_row) + 1, sizeof *y);
+    room rooms[] = {make_room(c->m * c->k), make_room(c->k * c->n), make_room(c->n),
+                    make_room(c->m * y_row)};
+    float *a = rooms[0].floats, *b = rooms[1].floats, *row = rooms[2].floats, *y = rooms[3].floats;
     float *before = bel_xcalloc((size_t)(c->m * y_row) + 1, sizeof *y);
     fill(a, c->m * c->k, 7919);
     fill(b, c->k * c->n, 104729);
@@ -70,10 +95,8 @@ static void check(const product_case *c)
                      c->start, (long long)i, (long long)j, (double)y[i * y_row + j], (double)sum);
         }
     }
-    bel_free(a);
-    bel_free(b);
-    bel_free(row);
-    bel_free(y);
+    for (int i = 0; i < 4; i++)
+        release(&rooms[i]);
     bel_free(before);
 }
 
