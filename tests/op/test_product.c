@@ -1,6 +1,5 @@
 // Matrix products against chains of fused multiply-adds: the same bits, whatever the shapes, the
 // order of elements and where the sums begin.
-#define _GNU_SOURCE // MAP_ANONYMOUS
 #include "ops/kernels/product.h"
 
 #include <math.h>
@@ -19,7 +18,7 @@ typedef struct product_case {
 
 // Room for `count` floats of which nothing behind can be read; free with release.
 typedef struct room {
-    char *pages;
+    void *pages;
     size_t bytes;
     float *floats;
 } room;
@@ -29,16 +28,15 @@ static room make_room(int64_t count)
     enum { PAGE = 4096 };
     size_t used = ((size_t)count * sizeof(float) + PAGE - 1) / PAGE * PAGE;
     room r = {.bytes = used + PAGE};
-    r.pages = mmap(NULL, r.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(r.pages, MAP_FAILED);
-    assert_int_equal(mprotect(r.pages + used, PAGE, PROT_NONE), 0);
-    r.floats = (float *)(void *)(r.pages + used) - count;
+    BEL_ASSERT_OK(bel_pages_create(r.bytes, false, "operand", &r.pages));
+    assert_int_equal(mprotect((char *)r.pages + used, PAGE, PROT_NONE), 0);
+    r.floats = (float *)(void *)((char *)r.pages + used) - count;
     return r;
 }
 
 static void release(room *r)
 {
-    munmap(r->pages, r->bytes);
+    bel_pages_destroy(r->pages, r->bytes);
 }
 
 static void fill(float *x, int64_t count, int64_t factor)
