@@ -430,14 +430,16 @@ bel_status *bel_member_shard_message(member *m, const bel_message *message)
     return NULL;
 }
 
+// That a step is the last one is told also when the step itself was told before: it may have waited
+// for a snapshot, and was stopped then.
 static void tell_progress(member *m, const bel_control_state *state, bool due)
 {
     enum { EVERY_NS = 100000000 };
     member_shard *s = &m->shard;
     int64_t now = bel_clock_ns();
-    if (!due && now - s->progress_ns < EVERY_NS) return;
+    bool told = state->step == s->progress_told || now - s->progress_ns < EVERY_NS;
+    if (told && !due) return;
     s->progress_ns = now;
-    if (state->step == s->progress_told) return;
     s->progress_told = state->step;
     send_progress(m, state);
 }

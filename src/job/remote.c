@@ -225,8 +225,10 @@ static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_st
     bel_remote_pump(r, state->has_snapshot ? 0 : secs);
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
-    bool ended =
-        r->ended_workers == crew->worker_count && r->heard_progress && state->step >= r->end_step;
+    // Shard 0 has said why the last step is the last.
+    bool why = crew->interrupted || crew->paused || state->step >= r->schedule.last_step;
+    bool ended = r->ended_workers == crew->worker_count && r->heard_progress && why &&
+                 state->step >= r->end_step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;

@@ -11,7 +11,7 @@ export XDG_RUNTIME_DIR=$work # sockets lie below it
 
 # Steps take so long that a run is in its middle when something happens.
 start() { # MODEL_DIR [flags]: a cluster in the background; waits for a checkpoint on the way
-    BEL_FAULT=slow:tower_step#8 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir "$1" \
+    BEL_FAULT=$fault "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir "$1" \
         "${cluster_flags[@]}" -- "${digits[@]}" "${settings[@]}" "${@:2}" >out.txt 2>err.txt &
     supervisor=$!
     until [ -f "$1/ckpt-00000050/manifest.json" ]; do
@@ -20,6 +20,7 @@ start() { # MODEL_DIR [flags]: a cluster in the background; waits for a checkpoi
     done
 }
 cluster_flags=(--restarts 0)
+fault=slow:tower_step#8
 
 finish_run() { # waits for the supervisor; sets $code
     code=0
@@ -60,6 +61,15 @@ for signal in TERM INT; do
     resume "by-$signal"
     equal "digest after SIG$signal" "$(digest "by-$signal")" "$whole"
 done
+fault=slow:master_saves#400 # so it stops while it waits for a snapshot, and has told of the step
+start waiting --save_checkpoints_steps 10
+sleep 0.2
+kill -TERM "$supervisor"
+finish_run
+equal "exit code after a stop that waits for a snapshot" "$code" 143
+resume waiting
+equal "digest after a stop that waits for a snapshot" "$(digest waiting)" "$whole"
+fault=slow:tower_step#8
 start saved --save_checkpoints_steps 1 # the version at which it stops has a snapshot
 kill -TERM "$supervisor"
 finish_run
