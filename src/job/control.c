@@ -206,9 +206,12 @@ bel_status *bel_control_take_error(bel_control *control)
     return status;
 }
 
-bool bel_control_was_interrupted(const bel_control *control)
+bool bel_control_was_interrupted(bel_control *control)
 {
-    return control->interrupted;
+    pthread_mutex_lock(&control->mutex);
+    bool interrupted = control->interrupted;
+    pthread_mutex_unlock(&control->mutex);
+    return interrupted;
 }
 
 void bel_control_interrupt(bel_control *control)
@@ -218,9 +221,12 @@ void bel_control_interrupt(bel_control *control)
     pthread_mutex_unlock(&control->mutex);
 }
 
-bool bel_control_was_paused(const bel_control *control)
+bool bel_control_was_paused(bel_control *control)
 {
-    return control->paused;
+    pthread_mutex_lock(&control->mutex);
+    bool paused = control->paused;
+    pthread_mutex_unlock(&control->mutex);
+    return paused;
 }
 
 void bel_control_pause(bel_control *control)

@@ -72,10 +72,10 @@ void bel_control_give_points_again(bel_control *control);
 bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;
 
 // True when training ended because somebody asked (bel_request_stop).
-bool bel_control_was_interrupted(const bel_control *control);
+bool bel_control_was_interrupted(bel_control *control);
 
 // True when training ended because of bel_control_pause.
-bool bel_control_was_paused(const bel_control *control);
+bool bel_control_was_paused(bel_control *control);
 
 // True when somebody has asked (bel_request_stop) and the request is not forgotten.
 bool bel_control_stop_requested(void);

@@ -201,6 +201,9 @@ static bel_status *add_tables(member *m, const bel_message *setup)
 static bel_status *make_layout(member *m, const bel_message *setup)
 {
     size_t count = setup->variable_count;
+    if (setup->address_count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no shards");
+    }
     bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
     bel_status *status = NULL;
     for (size_t v = 0; v < count && status == NULL; v++) {
@@ -253,10 +256,12 @@ static bel_status *check_setup(const member *m, const bel_message *setup)
     return NULL;
 }
 
+// A shard of this process reads its worker's reports where they lie, so it ends before they go.
 static void stop_parts(member *m, double patience_secs)
 {
-    bel_member_worker_stop(m, patience_secs);
+    bel_member_worker_end(m, patience_secs);
     bel_member_shard_stop(m);
+    bel_member_worker_stop(m);
 }
 
 // Records from the first setup on. On the master's host the clocks are one: then what it sent last

@@ -151,8 +151,8 @@ bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;
 bel_status *bel_member_worker_start(member *m, const bel_message *setup) BEL_MUST_USE;
 bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
 void bel_member_worker_check(member *m); // tells the master when the worker has ended
-// Ends its thread, giving its step so long to end, and closes its lanes.
-void bel_member_worker_stop(member *m, double patience_secs);
+void bel_member_worker_end(member *m, double patience_secs); // its thread; so long for its step
+void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read
 void bel_member_worker_free(member *m); // once the endpoint is gone
 
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the

@@ -199,13 +199,19 @@ static void wait_for_worker(member *m, double patience_secs)
     _exit(1);
 }
 
-void bel_member_worker_stop(member *m, double patience_secs)
+void bel_member_worker_end(member *m, double patience_secs)
 {
     member_worker *w = &m->worker;
     if (!w->here) return;
     atomic_store(&w->cancelled, true);
     if (w->bell != NULL) bel_doorbell_ring(w->bell);
     if (w->has_thread) wait_for_worker(m, patience_secs);
+}
+
+void bel_member_worker_stop(member *m)
+{
+    member_worker *w = &m->worker;
+    if (!w->here) return;
     const bel_layout *layout = w->job.layout;
     for (int k = 0; w->lanes != NULL && k < layout->shard_count; k++)
         bel_lane_close(w->lanes[k]);

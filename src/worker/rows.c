@@ -183,9 +183,11 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
             float *to = tower->rows[l];
             int64_t n = ids_of(tower, lookup);
             bel_instance_bind_input(instance, lookup->rows, to);
+            float *gradients = rows->gradients + (size_t)position * width;
             if (worker->lookup_outputs[l] >= 0) {
-                bel_instance_bind_output(instance, worker->lookup_outputs[l],
-                                         rows->gradients + (size_t)position * width);
+                bel_instance_bind_output(instance, worker->lookup_outputs[l], gradients);
+            } else { // a batch before may have left other lookups' there
+                memset(gradients, 0, (size_t)n * width * sizeof *gradients);
             }
             for (int64_t i = 0; i < n; i++, to += width) {
                 int32_t key = own[position + i];

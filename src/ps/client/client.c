@@ -125,6 +125,10 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
         return;
     }
     if (frame->step <= published(view)) return; // late or repeated
+    const bel_layout *layout = client->config.layout;
+    bool its_own = frame->chunk >= 0 && frame->chunk < layout->chunk_count &&
+                   layout->chunks[frame->chunk].shard == shard;
+    if (frame->kind == BEL_FRAME_PARAMS && !its_own) return; // lanes check only what has a payload
     if (frame->kind == BEL_FRAME_PARAMS && client->value_steps[frame->chunk] < frame->step) {
         client->value_steps[frame->chunk] = frame->step;
         if (view->values_step != frame->step) view->values = 0;
@@ -158,38 +162,53 @@ void bel_client_drain(bel_client *client)
     (void)drain(client, INT64_MAX);
 }
 
-void bel_client_missing(bel_client *client, int64_t version, bel_str *out)
+static bool lacks_version(const bel_client *client, int64_t version, int shard)
+{
+    return published(&client->shards[shard]) < version;
+}
+
+static void name_missing(const bel_client *client, int64_t version,
+                         bool (*lacks)(const bel_client *client, int64_t version, int shard),
+                         bel_str *out)
 {
     const char *separator = "";
     for (int k = 0; k < client->config.layout->shard_count; k++) {
-        if (published(&client->shards[k]) >= version) continue;
+        if (!lacks(client, version, k)) continue;
         bel_str_printf(out, "%s%d", separator, k);
         separator = ", ";
     }
 }
 
-static bel_status *missing(bel_client *client, int64_t version, bel_code code, const char *why)
+void bel_client_missing(const bel_client *client, int64_t version, bel_str *out)
+{
+    name_missing(client, version, lacks_version, out);
+}
+
+static bel_status *missing(const bel_client *client, int64_t version,
+                           const bel_client_awaited *awaited, bel_code code, const char *why)
 {
     bel_str names = {0};
-    bel_client_missing(client, version, &names);
+    name_missing(client, version, awaited->lacks, &names);
     bel_status *status =
-        BEL_ERR(code, "worker %d waits for version %lld of shard %s: %s", client->config.worker,
-                (long long)version, names.text != NULL ? names.text : "none", why);
+        BEL_ERR(code, "worker %d waits for %s %lld of shard %s: %s", client->config.worker,
+                awaited->what, (long long)version, names.text != NULL ? names.text : "none", why);
     bel_str_deinit(&names);
     return status;
 }
 
-static bel_status *check_lanes(bel_client *client, int64_t version)
+static bel_status *check_lanes(const bel_client *client, int64_t version,
+                               const bel_client_awaited *awaited)
 {
     for (int k = 0; k < client->config.layout->shard_count; k++) {
-        if (published(&client->shards[k]) < version && bel_lane_is_cut(client->config.lanes[k])) {
-            return missing(client, version, BEL_UNAVAILABLE, "the lane is cut");
+        if (awaited->lacks(client, version, k) && bel_lane_is_cut(client->config.lanes[k])) {
+            return missing(client, version, awaited, BEL_UNAVAILABLE, "the lane is cut");
         }
     }
     return NULL;
 }
 
-bel_status *bel_client_wait_until(bel_client *client, int64_t version, bel_client_is_there *there)
+bel_status *bel_client_wait_until(bel_client *client, int64_t version,
+                                  const bel_client_awaited *awaited)
 {
     enum { NAP_NS = 1000000 }; // how long a wait lasts before cancellation is asked again
     const bel_client_config *config = &client->config;
@@ -197,21 +216,20 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version, bel_clien
     int64_t deadline = bel_clock_ns() + stall_ns;
     for (;;) {
         bool done;
-        BEL_TRY(there(client, version, &done));
+        BEL_TRY(awaited->is_there(client, version, &done));
         if (done) break;
         if (config->cancelled != NULL && config->cancelled(config->cancelled_context)) {
-            return missing(client, version, BEL_CANCELLED, "training is ending");
+            return missing(client, version, awaited, BEL_CANCELLED, "training is ending");
         }
         if (config->help != NULL && config->help(config->help_context)) {
             deadline = bel_clock_ns() + stall_ns; // the shards make progress
             continue;
         }
-        BEL_TRY(check_lanes(client, version));
+        BEL_TRY(check_lanes(client, version, awaited));
         int64_t now = bel_clock_ns();
         if (now >= deadline) {
-            return missing(client, version, BEL_DEADLINE_EXCEEDED,
-                           "no progress for the stall "
-                           "timeout");
+            return missing(client, version, awaited, BEL_DEADLINE_EXCEEDED,
+                           "no progress for the stall timeout");
         }
         bel_doorbell_wait(config->bell, now + NAP_NS);
     }
@@ -229,7 +247,8 @@ static bel_status *version_is_there(bel_client *client, int64_t version, bool *o
 
 bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_decision)
 {
-    BEL_TRY(bel_client_wait_until(client, version, version_is_there));
+    static const bel_client_awaited a_version = {"version", version_is_there, lacks_version};
+    BEL_TRY(bel_client_wait_until(client, version, &a_version));
     *out_decision = client->decision;
     return NULL;
 }
@@ -295,7 +314,8 @@ static bel_status *answer_is_there(bel_client *client, int64_t version, bool *ou
 
 bel_status *bel_client_wait_next(bel_client *client, int64_t *version, uint32_t *out_decision)
 {
-    BEL_TRY(bel_client_wait_until(client, *version + 1, answer_is_there));
+    static const bel_client_awaited an_answer = {"version", answer_is_there, lacks_version};
+    BEL_TRY(bel_client_wait_until(client, *version + 1, &an_answer));
     client->answers++;
     *version = published(&client->shards[0]);
     *out_decision = client->decision;

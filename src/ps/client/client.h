@@ -57,7 +57,7 @@ void *bel_client_place(void *peer, const bel_frame *frame);
 bel_status *bel_client_pull(bel_client *client, int64_t version) BEL_MUST_USE;
 
 // Shards whose version `version` is still missing, as "0, 2"; for messages. Any thread.
-void bel_client_missing(bel_client *client, int64_t version, bel_str *out);
+void bel_client_missing(const bel_client *client, int64_t version, bel_str *out);
 
 // Waits until every shard has published `version`; *out_decision is shard 0's word for that step.
 // DEADLINE_EXCEEDED after the stall timeout, naming the shards that are missing; CANCELLED;

@@ -57,9 +57,13 @@ struct bel_client {
 
 // client.c: what a wait waits for, asked after everything that has come was taken; an error ends
 // it.
-typedef bel_status *bel_client_is_there(bel_client *client, int64_t version, bool *out_there);
+typedef struct bel_client_awaited {
+    const char *what; // "version"
+    bel_status *(*is_there)(bel_client *client, int64_t version, bool *out_there);
+    bool (*lacks)(const bel_client *client, int64_t version, int shard); // something of that shard
+} bel_client_awaited;
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
-                                  bel_client_is_there *there) BEL_MUST_USE;
+                                  const bel_client_awaited *awaited) BEL_MUST_USE;
 void bel_client_drain(bel_client *client);
 bel_frame bel_client_frame(const bel_client *client, int64_t step, uint32_t decision, int node);
 

@@ -120,22 +120,30 @@ void *bel_client_place_rows(bel_client *client, int shard, const bel_frame *fram
     return view->room != NULL ? view->room + (size_t)view->first[shard] * width : NULL;
 }
 
-static bel_status *rows_are_there(bel_client *client, int64_t version, bool *out_there)
+static bool lacks_rows(const bel_client *client, int64_t step, int shard)
 {
-    (void)version;
-    bel_client_drain(client);
-    *out_there = true;
+    (void)step;
     for (int t = 0; t < client->config.layout->table_count; t++) {
         const table_view *view = &client->tables[t];
-        for (int k = 0; k < client->config.layout->shard_count; k++)
-            if (view->first[k + 1] > view->first[k] && view->answers[k] == NULL) *out_there = false;
+        bool asked = view->first[shard + 1] > view->first[shard];
+        if (asked && view->answers[shard] == NULL) return true;
     }
+    return false;
+}
+
+static bel_status *rows_are_there(bel_client *client, int64_t step, bool *out_there)
+{
+    bel_client_drain(client);
+    *out_there = true;
+    for (int k = 0; k < client->config.layout->shard_count; k++)
+        if (lacks_rows(client, step, k)) *out_there = false;
     return NULL;
 }
 
 bel_status *bel_client_wait_rows(bel_client *client, int64_t step)
 {
-    return bel_client_wait_until(client, step, rows_are_there);
+    static const bel_client_awaited rows = {"rows at step", rows_are_there, lacks_rows};
+    return bel_client_wait_until(client, step, &rows);
 }
 
 const float *bel_client_row(const bel_client *client, int table, int64_t index)

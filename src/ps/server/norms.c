@@ -44,7 +44,12 @@ void bel_shard_move_norms_locked(bel_shard *shard)
 void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;
-    if (frame->kind == BEL_FRAME_NORMS) {
+    bool for_first = frame->kind == BEL_FRAME_NORMS;
+    if (!shard->needs_norm || for_first != (shard->config.shard == 0)) {
+        bel_shard_fail_locked(shard, frame, "norms or factors that nobody asked for");
+        return;
+    }
+    if (for_first) {
         bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
         if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
             bel_shard_fail_locked(shard, frame, "norms of the wrong size");

@@ -78,8 +78,8 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     bel_shard *shard = p->shard;
     int64_t offset = segment->offset + at;
     bel_variable_kind kind = shard->config.layout->variables[segment->variable].kind;
-    if (kind != BEL_VARIABLE_TRAINABLE) {
-        if (job != BEL_JOB_SUM) state_piece(p, kind, offset, n);
+    if (kind != BEL_VARIABLE_TRAINABLE) { // with the sums, as reports may be gone at the update
+        if (job != BEL_JOB_UPDATE) state_piece(p, kind, offset, n);
         return;
     }
     const bel_rule_step *numbers = &shard->groups[shard->group_of[segment->variable]].numbers;

@@ -168,7 +168,10 @@ static bool try_publish_locked(bel_shard *shard)
     bool later = (decision & BEL_DECIDE_LATER) != 0;
     pthread_mutex_lock(&shard->mutex);
     shard->publishing = false;
-    if (later) return false;
+    if (later) {
+        bel_shard_answer_waiting_locked(shard);
+        return false;
+    }
     shard->step = version;
     publish_locked(shard, decision);
     bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
@@ -243,10 +246,11 @@ static void take_tally_locked(bel_shard *shard, const bel_frame *frame)
     shard->tally_count++;
 }
 
-// A worker that repeats a step which is finished here is through with it.
+// A worker that repeats a step which is finished here is through with it: its last tally is here.
 static bool catches_up(const bel_shard *shard, const bel_frame *frame, int worker)
 {
     return worker >= 0 && frame->kind == BEL_FRAME_TALLY && frame->step == shard->step - 1 &&
+           frame->node == shard->config.deal->first_node[worker + 1] - 1 &&
            shard->workers[worker].reader == BEL_READER_BEHIND &&
            shard->workers[worker].version == frame->step;
 }
@@ -284,7 +288,13 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_REPORT: take_report_locked(shard, frame); break;
     case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
     case BEL_FRAME_NORMS:
-    case BEL_FRAME_FACTORS: bel_shard_take_norms_locked(shard, frame); break;
+    case BEL_FRAME_FACTORS:
+        if (worker < 0) {
+            bel_shard_take_norms_locked(shard, frame);
+        } else {
+            bel_shard_fail_locked(shard, frame, "a kind that workers do not send");
+        }
+        break;
     case BEL_FRAME_ROW_REPORT: bel_shard_take_rows_locked(shard, frame, worker); break;
     case BEL_FRAME_VERSION:
     case BEL_FRAME_PARAMS:

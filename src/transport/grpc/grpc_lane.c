@@ -99,12 +99,14 @@ static void cut_locked(grpc_lane *lane, const char *reason)
 static void kick(grpc_lane *lane)
 {
     pthread_mutex_lock(&lane->mutex);
-    bel_stream *stream = lane->current != NULL ? lane->current->stream : NULL;
-    if (stream != NULL) bel_stream_retain(stream);
+    attachment *a = lane->current;
+    if (a != NULL) a->references++; // the stream may end meanwhile, and then ask it what to send
     pthread_mutex_unlock(&lane->mutex);
-    if (stream == NULL) return;
-    bel_stream_kick(stream);
-    bel_stream_release(stream);
+    if (a == NULL) return;
+    bel_stream_kick(a->stream);
+    pthread_mutex_lock(&lane->mutex);
+    release_attachment_locked(a);
+    pthread_mutex_unlock(&lane->mutex);
 }
 
 // --- Writing -------------------------------------------------------------------------------------
@@ -311,13 +313,15 @@ static bool breaks_now(attachment *a)
     return words[0] % 16 == 0;
 }
 
-static bool is_closed(grpc_lane *lane)
+// Nothing more is placed: the lane is closed, or another stream has taken over.
+static bool is_through(const attachment *a)
 {
+    grpc_lane *lane = a->lane;
     if (lane == NULL) return false;
     pthread_mutex_lock(&lane->mutex);
-    bool closed = lane->closed;
+    bool through = lane->closed || lane->current != a;
     pthread_mutex_unlock(&lane->mutex);
-    return closed;
+    return through;
 }
 
 static bel_status *on_received(void *context, const uint8_t *bytes, size_t count)
@@ -325,7 +329,7 @@ static bel_status *on_received(void *context, const uint8_t *bytes, size_t count
     attachment *a = context;
     if (breaks_now(a)) return BEL_ERR(BEL_UNAVAILABLE, "broken on purpose");
     while (count > 0) {
-        if (is_closed(a->lane)) return BEL_ERR(BEL_CANCELLED, "closed");
+        if (is_through(a)) return BEL_ERR(BEL_CANCELLED, "closed");
         size_t part;
         if (a->header_bytes < sizeof a->header) {
             size_t left = sizeof a->header - a->header_bytes;

@@ -265,13 +265,14 @@ void bel_mailbox_send(bel_mailbox *mailbox, const bel_message *message)
     l->bytes = bel_message_write(message, &l->count);
     pthread_mutex_lock(&mailbox->mutex);
     bool open = !mailbox->over && !mailbox->closed;
+    bel_stream *stream = open ? mailbox->stream : NULL;
     if (open) {
         push(&mailbox->out, l);
     } else {
         free_letter(l);
     }
     pthread_mutex_unlock(&mailbox->mutex);
-    if (open) bel_stream_kick(mailbox->stream);
+    if (stream != NULL) bel_stream_kick(stream); // NULL: it is just being opened
 }
 
 bool bel_mailbox_take(bel_mailbox *mailbox, bel_message *out_message)

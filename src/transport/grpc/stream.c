@@ -125,8 +125,10 @@ bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_chan
 
 static bel_status *closing_status(bel_stream *stream)
 {
+    pthread_mutex_lock(&stream->mutex);
     bel_status *error = stream->error;
     stream->error = NULL;
+    pthread_mutex_unlock(&stream->mutex);
     if (error != NULL) return error;
     if (stream->is_server) {
         return stream->cancelled ? BEL_ERR(BEL_UNAVAILABLE, "the peer has gone") : NULL;

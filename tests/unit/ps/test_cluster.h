@@ -28,6 +28,7 @@ typedef struct cluster {
     bel_client_config client_configs[MAX_WORKERS];
     void *row_rooms[MAX_WORKERS];
     float *gradients[REPLICAS]; // as large as the space
+    float *graves[REPLICAS];    // of workers that were replaced: nothing in there is of account
     double tallies[REPLICAS][BEL_TALLY_FIXED];
     int64_t last_version; // at which training stops
     int64_t decided;      // newest version that was asked about
@@ -184,8 +185,10 @@ static void cluster_destroy(cluster *c)
         bel_free(c->row_rooms[w]);
         bel_space_free_array(c->layout, c->outboxes[w]);
     }
-    for (int r = 0; r < REPLICAS; r++)
+    for (int r = 0; r < REPLICAS; r++) {
         bel_space_free_array(c->layout, c->gradients[r]);
+        bel_space_free_array(c->layout, c->graves[r]);
+    }
     bel_space_free_array(c->layout, c->snapshot);
     bel_space_free_array(c->layout, c->averages);
     bel_space_destroy(c->space);
@@ -207,6 +210,12 @@ static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnatio
         bel_lane_close(c->worker_ends[worker][k]);
         c->worker_ends[worker][k] = own;
         begin = step < begin ? step : begin;
+    }
+    for (int r = c->deal->first_replica[worker]; r < c->deal->first_replica[worker + 1]; r++) {
+        assert_null(c->graves[r]); // once in a test
+        c->graves[r] = c->gradients[r];
+        BEL_ASSERT_OK(bel_space_array(c->layout, "gradients", &c->gradients[r]));
+        memset(c->graves[r], 0xa5, bel_space_bytes(c->layout));
     }
     bel_client_destroy(c->clients[worker]);
     c->client_configs[worker].incarnation = incarnation;

@@ -423,7 +423,25 @@ static void test_refused_frames(void **state)
     frame.kind = BEL_FRAME_VERSION;
     check_refused(frame, "a kind that shards do not take");
     frame.kind = BEL_FRAME_NORMS;
-    check_refused(frame, "norms of the wrong size");
+    check_refused(frame, "a kind that workers do not send");
+    frame.kind = BEL_FRAME_FACTORS;
+    check_refused(frame, "a kind that workers do not send");
+}
+
+// Between shards, where the optimizer has no norm of the whole model.
+static void test_refused_norms(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {5};
+    static const bel_frame_kind kinds[] = {BEL_FRAME_NORMS, BEL_FRAME_FACTORS};
+    for (int i = 0; i < 2; i++) {
+        cluster *c = cluster_create(2, replicas_of, 1, optimizers[0], STEPS);
+        bel_frame frame = {.kind = kinds[i], .generation = 1, .sender = 1 - i};
+        BEL_ASSERT_OK(bel_lane_send(c->inner_ends[1 - i][i], &frame));
+        work_for_shards(c);
+        BEL_ASSERT_FAILS(bel_shard_check(c->shards[i]), BEL_INTERNAL, "that nobody asked for");
+        cluster_destroy(c);
+    }
 }
 
 // --- Waiting -------------------------------------------------------------------------------------
