@@ -476,10 +476,11 @@ static void test_waiting(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),           cmocka_unit_test(test_averages),
-        cmocka_unit_test(test_trusting),         cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_dropped_frames),   cmocka_unit_test(test_refused_frames),
-        cmocka_unit_test(test_replaced_workers), cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_values),         cmocka_unit_test(test_averages),
+        cmocka_unit_test(test_trusting),       cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_dropped_frames), cmocka_unit_test(test_refused_frames),
+        cmocka_unit_test(test_refused_norms),  cmocka_unit_test(test_replaced_workers),
+        cmocka_unit_test(test_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
