@@ -138,12 +138,6 @@ static size_t row_room_bytes(const bel_embedded *embedded, int worker)
     return bel_row_room_bytes(embedded->config.layout, embedded->deal, worker);
 }
 
-static int replicas_of(const bel_embedded *embedded, int worker)
-{
-    const int *first = embedded->deal->first_replica;
-    return first[worker + 1] - first[worker];
-}
-
 static void destroy(bel_crew *crew)
 {
     bel_embedded *embedded = (bel_embedded *)crew;
@@ -153,7 +147,8 @@ static void destroy(bel_crew *crew)
         bel_worker_destroy(m->worker);
         bel_client_destroy(m->client);
         bel_pages_destroy(m->row_room, row_room_bytes(embedded, w));
-        bel_space_free_arrays(embedded->config.layout, m->ranges, replicas_of(embedded, w));
+        bel_space_free_arrays(embedded->config.layout, m->ranges,
+                              bel_deal_replicas(embedded->deal, w));
         for (int k = 0; k < embedded->server_count; k++)
             bel_lane_close(m->lanes[k]);
         bel_free(m->lanes);
@@ -239,7 +234,8 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .cancelled_context = embedded->control,
                                 .stall_timeout_secs = estimator->config.stall_timeout_secs};
     m->client = bel_client_create(&client);
-    BEL_TRY(bel_space_arrays(config->layout, "gradients", replicas_of(embedded, w), &m->ranges));
+    BEL_TRY(bel_space_arrays(config->layout, "gradients", bel_deal_replicas(embedded->deal, w),
+                             &m->ranges));
     bel_worker_config worker = {.worker = w,
                                 .deal = embedded->deal,
                                 .layout = config->layout,

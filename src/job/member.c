@@ -136,7 +136,7 @@ static bool is_deal(const bel_deal *deal, const bel_message *setup)
 {
     bool same = deal != NULL && setup->replica_count == (size_t)deal->worker_count;
     for (int w = 0; same && w < deal->worker_count; w++)
-        same = setup->replicas[w] == deal->first_replica[w + 1] - deal->first_replica[w];
+        same = setup->replicas[w] == bel_deal_replicas(deal, w);
     return same;
 }
 

@@ -203,9 +203,8 @@ static bel_status *make_own_rooms(member *m)
 bel_status *bel_member_make_ranges(member *m)
 {
     member_worker *w = &m->worker;
-    const int *first = m->deal->first_replica;
     const bel_layout *layout = w->job.layout;
-    w->range_count = first[m->task->index + 1] - first[m->task->index];
+    w->range_count = bel_deal_replicas(m->deal, m->task->index);
     if (m->hub == NULL) {
         BEL_TRY(make_own_rooms(m));
         return bel_space_arrays(layout, "gradients", w->range_count, &w->ranges);

@@ -26,8 +26,8 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for),
                         // numbers (sight/numbers.h)
     BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted,
-                          // paused
-    BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval
+                          // paused, stale (reports by lateness, then those dropped)
+    BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval, granted
     BEL_MESSAGE_SAVE,     // master → shard: write the snapshot of step into folder
     BEL_MESSAGE_SAVED,    // shard → master: step; data (bel_ckpt_shard), or code and text
     BEL_MESSAGE_VALUES,   // master → shard: send the snapshot of step on the master's lane
@@ -38,7 +38,8 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_FINISH,   // master → shard: training is over, take a snapshot of the end
     BEL_MESSAGE_END,      // master → member: the job is over; code, text
     BEL_MESSAGE_ADMIT,    // master → shard: worker index is replaced by this incarnation
-    BEL_MESSAGE_ADMITTED, // shard → master: index, incarnation; step at which the shard stands
+    BEL_MESSAGE_ADMITTED, // shard → master: index, incarnation; step at which the shard stands;
+                          // counted (from shard 0: the last step it counted in)
     BEL_MESSAGE_PAUSE, // master → shard 0: training stops at the next version, and goes on with
                        // another deal of replicas
     BEL_MESSAGE_KIND_COUNT

@@ -76,7 +76,7 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     size_t chunks = (size_t)config->layout->chunk_count;
     worker->config = *config;
     worker->first_replica = deal->first_replica[config->worker];
-    worker->replica_count = deal->first_replica[config->worker + 1] - worker->first_replica;
+    worker->replica_count = bel_deal_replicas(deal, config->worker);
     size_t replicas = (size_t)worker->replica_count;
     worker->tallies = bel_xcalloc(replicas * (size_t)config->tally_width, sizeof(double));
     worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);

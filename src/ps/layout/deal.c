@@ -139,7 +139,7 @@ static const float *sum_divided(const bel_deal *deal, const float *const *inputs
     memset(scratch, 0, (size_t)n * sizeof *scratch);
     for (int k = 0; k < deal->node_count; k++) {
         int w = deal->nodes[k].worker;
-        float count = (float)(deal->first_replica[w + 1] - deal->first_replica[w]);
+        float count = (float)bel_deal_replicas(deal, w);
         for (int64_t i = 0; i < n; i++)
             scratch[i] += inputs[k][i] * (1.0f / count) * count;
     }

@@ -33,6 +33,11 @@ typedef struct bel_deal {
 bel_deal *bel_deal_create(const int *replicas_of, int worker_count);
 void bel_deal_destroy(bel_deal *deal);
 
+static inline int bel_deal_replicas(const bel_deal *deal, int worker)
+{
+    return deal->first_replica[worker + 1] - deal->first_replica[worker];
+}
+
 // Deals `replica_count` ids to the workers that are present, of which there is one at least, as
 // evenly as can be: the first of them get one more. Writes worker_count numbers, 0 for the absent.
 void bel_deal_evenly(int replica_count, const bool *present, int worker_count,

@@ -1,14 +1,9 @@
 // Offsets are sums over what lies before.
 #include "ps/layout/row_room.h"
 
-static int64_t replicas_of(const bel_deal *deal, int worker)
-{
-    return deal->first_replica[worker + 1] - deal->first_replica[worker];
-}
-
 int64_t bel_row_room_ids(const bel_layout *layout, const bel_deal *deal, int worker, int table)
 {
-    return replicas_of(deal, worker) * layout->tables[table].ids;
+    return (int64_t)bel_deal_replicas(deal, worker) * layout->tables[table].ids;
 }
 
 size_t bel_row_room_report_bytes(const bel_layout *layout, const bel_deal *deal, int table,
@@ -57,7 +52,7 @@ size_t bel_row_room_answers(const bel_layout *layout, const bel_deal *deal, int 
     for (int t = 0; t < table; t++) {
         size_t width = (size_t)layout->tables[t].width;
         size_t rows = (size_t)bel_row_room_ids(layout, deal, worker, t);
-        size_t filling = (size_t)replicas_of(deal, worker) * BEL_ROW_ALIGN; // a pull for each
+        size_t filling = (size_t)bel_deal_replicas(deal, worker) * BEL_ROW_ALIGN; // a pull for each
         bytes += bel_row_aligned(rows * width * sizeof(float) + filling);
     }
     return bytes;

@@ -3,7 +3,7 @@
 // most that can come: every id of a worker's batches another one, and all of them at one shard.
 // Pages that nobody uses cost nothing.
 //
-//   a worker's, for each table:  the keys that it asks for, those of a step in one run
+//   a worker's, for each table:  the keys of the pull that is under way
 //                                for each of its nodes: the reports, shard after shard
 //   a shard's, for each worker:  the rows that it answers with, table after table
 //

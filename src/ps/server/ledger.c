@@ -117,9 +117,8 @@ static int64_t next_grant(bel_shard *shard, int worker)
                 (size_t)ledger->returned_count * sizeof *ledger->returned);
         return first;
     }
-    const int *first_replica = shard->config.deal->first_replica;
     int64_t first = ledger->next_block;
-    ledger->next_block += first_replica[worker + 1] - first_replica[worker];
+    ledger->next_block += bel_deal_replicas(shard->config.deal, worker);
     return first;
 }
 

@@ -156,7 +156,7 @@ float bel_shard_scale(const bel_shard *shard)
     for (int w = 0; w < deal->worker_count; w++) {
         bool counts =
             !bel_shard_has_ledger(shard) || bel_ledger_page_of(shard, shard->step)->counts[w];
-        if (counts) replicas += deal->first_replica[w + 1] - deal->first_replica[w];
+        if (counts) replicas += bel_deal_replicas(deal, w);
     }
     return (float)(1.0 / replicas);
 }

@@ -174,7 +174,7 @@ struct bel_shard {
     int ready_count, running;
     int summed, passed;     // chunks through the first and the last pass
     int values_sent;        // chunks with new values: all passed ones but the frozen
-    const double **tallies; // shard 0, by node
+    const double **tallies; // by node; shard 0 sums them
     int tally_count;
     double *tally_sum;
     const double **norms; // shard 0, by shard: its grain squares

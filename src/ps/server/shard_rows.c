@@ -36,7 +36,7 @@ static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int
     void *const *rooms = config->answer_rooms != NULL ? config->answer_rooms : shard->answer_rooms;
     size_t offset = bel_row_room_answers(config->layout, deal, worker, t);
     pull->most = bel_row_room_ids(config->layout, deal, worker, t);
-    pull->limit = deal->first_replica[worker + 1] - deal->first_replica[worker];
+    pull->limit = bel_deal_replicas(deal, worker);
     pull->counts = bel_xcalloc((size_t)pull->limit, sizeof *pull->counts);
     pull->firsts = bel_xcalloc((size_t)pull->limit, sizeof *pull->firsts);
     pull->rows = (float *)(void *)((char *)rooms[worker] + offset);
