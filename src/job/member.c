@@ -116,7 +116,9 @@ static bel_status *join(member *m)
     bel_status *why = NULL;
     while (!call_master(m, deadline, &why)) {
         bool gone = why == NULL || bel_status_code(why) == BEL_UNAVAILABLE;
-        bool again = gone && bel_clock_ns() < deadline && !bel_control_stop_requested();
+        const atomic_bool *over = m->program->master_over;
+        bool again = gone && bel_clock_ns() < deadline && !bel_control_stop_requested() &&
+                     (over == NULL || !atomic_load(over));
         if (!again) {
             if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it ended the call");
             return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s",

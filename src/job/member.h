@@ -3,6 +3,8 @@
 #ifndef BELFRY_JOB_MEMBER_H
 #define BELFRY_JOB_MEMBER_H
 
+#include <stdatomic.h>
+
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
@@ -13,6 +15,8 @@ typedef struct bel_member_program {
     const bel_train_spec *train;
     const bel_eval_spec *evals;
     int eval_count;
+    // Set when the master has ended, where it is in this process; else NULL.
+    const atomic_bool *master_over;
 } bel_member_program;
 
 // An evaluator that belongs to no cluster: evaluates each newest checkpoint in the model folder

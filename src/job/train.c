@@ -388,6 +388,7 @@ typedef struct trainer { // the worker of a master that trains: another member i
     bel_task task;
     bel_member_program program;
     pthread_t thread;
+    atomic_bool master_over;
 } trainer;
 
 static void *trainer_main(void *argument)
@@ -409,12 +410,14 @@ static char *trainer_address(const bel_task *task)
 static bel_status *run_training_master(bel_job *job, const bel_member_program *program)
 {
     trainer t = {.task = *job->task, .program = *program};
+    t.program.master_over = &t.master_over;
     t.task.role = BEL_ROLE_WORKER;
     t.task.index = 0;
     t.task.listen_address = trainer_address(job->task);
     bel_status *status = bel_thread_start(&t.thread, trainer_main, &t);
     if (status == NULL) {
         status = run_master(job, program->evals, program->eval_count);
+        atomic_store(&t.master_over, true);
         pthread_join(t.thread, NULL);
     }
     bel_free(t.task.listen_address);
@@ -487,7 +490,8 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     if (task != NULL && task->supervisor > 0) {
         bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end
     }
-    bel_member_program program = {estimator, train_spec, evals, eval_count};
+    bel_member_program program = {
+        .estimator = estimator, .train = train_spec, .evals = evals, .eval_count = eval_count};
     bel_status *status =
         task != NULL ? run_task(task, &program, out_result) : run_alone(&program, out_result);
     bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran

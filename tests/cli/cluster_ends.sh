@@ -162,4 +162,10 @@ run_fails 1 "no word from" role master 0 "unix:$work/m" "" --model_dir pair
 wait
 check "a wrong secret is refused" grep -q "does not show this job's secret" worker.txt
 
+# --- A master that trains says at once what is wrong with its data
+echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 1}}" >trains.yaml
+echo bad >bad.csv
+run_fails 3 "bad.csv" timeout 20 "$BUILD/tools/belfry" local train --config trains.yaml --job_dir bad -- \
+    "${digits[@]}" --eval_files bad.csv --train_steps 5
+
 finish
