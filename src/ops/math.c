@@ -373,7 +373,7 @@ static void run_binary(const bel_kernel_call *call, int64_t tile)
     int64_t per_tile = bel_tile_rows(params->row) * params->row, begin = tile * per_tile;
     int64_t end = begin + per_tile < elements ? begin + per_tile : elements;
     bel_repeated_row row;
-    bel_repeat_row(b, params->row, &row);
+    bel_repeat_row(b, params->row, end - begin, &row);
     bel_run_row(params->run, a + begin, &row, 0, y + begin, end - begin);
 }
 

@@ -76,15 +76,16 @@ bel_operand bel_operand_of(const bel_shape *operand, const bel_shape *result)
     return have > 0 && is_suffix(operand, result) ? BEL_OPERAND_ROW : BEL_OPERAND_OTHER;
 }
 
-void bel_repeat_row(const float *row, int64_t length, bel_repeated_row *out)
+void bel_repeat_row(const float *row, int64_t length, int64_t elements, bel_repeated_row *out)
 {
-    const int64_t room = sizeof out->room / sizeof out->room[0];
-    out->elements = row;
+    int64_t room = sizeof out->room / sizeof out->room[0];
+    if (room > elements) room = elements;
+    out->row = row;
     out->length = length;
     if (2 * length > room) return;
     for (out->length = 0; out->length + length <= room; out->length += length)
         memcpy(out->room + out->length, row, (size_t)length * sizeof *row);
-    out->elements = out->room;
+    out->row = out->room;
 }
 
 void bel_run_row(bel_cpu_binary_fn *run, const float *a, const bel_repeated_row *row, int64_t at,
@@ -93,7 +94,7 @@ void bel_run_row(bel_cpu_binary_fn *run, const float *a, const bel_repeated_row 
     int64_t column = at % row->length;
     for (int64_t done = 0; done < n; column = 0) {
         int64_t count = row->length - column < n - done ? row->length - column : n - done;
-        run(a + done, row->elements + column, y + done, count);
+        run(a + done, row->row + column, y + done, count);
         done += count;
     }
 }

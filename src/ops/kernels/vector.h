@@ -28,14 +28,14 @@ typedef enum bel_operand {
 } bel_operand;
 bel_operand bel_operand_of(const bel_shape *operand, const bel_shape *result);
 
-// A row that repeats, written out several times where it is short, so that a kernel is called for
-// runs of some length.
+// A row that repeats over `elements` elements, written out several times where it is short, so that
+// a kernel is called for runs of some length.
 typedef struct bel_repeated_row {
-    const float *elements;
+    const float *row;
     int64_t length; // a multiple of the row's
     float room[512];
 } bel_repeated_row;
-void bel_repeat_row(const float *row, int64_t length, bel_repeated_row *out);
+void bel_repeat_row(const float *row, int64_t length, int64_t elements, bel_repeated_row *out);
 
 // y = run(a, row) for elements [at, at + n) of a tensor whose last dimensions the row has; a and y
 // begin with element `at`.
