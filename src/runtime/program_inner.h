@@ -61,4 +61,8 @@ struct bel_program {
     int prologue_calls, prologue_groups;
 };
 
+// Roughly the vector operations of a call, in elements: eight multiplications of a product count as
+// one.
+int64_t bel_program_work(const bel_kernel_call *call);
+
 #endif
