@@ -63,9 +63,13 @@ void bel_rewritten_deinit(bel_rewritten *rewritten);
 // these alone. Random nodes are not, nor those of `fresh` (by index), nor what reads one of them.
 void bel_passes_find_fixed(const bel_graph *graph, const bool *fresh, bool *out_fixed);
 
+// The name of a node; that of an input or a variable for its leaf.
+const char *bel_node_label(const bel_node *node);
+
 // Appends a line for each node that the values depend on: name, operation, attributes, inputs, and
-// type and shape of its results.
-void bel_graph_dump(const bel_graph *graph, const bel_spec *specs, bel_value *const *values,
-                    int count, bel_str *out);
+// type and shape of its results. `specs` by value (NULL: as built). Gives the number of operations:
+// of nodes that are no leaves.
+int bel_graph_dump(const bel_graph *graph, const bel_spec *specs, bel_value *const *values,
+                   int count, bel_str *out);
 
 #endif

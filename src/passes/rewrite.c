@@ -74,7 +74,7 @@ static void leave_out_elements(bel_rewriter *r, bel_node *wanted)
     for (int i = 0; i < wanted->input_count; i++) {
         const bel_value *input = wanted->inputs[i];
         if (bel_op_reads(wanted->op, i) || input->node->op == BEL_OP_CONSTANT) continue;
-        char *name = bel_strf("%s/shape", input->node->name);
+        char *name = bel_strf("%s/shape", bel_node_label(input->node));
         bel_tensor shape = {.dtype = input->spec.dtype, .shape = input->spec.shape};
         wanted->inputs[i] = bel_rewrite_constant(r, name, &shape, false);
         bel_free(name);

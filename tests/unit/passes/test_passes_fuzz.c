@@ -142,11 +142,8 @@ static void print_graphs(const fed *f, const bel_program *program)
     bel_graph_dump(graph, specs, values, f->output_count, &text);
     bel_free(specs);
     if (made != NULL) {
-        specs = bel_xcalloc(made->value_count, sizeof *specs);
-        BEL_ASSERT_OK(bel_graph_infer(made, f->shapes, specs));
         bel_str_puts(&text, "after:\n");
-        bel_graph_dump(made, specs, rewritten, f->output_count, &text);
-        bel_free(specs);
+        bel_graph_dump(made, NULL, rewritten, f->output_count, &text);
     }
     print_error("%s", text.text);
     bel_str_deinit(&text);
