@@ -37,7 +37,9 @@ bel_status *bel_infer_fused(const bel_attr_list *attrs, const bel_spec *inputs, 
 
 // --- Kernel --------------------------------------------------------------------------------------
 
-enum { BLOCK = 1024 }; // elements: all registers and some inputs fit the first-level cache
+// Elements of a block: all registers and some inputs fit the first-level cache. Registers lie a bit
+// further apart than a page, or else loads from one would wait for stores to another.
+enum { BLOCK = 1024, STRIDE = BLOCK + 96 };
 
 typedef struct fused_params {
     int step_count;
@@ -51,16 +53,20 @@ typedef struct block {
     const bel_kernel_call *call;
     int64_t at, count;                        // elements of the result
     bel_repeated_row rows[BEL_OP_MAX_INPUTS]; // of inputs that are rows
-    _Alignas(64) float registers[BEL_FUSED_REGISTERS][BLOCK];
+    _Alignas(64) float registers[BEL_FUSED_REGISTERS][STRIDE];
 } block;
 
 static bel_operand kind_of(const fused_params *p, int operand)
 {
+    if (operand == BEL_FUSED_NUMBER) return BEL_OPERAND_SINGLE;
     return operand >= BEL_FUSED_REGISTER ? BEL_OPERAND_FULL : p->operands[operand];
 }
 
-static const float *operand_at(const fused_params *p, const block *b, int operand)
+static const float *operand_at(const fused_params *p, const block *b, int step, int i)
 {
+    const bel_fused_step *s = &p->steps[step];
+    int operand = s->operands[i];
+    if (operand == BEL_FUSED_NUMBER) return &s->number;
     if (operand >= BEL_FUSED_REGISTER) return b->registers[operand - BEL_FUSED_REGISTER];
     const float *data = b->call->inputs[operand].data;
     return p->operands[operand] == BEL_OPERAND_FULL ? data + b->at : data;
@@ -70,14 +76,13 @@ static void run_step(const fused_params *p, const block *b, int step, float *y)
 {
     const bel_fused_step *s = &p->steps[step];
     const bel_vector_kernel *kernel = &p->kernels[step];
-    const float *first = operand_at(p, b, s->operands[0]);
+    const float *first = operand_at(p, b, step, 0);
     if (kernel->unary != NULL) {
         kernel->unary(first, y, b->count);
     } else if (kernel->curve != NULL) {
         kernel->curve(first, (float)s->s, (float)s->t, y, b->count);
     } else if (kernel->curve_grad != NULL) {
-        kernel->curve_grad(first, operand_at(p, b, s->operands[1]), (float)s->s, (float)s->t, y,
-                           b->count);
+        kernel->curve_grad(first, operand_at(p, b, step, 1), (float)s->s, (float)s->t, y, b->count);
     } else if (kind_of(p, s->operands[1]) == BEL_OPERAND_ROW) {
         bel_run_row(kernel->binary, first, &b->rows[s->operands[1]], b->at, y, b->count);
     } else {
@@ -85,7 +90,7 @@ static void run_step(const fused_params *p, const block *b, int step, float *y)
             kind_of(p, s->operands[1]) == BEL_OPERAND_SINGLE   ? kernel->binary_scalar
             : kind_of(p, s->operands[0]) == BEL_OPERAND_SINGLE ? kernel->scalar_binary
                                                                : kernel->binary;
-        run(first, operand_at(p, b, s->operands[1]), y, b->count);
+        run(first, operand_at(p, b, step, 1), y, b->count);
     }
 }
 
@@ -96,13 +101,15 @@ static void run_fused(const bel_kernel_call *call, int64_t tile)
     int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
     block b; // large: what is not used stays as it is
     b.call = call;
+    int64_t most = BLOCK;
     for (int i = 0; i < call->input_count; i++) {
         if (p->operands[i] != BEL_OPERAND_ROW) continue;
         bel_repeat_row(call->inputs[i].data, bel_shape_elements(&call->inputs[i].shape),
                        end - begin, &b.rows[i]);
+        if (b.rows[i].length < BLOCK) most = BLOCK / b.rows[i].length * b.rows[i].length;
     }
-    for (b.at = begin; b.at < end; b.at += BLOCK) {
-        b.count = end - b.at < BLOCK ? end - b.at : BLOCK;
+    for (b.at = begin; b.at < end; b.at += most) {
+        b.count = end - b.at < most ? end - b.at : most;
         for (int s = 0; s < p->step_count - 1; s++)
             run_step(p, &b, s, b.registers[p->steps[s].target]);
         run_step(p, &b, p->step_count - 1, (float *)call->outputs[0].data + b.at);

@@ -10,17 +10,19 @@
 enum {
     BEL_FUSED_STEPS = 16,
     BEL_FUSED_REGISTERS = 4, // blocks that lie between steps
-    BEL_FUSED_REGISTER = BEL_OP_MAX_INPUTS
+    BEL_FUSED_REGISTER = BEL_OP_MAX_INPUTS,
+    BEL_FUSED_NUMBER = BEL_FUSED_REGISTER + BEL_FUSED_REGISTERS
 };
 
-// An operand is an input, or BEL_FUSED_REGISTER + r: block r. At least one operand of a step is a
-// block or an input with an element for each of the result's; the other one may be a single element
-// or, as the second of two, a row (bel_operand).
+// An operand is an input, BEL_FUSED_REGISTER + r (block r), or BEL_FUSED_NUMBER: the step's own. At
+// least one operand of a step is a block or an input with an element for each of the result's; the
+// other one may be a single element or, as the second of two, a row (bel_operand).
 typedef struct bel_fused_step {
     bel_op op;
     int operands[2]; // the second -1: one input
     int target;      // block it writes; the last step writes the result
-    double s, t;     // of curves
+    float number;
+    double s, t; // of curves
 } bel_fused_step;
 
 struct bel_fused {

@@ -83,8 +83,12 @@ void bel_repeat_row(const float *row, int64_t length, int64_t elements, bel_repe
     out->row = row;
     out->length = length;
     if (2 * length > room) return;
-    for (out->length = 0; out->length + length <= room; out->length += length)
-        memcpy(out->room + out->length, row, (size_t)length * sizeof *row);
+    memcpy(out->room, row, (size_t)length * sizeof *row);
+    for (int64_t whole = room / length * length; out->length < whole;) {
+        int64_t more = out->length < whole - out->length ? out->length : whole - out->length;
+        memcpy(out->room + out->length, out->room, (size_t)more * sizeof *row);
+        out->length += more;
+    }
     out->row = out->room;
 }
 
