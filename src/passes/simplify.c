@@ -42,6 +42,29 @@ static bel_value *neutral(const bel_node *wanted, const bel_spec *result)
     return NULL;
 }
 
+// One element that is repeated beside an operand of the result's shape: the operation repeats it by
+// itself.
+static bel_value *unrepeated(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
+{
+    for (int i = 0; i < 2; i++) {
+        const bel_node *node = wanted->inputs[i]->node;
+        bel_value *inputs[] = {wanted->inputs[0], wanted->inputs[1]};
+        if (node->op != BEL_OP_BROADCAST_TO && node->op != BEL_OP_EXPAND) continue;
+        if (bel_shape_elements(&node->inputs[0]->spec.shape) != 1) continue;
+        if (node->inputs[0]->spec.shape.rank > result->shape.rank) continue;
+        if (!bel_shape_equal(&inputs[1 - i]->spec.shape, &result->shape)) continue;
+        inputs[i] = node->inputs[0];
+        return bel_rewrite_more(r, wanted, wanted->op, &wanted->attrs, inputs, 2);
+    }
+    return NULL;
+}
+
+static bel_value *arithmetic(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
+{
+    bel_value *x = neutral(wanted, result);
+    return x != NULL ? x : unrepeated(r, wanted, result);
+}
+
 // --- Shapes --------------------------------------------------------------------------------------
 
 // One Reshape from where the elements come.
@@ -119,7 +142,7 @@ bel_value *bel_simplify(bel_rewriter *r, const bel_node *wanted, const bel_spec 
     case BEL_OP_ADD:
     case BEL_OP_SUB:
     case BEL_OP_MUL:
-    case BEL_OP_DIV: return neutral(wanted, result);
+    case BEL_OP_DIV: return arithmetic(r, wanted, result);
     case BEL_OP_NEG: return x->node->op == BEL_OP_NEG ? x->node->inputs[0] : NULL;
     case BEL_OP_TRANSPOSE: return transpose(r, wanted);
     case BEL_OP_RESHAPE:

@@ -186,6 +186,13 @@ static bel_value *wholes(bel_graph *g, bel_value *x)
     return bel_expand(g, bel_cast(g, bel_concat(g, &x, 1, 0), BEL_DTYPE_F32), &shape);
 }
 
+static bel_value *repeated(bel_graph *g, bel_value *x) // a scalar that needs no repeating
+{
+    bel_shape shape = bel_value_shape(x);
+    bel_value *sum = bel_reduce_sum(g, x, NULL, 0, false);
+    return bel_sub(g, bel_expand(g, sum, &shape), x);
+}
+
 static bel_value *backwards(bel_graph *g, bel_value *x) // a slice of the same shape
 {
     const int64_t axis = 0, start = -1, end = INT64_MIN, step = -1;
@@ -319,10 +326,11 @@ static const struct {
     {"Transpose", turns, BEL_PASS_SIMPLIFY, 0, 4},
     {"two Transposes", rotations, BEL_PASS_SIMPLIFY, 2, 3},
     {"the whole", wholes, BEL_PASS_SIMPLIFY, 0, 5},
+    {"a repeated scalar", repeated, BEL_PASS_SIMPLIFY, 2, 3},
     {"Slice backwards", backwards, BEL_PASS_SIMPLIFY, 1, 1},
     {"Pad that shifts", shifts, BEL_PASS_SIMPLIFY, 1, 1},
     {"constants", constants, BEL_PASS_FOLD, 1, 4},
-    {"count of elements", mean_gradient, BEL_PASS_FOLD, 1, 4},
+    {"count of elements", mean_gradient, BEL_PASS_FOLD, 1, 3},
     {"a large constant", large_constant, BEL_PASS_FOLD, 4, 4},
     {"the same twice", twice, BEL_PASS_SAME, 3, 4},
     {"two dropouts", two_dropouts, BEL_PASS_SAME, 3, 3},
