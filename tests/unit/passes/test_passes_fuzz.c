@@ -211,7 +211,8 @@ static void test_random_graphs(void **state)
     if (only != NULL) return;
     assert_true((uint64_t)refused < end / 10);
     for (int p = 0; p < BEL_PASS_COUNT; p++)
-        if (counts[p] < 100) fail_msg("pass %s found %d nodes", bel_pass_name((bel_pass)p), counts[p]);
+        if (counts[p] < 100)
+            fail_msg("pass %s found %d nodes", bel_pass_name((bel_pass)p), counts[p]);
 }
 
 int main(void)
