@@ -72,15 +72,16 @@ void bel_graph_pop_scope(bel_graph *graph)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
-static bel_node *new_node(bel_graph *graph, bel_op op, const bel_attr_list *attrs)
+// `name` NULL: by scope, operation and number.
+static bel_node *new_node(bel_graph *graph, const char *name, bel_op op, const bel_attr_list *attrs)
 {
     bel_node *node = bel_arena_alloc(graph->arena, sizeof *node);
     node->op = op;
     node->index = (int)graph->node_count;
     if (attrs != NULL) node->attrs = *attrs;
-    char name[320];
-    snprintf(name, sizeof name, "%s%s_%d", graph->scope, bel_op_get(op)->name, node->index);
-    node->name = bel_arena_strdup(graph->arena, name);
+    char made[320];
+    snprintf(made, sizeof made, "%s%s_%d", graph->scope, bel_op_get(op)->name, node->index);
+    node->name = bel_arena_strdup(graph->arena, name != NULL ? name : made);
     graph->nodes =
         bel_xgrow(graph->nodes, &graph->node_capacity, graph->node_count + 1, sizeof *graph->nodes);
     graph->nodes[graph->node_count++] = node;
@@ -135,8 +136,8 @@ static bool inputs_ok(bel_graph *graph, const bel_op_def *def, bel_value *const 
     return graph->error_code == BEL_OK;
 }
 
-bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
-                         bel_value *const *inputs, int input_count)
+bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
+                             const bel_attr_list *attrs, bel_value *const *inputs, int input_count)
 {
     static const bel_attr_list no_attrs = {.count = 0};
     const bel_op_def *def = bel_op_get(op);
@@ -154,12 +155,19 @@ bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs
         bel_status_destroy(status);
         return NULL;
     }
-    bel_node *node = new_node(graph, op, attrs);
+    bel_node *node = new_node(graph, name, op, attrs);
     node->input_count = input_count;
     memcpy(node->inputs, inputs, (size_t)input_count * sizeof *inputs);
     for (int i = 0; i < def->output_count; i++)
         new_output(graph, node, &out[i]);
-    return node->outputs[0];
+    return node;
+}
+
+bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
+                         bel_value *const *inputs, int input_count)
+{
+    bel_node *node = bel_graph_add_node(graph, NULL, op, attrs, inputs, input_count);
+    return node == NULL ? NULL : node->outputs[0];
 }
 
 bel_value *bel_graph_output(const bel_value *value, int output)
@@ -200,7 +208,7 @@ bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
         bel_status_destroy(status);
         return NULL;
     }
-    bel_node *node = new_node(graph, BEL_OP_INPUT, NULL);
+    bel_node *node = new_node(graph, NULL, BEL_OP_INPUT, NULL);
     bel_value *value = new_output(graph, node, &spec);
     node->leaf = (int)graph->input_count;
     graph->inputs = bel_xgrow(graph->inputs, &graph->input_capacity, graph->input_count + 1,
@@ -217,13 +225,19 @@ bel_value *bel_graph_find_input(const bel_graph *graph, const char *name)
     return NULL;
 }
 
-bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor)
+bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor)
 {
     if (graph->error_code != BEL_OK) return NULL;
-    bel_node *node = new_node(graph, BEL_OP_CONSTANT, NULL);
+    bel_node *node = new_node(graph, name, BEL_OP_CONSTANT, NULL);
     node->constant = *tensor;
-    node->constant.data = bel_arena_copy(graph->arena, tensor->data, bel_tensor_bytes(tensor));
     return new_output(graph, node, &(bel_spec){tensor->dtype, tensor->shape});
+}
+
+bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor)
+{
+    bel_tensor copy = *tensor;
+    copy.data = bel_arena_copy(graph->arena, tensor->data, bel_tensor_bytes(tensor));
+    return bel_graph_add_view(graph, NULL, &copy);
 }
 
 bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value)
@@ -268,7 +282,7 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
                        bel_shape_text(shape, text));
         return NULL;
     }
-    bel_node *node = new_node(graph, BEL_OP_VARIABLE, NULL);
+    bel_node *node = new_node(graph, NULL, BEL_OP_VARIABLE, NULL);
     bel_value *value = new_output(graph, node, &(bel_spec){BEL_DTYPE_F32, *shape});
     node->leaf = (int)graph->variable_count;
     graph->variables = bel_xgrow(graph->variables, &graph->variable_capacity,
@@ -300,6 +314,19 @@ void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value)
         return;
     }
     target->assigned = value;
+}
+
+// --- What others need ----------------------------------------------------------------------------
+
+void bel_graph_mark(const bel_graph *graph, bel_value *const *values, int count, bool *out_needed)
+{
+    for (int i = 0; i < count; i++)
+        out_needed[values[i]->node->index] = true;
+    for (size_t n = graph->node_count; n-- > 0;) {
+        const bel_node *node = graph->nodes[n];
+        for (int i = 0; out_needed[n] && i < node->input_count; i++)
+            out_needed[node->inputs[i]->node->index] = true;
+    }
 }
 
 // --- Closed shapes -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ struct bel_node {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     int output_count;
     bel_value *outputs[BEL_OP_MAX_OUTPUTS];
-    bel_tensor constant; // CONSTANT: elements owned by the graph
+    bel_tensor constant; // CONSTANT: elements owned by the graph, or by another one (a view)
 };
 
 typedef struct bel_graph_variable {
@@ -77,6 +77,15 @@ struct bel_graph {
     bel_code error_code; // BEL_OK until something fails
     char *error;
 };
+
+// As bel_graph_add (ops/op.h), for rewriting: under a name of its own (NULL: the usual one), and a
+// constant whose elements are not copied and must outlive the graph.
+bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
+                             const bel_attr_list *attrs, bel_value *const *inputs, int input_count);
+bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor);
+
+// Marks by index the nodes that any of the values depends on.
+void bel_graph_mark(const bel_graph *graph, bel_value *const *values, int count, bool *out_needed);
 
 // Specs of all values when the inputs have the given closed shapes, in the order of graph->values.
 // Errors: a shape rule refuses, or a dimension stays open; names the node.

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "job/train.h"
+#include "passes/passes.h"
 #include "ps/layout/space.h"
 #include "runtime/program.h"
 #include "worker/worker.h"
@@ -63,7 +64,7 @@ static void find_shapes(bench *b)
     }
 }
 
-static bel_status *compile(bench *b)
+static bel_status *build(bench *b)
 {
     BEL_TRY(bel_job_build(&b->job));
     b->batch = bel_batch_create(b->job.input);
@@ -71,7 +72,12 @@ static bel_status *compile(bench *b)
     find_shapes(b);
     b->outputs =
         bel_worker_list_outputs(b->job.layout, &b->job.model, &b->report_count, &b->output_count);
-    const bel_program_options options = {.threads = 1};
+    return NULL;
+}
+
+static bel_status *compile(bench *b, unsigned passes_off)
+{
+    const bel_program_options options = {.passes_off = passes_off, .threads = 1};
     return bel_program_compile(b->job.built->graph, b->shapes, b->outputs, b->output_count,
                                &options, &b->program);
 }
@@ -157,10 +163,50 @@ static void write_program(const bench *b, const int64_t *ns, bel_str *out)
     }
 }
 
-static bel_status *explain(bench *b, bool measure, bel_str *out)
+// --- The graph -----------------------------------------------------------------------------------
+
+static void write_counts(const int *counts, int before, int after, bel_str *out)
 {
-    BEL_TRY(compile(b));
-    if (!measure) {
+    bel_str_printf(out, "%d operations before, %d after;", before, after);
+    for (int p = 0; p < BEL_PASS_HOIST; p++) // which is for evaluation: training changes variables
+        bel_str_printf(out, "%s %s %d", p > 0 ? "," : "", bel_pass_name((bel_pass)p), counts[p]);
+    bel_str_puts(out, "\n");
+}
+
+static bel_status *dump(bench *b, unsigned passes_off, bel_str *out)
+{
+    const bel_graph *graph = b->job.built->graph;
+    bel_value **values = bel_xcalloc((size_t)b->output_count + 1, sizeof *values);
+    bel_spec *specs = bel_xcalloc(graph->value_count, sizeof *specs);
+    bel_rewritten made = {.graph = NULL};
+    for (int o = 0; o < b->output_count; o++)
+        values[o] = b->outputs[o].value;
+    bel_status *status = bel_graph_infer(graph, b->shapes, specs);
+    if (status == NULL) {
+        status =
+            bel_passes_run(graph, b->shapes, values, b->output_count, passes_off, false, &made);
+    }
+    if (status == NULL) {
+        bel_str_puts(out, "before:\n");
+        int before = bel_graph_dump(graph, specs, values, b->output_count, out);
+        for (int o = 0; o < b->output_count; o++)
+            values[o] = made.values[values[o]->id];
+        bel_str_puts(out, "after:\n");
+        int after = bel_graph_dump(made.graph, NULL, values, b->output_count, out);
+        write_counts(made.counts, before, after, out);
+    }
+    bel_rewritten_deinit(&made);
+    bel_free(specs);
+    bel_free(values);
+    return status;
+}
+
+static bel_status *explain(bench *b, const bel_explain_options *options, bel_str *out)
+{
+    BEL_TRY(build(b));
+    if (options->dump) return dump(b, options->passes_off, out);
+    BEL_TRY(compile(b, options->passes_off));
+    if (!options->measure) {
         write_program(b, NULL, out);
         return NULL;
     }
@@ -174,10 +220,10 @@ static bel_status *explain(bench *b, bool measure, bel_str *out)
 }
 
 bel_status *bel_job_explain(const bel_estimator *estimator, const bel_train_spec *train,
-                            bool measure, bel_str *out)
+                            const bel_explain_options *options, bel_str *out)
 {
     bench b = {.job = {.estimator = estimator, .spec = train}};
-    bel_status *status = explain(&b, measure, out);
+    bel_status *status = explain(&b, options, out);
     bench_deinit(&b);
     return status;
 }

@@ -1,19 +1,11 @@
-// A graph without inputs, run once on the plain kernels.
+// A graph without inputs, computed node by node on the plain kernels.
 #include "onnx/fold.h"
 
 #include "base/alloc.h"
 #include "onnx/build.h"
-#include "runtime/program.h"
+#include "passes/compute.h"
 
 enum { HEAVY_ELEMENTS = 1 << 12 };
-
-// Work that grows faster than its operands: products, windows, steps.
-static bool is_heavy(bel_op op)
-{
-    bool product =
-        op == BEL_OP_MATMUL || op == BEL_OP_GEMM || op == BEL_OP_GRU || op == BEL_OP_LSTM;
-    return product || (bel_op_get(op)->flags & BEL_OP_CHANNELS) != 0;
-}
 
 static bool is_worth_it(const bel_graph *graph)
 {
@@ -21,7 +13,7 @@ static bool is_worth_it(const bel_graph *graph)
     for (size_t i = 0; i < graph->node_count; i++) {
         bel_op op = graph->nodes[i]->op;
         if ((bel_op_get(op)->flags & BEL_OP_RANDOM) != 0) return false;
-        if (is_heavy(op)) limit = HEAVY_ELEMENTS;
+        if (bel_compute_is_heavy(op)) limit = HEAVY_ELEMENTS;
     }
     for (size_t i = 0; i < graph->value_count; i++) {
         int64_t elements = bel_shape_elements(&graph->values[i]->spec.shape);
@@ -30,22 +22,26 @@ static bool is_worth_it(const bel_graph *graph)
     return true;
 }
 
-static bel_status *run(const bel_program *program, void *arena, bel_value **values, int count,
-                       bel_graph *to)
+static bel_status *compute_node(const bel_node *node, bel_tensor *tensors, void **memory)
 {
-    bel_team *team;
-    BEL_TRY(bel_team_create(1, &team));
-    bel_instance *instance = bel_instance_create(program, arena);
-    bel_run_context context = {.seed = 0};
-    bel_status *status = bel_instance_run(instance, team, &context, NULL, NULL);
-    for (int i = 0, output = 0; status == NULL && i < count; i++) {
-        if (values[i] == NULL) continue;
-        bel_tensor tensor = bel_instance_output(instance, output++);
-        values[i] = bel_constant(to, &tensor);
+    int flags = bel_op_get(node->op)->flags;
+    bel_tensor inputs[BEL_OP_MAX_INPUTS], outputs[BEL_OP_MAX_OUTPUTS];
+    for (int i = 0; i < node->input_count; i++)
+        inputs[i] = tensors[node->inputs[i]->id];
+    for (int i = 0; i < node->output_count; i++) {
+        const bel_value *value = node->outputs[i];
+        outputs[i] = (bel_tensor){value->spec.dtype, value->spec.shape, node->constant.data};
+        if ((flags & BEL_OP_ALIAS) != 0) {
+            outputs[i].data = inputs[0].data;
+        } else if ((flags & BEL_OP_LEAF) == 0) {
+            BEL_TRY(bel_pages_create(bel_tensor_bytes(&outputs[i]), false, "a constant",
+                                     &memory[value->id]));
+            outputs[i].data = memory[value->id];
+        }
+        tensors[value->id] = outputs[i];
     }
-    bel_instance_destroy(instance);
-    bel_team_destroy(team);
-    return status;
+    if ((flags & (BEL_OP_ALIAS | BEL_OP_LEAF)) != 0) return NULL;
+    return bel_compute(node, inputs, true, outputs);
 }
 
 bel_status *bel_onnx_compute(const bel_graph *graph, bel_value **values, int count, bel_graph *to,
@@ -53,23 +49,16 @@ bel_status *bel_onnx_compute(const bel_graph *graph, bel_value **values, int cou
 {
     *out_done = is_worth_it(graph);
     if (!*out_done) return NULL;
-    bel_program_output *outputs = bel_xcalloc((size_t)count + 1, sizeof *outputs);
-    int output_count = 0;
-    for (int i = 0; i < count; i++)
-        if (values[i] != NULL) outputs[output_count++].value = values[i];
-    bel_program *program = NULL;
-    bel_program_options options = {.reference = true, .threads = 1};
-    void *arena = NULL;
-    size_t bytes = 0;
-    bel_status *status =
-        bel_program_compile(graph, NULL, outputs, output_count, &options, &program);
-    if (status != NULL) goto out;
-    bytes = bel_program_arena_bytes(program) + 64;
-    BEL_TRY_GOTO(status, out, bel_pages_create(bytes, false, "a constant", &arena));
-    status = run(program, arena, values, count, to);
-out:
-    bel_pages_destroy(arena, bytes);
-    bel_program_destroy(program);
-    bel_free(outputs);
+    bel_tensor *tensors = bel_xcalloc(graph->value_count + 1, sizeof *tensors);
+    void **memory = bel_xcalloc(graph->value_count + 1, sizeof *memory);
+    bel_status *status = NULL;
+    for (size_t n = 0; n < graph->node_count && status == NULL; n++)
+        status = compute_node(graph->nodes[n], tensors, memory);
+    for (int i = 0; i < count && status == NULL; i++)
+        if (values[i] != NULL) values[i] = bel_constant(to, &tensors[values[i]->id]);
+    for (size_t v = 0; v < graph->value_count; v++)
+        bel_pages_destroy(memory[v], bel_tensor_bytes(&tensors[v]));
+    bel_free(memory);
+    bel_free(tensors);
     return status;
 }

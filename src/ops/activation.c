@@ -4,8 +4,8 @@
 
 #include "belfry/ops.h"
 #include "ops/families.h"
-#include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/kernels/vector.h"
 
 // --- Gradients -----------------------------------------------------------------------------------
 
@@ -94,24 +94,14 @@ void bel_grad_remainder(bel_gradient *g)
     CURVE(id, s_name, s_default, t_name, t_default, f32, plain)
 #include "ops/kernels/elementwise.def"
 
-// A row of the table of curves: the plain form, the names of the two numbers and their defaults.
-typedef struct curve {
-    double (*plain)(double p, double q, double s, double t);
-    const char *s_name, *t_name;
-    double s_default, t_default;
-} curve;
-
-static const curve curves[BEL_OP_COUNT] = {
-#define CURVE(id, s_name, s_default, t_name, t_default, f32, plain)                                \
-    [BEL_OP_##id] = {id##_plain, s_name, t_name, s_default, t_default},
-#define CURVE_GRAD(id, s_name, s_default, t_name, t_default, f32, plain)                           \
-    CURVE(id, s_name, s_default, t_name, t_default, f32, plain)
+static double (*const curve_plain[BEL_OP_COUNT])(double p, double q, double s, double t) = {
+#define CURVE(id, s_name, s_default, t_name, t_default, f32, plain) [BEL_OP_##id] = id##_plain,
+#define CURVE_GRAD(id, s_name, s_default, t_name, t_default, f32, plain) [BEL_OP_##id] = id##_plain,
 #include "ops/kernels/elementwise.def"
 };
 
 typedef struct curve_params {
-    bel_cpu_curve_fn *run; // one of these two, when fast
-    bel_cpu_curve_grad_fn *run_grad;
+    bel_vector_kernel kernel; // when fast
     double s, t;
 } curve_params;
 
@@ -122,7 +112,7 @@ static void run_curve_reference(const bel_kernel_call *call, int64_t tile)
     for (int64_t i = bel_tile_begin(tile); i < end; i++) {
         double p = bel_element_get(&call->inputs[0], i);
         double q = call->input_count > 1 ? bel_element_get(&call->inputs[1], i) : 0;
-        double y = curves[call->op].plain(p, q, params->s, params->t);
+        double y = curve_plain[call->op](p, q, params->s, params->t);
         bel_element_set(&call->outputs[0], i, y);
     }
 }
@@ -134,38 +124,19 @@ static void run_curve(const bel_kernel_call *call, int64_t tile)
     int64_t n = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape)) - begin;
     const float *first = (const float *)call->inputs[0].data + begin;
     float *y = (float *)call->outputs[0].data + begin, s = (float)params->s, t = (float)params->t;
-    if (params->run != NULL) {
-        params->run(first, s, t, y, n);
+    if (params->kernel.curve != NULL) {
+        params->kernel.curve(first, s, t, y, n);
     } else {
-        params->run_grad(first, (const float *)call->inputs[1].data + begin, s, t, y, n);
+        params->kernel.curve_grad(first, (const float *)call->inputs[1].data + begin, s, t, y, n);
     }
-}
-
-// Sets the vector kernel of an operation.
-static void find_kernel(bel_op op, curve_params *params)
-{
-    static const int curve_of[BEL_OP_COUNT] = {
-#define CURVE(id, s_name, s_default, t_name, t_default, f32, plain)                                \
-    [BEL_OP_##id] = 1 + BEL_CPU_##id,
-#include "ops/kernels/elementwise.def"
-    };
-    static const int grad_of[BEL_OP_COUNT] = {
-#define CURVE_GRAD(id, s_name, s_default, t_name, t_default, f32, plain)                           \
-    [BEL_OP_##id] = 1 + BEL_CPU_##id,
-#include "ops/kernels/elementwise.def"
-    };
-    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
-    if (curve_of[op] > 0) params->run = cpu->curve[curve_of[op] - 1];
-    if (grad_of[op] > 0) params->run_grad = cpu->curve_grad[grad_of[op] - 1];
 }
 
 void bel_prepare_curve(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    const curve *row = &curves[call->op];
-    curve_params params = {.s = bel_attr_number(prepare->attrs, row->s_name, row->s_default),
-                           .t = bel_attr_number(prepare->attrs, row->t_name, row->t_default)};
-    bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
-    if (fast) find_kernel(call->op, &params);
+    curve_params params = {.s = 0};
+    bel_curve_numbers(call->op, prepare->attrs, &params.s, &params.t);
+    bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32 &&
+                bel_vector_kernel_of(call->op, &params.kernel);
     call->run = fast ? run_curve : run_curve_reference;
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
     call->params = bel_arena_copy(prepare->arena, &params, sizeof params);

@@ -41,6 +41,10 @@ bel_gradient_fn bel_grad_leaky_relu, bel_grad_elu, bel_grad_hard_sigmoid, bel_gr
 bel_gradient_fn bel_grad_reciprocal, bel_grad_erf, bel_grad_pow, bel_grad_remainder;
 bel_prepare_fn bel_prepare_curve;
 
+// fused.c
+bel_infer_fn bel_infer_fused;
+bel_prepare_fn bel_prepare_fused;
+
 // trigonometry.c
 bel_gradient_fn bel_grad_sin, bel_grad_cos, bel_grad_tan, bel_grad_asin, bel_grad_acos;
 bel_gradient_fn bel_grad_atan, bel_grad_sinh, bel_grad_cosh, bel_grad_asinh, bel_grad_acosh;

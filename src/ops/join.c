@@ -56,6 +56,16 @@ typedef struct concat_params {
     size_t sizes[BEL_OP_MAX_INPUTS], total;
 } concat_params;
 
+// Single numbers are frequent, where columns are joined.
+static inline void copy_run(char *y, const char *x, size_t size)
+{
+    if (size == sizeof(float)) {
+        memcpy(y, x, sizeof(float));
+    } else if (size > 0) {
+        memcpy(y, x, size);
+    }
+}
+
 static void run_concat(const bel_kernel_call *call, int64_t tile)
 {
     const concat_params *p = call->params;
@@ -65,7 +75,7 @@ static void run_concat(const bel_kernel_call *call, int64_t tile)
         char *y = (char *)call->outputs[0].data + (size_t)i * p->total;
         for (int k = 0; k < call->input_count; k++) {
             const char *x = (const char *)call->inputs[k].data + (size_t)i * p->sizes[k];
-            if (p->sizes[k] > 0) memcpy(y, x, p->sizes[k]);
+            copy_run(y, x, p->sizes[k]);
             y += p->sizes[k];
         }
     }

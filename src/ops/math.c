@@ -5,8 +5,8 @@
 
 #include "belfry/ops.h"
 #include "ops/families.h"
-#include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/kernels/vector.h"
 
 static bool is_float(bel_dtype dtype)
 {
@@ -353,8 +353,8 @@ static void run_binary_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// How the fast kernel walks: `a_step` and `b_step` are 0 for a repeated scalar and 1 otherwise;
-// with `row` > 0, b is a row that repeats every `row` elements.
+// The fast kernel: single operands are repeated; with `row` > 0, b is a row that repeats every
+// `row` elements.
 typedef struct binary_params {
     bel_cpu_binary_fn *run;
     int64_t a_step, b_step, row;
@@ -371,58 +371,38 @@ static void run_binary(const bel_kernel_call *call, int64_t tile)
         params->run(a + begin * params->a_step, b + begin * params->b_step, y + begin, end - begin);
         return;
     }
-    int64_t rows = elements / params->row, per_tile = bel_tile_rows(params->row);
-    int64_t last = (tile + 1) * per_tile < rows ? (tile + 1) * per_tile : rows;
-    for (int64_t i = tile * per_tile; i < last; i++)
-        params->run(a + i * params->row, b, y + i * params->row, params->row);
-}
-
-static int cpu_binary_of(bel_op op)
-{
-    static const struct {
-        bel_op op;
-        int index;
-    } map[] = {
-#define BINARY(id, f32, plain) {BEL_OP_##id, BEL_CPU_##id},
-#include "ops/kernels/elementwise.def"
-    };
-    for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)
-        if (map[i].op == op) return map[i].index;
-    return -1;
-}
-
-// True when `small` is `large` without some of its leading dimensions: a row that repeats.
-static bool is_suffix(const bel_shape *small, const bel_shape *large)
-{
-    if (small->rank > large->rank) return false;
-    return memcmp(small->dims, large->dims + (large->rank - small->rank),
-                  (size_t)small->rank * sizeof small->dims[0]) == 0;
+    int64_t per_tile = bel_tile_rows(params->row) * params->row, begin = tile * per_tile;
+    int64_t end = begin + per_tile < elements ? begin + per_tile : elements;
+    bel_repeated_row row;
+    bel_repeat_row(b, params->row, end - begin, &row);
+    bel_run_row(params->run, a + begin, &row, 0, y + begin, end - begin);
 }
 
 void bel_prepare_binary(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    const bel_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
     const bel_shape *y = &call->outputs[0].shape;
     int64_t elements = bel_shape_elements(y);
-    int index = cpu_binary_of(call->op);
+    bel_vector_kernel kernel;
     call->run = run_binary_reference;
     call->tile_count = bel_tiles_of(elements);
-    if (prepare->reference || index < 0 || call->inputs[0].dtype != BEL_DTYPE_F32) return;
+    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32 ||
+        !bel_vector_kernel_of(call->op, &kernel))
+        return;
 
-    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
-    binary_params params = {.a_step = 1, .b_step = 1, .run = cpu->binary[index]};
-    if (bel_shape_elements(b) == 1 && bel_shape_elements(a) == elements) {
+    bel_operand a = bel_operand_of(&call->inputs[0].shape, y);
+    bel_operand b = bel_operand_of(&call->inputs[1].shape, y);
+    binary_params params = {.a_step = 1, .b_step = 1, .run = kernel.binary};
+    if (a == BEL_OPERAND_FULL && b == BEL_OPERAND_SINGLE) {
         params.b_step = 0;
-        params.run = cpu->binary_scalar[index];
-    } else if (bel_shape_elements(a) == 1 && bel_shape_elements(b) == elements) {
+        params.run = kernel.binary_scalar;
+    } else if (a == BEL_OPERAND_SINGLE && b == BEL_OPERAND_FULL) {
         params.a_step = 0;
-        params.run = cpu->scalar_binary[index];
-    } else if (bel_shape_elements(a) == elements && is_suffix(b, y) &&
-               bel_shape_elements(b) < elements) {
-        params.row = bel_shape_elements(b);
+        params.run = kernel.scalar_binary;
+    } else if (a == BEL_OPERAND_FULL && b == BEL_OPERAND_ROW) {
+        params.row = bel_shape_elements(&call->inputs[1].shape);
         int64_t rows = elements / params.row, per_tile = bel_tile_rows(params.row);
         call->tile_count = (rows + per_tile - 1) / per_tile;
-    } else if (bel_shape_elements(a) != elements || bel_shape_elements(b) != elements) {
+    } else if (a != BEL_OPERAND_FULL || b != BEL_OPERAND_FULL) {
         return; // a rarer broadcast: the reference kernel handles all of them
     }
     call->run = run_binary;
@@ -490,19 +470,15 @@ static void run_unary(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    static const bel_op order[BEL_CPU_UNARY_COUNT] = {
-#define UNARY(id, f32, plain) [BEL_CPU_##id] = BEL_OP_##id,
-#include "ops/kernels/elementwise.def"
-    };
+    bel_vector_kernel kernel;
     call->run = run_unary_reference;
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) return;
-    for (int i = 0; i < BEL_CPU_UNARY_COUNT; i++) {
-        if (order[i] != call->op) continue;
-        unary_params params = {.run = bel_cpu_kernels_get()->unary[i]};
-        call->run = run_unary;
-        call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
-    }
+    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32 ||
+        !bel_vector_kernel_of(call->op, &kernel))
+        return;
+    unary_params params = {.run = kernel.unary};
+    call->run = run_unary;
+    call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
 }
 
 static void run_cast(const bel_kernel_call *call, int64_t tile)

@@ -19,11 +19,14 @@ typedef enum bel_op {
     BEL_OP_COUNT
 } bel_op;
 
+typedef struct bel_fused bel_fused; // ops/fused.h
+
 // An attribute, under its ONNX name.
 typedef struct bel_attr {
-    const char *name; // static
-    double number;    // integers too, up to 2^53
-    bel_shape ints;   // lists
+    const char *name;       // static
+    double number;          // integers too, up to 2^53
+    bel_shape ints;         // lists
+    const bel_fused *fused; // of the operation Fused; lives as long as the graph
 } bel_attr;
 
 typedef struct bel_attr_list {
@@ -33,6 +36,7 @@ typedef struct bel_attr_list {
 
 double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise);
 const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name); // NULL: not there
+bool bel_attrs_equal(const bel_attr_list *a, const bel_attr_list *b); // numbers by their bits
 
 // Type and shape of a value.
 typedef struct bel_spec {
@@ -163,5 +167,8 @@ typedef struct bel_op_def {
 } bel_op_def;
 
 const bel_op_def *bel_op_get(bel_op op);
+
+// False: the operation looks at the shape of this input, never at its elements.
+bool bel_op_reads(bel_op op, int input);
 
 #endif

@@ -38,6 +38,38 @@ const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name)
     return attr == NULL ? NULL : &attr->ints;
 }
 
+static bool same_attr(const bel_attr *a, const bel_attr *b)
+{
+    return strcmp(a->name, b->name) == 0 && memcmp(&a->number, &b->number, sizeof a->number) == 0 &&
+           bel_shape_equal(&a->ints, &b->ints) && a->fused == b->fused;
+}
+
+bool bel_attrs_equal(const bel_attr_list *a, const bel_attr_list *b)
+{
+    bool equal = a->count == b->count;
+    for (int i = 0; equal && i < a->count; i++)
+        equal = same_attr(&a->items[i], &b->items[i]);
+    return equal;
+}
+
+bool bel_op_reads(bel_op op, int input)
+{
+    switch (op) {
+    case BEL_OP_COUNT_RATIO: return false;
+    case BEL_OP_SUM_TO:
+    case BEL_OP_BROADCAST_TO:
+    case BEL_OP_RESHAPE_LIKE:
+    case BEL_OP_SLICE_GRAD:
+    case BEL_OP_PAD_GRAD:
+    case BEL_OP_AVERAGE_POOL_GRAD: return input != 1;
+    case BEL_OP_GATHER_GRAD:
+    case BEL_OP_GATHER_ELEMENTS_GRAD:
+    case BEL_OP_CONV_GRAD_INPUT:
+    case BEL_OP_CONV_GRAD_WEIGHTS: return input != 2;
+    default: return true;
+    }
+}
+
 void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t limit)
 {
     bel_kernel_report_range(call, bad_value, 0, limit);

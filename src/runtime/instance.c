@@ -1,5 +1,6 @@
 // Binding and running. A patch says which operand of which call holds the address of a buffer from
-// outside; binding walks the patches of that buffer. The run is a loop over groups of bound calls.
+// outside; binding walks the patches of that buffer. The run is a loop over groups of bound calls,
+// without the prologue when that has run with the same variables.
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ struct bel_instance {
     const bel_program *program;
     bel_kernel_call *calls;
     void **addresses; // by buffer
+    void *resident;   // what the prologue has computed
+    bool settled;     // with the variables that are bound now
     patch *patches;
     int patch_count;
     publication *publications; // by group
@@ -40,8 +43,9 @@ static void add_operand(bel_instance *instance, int buffer, void **address)
 {
     const bel_program_buffer *place = &instance->program->buffers[buffer];
     *address = instance->addresses[buffer];
-    bool outside = place->kind != BEL_LOCATION_ARENA && place->kind != BEL_LOCATION_CONSTANT;
-    if (outside) instance->patches[instance->patch_count++] = (patch){buffer, address};
+    bool inside = place->kind == BEL_LOCATION_ARENA || place->kind == BEL_LOCATION_RESIDENT ||
+                  place->kind == BEL_LOCATION_CONSTANT;
+    if (!inside) instance->patches[instance->patch_count++] = (patch){buffer, address};
 }
 
 // The call of an output's group that writes it tile by tile, if it is the only one; else -1.
@@ -96,10 +100,14 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
     instance->publications =
         bel_xcalloc((size_t)program->output_count, sizeof *instance->publications);
     instance->tile_outputs = bel_xcalloc(calls, sizeof *instance->tile_outputs);
+    instance->resident = bel_xcalloc(program->resident_bytes + 64, 1);
+    char *resident = (char *)instance->resident + (64 - (uintptr_t)instance->resident % 64);
     for (int b = 0; b < program->buffer_count; b++) {
         const bel_program_buffer *buffer = &program->buffers[b];
         if (buffer->kind == BEL_LOCATION_ARENA) {
             instance->addresses[b] = (char *)arena + buffer->offset;
+        } else if (buffer->kind == BEL_LOCATION_RESIDENT) {
+            instance->addresses[b] = resident + buffer->offset;
         } else if (buffer->kind == BEL_LOCATION_CONSTANT) {
             instance->addresses[b] = buffer->constant;
         }
@@ -128,6 +136,7 @@ void bel_instance_destroy(bel_instance *instance)
     if (instance == NULL) return;
     bel_free(instance->calls);
     bel_free(instance->addresses);
+    bel_free(instance->resident);
     bel_free(instance->patches);
     bel_free(instance->publications);
     bel_free(instance->tile_outputs);
@@ -138,7 +147,10 @@ static void bind(bel_instance *instance, bel_location_kind kind, int index, void
 {
     for (int b = 0; b < instance->program->buffer_count; b++) {
         const bel_program_buffer *buffer = &instance->program->buffers[b];
-        if (buffer->kind == kind && buffer->index == index) instance->addresses[b] = data;
+        if (buffer->kind != kind || buffer->index != index) continue;
+        if (kind == BEL_LOCATION_VARIABLE && instance->addresses[b] != data)
+            instance->settled = false;
+        instance->addresses[b] = data;
     }
     for (int p = 0; p < instance->patch_count; p++) {
         const bel_program_buffer *buffer = &instance->program->buffers[instance->patches[p].buffer];
@@ -224,13 +236,13 @@ static bel_status *data_error(const bel_program *program, bel_run_context *conte
                    (long long)context->bad_low, (long long)context->bad_limit);
 }
 
-static void run_groups(const bel_instance *instance, bel_team *team, bel_publish_fn *publish,
-                       void *publish_context)
+static void run_groups(const bel_instance *instance, int first, bel_team *team,
+                       bel_publish_fn *publish, void *publish_context)
 {
     const bel_program *program = instance->program;
     group_run run = {.instance = instance, .publish = publish, .publish_context = publish_context};
     int next = 0;
-    for (int g = 0; g < program->group_count; g++) {
+    for (int g = first; g < program->group_count; g++) {
         run_group(&run, &program->groups[g], team);
         for (; next < instance->publication_count && instance->publications[next].group == g;
              next++) {
@@ -250,12 +262,16 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
         instance->calls[i].context = context;
     instance->context = context;
     if (instance->plain && publish == NULL) {
-        for (int i = 0; i < program->call_count; i++)
+        int first = instance->settled ? program->prologue_calls : 0;
+        for (int i = first; i < program->call_count; i++)
             instance->calls[i].run(&instance->calls[i], 0);
     } else {
-        run_groups(instance, team, publish, publish_context);
+        int first = instance->settled ? program->prologue_groups : 0;
+        run_groups(instance, first, team, publish, publish_context);
     }
-    return data_error(program, context);
+    bel_status *status = data_error(program, context);
+    instance->settled = status == NULL;
+    return status;
 }
 
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,

@@ -4,6 +4,9 @@
 // the buffer of their input. A buffer lies in the arena, or outside: an input, a variable, a
 // constant, or an external output.
 //
+// Calls that depend on variables alone come first, when variables are fixed: the *prologue*. What
+// others read of it is *resident*: in memory of the instance, which no other program touches.
+//
 // Calls stand in *groups*: runs of neighbours that do not depend on each other. A buffer is alive
 // between two groups, so calls of one group never share memory by accident.
 #include "runtime/program.h"
@@ -28,6 +31,8 @@ typedef struct compiler {
     int *buffer_of;  // by value id; -1: none yet
     bool *reserved;  // by value id: its buffer must keep its content (outputs)
     bool *last;      // by value id: channels-last
+    bool *fixed;     // by node index: belongs to the prologue
+    bool *resident;  // by value id: made by the prologue, read behind it
     bel_program_buffer *buffers;
     size_t buffer_count, buffer_capacity;
     size_t call_capacity, group_capacity;
@@ -40,17 +45,6 @@ static int new_buffer(compiler *c, bel_location_kind kind, int index, size_t siz
     c->buffers[c->buffer_count] =
         (bel_program_buffer){.kind = kind, .index = index, .size_bytes = size, .first = -1};
     return (int)c->buffer_count++;
-}
-
-static void mark_needed(compiler *c)
-{
-    for (int i = 0; i < c->output_count; i++)
-        c->needed[c->outputs[i].value->node->index] = true;
-    for (size_t n = c->graph->node_count; n-- > 0;) {
-        const bel_node *node = c->graph->nodes[n];
-        for (int i = 0; c->needed[n] && i < node->input_count; i++)
-            c->needed[node->inputs[i]->node->index] = true;
-    }
 }
 
 static size_t value_bytes(const compiler *c, const bel_value *value)
@@ -116,6 +110,9 @@ static void place_outputs(compiler *c, const bel_node *node)
         if (external >= 0) {
             c->buffer_of[value->id] =
                 new_buffer(c, BEL_LOCATION_OUTPUT, external, value_bytes(c, value));
+        } else if (c->resident[value->id]) {
+            c->buffer_of[value->id] =
+                new_buffer(c, BEL_LOCATION_RESIDENT, 0, value_bytes(c, value));
         } else if (i == 0 && can_overwrite(c, node)) {
             c->buffer_of[value->id] = c->buffer_of[node->inputs[0]->id];
         } else {
@@ -159,7 +156,7 @@ static void join_group(compiler *c)
 {
     bel_program *program = c->program;
     const bel_program_call *made = &program->calls[program->call_count - 1];
-    bool fits = program->group_count > 0 && !c->options->no_groups;
+    bool fits = program->group_count > program->prologue_groups && !c->options->no_groups;
     if (fits) {
         const bel_program_group *last = &program->groups[program->group_count - 1];
         for (int i = last->first; fits && i < last->first + last->count; i++)
@@ -278,11 +275,12 @@ static void emit_copy(compiler *c, int output)
     add_call(c, &made);
 }
 
-static void emit_nodes(compiler *c)
+// Nodes of the prologue, or all others.
+static void emit_nodes(compiler *c, bool prologue)
 {
     for (size_t n = 0; n < c->graph->node_count; n++) {
         const bel_node *node = c->graph->nodes[n];
-        if (!c->needed[n]) continue;
+        if (!c->needed[n] || c->fixed[n] != prologue) continue;
         int flags = bel_op_get(node->op)->flags;
         if ((flags & BEL_OP_LEAF) != 0) {
             place_leaf(c, node);
@@ -293,6 +291,53 @@ static void emit_nodes(compiler *c)
             emit(c, node);
         }
     }
+}
+
+// --- The prologue --------------------------------------------------------------------------------
+
+enum { RESIDENT_BYTES = 1 << 24 }; // more is computed in every run
+
+// Marks what the rest of the program reads of the prologue, and gives the sum of its sizes.
+static size_t find_resident(compiler *c)
+{
+    for (size_t n = 0; n < c->graph->node_count; n++) {
+        const bel_node *node = c->graph->nodes[n];
+        for (int i = 0; c->needed[n] && !c->fixed[n] && i < node->input_count; i++)
+            c->resident[alias_root(node->inputs[i])->id] = true;
+    }
+    for (int i = 0; i < c->output_count; i++)
+        c->resident[alias_root(c->outputs[i].value)->id] = true;
+    size_t bytes = 0;
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        const bel_node *node = c->graph->values[v]->node;
+        bool leaf = (bel_op_get(node->op)->flags & BEL_OP_LEAF) != 0;
+        c->resident[v] = c->resident[v] && !leaf && c->fixed[node->index];
+        if (c->resident[v]) bytes += value_bytes(c, c->graph->values[v]);
+    }
+    return bytes;
+}
+
+static void find_prologue(compiler *c)
+{
+    bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);
+    if (!hoist || !c->options->fixed_variables) return;
+    bool *fresh = bel_xcalloc(c->graph->node_count, sizeof *fresh);
+    for (int i = 0; i < c->output_count; i++)
+        if (c->outputs[i].external) fresh[alias_root(c->outputs[i].value)->node->index] = true;
+    bel_passes_find_fixed(c->graph, fresh, c->fixed);
+    bel_free(fresh);
+    if (find_resident(c) <= RESIDENT_BYTES) return;
+    memset(c->fixed, 0, c->graph->node_count * sizeof *c->fixed);
+    memset(c->resident, 0, c->graph->value_count * sizeof *c->resident);
+}
+
+static void emit_all(compiler *c)
+{
+    find_prologue(c);
+    emit_nodes(c, true);
+    c->program->prologue_calls = c->program->call_count;
+    c->program->prologue_groups = c->program->group_count;
+    emit_nodes(c, false);
 }
 
 // Decides for each output which buffer it is read from and when it is complete.
@@ -320,23 +365,6 @@ static void finish_outputs(compiler *c)
     }
 }
 
-// Roughly the vector operations of a call, in elements: eight multiplications of a product count as
-// one.
-static int64_t work_of(const bel_kernel_call *call)
-{
-    if (call->op == BEL_OP_GEMM || call->op == BEL_OP_MATMUL) {
-        const bel_shape *y = &call->outputs[0].shape;
-        return bel_shape_elements(&call->inputs[0].shape) * y->dims[y->rank - 1] / 8;
-    }
-    int64_t work = call->work;
-    if (work > 0) return work;
-    for (int i = 0; i < call->input_count; i++)
-        work += bel_shape_elements(&call->inputs[i].shape);
-    for (int i = 0; i < call->output_count; i++)
-        work += bel_shape_elements(&call->outputs[i].shape);
-    return work;
-}
-
 static void finish_groups(bel_program *program)
 {
     enum { HAND_OVER = 1 << 16 }; // some 10 us, what waking a sleeping helper costs
@@ -345,7 +373,7 @@ static void finish_groups(bel_program *program)
         int64_t work = 0;
         for (int i = group->first; i < group->first + group->count; i++) {
             group->tile_count += program->calls[i].call.tile_count;
-            work += work_of(&program->calls[i].call);
+            work += bel_program_work(&program->calls[i].call);
         }
         group->for_team = work >= HAND_OVER;
     }
@@ -368,6 +396,19 @@ static void plan_memory(compiler *c)
     for (size_t b = 0; b < c->buffer_count; b++)
         if (c->buffers[b].kind == BEL_LOCATION_ARENA) c->buffers[b].offset = plan[count++].offset;
     bel_free(plan);
+    for (size_t b = 0; b < c->buffer_count; b++) {
+        if (c->buffers[b].kind != BEL_LOCATION_RESIDENT) continue;
+        c->buffers[b].offset = c->program->resident_bytes;
+        c->program->resident_bytes += (c->buffers[b].size_bytes + 63) / 64 * 64;
+    }
+}
+
+static bel_value **output_values(const bel_program_output *outputs, int output_count)
+{
+    bel_value **values = bel_xcalloc((size_t)output_count + 1, sizeof *values);
+    for (int i = 0; i < output_count; i++)
+        values[i] = outputs[i].value;
+    return values;
 }
 
 static bel_status *compile(compiler *c, const bel_shape *input_shapes)
@@ -376,11 +417,13 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     BEL_TRY(bel_graph_infer(c->graph, input_shapes, c->specs));
     for (int i = 0; i < c->output_count; i++)
         if (!c->outputs[i].external) c->reserved[c->outputs[i].value->id] = true;
-    mark_needed(c);
+    bel_value **values = output_values(c->outputs, c->output_count);
+    bel_graph_mark(c->graph, values, c->output_count, c->needed);
+    bel_free(values);
     if (!c->options->reference) {
         bel_channels_last(c->graph, c->needed, c->specs, c->outputs, c->output_count, c->last);
     }
-    emit_nodes(c);
+    emit_all(c);
     finish_outputs(c);
     finish_groups(c->program);
     plan_memory(c);
@@ -390,22 +433,22 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     return NULL;
 }
 
-bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
-                                const bel_program_output *outputs, int output_count,
-                                const bel_program_options *options, bel_program **out_program)
+static bel_status *compile_graph(const bel_graph *graph, const bel_shape *input_shapes,
+                                 const bel_program_output *outputs, int output_count,
+                                 const bel_program_options *options, bel_program *program)
 {
-    static const bel_program_options defaults = {.threads = 1};
     compiler c = {.graph = graph,
                   .outputs = outputs,
                   .output_count = output_count,
-                  .options = options != NULL ? options : &defaults,
-                  .program = bel_xcalloc(1, sizeof(bel_program)),
+                  .options = options,
+                  .program = program,
                   .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
                   .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
                   .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
                   .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
-                  .last = bel_xcalloc(graph->value_count, sizeof(bool))};
-    c.program->arena = bel_arena_create();
+                  .last = bel_xcalloc(graph->value_count, sizeof(bool)),
+                  .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
+                  .resident = bel_xcalloc(graph->value_count, sizeof(bool))};
     memset(c.buffer_of, 0xff, graph->value_count * sizeof(int)); // -1
     bel_status *status = compile(&c, input_shapes);
     bel_free(c.specs);
@@ -413,11 +456,49 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     bel_free(c.buffer_of);
     bel_free(c.reserved);
     bel_free(c.last);
+    bel_free(c.fixed);
+    bel_free(c.resident);
     bel_free(c.buffers);
+    return status;
+}
+
+// Compiles what the passes make of the graph.
+static bel_status *compile_rewritten(const bel_graph *graph, const bel_shape *input_shapes,
+                                     const bel_program_output *outputs, int output_count,
+                                     const bel_program_options *options, bel_program *program)
+{
+    bel_value **values = output_values(outputs, output_count);
+    bel_status *status =
+        bel_passes_run(graph, input_shapes, values, output_count, options->passes_off,
+                       options->reference, &program->rewritten);
+    bel_free(values);
+    if (status != NULL) return status;
+    bel_program_output *made = bel_xcalloc((size_t)output_count + 1, sizeof *made);
+    for (int i = 0; i < output_count; i++) {
+        made[i] = outputs[i];
+        made[i].value = program->rewritten.values[outputs[i].value->id];
+    }
+    status =
+        compile_graph(program->rewritten.graph, input_shapes, made, output_count, options, program);
+    bel_free(made);
+    return status;
+}
+
+bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
+                                const bel_program_output *outputs, int output_count,
+                                const bel_program_options *options, bel_program **out_program)
+{
+    static const bel_program_options defaults = {.threads = 1};
+    if (options == NULL) options = &defaults;
+    bel_program *program = bel_xcalloc(1, sizeof *program);
+    program->arena = bel_arena_create();
+    bool rewrite = (~options->passes_off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST)) != 0;
+    bel_status *status = (rewrite ? compile_rewritten : compile_graph)(
+        graph, input_shapes, outputs, output_count, options, program);
     if (status == NULL) {
-        *out_program = c.program;
+        *out_program = program;
     } else {
-        bel_program_destroy(c.program);
+        bel_program_destroy(program);
     }
     return status;
 }
@@ -425,54 +506,11 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
 void bel_program_destroy(bel_program *program)
 {
     if (program == NULL) return;
+    bel_rewritten_deinit(&program->rewritten);
     bel_arena_destroy(program->arena);
     bel_free(program->calls);
     bel_free(program->groups);
     bel_free(program->buffers);
     bel_free(program->outputs);
     bel_free(program);
-}
-
-size_t bel_program_arena_bytes(const bel_program *program)
-{
-    return program->arena_bytes;
-}
-
-int bel_program_instruction_count(const bel_program *program)
-{
-    return program->call_count;
-}
-
-int bel_program_group_count(const bel_program *program)
-{
-    return program->group_count;
-}
-
-size_t bel_program_live_bytes(const bel_program *program)
-{
-    size_t most = 0;
-    for (int g = 0; g < program->group_count; g++) {
-        size_t bytes = 0;
-        for (int b = 0; b < program->buffer_count; b++) {
-            const bel_program_buffer *buffer = &program->buffers[b];
-            bool alive =
-                buffer->kind == BEL_LOCATION_ARENA && buffer->first <= g && g <= buffer->last;
-            if (alive) bytes += buffer->size_bytes;
-        }
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
-bel_program_line bel_program_line_at(const bel_program *program, int instruction)
-{
-    const bel_program_call *call = &program->calls[instruction];
-    bel_program_line line = {.name = call->name,
-                             .op = bel_op_get(call->call.op)->name,
-                             .shape = call->call.outputs[0].shape,
-                             .tiles = call->call.tile_count,
-                             .work = work_of(&call->call)};
-    while (instruction >= program->groups[line.group].first + program->groups[line.group].count)
-        line.group++;
-    return line;
 }

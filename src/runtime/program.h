@@ -24,11 +24,16 @@ typedef struct bel_program_options {
     bool reference; // plain kernels only
     bool no_reuse;  // every value keeps memory of its own: for tests of the plan
     bool no_groups; // every call waits for the one before it
-    int threads;    // of the team; matters to BEL_FAULT=threads2 alone
+    // Elements of a variable stay as they are while it is bound to one address, as in evaluation:
+    // what depends on them alone is computed once.
+    bool fixed_variables;
+    unsigned passes_off; // bits (1 << bel_pass)
+    int threads;         // of the team; matters to BEL_FAULT=threads2 alone
 } bel_program_options;
 
-// `input_shapes` are closed, in the order of the graph's inputs. Values that no output needs are
-// not computed. The program does not keep the graph, but constants live in the graph: it must stay.
+// `input_shapes` are closed, in the order of the graph's inputs. The graph goes through the passes
+// (passes/passes.h) first. Values that no output needs are not computed. The program does not keep
+// the graph, but constants live in the graph: it must stay.
 bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
                                 const bel_program_output *outputs, int output_count,
                                 const bel_program_options *options,
@@ -39,6 +44,10 @@ size_t bel_program_arena_bytes(const bel_program *program);
 int bel_program_instruction_count(const bel_program *program);
 int bel_program_group_count(
     const bel_program *program); // instructions of one do not depend on each other
+
+// The first instructions, which a run leaves out when no variable has another address than in the
+// run before.
+int bel_program_prologue_count(const bel_program *program);
 
 // The most that is alive at any moment: no plan needs less than this.
 size_t bel_program_live_bytes(const bel_program *program);
@@ -53,8 +62,9 @@ typedef struct bel_program_line {
 } bel_program_line;
 bel_program_line bel_program_line_at(const bel_program *program, int instruction);
 
-// Copies the calls and points them into `arena` (bel_program_arena_bytes, 64-byte aligned), which
-// several instances of one tower may share. The program and the arena must outlive the instance.
+// Copies the calls, makes room for what the prologue computes, and points them into `arena`
+// (bel_program_arena_bytes, 64-byte aligned), which several instances of one tower may share. The
+// program and the arena must outlive the instance.
 bel_instance *bel_instance_create(const bel_program *program, void *arena);
 void bel_instance_destroy(bel_instance *instance);
 

@@ -2,10 +2,12 @@
 #ifndef BELFRY_RUNTIME_PROGRAM_INNER_H
 #define BELFRY_RUNTIME_PROGRAM_INNER_H
 
+#include "passes/passes.h"
 #include "runtime/program.h"
 
 typedef enum bel_location_kind {
     BEL_LOCATION_ARENA,
+    BEL_LOCATION_RESIDENT, // the instance's own: results of the prologue that others read
     BEL_LOCATION_INPUT,
     BEL_LOCATION_VARIABLE,
     BEL_LOCATION_CONSTANT,
@@ -15,7 +17,7 @@ typedef enum bel_location_kind {
 typedef struct bel_program_buffer {
     bel_location_kind kind;
     int index;     // which input, variable or output
-    size_t offset; // ARENA
+    size_t offset; // ARENA, RESIDENT
     void *constant;
     size_t size_bytes;
     int first, last; // groups between which it is alive
@@ -46,7 +48,8 @@ typedef struct bel_program_result {
 } bel_program_result;
 
 struct bel_program {
-    bel_arena *arena; // names and kernel parameters
+    bel_rewritten rewritten; // has constants; empty without passes
+    bel_arena *arena;        // names and kernel parameters
     bel_program_call *calls;
     int call_count;
     bel_program_group *groups;
@@ -55,7 +58,12 @@ struct bel_program {
     int buffer_count;
     bel_program_result *outputs;
     int output_count;
-    size_t arena_bytes;
+    size_t arena_bytes, resident_bytes;
+    int prologue_calls, prologue_groups;
 };
+
+// Roughly the vector operations of a call, in elements: eight multiplications of a product count as
+// one.
+int64_t bel_program_work(const bel_kernel_call *call);
 
 #endif

@@ -23,6 +23,20 @@ for model in "dnn --train_files $TRAIN_CSV" "linear --train_files $TRAIN_CSV" \
     check "${words[0]}: shares add up to $shares" \
         awk "BEGIN { split(\"$shares\", s); exit !(s[1] > 97 && s[1] < 103 && s[2] > 97 && s[2] < 103) }"
 done
+run_ok belfry graph "${small[@]}" --dump --l2 0.01
+cp out.txt dump.txt
+check "the graph before and after" test "$(grep -cE '^(before|after):$' out.txt)" -eq 2
+check "what was built" grep -qE '^gradients/CountRatio_[0-9]+ = CountRatio\(' out.txt
+check "what became of it" grep -qE '^gradients/.* = Fused \{steps=Add\+.*\[64, 32\]$' out.txt
+check "how much each pass did" \
+    grep -qE '^[0-9]+ operations before, [0-9]+ after; simplify [1-9][0-9]*, fold [1-9][0-9]*, same 0, concat 0, fuse [1-9][0-9]*$' out.txt
+run_ok belfry graph "${small[@]}" --dump --l2 0.01
+check "the same text again" cmp out.txt dump.txt
+run_ok belfry graph "${small[@]}" --dump --l2 0.01 --passes none
+check "no passes, the same graph" sh -c 'grep -qE "; simplify 0, fold 0, same 0, concat 0, fuse 0$" out.txt && ! grep -q Fused out.txt'
+run_ok belfry graph "${small[@]}" --l2 0.01 --passes fold,same
+check "a program without fusing" sh -c '! grep -q Fused out.txt'
+run_fails 2 "did you mean fuse" belfry graph "${small[@]}" --passes fold,fusee
 run_fails 2 "train_files" belfry graph
 run_fails 2 "hidden_units" belfry graph "${small[@]}" --hidden_units 0
 finish

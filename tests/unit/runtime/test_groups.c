@@ -2,6 +2,7 @@
 // of programs in which every call waits, over several models, shapes and threads.
 #include "base/alloc.h"
 #include "belfry/ops.h"
+#include "passes/passes.h"
 #include "runtime/program.h"
 #include "support/bel_test.h"
 
@@ -177,8 +178,9 @@ static int run_model(const model *m, int64_t rows, const bel_program_options *op
 
 static void check_case(const group_case *c)
 {
-    const bel_program_options plain = {.no_groups = true, .no_reuse = true};
-    const bel_program_options grouped = {.threads = 1};
+    const bel_program_options plain = {
+        .no_groups = true, .no_reuse = true, .passes_off = BEL_PASSES_ALL};
+    const bel_program_options grouped = {.threads = 1, .passes_off = BEL_PASSES_ALL};
     model *m = model_create(c);
     void *expected[MOST_OUTPUTS], *got[MOST_OUTPUTS];
     size_t sizes[MOST_OUTPUTS];

@@ -2,6 +2,7 @@
 // published, constants and leaves can be outputs too.
 #include <pthread.h>
 
+#include "passes/passes.h"
 #include "unit/runtime/test_mlp.h"
 
 typedef struct running {
@@ -51,13 +52,15 @@ static void check_equal_bits(mlp *a, running *p, mlp *b, running *q)
     assert_true(loss > 0.1f && loss < 10.0f);
 }
 
-// One program as it is made, one in which every value has memory of its own and every call waits.
+// One program as it is made, one without passes in which every value has memory of its own and
+// every call waits.
 static void test_plain(void **state)
 {
     (void)state;
     mlp *a = mlp_create(), *b = mlp_create();
     bel_program_options shared = {.threads = 1};
-    bel_program_options apart = {.no_reuse = true, .no_groups = true, .threads = 1};
+    bel_program_options apart = {
+        .no_reuse = true, .no_groups = true, .passes_off = BEL_PASSES_ALL, .threads = 1};
     running p = start(a, &shared, 1), q = start(b, &apart, 3);
     assert_true(p.arena_bytes < q.arena_bytes / 2);
     bel_run_context context = {.seed = 3, .step = 8, .replica = 1}, same = context;

@@ -1,0 +1,38 @@
+// 18 numbers, each with a mean and a deviation of its own, normalised one by one and joined: with
+// the pass they are joined first and normalised by two vector operations. One example, and a batch.
+// usage: bench_concat_hoist [ROUNDS]
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "belfry/ops.h"
+#include "passes.h"
+#include "passes/passes.h"
+
+enum { COLUMNS = 18 };
+
+static bench_graph build(const char *name, bel_shape shape, int runs)
+{
+    bel_graph *graph = bel_graph_create();
+    bel_value *parts[COLUMNS];
+    for (int i = 0; i < COLUMNS; i++) {
+        char input[16];
+        snprintf(input, sizeof input, "x%d", i);
+        bel_value *x = bel_input_value(graph, input, BEL_DTYPE_F32, &shape);
+        x = bel_sub(graph, x, bel_scalar(graph, BEL_DTYPE_F32, 0.1 * i));
+        parts[i] = bel_div(graph, x, bel_scalar(graph, BEL_DTYPE_F32, 1.0 + i));
+    }
+    bel_value *joined = bel_concat(graph, parts, COLUMNS, shape.rank - 1);
+    return (bench_graph){.name = name, .graph = graph, .output = joined, .runs = runs};
+}
+
+int main(int count, char **arguments)
+{
+    int rounds = count > 1 ? atoi(arguments[1]) : 31;
+    bench_graph one = build("18 numbers of one example", BEL_SHAPE(1), 20000);
+    bench_graph batch = build("18 numbers, batch of 64", BEL_SHAPE(64, 1), 5000);
+    bench_passes(&one, 1u << BEL_PASS_CONCAT, "concat", rounds);
+    bench_passes(&one, BEL_PASSES_ALL, "passes", rounds);
+    bench_passes(&batch, 1u << BEL_PASS_CONCAT, "concat", rounds);
+    bench_passes(&batch, BEL_PASSES_ALL, "passes", rounds);
+    return 0;
+}

@@ -1,0 +1,142 @@
+// The order of passes: one walk that simplifies, folds, shares and hoists over Concat, and a second
+// one that fuses what is left.
+#include "passes/passes.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "passes/rewrite.h"
+
+const char *bel_pass_name(bel_pass pass)
+{
+    static const char *const names[BEL_PASS_COUNT] = {
+#define ROW(id, name) #name,
+        BEL_PASSES(ROW)
+#undef ROW
+    };
+    return names[pass];
+}
+
+void bel_copy_leaves(const bel_graph *from, const bel_shape *input_shapes, bel_graph *to,
+                     bel_value **out_values)
+{
+    for (size_t i = 0; i < from->input_count; i++) {
+        const bel_graph_input *input = &from->inputs[i];
+        out_values[input->value->id] =
+            bel_input_value(to, input->name, input->value->spec.dtype, &input_shapes[i]);
+    }
+    for (size_t v = 0; v < from->variable_count; v++) {
+        const bel_graph_variable *variable = &from->variables[v];
+        out_values[variable->value->id] =
+            bel_variable(to, variable->name, &variable->value->spec.shape, variable->initializer,
+                         variable->kind);
+    }
+}
+
+// How many nodes and outputs read each value.
+static void count_uses(const bel_graph *graph, const bool *needed, bel_value *const *outputs,
+                       int output_count, int *out_uses)
+{
+    for (int i = 0; i < output_count; i++)
+        out_uses[outputs[i]->id]++;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        for (int i = 0; needed[n] && i < node->input_count; i++)
+            out_uses[node->inputs[i]->id]++;
+    }
+}
+
+static void rewrite_node(bel_rewriter *r, const bel_node *node, bel_value **values)
+{
+    if (node->op == BEL_OP_CONSTANT) {
+        values[node->outputs[0]->id] = bel_rewrite_constant(r, node->name, &node->constant, false);
+        return;
+    }
+    if ((bel_op_get(node->op)->flags & BEL_OP_LEAF) != 0) return; // there already
+    bel_node wanted = *node;
+    bel_value *made[BEL_OP_MAX_OUTPUTS];
+    for (int i = 0; i < node->input_count; i++)
+        wanted.inputs[i] = values[node->inputs[i]->id];
+    bel_rewrite(r, &wanted, made);
+    for (int i = 0; i < node->output_count; i++)
+        values[node->outputs[i]->id] = made[i];
+}
+
+static bel_graph *walk(const bel_graph *graph, const bel_shape *input_shapes,
+                       bel_value *const *outputs, int output_count, bel_rewriter *r,
+                       bel_value **values)
+{
+    bool *needed = bel_xcalloc(graph->node_count, sizeof *needed);
+    int *uses = bel_xcalloc(graph->value_count, sizeof *uses);
+    bel_graph_mark(graph, outputs, output_count, needed);
+    count_uses(graph, needed, outputs, output_count, uses);
+    r->to = bel_graph_create();
+    bel_copy_leaves(graph, input_shapes, r->to, values);
+    bel_rewriter_keep_up(r);
+    for (size_t n = 0; n < graph->node_count; n++) {
+        if (!needed[n]) continue;
+        const bel_node *node = graph->nodes[n];
+        rewrite_node(r, node, values);
+        for (int i = 0; i < node->output_count; i++)
+            r->uses[values[node->outputs[i]->id]->id] += uses[node->outputs[i]->id];
+    }
+    bel_free(uses);
+    bel_free(needed);
+    return r->to;
+}
+
+// Replaces the graph by the fused one.
+static void fuse(const bel_graph *graph, bel_value *const *outputs, int output_count,
+                 bel_rewritten *rewritten)
+{
+    bel_graph *first = rewritten->graph;
+    bel_value **wanted = bel_xcalloc((size_t)output_count + 1, sizeof *wanted);
+    bel_value **values = bel_xcalloc(first->value_count, sizeof *values);
+    for (int i = 0; i < output_count; i++)
+        wanted[i] = rewritten->values[outputs[i]->id];
+    rewritten->graph =
+        bel_fuse(first, wanted, output_count, &rewritten->counts[BEL_PASS_FUSE], values);
+    for (size_t v = 0; v < graph->value_count; v++) {
+        const bel_value *value = rewritten->values[v];
+        rewritten->values[v] = value == NULL ? NULL : values[value->id];
+    }
+    rewritten->first = first;
+    bel_free(values);
+    bel_free(wanted);
+}
+
+bel_status *bel_passes_run(const bel_graph *graph, const bel_shape *input_shapes,
+                           bel_value *const *outputs, int output_count, unsigned off,
+                           bool reference, bel_rewritten *out)
+{
+    bel_spec *specs = bel_xcalloc(graph->value_count, sizeof *specs);
+    bel_status *status = bel_graph_verify(graph);
+    if (status == NULL) status = bel_graph_infer(graph, input_shapes, specs);
+    bel_free(specs);
+    if (status != NULL) return status;
+    *out = (bel_rewritten){.values = bel_xcalloc(graph->value_count, sizeof *out->values)};
+    bel_rewriter r = {.off = off, .reference = reference, .counts = out->counts};
+    out->graph = walk(graph, input_shapes, outputs, output_count, &r, out->values);
+    bel_rewriter_deinit(&r);
+    if (bel_pass_is_on(off, BEL_PASS_FUSE) && !reference) fuse(graph, outputs, output_count, out);
+    return NULL;
+}
+
+void bel_rewritten_deinit(bel_rewritten *rewritten)
+{
+    bel_graph_destroy(rewritten->graph);
+    bel_graph_destroy(rewritten->first);
+    bel_free(rewritten->values);
+    *rewritten = (bel_rewritten){.graph = NULL};
+}
+
+void bel_passes_find_fixed(const bel_graph *graph, const bool *fresh, bool *out_fixed)
+{
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        bool random = (bel_op_get(node->op)->flags & BEL_OP_RANDOM) != 0;
+        out_fixed[n] = node->op != BEL_OP_INPUT && !random && !fresh[n];
+        for (int i = 0; i < node->input_count; i++)
+            out_fixed[n] = out_fixed[n] && out_fixed[node->inputs[i]->node->index];
+    }
+}
