@@ -124,7 +124,7 @@ static void write_line(const bel_program_line *line, int64_t ns, int64_t all_ns,
     if (all_ns > 0) {
         bel_str_printf(out, " %10.1f %6.1f %9.1f", (double)ns * 1e-3,
                        100.0 * (double)ns / (double)all_ns,
-                       100.0 * (double)line->work / (double)all_work);
+                       100.0 * (double)line->cost_ns / (double)all_work);
     }
     bel_str_printf(out, "  %s\n", line->name);
 }
@@ -136,7 +136,7 @@ static void write_program(const bench *b, const int64_t *ns, bel_str *out)
     int64_t all_ns = 0, all_work = 0;
     for (int i = 0; i < count; i++) {
         all_ns += ns != NULL ? ns[i] : 0;
-        all_work += bel_program_line_at(b->program, i).work;
+        all_work += bel_program_line_at(b->program, i).cost_ns;
     }
     bel_str_printf(out, "group  %-22s %-18s tiles%s  name\n", "operation", "result",
                    ns != NULL ? "         us  share  expected" : "");

@@ -44,6 +44,8 @@ typedef struct bel_program_result {
     int last_writer; // group; external outputs only
 } bel_program_result;
 
+typedef struct bel_flow bel_flow;
+
 struct bel_program {
     bel_arena *arena; // names and kernel parameters
     bel_program_call *calls;
@@ -55,6 +57,7 @@ struct bel_program {
     bel_program_result *outputs;
     int output_count;
     size_t arena_bytes;
+    bel_flow *flow; // NULL: for the synchronous executor
 };
 
 #endif
