@@ -244,6 +244,7 @@ static int complete(bel_async *a, int call, bel_future_state state)
         end_stream(a);
         return -1;
     }
+    if (a->alone) return next;
     if (a->calls[next].wait_count > 0 && !arrive(a, next)) return -1;
     int urgent = most_urgent(a);
     if (urgent < 0 || urgent > a->calls[next].rank) return next;
@@ -321,7 +322,10 @@ static void reset(bel_async *a)
     for (int c = 0; c < a->dag->node_count; c++) {
         call_state *call = &a->calls[c];
         bel_future_reset(&call->future);
-        atomic_store_explicit(&call->waits, call->wait_count, memory_order_relaxed);
+        if (call->wait_count > 0) {
+            atomic_store_explicit(&call->waits, call->wait_count, memory_order_relaxed);
+        }
+        if (call->part_count == 1) continue;
         atomic_store_explicit(&call->next_part, 0, memory_order_relaxed);
         atomic_store_explicit(&call->parts_left, call->part_count, memory_order_relaxed);
     }
