@@ -108,7 +108,8 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
     if (config->steps > 0 && config->steps < g->block_count) g->block_count = config->steps;
     list_outputs(g);
     BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
-    bel_program_options options = {.threads = config->thread_count};
+    bel_program_options options = {.threads = config->thread_count,
+                                   .asynchronous = config->asynchronous};
     for (int t = 0; t < config->tower_count; t++) {
         eval_tower *tower = &g->towers[t];
         tower->config = config;
