@@ -1,5 +1,6 @@
 // A chain of products so small that what is between them counts: [1 × 8] · [8 × 8], twenty times.
-// The executor beside the same kernel called by hand, in turns, medians of rounds.
+// The executors, synchronous and asynchronous, beside the same kernel called by hand, in turns,
+// medians of rounds.
 // usage: bench_chain [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,11 @@
 #include "ops/kernels/cpu.h"
 #include "runtime/program.h"
 
-enum { WIDTH = 8, LENGTH = 20, RUNS = 20000, MAX_ROUNDS = 99 };
+enum { WIDTH = 8, LENGTH = 20, RUNS = 1000, MAX_ROUNDS = 999 };
 
 static float weights[LENGTH][WIDTH * WIDTH], x[WIDTH], results[LENGTH][WIDTH];
 
-static bel_instance *make_instance(bel_graph *graph, void **out_arena)
+static bel_value *make_chain(bel_graph *graph)
 {
     bel_shape row = BEL_SHAPE(1, WIDTH), square = BEL_SHAPE(WIDTH, WIDTH);
     bel_value *value = bel_input_value(graph, "x", BEL_DTYPE_F32, &row);
@@ -27,15 +28,21 @@ static bel_instance *make_instance(bel_graph *graph, void **out_arena)
                                     BEL_VARIABLE_TRAINABLE);
         value = bel_matmul(graph, value, w);
     }
+    if (bench_end(bel_graph_check(graph)) != 0) exit(1);
+    return value;
+}
+
+static bel_instance *make_instance(bel_graph *graph, bel_value *last, bool asynchronous)
+{
+    bel_shape row = BEL_SHAPE(1, WIDTH);
     bel_program *program;
-    const bel_program_output output = {.value = value};
-    const bel_program_options options = {.threads = 1};
-    if (bench_end(bel_graph_check(graph)) != 0 ||
-        bench_end(bel_program_compile(graph, &row, &output, 1, &options, &program)) != 0)
-        exit(1);
+    void *arena;
+    const bel_program_output output = {.value = last};
+    const bel_program_options options = {.asynchronous = asynchronous, .threads = 2};
+    if (bench_end(bel_program_compile(graph, &row, &output, 1, &options, &program)) != 0) exit(1);
     size_t bytes = bel_program_arena_bytes(program);
-    if (bench_end(bel_pages_create(bytes > 0 ? bytes : 64, true, "arena", out_arena)) != 0) exit(1);
-    bel_instance *instance = bel_instance_create(program, *out_arena);
+    if (bench_end(bel_pages_create(bytes > 0 ? bytes : 64, true, "arena", &arena)) != 0) exit(1);
+    bel_instance *instance = bel_instance_create(program, arena);
     bel_instance_bind_input(instance, 0, x);
     for (int i = 0; i < LENGTH; i++)
         bel_instance_bind_variable(instance, i, weights[i]);
@@ -67,7 +74,7 @@ static double time_by_hand(void)
 
 int main(int count, char **arguments)
 {
-    int rounds = count > 1 ? atoi(arguments[1]) : 31;
+    int rounds = count > 1 ? atoi(arguments[1]) : 301;
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
     for (int i = 0; i < LENGTH; i++)
         for (int k = 0; k < WIDTH; k++)
@@ -75,17 +82,24 @@ int main(int count, char **arguments)
     for (int k = 0; k < WIDTH; k++)
         x[k] = (float)k;
     bel_graph *graph = bel_graph_create();
-    void *arena;
-    bel_instance *instance = make_instance(graph, &arena);
-    bel_team *team;
+    bel_value *last = make_chain(graph);
+    bel_instance *instance = make_instance(graph, last, false);
+    bel_instance *asynchronous = make_instance(graph, last, true);
+    bel_team *team, *pair;
     if (bench_end(bel_team_create(1, &team)) != 0) exit(1);
-    double ours[MAX_ROUNDS], hand[MAX_ROUNDS];
+    if (bench_end(bel_team_create(2, &pair)) != 0) exit(1);
+    double ours[MAX_ROUNDS], theirs[MAX_ROUNDS], hand[MAX_ROUNDS];
     for (int i = 0; i < rounds; i++) {
         ours[i] = time_executor(instance, team);
+        theirs[i] = time_executor(asynchronous, pair);
         hand[i] = time_by_hand();
     }
     double executor = bench_median(ours, rounds), bare = bench_median(hand, rounds);
+    double async = bench_median(theirs, rounds);
     printf("20 products [1 x 8] [8 x 8]: executor %.0f ns, by hand %.0f ns; ratio %.2f\n", executor,
            bare, executor / bare);
+    printf("the same, asynchronous executor on 2 threads: %.0f ns; over the synchronous %.2f "
+           "(mark: <= 2)\n",
+           async, async / executor);
     return results[LENGTH - 1][1] != 1; // what was computed is looked at
 }

@@ -208,6 +208,9 @@ static const bel_option table[] = {
      "Parameter-server shards in this process; 0: as many as workers."},
     {"num_threads", INT, RUNNING, "0", "[0, 1024]", "threads", RUN,
      "Threads of each tower; 0: the cores divided by the towers."},
+    {"executor", STRING, RUNNING, "sync", "sync|async", NULL, RUN,
+     "How a tower runs a model: operation by operation, or each as soon as its inputs are there, which "
+     "helps models with branches."},
     {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
      "Training without progress for so long is an error."},
     {"mode", STRING, TRAINING, "sync", "sync|async|bounded", NULL, RUN,

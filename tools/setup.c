@@ -96,6 +96,9 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->shard_count = (int)bel_options_int(options, "parameter_server_count");
     if (config->shard_count == 0) config->shard_count = config->worker_count;
     config->thread_count = (int)bel_options_int(options, "num_threads");
+    if (strcmp(bel_options_string(options, "executor"), "async") == 0) {
+        config->executor = BEL_EXECUTOR_ASYNC;
+    }
     config->save_checkpoints_steps = bel_options_int(options, "save_checkpoints_steps");
     config->save_checkpoints_secs = bel_options_double(options, "save_checkpoints_secs");
     config->keep_checkpoint_max = (int)bel_options_int(options, "keep_checkpoint_max");

@@ -145,6 +145,12 @@ BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec
 /// AUTO: through shared memory on one host, over gRPC between hosts.
 typedef enum bel_lane_choice { BEL_LANE_AUTO, BEL_LANE_SHM, BEL_LANE_GRPC } bel_lane_choice;
 
+/// How a tower runs the calls of its program, with the same bits. SYNC: one after another, the
+/// tiles of each, or of a few that do not depend on each other, on all threads. ASYNC: each as soon
+/// as what it needs is there; faster where a model has branches of which none fills the threads,
+/// and takes more memory.
+typedef enum bel_executor { BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC } bel_executor;
+
 /// When the reports of workers become an update.
 typedef enum bel_aggregation {
     /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
@@ -172,6 +178,7 @@ typedef struct bel_run_config {
     const int *towers_of;  ///< towers of each worker, if they differ; NULL: tower_count each
     int shard_count;       ///< parameter-server shards in this process [1]
     int thread_count;      ///< threads of a tower; 0: cores / towers of this machine [0]
+    bel_executor executor; ///< [SYNC]
     int64_t save_checkpoints_steps;       ///< 0: by time [0]
     double save_checkpoints_secs;         ///< 0: off; ignored when steps are set [600]
     int keep_checkpoint_max;              ///< 0: keep all [5]

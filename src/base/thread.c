@@ -15,12 +15,6 @@
 #include "base/clock.h"
 #include "base/linux_sched.h"
 
-#if defined(__x86_64__)
-#define PAUSE() __builtin_ia32_pause()
-#else
-#define PAUSE() ((void)0)
-#endif
-
 enum { SPINS = 500 }; // more would take the core from the threads that read ahead
 
 struct bel_team {
@@ -84,7 +78,7 @@ static unsigned wait_for_job(bel_team *team, unsigned seen)
     for (int spin = 0; spin < SPINS; spin++) {
         unsigned number = atomic_load_explicit(&team->job_number, memory_order_acquire);
         if (number != seen) return number;
-        PAUSE();
+        bel_thread_pause();
     }
     atomic_fetch_add(&team->sleeping, 1);
     unsigned number;
@@ -159,7 +153,7 @@ void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t til
     // Every helper reports back before the job's memory may change, even one that got no tile.
     for (int spin = 0; atomic_load_explicit(&team->running, memory_order_acquire) > 0; spin++) {
         if (spin < SPINS) {
-            PAUSE();
+            bel_thread_pause();
         } else {
             sched_yield();
         }

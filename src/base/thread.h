@@ -12,6 +12,14 @@
 bel_status *bel_thread_start(pthread_t *out_thread, void *(*body)(void *),
                              void *argument) BEL_MUST_USE;
 
+// What a loop does between two looks at what another thread may change.
+static inline void bel_thread_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 // A condition variable on the monotonic clock.
 void bel_cond_init(pthread_cond_t *cond);
 

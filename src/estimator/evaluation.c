@@ -109,7 +109,8 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
     list_outputs(g);
     BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
     const bel_program_options options = {.fixed_variables = true, // a call has one set of values
-                                         .threads = config->thread_count};
+                                         .threads = config->thread_count,
+                                         .asynchronous = config->asynchronous};
     for (int t = 0; t < config->tower_count; t++) {
         eval_tower *tower = &g->towers[t];
         tower->config = config;

@@ -15,7 +15,8 @@ typedef struct bel_evaluation_config {
     const void *rows;
     int64_t steps; // batches at most; 0: all
     int tower_count;
-    int thread_count; // of each tower
+    int thread_count;  // of each tower
+    bool asynchronous; // executor
     // Asked between batches: an error ends the evaluation. May be NULL.
     bel_status *(*between)(void *context);
     void *context;

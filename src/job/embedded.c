@@ -246,6 +246,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .ranges = m->ranges,
                                 .tower_count = estimator->towers_of[w],
                                 .thread_count = estimator->thread_count,
+                                .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
                                 .seed = estimator->config.seed,
                                 .first_step = first_step,
                                 .segment = *segment,

@@ -121,34 +121,54 @@ static bel_status *bind(bench *b)
 
 // --- Writing -------------------------------------------------------------------------------------
 
-static void write_line(const bel_program_line *line, int64_t ns, int64_t all_ns, int64_t all_work,
-                       bel_str *out)
+// How far `expected` is from `measured`, in percent.
+static double error_of(int64_t expected, int64_t measured)
+{
+    return measured > 0 ? 100.0 * (double)(expected - measured) / (double)measured : 0;
+}
+
+static void write_line(const bel_program_line *line, int64_t ns, int64_t all_ns, bel_str *out)
 {
     char shape[BEL_SHAPE_TEXT];
     bel_str_printf(out, "%5d  %-22s %-18s %5lld", line->group, line->op,
                    bel_shape_text(&line->shape, shape), (long long)line->tiles);
     if (all_ns > 0) {
-        bel_str_printf(out, " %10.1f %6.1f %9.1f", (double)ns * 1e-3,
-                       100.0 * (double)ns / (double)all_ns,
-                       100.0 * (double)line->work / (double)all_work);
+        bel_str_printf(out, " %10.1f %6.1f %10.1f %+6.0f", (double)ns * 1e-3,
+                       100.0 * (double)ns / (double)all_ns, (double)line->cost_ns * 1e-3,
+                       error_of(line->cost_ns, ns));
     }
     bel_str_printf(out, "  %s\n", line->name);
+}
+
+// Times of all instructions, and how far they are from what was expected of them, each counted by
+// its time.
+static void write_times(const bench *b, const int64_t *ns, int64_t all_ns, bel_str *out)
+{
+    int64_t expected = 0, off = 0;
+    for (int i = 0; i < bel_program_instruction_count(b->program); i++) {
+        int64_t cost_ns = bel_program_line_at(b->program, i).cost_ns;
+        expected += cost_ns;
+        off += cost_ns > ns[i] ? cost_ns - ns[i] : ns[i] - cost_ns;
+    }
+    bel_str_printf(out,
+                   "%.1f us on one thread, without reading, update and exchange; %.1f expected, an "
+                   "instruction %.0f %% off in the mean\n",
+                   (double)all_ns * 1e-3, (double)expected * 1e-3,
+                   all_ns > 0 ? 100.0 * (double)off / (double)all_ns : 0);
 }
 
 // `ns` by instruction; NULL: not measured.
 static void write_program(const bench *b, const int64_t *ns, bel_str *out)
 {
     int count = bel_program_instruction_count(b->program);
-    int64_t all_ns = 0, all_work = 0;
-    for (int i = 0; i < count; i++) {
-        all_ns += ns != NULL ? ns[i] : 0;
-        all_work += bel_program_line_at(b->program, i).work;
-    }
+    int64_t all_ns = 0;
+    for (int i = 0; ns != NULL && i < count; i++)
+        all_ns += ns[i];
     bel_str_printf(out, "group  %-22s %-18s tiles%s  name\n", "operation", "result",
-                   ns != NULL ? "         us  share  expected" : "");
+                   ns != NULL ? "         us  share   expected  error" : "");
     for (int i = 0; i < count; i++) {
         bel_program_line line = bel_program_line_at(b->program, i);
-        write_line(&line, ns != NULL ? ns[i] : 0, all_ns, all_work, out);
+        write_line(&line, ns != NULL ? ns[i] : 0, all_ns, out);
     }
     char arena[32], live[32];
     size_t bytes = bel_program_arena_bytes(b->program), least = bel_program_live_bytes(b->program);
@@ -157,10 +177,7 @@ static void write_program(const bench *b, const int64_t *ns, bel_str *out)
                    "(%s)\n",
                    count, bel_program_group_count(b->program), bel_bytes_text(bytes, arena),
                    least > 0 ? (double)bytes / (double)least : 1.0, bel_bytes_text(least, live));
-    if (ns != NULL) {
-        bel_str_printf(out, "%.1f us on one thread, without reading, update and exchange\n",
-                       (double)all_ns * 1e-3);
-    }
+    if (ns != NULL) write_times(b, ns, all_ns, out);
 }
 
 // --- The graph -----------------------------------------------------------------------------------

@@ -23,7 +23,9 @@ static bel_status *measure_activations(const bel_job *job, int64_t *out_bytes)
         if (job->reports[v] != NULL) outputs[count++] = (bel_program_output){job->reports[v], true};
     outputs[count++] = (bel_program_output){job->built->spec.loss, false};
     bel_program *program = NULL;
-    const bel_program_options options = {.threads = 1};
+    const bel_run_config *config = &job->estimator->config;
+    const bel_program_options options = {.threads = job->estimator->thread_count,
+                                         .asynchronous = config->executor == BEL_EXECUTOR_ASYNC};
     bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);
     if (status == NULL) *out_bytes = (int64_t)bel_program_arena_bytes(program);
     bel_program_destroy(program);

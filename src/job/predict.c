@@ -81,7 +81,9 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
                                    .rows = &u->rows,
                                    .steps = steps,
                                    .tower_count = u->estimator->towers_of[0],
-                                   .thread_count = u->estimator->thread_count};
+                                   .thread_count = u->estimator->thread_count,
+                                   .asynchronous =
+                                       u->estimator->config.executor == BEL_EXECUTOR_ASYNC};
 }
 
 static bel_status *write_events(const use *u, const bel_eval_spec *eval, const bel_result *result)

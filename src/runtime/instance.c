@@ -6,36 +6,12 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "runtime/program_inner.h"
+#include "runtime/instance_inner.h"
 
-typedef struct patch {
-    int buffer;
-    void **address;
-} patch;
-
-typedef struct publication {
-    int group, output;
-} publication;
-
-struct bel_instance {
-    const bel_program *program;
-    bel_kernel_call *calls;
-    void **addresses; // by buffer
-    void *resident;   // what the prologue has computed
-    bool settled;     // with the variables that are bound now
-    patch *patches;
-    int patch_count;
-    publication *publications; // by group
-    int publication_count;
-    int *tile_outputs; // by call: the output that its tiles publish, -1: none
-    bool plain; // every call has one tile, and none is for a team: they only follow each other
-    bel_run_context *context; // that the calls know
-};
-
-static int by_group(const void *a, const void *b)
+static int by_call(const void *a, const void *b)
 {
-    const publication *p = a, *q = b;
-    if (p->group != q->group) return p->group < q->group ? -1 : 1;
+    const bel_instance_publication *p = a, *q = b;
+    if (p->call != q->call) return p->call < q->call ? -1 : 1;
     return (p->output > q->output) - (p->output < q->output);
 }
 
@@ -45,13 +21,12 @@ static void add_operand(bel_instance *instance, int buffer, void **address)
     *address = instance->addresses[buffer];
     bool inside = place->kind == BEL_LOCATION_ARENA || place->kind == BEL_LOCATION_RESIDENT ||
                   place->kind == BEL_LOCATION_CONSTANT;
-    if (!inside) instance->patches[instance->patch_count++] = (patch){buffer, address};
+    if (!inside) instance->patches[instance->patch_count++] = (bel_instance_patch){buffer, address};
 }
 
-// The call of an output's group that writes it tile by tile, if it is the only one; else -1.
-static int find_tiled_writer(const bel_instance *instance, int output)
+// The call that writes an external output. `out_tiled`: tile by tile, and no other one does.
+static int find_writer(const bel_program *program, int output, bool *out_tiled)
 {
-    const bel_program *program = instance->program;
     const bel_program_result *result = &program->outputs[output];
     const bel_program_group *group = &program->groups[result->last_writer];
     int writer = -1;
@@ -59,12 +34,11 @@ static int find_tiled_writer(const bel_instance *instance, int output)
         const bel_program_call *call = &program->calls[i];
         for (int k = 0; k < call->call.output_count; k++) {
             if (call->output_buffers[k] != result->buffer) continue;
-            if (writer >= 0 || k > 0 || call->call.tile_elements <= 0) return -1;
+            *out_tiled = writer < 0 && k == 0 && call->call.tile_elements > 0;
             writer = i;
         }
     }
-    bool taken = writer >= 0 && instance->tile_outputs[writer] >= 0;
-    return taken ? -1 : writer;
+    return writer;
 }
 
 static void plan_publications(bel_instance *instance)
@@ -74,17 +48,18 @@ static void plan_publications(bel_instance *instance)
         instance->tile_outputs[i] = -1;
     for (int o = 0; o < program->output_count; o++) {
         if (!program->outputs[o].external) continue;
-        int writer = find_tiled_writer(instance, o);
-        if (writer >= 0) {
+        bool tiled = false;
+        int writer = find_writer(program, o, &tiled);
+        if (tiled && instance->tile_outputs[writer] < 0) {
             instance->tile_outputs[writer] = o;
         } else {
             instance->publications[instance->publication_count++] =
-                (publication){program->outputs[o].last_writer, o};
+                (bel_instance_publication){writer, o};
         }
     }
     if (instance->publication_count > 0) {
         qsort(instance->publications, (size_t)instance->publication_count,
-              sizeof *instance->publications, by_group);
+              sizeof *instance->publications, by_call);
     }
 }
 
@@ -128,6 +103,7 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
         const bel_program_group *group = &program->groups[g];
         if (group->for_team || group->tile_count != group->count) instance->plain = false;
     }
+    if (program->flow != NULL) instance->async = bel_instance_async_create(instance);
     return instance;
 }
 
@@ -140,6 +116,7 @@ void bel_instance_destroy(bel_instance *instance)
     bel_free(instance->patches);
     bel_free(instance->publications);
     bel_free(instance->tile_outputs);
+    bel_instance_async_destroy(instance->async);
     bel_free(instance);
 }
 
@@ -191,43 +168,32 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output)
     return tensor;
 }
 
-typedef struct group_run {
-    const bel_instance *instance;
-    int first; // call
-    bel_publish_fn *publish;
-    void *publish_context;
-} group_run;
-
-// Tile `tile` of a group, counted through its calls.
-static void run_tile(void *argument, int64_t tile)
+void bel_instance_run_tile(const bel_instance *instance, const bel_instance_run_args *args,
+                           int call, int64_t tile)
 {
-    const group_run *run = argument;
-    int i = run->first;
-    const bel_kernel_call *calls = run->instance->calls;
-    for (; tile >= calls[i].tile_count; i++)
-        tile -= calls[i].tile_count;
-    const bel_kernel_call *call = &calls[i];
-    call->run(call, tile);
-    int output = run->instance->tile_outputs[i];
-    if (output < 0 || run->publish == NULL) return;
-    int64_t first = tile * call->tile_elements;
-    int64_t left = bel_shape_elements(&call->outputs[0].shape) - first;
-    run->publish(run->publish_context, output, first,
-                 left < call->tile_elements ? left : call->tile_elements);
+    const bel_kernel_call *bound = &instance->calls[call];
+    bound->run(bound, tile);
+    int output = instance->tile_outputs[call];
+    if (output < 0 || args->publish == NULL) return;
+    int64_t first = tile * bound->tile_elements;
+    int64_t left = bel_shape_elements(&bound->outputs[0].shape) - first;
+    args->publish(args->publish_context, output, first,
+                  left < bound->tile_elements ? left : bound->tile_elements);
 }
 
-static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
+void bel_instance_publish(const bel_instance *instance, const bel_instance_run_args *args, int end,
+                          int *next)
 {
-    run->first = group->first;
-    if (group->for_team) {
-        bel_team_run(team, run_tile, run, group->tile_count);
-        return;
+    for (; *next < instance->publication_count && instance->publications[*next].call < end;
+         ++*next) {
+        int output = instance->publications[*next].output;
+        const bel_shape *shape = &instance->program->outputs[output].tensor.shape;
+        if (args->publish == NULL) continue;
+        args->publish(args->publish_context, output, 0, bel_shape_elements(shape));
     }
-    for (int64_t tile = 0; tile < group->tile_count; tile++)
-        run_tile(run, tile);
 }
 
-static bel_status *data_error(const bel_program *program, bel_run_context *context)
+bel_status *bel_instance_data_error(const bel_program *program, bel_run_context *context)
 {
     int error = atomic_load(&context->error);
     if (error == 0) return NULL;
@@ -236,20 +202,43 @@ static bel_status *data_error(const bel_program *program, bel_run_context *conte
                    (long long)context->bad_low, (long long)context->bad_limit);
 }
 
+typedef struct group_run {
+    const bel_instance *instance;
+    const bel_instance_run_args *args;
+    int first; // call
+} group_run;
+
+// Tile `tile` of a group, counted through its calls.
+static void run_group_tile(void *argument, int64_t tile)
+{
+    const group_run *run = argument;
+    int i = run->first;
+    for (; tile >= run->instance->calls[i].tile_count; i++)
+        tile -= run->instance->calls[i].tile_count;
+    bel_instance_run_tile(run->instance, run->args, i, tile);
+}
+
+static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
+{
+    run->first = group->first;
+    if (group->for_team) {
+        bel_team_run(team, run_group_tile, run, group->tile_count);
+        return;
+    }
+    for (int64_t tile = 0; tile < group->tile_count; tile++)
+        run_group_tile(run, tile);
+}
+
 static void run_groups(const bel_instance *instance, int first, bel_team *team,
-                       bel_publish_fn *publish, void *publish_context)
+                       const bel_instance_run_args *args)
 {
     const bel_program *program = instance->program;
-    group_run run = {.instance = instance, .publish = publish, .publish_context = publish_context};
+    group_run run = {.instance = instance, .args = args};
     int next = 0;
     for (int g = first; g < program->group_count; g++) {
-        run_group(&run, &program->groups[g], team);
-        for (; next < instance->publication_count && instance->publications[next].group == g;
-             next++) {
-            int output = instance->publications[next].output;
-            const bel_shape *shape = &program->outputs[output].tensor.shape;
-            if (publish != NULL) publish(publish_context, output, 0, bel_shape_elements(shape));
-        }
+        const bel_program_group *group = &program->groups[g];
+        run_group(&run, group, team);
+        bel_instance_publish(instance, args, group->first + group->count, &next);
     }
 }
 
@@ -258,6 +247,8 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
 {
     atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     const bel_program *program = instance->program;
+    const bel_instance_run_args args = {publish, publish_context};
+    if (instance->async != NULL) return bel_instance_async_run(instance, team, context, &args);
     for (int i = 0; instance->context != context && i < program->call_count; i++)
         instance->calls[i].context = context;
     instance->context = context;
@@ -267,9 +258,9 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
             instance->calls[i].run(&instance->calls[i], 0);
     } else {
         int first = instance->settled ? program->prologue_groups : 0;
-        run_groups(instance, first, team, publish, publish_context);
+        run_groups(instance, first, team, &args);
     }
-    bel_status *status = data_error(program, context);
+    bel_status *status = bel_instance_data_error(program, context);
     instance->settled = status == NULL;
     return status;
 }
@@ -291,5 +282,5 @@ bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *contex
             if (run == 0 || spent < out_ns[i]) out_ns[i] = spent;
         }
     }
-    return data_error(program, context);
+    return bel_instance_data_error(program, context);
 }

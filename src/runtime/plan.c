@@ -14,9 +14,18 @@ static int larger_first(const void *a, const void *b)
     return (p->first > q->first) - (p->first < q->first);
 }
 
-static bool alive_together(const bel_plan_buffer *a, const bel_plan_buffer *b)
+typedef struct planner {
+    const bel_plan_buffer *buffers;
+    size_t count;
+    const bool *together; // NULL: by first and last
+    bool no_reuse;
+} planner;
+
+static bool conflict(const planner *p, const bel_plan_buffer *a, const bel_plan_buffer *b)
 {
-    return a->first <= b->last && b->first <= a->last;
+    if (p->no_reuse) return true;
+    if (p->together == NULL) return a->first <= b->last && b->first <= a->last;
+    return p->together[(size_t)(a - p->buffers) * p->count + (size_t)(b - p->buffers)];
 }
 
 static size_t rounded(size_t size)
@@ -31,8 +40,8 @@ static bool overlap(const bel_plan_buffer *a, size_t offset, const bel_plan_buff
 }
 
 // The lowest offset at which `buffer` meets none of the placed ones: tried at 0 and behind each.
-static size_t lowest_offset(const bel_plan_buffer *buffer, bel_plan_buffer *const *placed,
-                            int placed_count, bool no_reuse)
+static size_t lowest_offset(const planner *p, const bel_plan_buffer *buffer,
+                            bel_plan_buffer *const *placed, int placed_count)
 {
     size_t best = (size_t)-1;
     for (int candidate = -1; candidate < placed_count; candidate++) {
@@ -42,23 +51,23 @@ static size_t lowest_offset(const bel_plan_buffer *buffer, bel_plan_buffer *cons
         }
         bool free = offset < best;
         for (int i = 0; free && i < placed_count; i++) {
-            bool conflict = no_reuse || alive_together(buffer, placed[i]);
-            free = !(conflict && overlap(buffer, offset, placed[i]));
+            free = !(conflict(p, buffer, placed[i]) && overlap(buffer, offset, placed[i]));
         }
         if (free) best = offset;
     }
     return best;
 }
 
-size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, bool no_reuse)
+size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bool *together, bool no_reuse)
 {
+    const planner p = {buffers, (size_t)count, together, no_reuse};
     bel_plan_buffer **order = bel_xcalloc((size_t)count, sizeof *order);
     for (int i = 0; i < count; i++)
         order[i] = &buffers[i];
     if (count > 0) qsort(order, (size_t)count, sizeof *order, larger_first);
     size_t total = 0;
     for (int i = 0; i < count; i++) {
-        order[i]->offset = lowest_offset(order[i], order, i, no_reuse);
+        order[i]->offset = lowest_offset(&p, order[i], order, i);
         size_t end = order[i]->offset + rounded(order[i]->size_bytes);
         if (end > total) total = end;
     }
@@ -66,11 +75,12 @@ size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, bool no_reuse)
     return total;
 }
 
-bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count)
+bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count, const bool *together)
 {
+    const planner p = {buffers, (size_t)count, together, false};
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
-            if (alive_together(&buffers[i], &buffers[j]) &&
+            if (conflict(&p, &buffers[i], &buffers[j]) &&
                 overlap(&buffers[i], buffers[i].offset, &buffers[j]))
                 return false;
     return true;

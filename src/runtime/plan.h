@@ -15,10 +15,12 @@ typedef struct bel_plan_buffer {
 
 // Places the buffers so that no two that are alive together overlap; returns the arena's size.
 // Largest first, each at the lowest free offset: within a few percent of the lower bound in
-// practice. With no_reuse buffers never share memory.
-size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, bool no_reuse);
+// practice. With no_reuse buffers never share memory. Where instructions have no single order,
+// `together` [count × count], symmetric, says which buffers may be alive together; `first` and
+// `last` then only break ties. Otherwise it is NULL.
+size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bool *together, bool no_reuse);
 
 // True when no two buffers that are alive together overlap.
-bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count);
+bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count, const bool *together);
 
 #endif

@@ -17,6 +17,8 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "runtime/channels.h"
+#include "runtime/cost.h"
+#include "runtime/flow.h"
 #include "runtime/plan.h"
 #include "runtime/program_inner.h"
 
@@ -320,7 +322,7 @@ static size_t find_resident(compiler *c)
 static void find_prologue(compiler *c)
 {
     bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);
-    if (!hoist || !c->options->fixed_variables) return;
+    if (!hoist || !c->options->fixed_variables || c->options->asynchronous) return;
     bool *fresh = bel_xcalloc(c->graph->node_count, sizeof *fresh);
     for (int i = 0; i < c->output_count; i++)
         if (c->outputs[i].external) fresh[alias_root(c->outputs[i].value)->node->index] = true;
@@ -367,15 +369,14 @@ static void finish_outputs(compiler *c)
 
 static void finish_groups(bel_program *program)
 {
-    enum { HAND_OVER = 1 << 16 }; // some 10 us, what waking a sleeping helper costs
     for (int g = 0; g < program->group_count; g++) {
         bel_program_group *group = &program->groups[g];
-        int64_t work = 0;
+        int64_t cost_ns = 0;
         for (int i = group->first; i < group->first + group->count; i++) {
             group->tile_count += program->calls[i].call.tile_count;
-            work += bel_program_work(&program->calls[i].call);
+            cost_ns += bel_cost_ns(&program->calls[i].call);
         }
-        group->for_team = work >= HAND_OVER;
+        group->for_team = cost_ns >= BEL_COST_HAND_OVER_NS;
     }
 }
 
@@ -383,18 +384,26 @@ static void finish_groups(bel_program *program)
 static void plan_memory(compiler *c)
 {
     bel_plan_buffer *plan = bel_xcalloc(c->buffer_count, sizeof *plan);
+    int *placed = bel_xcalloc(c->buffer_count, sizeof *placed); // buffers
     int count = 0;
     for (size_t b = 0; b < c->buffer_count; b++) {
         if (c->buffers[b].kind != BEL_LOCATION_ARENA) continue;
+        placed[count] = (int)b;
         plan[count++] = (bel_plan_buffer){.size_bytes = c->buffers[b].size_bytes,
                                           .first = c->buffers[b].first,
                                           .last = c->buffers[b].last};
     }
-    c->program->arena_bytes = bel_plan_buffers(plan, count, c->options->no_reuse);
-    BEL_CHECK(bel_plan_is_valid(plan, count));
-    count = 0;
-    for (size_t b = 0; b < c->buffer_count; b++)
-        if (c->buffers[b].kind == BEL_LOCATION_ARENA) c->buffers[b].offset = plan[count++].offset;
+    bool *together = NULL;
+    if (c->program->flow != NULL) {
+        together = bel_xcalloc((size_t)count * (size_t)count, sizeof *together);
+        bel_flow_together(c->program->flow, c->program, placed, count, together);
+    }
+    c->program->arena_bytes = bel_plan_buffers(plan, count, together, c->options->no_reuse);
+    BEL_CHECK(bel_plan_is_valid(plan, count, together));
+    for (int i = 0; i < count; i++)
+        c->buffers[placed[i]].offset = plan[i].offset;
+    bel_free(together);
+    bel_free(placed);
     bel_free(plan);
     for (size_t b = 0; b < c->buffer_count; b++) {
         if (c->buffers[b].kind != BEL_LOCATION_RESIDENT) continue;
@@ -426,10 +435,13 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     emit_all(c);
     finish_outputs(c);
     finish_groups(c->program);
-    plan_memory(c);
     c->program->buffers = c->buffers;
     c->program->buffer_count = (int)c->buffer_count;
-    c->buffers = NULL;
+    if (c->options->asynchronous) {
+        c->program->flow = bel_flow_create(c->program, c->options->threads);
+    }
+    plan_memory(c);
+    c->buffers = NULL; // the program's
     return NULL;
 }
 
@@ -512,5 +524,6 @@ void bel_program_destroy(bel_program *program)
     bel_free(program->groups);
     bel_free(program->buffers);
     bel_free(program->outputs);
+    bel_flow_destroy(program->flow);
     bel_free(program);
 }

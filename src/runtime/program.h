@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "graph/graph.h"
+#include "runtime/future.h"
 
 typedef struct bel_program bel_program;
 typedef struct bel_instance bel_instance;
@@ -21,14 +22,15 @@ typedef struct bel_program_output {
 } bel_program_output;
 
 typedef struct bel_program_options {
-    bool reference; // plain kernels only
-    bool no_reuse;  // every value keeps memory of its own: for tests of the plan
-    bool no_groups; // every call waits for the one before it
+    bool reference;    // plain kernels only
+    bool no_reuse;     // every value keeps memory of its own: for tests of the plan
+    bool no_groups;    // every call waits for the one before it
+    bool asynchronous; // for the asynchronous executor: a call waits for those alone that it needs
     // Elements of a variable stay as they are while it is bound to one address, as in evaluation:
-    // what depends on them alone is computed once.
+    // what depends on them alone is computed once (by the synchronous executor).
     bool fixed_variables;
     unsigned passes_off; // bits (1 << bel_pass)
-    int threads;         // of the team; matters to BEL_FAULT=threads2 alone
+    int threads;         // of the team; the bits depend on it with BEL_FAULT=threads2 alone
 } bel_program_options;
 
 // `input_shapes` are closed, in the order of the graph's inputs. The graph goes through the passes
@@ -52,13 +54,13 @@ int bel_program_prologue_count(const bel_program *program);
 // The most that is alive at any moment: no plan needs less than this.
 size_t bel_program_live_bytes(const bel_program *program);
 
-// What an instruction is, for people. `work` is what the program expects of it, roughly vector
-// operations of one element. Texts live as long as the program.
+// What an instruction is, for people. `cost_ns` is what the program expects of it on one thread
+// (runtime/cost.h). Texts live as long as the program.
 typedef struct bel_program_line {
     int group;
     const char *name, *op;
     bel_shape shape; // of its first output
-    int64_t tiles, work;
+    int64_t tiles, cost_ns;
 } bel_program_line;
 bel_program_line bel_program_line_at(const bel_program *program, int instruction);
 
@@ -87,8 +89,18 @@ typedef void bel_publish_fn(void *context, int output, int64_t first, int64_t co
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,
                                  int64_t *out_ns) BEL_MUST_USE;
 
-// Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation.
+// Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation, the
+// first one of the program if there are several. An asynchronous program then leaves out what
+// depends on a failed operation, and does not publish it. CANCELLED: see bel_instance_cancel.
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
                              bel_publish_fn *publish, void *publish_context) BEL_MUST_USE;
+
+// Of asynchronous programs: the future of output `output`, which is settled as soon as that is
+// written. A leaf has none: NULL.
+bel_future *bel_instance_future(bel_instance *instance, int output);
+
+// Of asynchronous programs, any thread: the run that is under way, or else the next one, begins no
+// more instructions.
+void bel_instance_cancel(bel_instance *instance);
 
 #endif

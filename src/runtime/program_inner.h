@@ -47,6 +47,8 @@ typedef struct bel_program_result {
     int last_writer; // group; external outputs only
 } bel_program_result;
 
+typedef struct bel_flow bel_flow;
+
 struct bel_program {
     bel_rewritten rewritten; // has constants; empty without passes
     bel_arena *arena;        // names and kernel parameters
@@ -60,10 +62,7 @@ struct bel_program {
     int output_count;
     size_t arena_bytes, resident_bytes;
     int prologue_calls, prologue_groups;
+    bel_flow *flow; // NULL: for the synchronous executor
 };
-
-// Roughly the vector operations of a call, in elements: eight multiplications of a product count as
-// one.
-int64_t bel_program_work(const bel_kernel_call *call);
 
 #endif

@@ -1,20 +1,6 @@
 // What a program says of itself: sizes, counts, lines for people.
+#include "runtime/cost.h"
 #include "runtime/program_inner.h"
-
-int64_t bel_program_work(const bel_kernel_call *call)
-{
-    if (call->op == BEL_OP_GEMM || call->op == BEL_OP_MATMUL) {
-        const bel_shape *y = &call->outputs[0].shape;
-        return bel_shape_elements(&call->inputs[0].shape) * y->dims[y->rank - 1] / 8;
-    }
-    int64_t work = call->work;
-    if (work > 0) return work;
-    for (int i = 0; i < call->input_count; i++)
-        work += bel_shape_elements(&call->inputs[i].shape);
-    for (int i = 0; i < call->output_count; i++)
-        work += bel_shape_elements(&call->outputs[i].shape);
-    return work;
-}
 
 size_t bel_program_arena_bytes(const bel_program *program)
 {
@@ -59,7 +45,7 @@ bel_program_line bel_program_line_at(const bel_program *program, int instruction
                              .op = bel_op_get(call->call.op)->name,
                              .shape = call->call.outputs[0].shape,
                              .tiles = call->call.tile_count,
-                             .work = bel_program_work(&call->call)};
+                             .cost_ns = bel_cost_ns(&call->call)};
     while (instruction >= program->groups[line.group].first + program->groups[line.group].count)
         line.group++;
     return line;

@@ -12,6 +12,8 @@ run_ok train b --train_steps 30 --dropout 0.2
 equal "the same flags again" "$(digest b)" "$first"
 run_ok train c --train_steps 30 --dropout 0.2 --num_threads 3 --parameter_server_count 3
 equal "other threads and shards" "$(digest c)" "$first"
+run_ok train e --train_steps 30 --dropout 0.2 --num_threads 2 --executor async
+equal "the asynchronous executor" "$(digest e)" "$first"
 run_ok train d --train_steps 30 --dropout 0.2 --seed 2
 check "another seed gives another digest" test "$(digest d)" != "$first"
 
@@ -29,10 +31,11 @@ for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 
     name=${words[0]}
     image_flags=(--model "${words[@]}" --train_batch_size 16 --train_steps 12)
     run_ok train "$name-one" "${image_flags[@]}" --num_gpus 4
-    run_ok train "$name-two" "${image_flags[@]}" --num_workers 2 --num_gpus 2 --num_threads 2
+    run_ok train "$name-two" "${image_flags[@]}" --num_workers 2 --num_gpus 2 --num_threads 2 \
+        --executor async
     run_ok train "$name-odd" "${image_flags[@]}" --num_workers 2 --towers_of_workers 3,1 \
         --num_threads 3 --parameter_server_count 3
-    equal "$name: 2 workers of 2 towers and threads" "$(digest "$name-two")" "$(digest "$name-one")"
+    equal "$name: 2 workers of 2 towers, threads, executor" "$(digest "$name-two")" "$(digest "$name-one")"
     equal "$name: workers of 3 and 1 towers, shards" "$(digest "$name-odd")" "$(digest "$name-one")"
 done
 

@@ -19,9 +19,11 @@ for model in "dnn --train_files $TRAIN_CSV" "linear --train_files $TRAIN_CSV" \
     ratio=$(sed -nE 's/.*memory .*, ([0-9.]+) times the largest live set.*/\1/p' out.txt)
     check "${words[0]}: memory is ${ratio:-?} times the largest live set" \
         awk "BEGIN { exit !(${ratio:-9} >= 1 && ${ratio:-9} <= 1.1) }"
-    shares=$(awk '/^ +[0-9]+  / { sum += $(NF - 2); expected += $(NF - 1) } END { printf "%.0f %.0f", sum, expected }' out.txt)
-    check "${words[0]}: shares add up to $shares" \
-        awk "BEGIN { split(\"$shares\", s); exit !(s[1] > 97 && s[1] < 103 && s[2] > 97 && s[2] < 103) }"
+    read -r shares expected <<<"$(awk '/^ +[0-9]+  / { shares += $(NF - 3); expected += $(NF - 2) } END { print shares, expected }' out.txt)"
+    check "${words[0]}: shares add up to $shares" awk "BEGIN { exit !($shares > 97 && $shares < 103) }"
+    total=$(sed -nE 's/.*exchange; ([0-9.]+) expected, .*/\1/p' out.txt)
+    check "${words[0]}: $expected us are expected in all, the last line says ${total:-?}" \
+        awk "BEGIN { exit !($expected > 0 && $expected > 0.99 * ${total:-0} - 1 && $expected < 1.01 * ${total:-0} + 1) }"
 done
 run_ok belfry graph "${small[@]}" --dump --l2 0.01
 cp out.txt dump.txt

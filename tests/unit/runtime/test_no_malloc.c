@@ -54,7 +54,7 @@ static void count_publication(void *context, int output, int64_t first, int64_t 
     if (first == 0) ++*(int *)context;
 }
 
-static void check_steps(int threads)
+static void check_steps(const bel_program_options *options)
 {
     enum { STEPS = 100 };
     mlp *m = mlp_create();
@@ -63,10 +63,11 @@ static void check_steps(int threads)
     bel_team *team;
     void *arena;
     mlp_shapes(MLP_BATCH, shapes);
-    BEL_ASSERT_OK(bel_program_compile(m->graph, shapes, m->outputs, MLP_OUTPUTS, NULL, &program));
+    BEL_ASSERT_OK(
+        bel_program_compile(m->graph, shapes, m->outputs, MLP_OUTPUTS, options, &program));
     size_t bytes = bel_program_arena_bytes(program);
     BEL_ASSERT_OK(bel_pages_create(bytes, false, "activations", &arena));
-    BEL_ASSERT_OK(bel_team_create(threads, &team));
+    BEL_ASSERT_OK(bel_team_create(options->threads, &team));
     bel_instance *instance = bel_instance_create(program, arena);
     bel_status *status = NULL;
     int published = 0;
@@ -88,11 +89,11 @@ static void check_steps(int threads)
     mlp_destroy(m);
 }
 
-static void check_images(int threads)
+static void check_images(const bel_program_options *options)
 {
-    cnn *m = cnn_create(NULL);
+    cnn *m = cnn_create(options);
     bel_team *team;
-    BEL_ASSERT_OK(bel_team_create(threads, &team));
+    BEL_ASSERT_OK(bel_team_create(options->threads, &team));
     bel_status *status = NULL;
     for (int step = -1; status == NULL && step < 5; step++) {
         bel_run_context context = {.seed = 1};
@@ -113,10 +114,12 @@ static void test_running_allocates_nothing(void **state)
     print_message("skipped: sanitizers (%s) replace malloc themselves\n", BEL_SANITIZE);
     skip();
 #endif
-    check_steps(1);
-    check_steps(3);
-    check_images(1);
-    check_images(3);
+    static const bel_program_options all[] = {
+        {.threads = 1}, {.threads = 3}, {.asynchronous = true, .threads = 3}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        check_steps(&all[i]);
+        check_images(&all[i]);
+    }
 }
 
 // The count above must be able to fail.

@@ -68,12 +68,12 @@ static void test_random_lifetimes(void **state)
                 .last = first + length < INSTRUCTIONS ? first + length : INSTRUCTIONS - 1};
             sum += rounded(buffers[b].size_bytes);
         }
-        size_t total = bel_plan_buffers(buffers, count, false);
-        assert_true(bel_plan_is_valid(buffers, count));
+        size_t total = bel_plan_buffers(buffers, count, NULL, false);
+        assert_true(bel_plan_is_valid(buffers, count, NULL));
         check_no_overlap(buffers, count, total);
         size_t bound = lower_bound(buffers, count);
         assert_true(total >= bound && total <= 2 * bound);
-        assert_int_equal(bel_plan_buffers(buffers, count, true), sum); // nothing is shared
+        assert_int_equal(bel_plan_buffers(buffers, count, NULL, true), sum); // nothing is shared
         check_no_overlap(buffers, count, sum);
     }
 }
@@ -90,12 +90,12 @@ static void test_chain(void **state)
         buffers[DEPTH + i] = (bel_plan_buffer){
             .size_bytes = size, .first = 2 * DEPTH - 1 - i, .last = 2 * DEPTH - i};
     }
-    size_t total = bel_plan_buffers(buffers, 2 * DEPTH, false);
+    size_t total = bel_plan_buffers(buffers, 2 * DEPTH, NULL, false);
     check_no_overlap(buffers, 2 * DEPTH, total);
     assert_true((double)total <= 1.3 * (double)lower_bound(buffers, 2 * DEPTH));
     for (int i = 0; i < 2 * DEPTH; i++) // each is read once, by the next: two are enough
         buffers[i] = (bel_plan_buffer){.size_bytes = 640, .first = i, .last = i + 1};
-    assert_int_equal(bel_plan_buffers(buffers, 2 * DEPTH, false), 2 * 640);
+    assert_int_equal(bel_plan_buffers(buffers, 2 * DEPTH, NULL, false), 2 * 640);
 }
 
 static void test_invalid(void **state)
@@ -103,13 +103,13 @@ static void test_invalid(void **state)
     (void)state;
     bel_plan_buffer buffers[] = {{.size_bytes = 100, .first = 0, .last = 2},
                                  {.size_bytes = 10, .first = 2, .last = 3, .offset = 64}};
-    assert_false(bel_plan_is_valid(buffers, 2));
+    assert_false(bel_plan_is_valid(buffers, 2, NULL));
     buffers[1].offset = 128;
-    assert_true(bel_plan_is_valid(buffers, 2));
+    assert_true(bel_plan_is_valid(buffers, 2, NULL));
     buffers[1].offset = 64;
     buffers[1].first = 3;
-    assert_true(bel_plan_is_valid(buffers, 2));
-    assert_int_equal(bel_plan_buffers(NULL, 0, false), 0);
+    assert_true(bel_plan_is_valid(buffers, 2, NULL));
+    assert_int_equal(bel_plan_buffers(NULL, 0, NULL, false), 0);
 }
 
 int main(void)

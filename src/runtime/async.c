@@ -1,0 +1,356 @@
+// Two sets of bits, by urgency of calls, say what a thread may take: `ready` holds calls at which a
+// stream may go on, `open` those of which parts are left. A thread without work looks at them for a
+// moment and then sleeps; whoever begins a call while something else is ready wakes a sleeper.
+#include "runtime/async.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/linux_sched.h"
+
+enum { WORD = 64 };
+enum { SPINS = 500 };                                  // as a team's helpers (base/thread.c)
+enum { ASKED_TO_STOP = 1, FAILED = 2, CANCELLED = 4 }; // troubles
+
+typedef struct call_state {
+    bel_future future;
+    atomic_int waits; // for calls of other streams, and for its own stream to come to it
+    int wait_count;   // as a run begins; 0: for its own stream alone
+    int next;         // in its stream; -1: none
+    int rank;         // by urgency
+    int64_t part_count;
+    atomic_int_fast64_t next_part, parts_left;
+} call_state;
+
+// Ends the wait of a call for one of another stream.
+typedef struct waiter {
+    bel_continuation continuation;
+    bel_async *async;
+    int call;
+} waiter;
+
+struct bel_async {
+    const bel_dag *dag;
+    bel_async_calls how;
+    call_state *calls;
+    waiter *waiters;
+    int *heads; // the first call of each stream
+    int stream_count;
+    int *by_rank; // calls
+    int word_count;
+    atomic_uint_fast64_t *ready, *open;
+    bool alone; // nothing that a second thread could do
+    atomic_int streams_left;
+    atomic_uint trouble;
+    atomic_uint alarm; // futex
+    atomic_uint sleeping;
+};
+
+// --- Sets of calls -------------------------------------------------------------------------------
+
+static bool has_bit(const atomic_uint_fast64_t *words, int rank)
+{
+    return (atomic_load(&words[rank / WORD]) >> rank % WORD & 1) != 0;
+}
+
+static void set_bit(atomic_uint_fast64_t *words, int rank)
+{
+    atomic_fetch_or(&words[rank / WORD], (uint_fast64_t)1 << rank % WORD);
+}
+
+// False when the bit was not set, or no longer.
+static bool take_bit(atomic_uint_fast64_t *words, int rank)
+{
+    uint_fast64_t bit = (uint_fast64_t)1 << rank % WORD;
+    return (atomic_fetch_and(&words[rank / WORD], ~bit) & bit) != 0;
+}
+
+// The rank of the most urgent call that is ready or open; -1: there is none.
+static int most_urgent(const bel_async *a)
+{
+    for (int w = 0; w < a->word_count; w++) {
+        uint_fast64_t bits = atomic_load(&a->ready[w]) | atomic_load(&a->open[w]);
+        if (bits != 0) return w * WORD + __builtin_ctzll(bits);
+    }
+    return -1;
+}
+
+// --- Making --------------------------------------------------------------------------------------
+
+typedef struct ranked {
+    int64_t path; // cost of the costliest path to the end, the call included
+    int call;
+} ranked;
+
+static int more_urgent_first(const void *a, const void *b)
+{
+    const ranked *p = a, *q = b;
+    if (p->path != q->path) return p->path < q->path ? 1 : -1;
+    return p->call < q->call ? -1 : 1;
+}
+
+static void rank_calls(bel_async *a)
+{
+    int count = a->dag->node_count;
+    ranked *order = bel_xcalloc((size_t)count, sizeof *order);
+    for (int c = count; c-- > 0;) { // path: so far, of what follows it
+        int next = a->calls[c].next;
+        if (next >= 0 && order[next].path > order[c].path) order[c].path = order[next].path;
+        order[c].path += a->dag->costs[c];
+        order[c].call = c;
+        for (int e = a->dag->first_edges[c]; e < a->dag->first_edges[c + 1]; e++) {
+            ranked *from = &order[a->dag->edges[e].from];
+            if (order[c].path > from->path) from->path = order[c].path;
+        }
+    }
+    if (count > 0) qsort(order, (size_t)count, sizeof *order, more_urgent_first);
+    for (int r = 0; r < count; r++) {
+        a->by_rank[r] = order[r].call;
+        a->calls[order[r].call].rank = r;
+    }
+    bel_free(order);
+}
+
+static void follow_streams(bel_async *a, const bel_streams *streams)
+{
+    for (int s = 0; s < streams->count; s++) {
+        const int *calls = streams->nodes + streams->items[s].first;
+        int count = streams->items[s].count;
+        for (int i = 0; i < count; i++)
+            a->calls[calls[i]].next = i + 1 < count ? calls[i + 1] : -1;
+        if (count == 0) continue;
+        a->heads[a->stream_count++] = calls[0];
+        a->calls[calls[0]].wait_count = 1;
+    }
+}
+
+// One thing less that `call` waits for; true when it was the last.
+static bool arrive(bel_async *a, int call)
+{
+    return atomic_fetch_sub_explicit(&a->calls[call].waits, 1, memory_order_acq_rel) == 1;
+}
+
+static void end_wait(void *context, bel_future_state state)
+{
+    (void)state;
+    const waiter *w = context;
+    if (arrive(w->async, w->call)) set_bit(w->async->ready, w->async->calls[w->call].rank);
+}
+
+static void add_waiters(bel_async *a, const bel_streams *streams)
+{
+    waiter *w = a->waiters;
+    for (int c = 0; c < a->dag->node_count; c++) {
+        for (int e = a->dag->first_edges[c]; e < a->dag->first_edges[c + 1]; e++) {
+            int from = a->dag->edges[e].from;
+            if (streams->stream_of[from] == streams->stream_of[c]) continue;
+            if (a->calls[c].wait_count == 0) a->calls[c].wait_count = 1;
+            a->calls[c].wait_count++;
+            *w = (waiter){.async = a, .call = c, .continuation = {.run = end_wait, .context = w}};
+            bel_future_then(&a->calls[from].future, &w->continuation);
+            w++;
+        }
+    }
+}
+
+bel_async *bel_async_create(const bel_dag *dag, const bel_streams *streams,
+                            const bel_async_calls *calls)
+{
+    bel_async *a = bel_xcalloc(1, sizeof *a);
+    size_t count = (size_t)dag->node_count;
+    a->dag = dag;
+    a->how = *calls;
+    a->how.part_counts = NULL; // copied
+    a->calls = bel_xcalloc(count, sizeof *a->calls);
+    a->waiters = bel_xcalloc((size_t)dag->first_edges[count], sizeof *a->waiters);
+    a->heads = bel_xcalloc((size_t)streams->count, sizeof *a->heads);
+    a->by_rank = bel_xcalloc(count, sizeof *a->by_rank);
+    a->word_count = (dag->node_count + WORD - 1) / WORD;
+    a->ready = bel_xcalloc((size_t)a->word_count, sizeof *a->ready);
+    a->open = bel_xcalloc((size_t)a->word_count, sizeof *a->open);
+    follow_streams(a, streams);
+    a->alone = a->stream_count <= 1;
+    for (size_t c = 0; c < count; c++) {
+        a->calls[c].part_count = calls->part_counts[c];
+        a->alone = a->alone && calls->part_counts[c] == 1;
+    }
+    rank_calls(a);
+    add_waiters(a, streams);
+    return a;
+}
+
+void bel_async_destroy(bel_async *async)
+{
+    if (async == NULL) return;
+    bel_free(async->calls);
+    bel_free(async->waiters);
+    bel_free(async->heads);
+    bel_free(async->by_rank);
+    bel_free(async->ready);
+    bel_free(async->open);
+    bel_free(async);
+}
+
+bel_future *bel_async_future(bel_async *async, int call)
+{
+    return &async->calls[call].future;
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+// A sleeper has counted itself before it looked for work the last time, so either it saw what is
+// ready or it is seen here.
+static void share_work(bel_async *a)
+{
+    if (atomic_load(&a->sleeping) == 0 || most_urgent(a) < 0) return;
+    atomic_fetch_add(&a->alarm, 1);
+    bel_linux_futex_wake_one(&a->alarm);
+}
+
+// READY, or why the call is not to run.
+static bel_future_state prospect(const bel_async *a, int call)
+{
+    unsigned trouble = atomic_load_explicit(&a->trouble, memory_order_relaxed);
+    if (trouble == 0) return BEL_FUTURE_READY;
+    if ((trouble & ASKED_TO_STOP) != 0) return BEL_FUTURE_CANCELLED;
+    for (int e = a->dag->first_edges[call]; e < a->dag->first_edges[call + 1]; e++) {
+        const bel_dag_edge *edge = &a->dag->edges[e];
+        if (!edge->data) continue;
+        if (bel_future_look(&a->calls[edge->from].future) != BEL_FUTURE_READY)
+            return BEL_FUTURE_SKIPPED;
+    }
+    return BEL_FUTURE_READY;
+}
+
+static void end_stream(bel_async *a)
+{
+    if (atomic_fetch_sub(&a->streams_left, 1) > 1 || atomic_load(&a->sleeping) == 0) return;
+    atomic_fetch_add(&a->alarm, 1);
+    bel_linux_futex_wake_all(&a->alarm);
+}
+
+// Settles a call. Returns the next one of its stream; -1: there is none for this thread now.
+static int complete(bel_async *a, int call, bel_future_state state)
+{
+    if (state == BEL_FUTURE_READY && !a->how.finish(a->how.context, call)) {
+        state = BEL_FUTURE_FAILED;
+    }
+    if (state != BEL_FUTURE_READY) {
+        atomic_fetch_or(&a->trouble, state == BEL_FUTURE_CANCELLED ? CANCELLED : FAILED);
+    }
+    bel_future_settle(&a->calls[call].future, state);
+    int next = a->calls[call].next;
+    if (next < 0) {
+        end_stream(a);
+        return -1;
+    }
+    if (a->alone) return next;
+    if (a->calls[next].wait_count > 0 && !arrive(a, next)) return -1;
+    int urgent = most_urgent(a);
+    if (urgent < 0 || urgent > a->calls[next].rank) return next;
+    set_bit(a->ready, a->calls[next].rank);
+    return -1;
+}
+
+// Goes along a stream from `call` on.
+static void follow(bel_async *a, int call)
+{
+    while (call >= 0) {
+        bel_future_state state = prospect(a, call);
+        const call_state *c = &a->calls[call];
+        if (state == BEL_FUTURE_READY && c->part_count > 1) {
+            set_bit(a->open, c->rank);
+            return;
+        }
+        if (state == BEL_FUTURE_READY) {
+            share_work(a);
+            a->how.run(a->how.context, call, 0);
+        }
+        call = complete(a, call, state);
+    }
+}
+
+// Takes parts of an open call until none is left. Whoever ends the last one follows the stream.
+static void take_parts(bel_async *a, int call)
+{
+    call_state *c = &a->calls[call];
+    for (;;) {
+        int64_t part = atomic_fetch_add(&c->next_part, 1);
+        if (part >= c->part_count) return;
+        if (part == c->part_count - 1) take_bit(a->open, c->rank);
+        share_work(a);
+        a->how.run(a->how.context, call, part);
+        if (atomic_fetch_sub(&c->parts_left, 1) == 1) break;
+    }
+    follow(a, complete(a, call, BEL_FUTURE_READY));
+}
+
+// False when the run is over.
+static bool wait_for_work(bel_async *a)
+{
+    for (int spin = 0; spin < SPINS; spin++) {
+        if (most_urgent(a) >= 0) return true;
+        if (atomic_load(&a->streams_left) == 0) return false;
+        bel_thread_pause();
+    }
+    unsigned seen = atomic_load(&a->alarm);
+    atomic_fetch_add(&a->sleeping, 1);
+    if (most_urgent(a) < 0 && atomic_load(&a->streams_left) > 0)
+        bel_linux_futex_wait(&a->alarm, seen);
+    atomic_fetch_sub(&a->sleeping, 1);
+    return true;
+}
+
+static void work(void *argument, int64_t thread)
+{
+    (void)thread;
+    bel_async *a = argument;
+    for (;;) {
+        int rank = most_urgent(a);
+        if (rank < 0) {
+            if (!wait_for_work(a)) return;
+        } else if (take_bit(a->ready, rank)) {
+            follow(a, a->by_rank[rank]);
+        } else if (has_bit(a->open, rank)) {
+            take_parts(a, a->by_rank[rank]);
+        }
+    }
+}
+
+static void reset(bel_async *a)
+{
+    for (int c = 0; c < a->dag->node_count; c++) {
+        call_state *call = &a->calls[c];
+        bel_future_reset(&call->future);
+        if (call->wait_count > 0) {
+            atomic_store_explicit(&call->waits, call->wait_count, memory_order_relaxed);
+        }
+        if (call->part_count == 1) continue;
+        atomic_store_explicit(&call->next_part, 0, memory_order_relaxed);
+        atomic_store_explicit(&call->parts_left, call->part_count, memory_order_relaxed);
+    }
+    atomic_store_explicit(&a->streams_left, a->stream_count, memory_order_relaxed);
+}
+
+bel_future_state bel_async_run(bel_async *async, bel_team *team)
+{
+    if (async->stream_count == 0) return BEL_FUTURE_READY;
+    reset(async);
+    if (async->alone) {
+        follow(async, async->heads[0]);
+    } else {
+        for (int s = 0; s < async->stream_count; s++) {
+            int head = async->heads[s];
+            if (arrive(async, head)) set_bit(async->ready, async->calls[head].rank);
+        }
+        bel_team_run(team, work, async, bel_team_size(team));
+    }
+    unsigned trouble = atomic_exchange(&async->trouble, 0);
+    if ((trouble & CANCELLED) != 0) return BEL_FUTURE_CANCELLED;
+    return (trouble & FAILED) != 0 ? BEL_FUTURE_FAILED : BEL_FUTURE_READY;
+}
+
+void bel_async_cancel(bel_async *async)
+{
+    atomic_fetch_or(&async->trouble, ASKED_TO_STOP);
+}

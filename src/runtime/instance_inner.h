@@ -1,0 +1,61 @@
+// What the two executors share of a bound program; for instance.c and instance_async.c only.
+#ifndef BELFRY_RUNTIME_INSTANCE_INNER_H
+#define BELFRY_RUNTIME_INSTANCE_INNER_H
+
+#include "runtime/program_inner.h"
+
+typedef struct bel_instance_patch {
+    int buffer;
+    void **address;
+} bel_instance_patch;
+
+// An output that is published whole.
+typedef struct bel_instance_publication {
+    int call; // that writes it
+    int output;
+} bel_instance_publication;
+
+typedef struct bel_instance_async bel_instance_async;
+
+struct bel_instance {
+    const bel_program *program;
+    bel_kernel_call *calls;
+    void **addresses; // by buffer
+    void *resident;   // what the prologue has computed
+    bool settled;     // with the variables that are bound now
+    bel_instance_patch *patches;
+    int patch_count;
+    bel_instance_publication *publications; // by call
+    int publication_count;
+    int *tile_outputs; // by call: the output that its tiles publish, -1: none
+    bool plain; // every call has one tile, and none is for a team: they only follow each other
+    bel_run_context *context;  // that the calls know
+    bel_instance_async *async; // NULL: for the synchronous executor
+};
+
+// What a run is told about publication.
+typedef struct bel_instance_run_args {
+    bel_publish_fn *publish; // NULL: nothing is published
+    void *publish_context;
+} bel_instance_run_args;
+
+// Runs a tile, and publishes what it has written if that is published tile by tile.
+void bel_instance_run_tile(const bel_instance *instance, const bel_instance_run_args *args,
+                           int call, int64_t tile);
+
+// Publishes outputs from publication `*next` on as long as their calls come before `end`; sets
+// *next behind them.
+void bel_instance_publish(const bel_instance *instance, const bel_instance_run_args *args, int end,
+                          int *next);
+
+// The error that `context` has collected, if any.
+bel_status *bel_instance_data_error(const bel_program *program, bel_run_context *context);
+
+// --- Asynchronous programs -----------------------------------------------------------------------
+
+bel_instance_async *bel_instance_async_create(const bel_instance *instance);
+void bel_instance_async_destroy(bel_instance_async *async);
+bel_status *bel_instance_async_run(bel_instance *instance, bel_team *team, bel_run_context *context,
+                                   const bel_instance_run_args *args);
+
+#endif
