@@ -10,7 +10,7 @@
 // The first error of a stream.
 typedef struct failure {
     int error; // as in bel_run_context; 0: none
-    int64_t bad_value, bad_limit;
+    int64_t bad_value, bad_low, bad_limit;
 } failure;
 
 struct bel_instance_async {
@@ -42,7 +42,8 @@ static bool finish_call(void *context, int call)
     int error = atomic_load_explicit(&own->error, memory_order_relaxed);
     if (error != 0) {
         if (async->failures[stream].error == 0) {
-            async->failures[stream] = (failure){error, own->bad_value, own->bad_limit};
+            async->failures[stream] =
+                (failure){error, own->bad_value, own->bad_low, own->bad_limit};
         }
         atomic_store_explicit(&own->error, 0, memory_order_relaxed);
         return false;
@@ -113,6 +114,7 @@ static void collect_error(const bel_instance_async *async, bel_run_context *cont
     }
     if (first == NULL) return;
     context->bad_value = first->bad_value;
+    context->bad_low = first->bad_low;
     context->bad_limit = first->bad_limit;
     atomic_store_explicit(&context->error, first->error, memory_order_relaxed);
 }
