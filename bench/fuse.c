@@ -36,7 +36,7 @@ static bench_graph gelu_layers(const char *name, int64_t batch, int64_t width, i
     bel_shape shape = BEL_SHAPE(batch, width);
     bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
     for (int i = 0; i < 3; i++) {
-        char layer[16];
+        char layer[32];
         snprintf(layer, sizeof layer, "layer%d", i);
         x = bel_dense(g, x, width, layer);
         bel_value *erf = bel_erf(g, bel_mul(g, x, number(g, 0.7071067811865476)));
