@@ -73,7 +73,7 @@ static void check_processor(doctor *d)
     bel_isa isa = bel_isa_get();
     snprintf(text, sizeof text, "%s, kernels for x86-64-%s", name, bel_isa_name(isa));
     report(d, isa == BEL_ISA_V2 ? WARN : OK, "processor", text,
-           isa == BEL_ISA_V2 ? "without AVX2 training is several times slower; is BEL_ISA set, or "
+           isa == BEL_ISA_V2 ? "without AVX2 training is tens of times slower; is BEL_ISA set, or "
                                "does the virtual machine hide it?"
                              : NULL);
 }

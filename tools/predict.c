@@ -3,10 +3,10 @@
 // The class is the index of the largest value; a prediction of one element has no class.
 #include <math.h>
 
-#include "base/half.h"
 #include "base/str.h"
 #include "results.h"
 #include "setup.h"
+#include "tensor/half.h"
 #include "verbs.h"
 
 typedef struct writer {

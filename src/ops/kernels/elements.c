@@ -2,7 +2,7 @@
 #include "ops/kernels/elements.h"
 
 #include "base/check.h"
-#include "base/half.h"
+#include "tensor/half.h"
 
 double bel_element_get(const bel_tensor *tensor, int64_t index)
 {

@@ -1,5 +1,5 @@
 // Floats of 16 bits: every one of them there and back, rounding, what is too large or too small.
-#include "base/half.h"
+#include "tensor/half.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // Floats of 16 bits: IEEE 754 binary16 ("half") and bfloat16, the upper half of a binary32.
 // From a double they are rounded once, to nearest, ties to even; too large becomes infinity.
-#ifndef BELFRY_BASE_HALF_H
-#define BELFRY_BASE_HALF_H
+#ifndef BELFRY_TENSOR_HALF_H
+#define BELFRY_TENSOR_HALF_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 // One pair of functions for every format of a sign, an exponent and a mantissa in 16 bits.
-#include "base/half.h"
+#include "tensor/half.h"
 
 #include <math.h>
 #include <stdbool.h>
