@@ -219,7 +219,7 @@ static bel_status *run_worker(const char *path, int worker)
         gradients[i] = (float)(i % 17) * 1e-3f;
     bel_doorbell *bell = bel_doorbell_create();
     reader r = {0};
-    BEL_TRY(bel_space_create(layout, &r.space));
+    BEL_TRY(bel_space_create(layout, 2, &r.space));
     const bel_client_config config = {.worker = worker,
                                       .layout = layout,
                                       .deal = deal,

@@ -33,7 +33,7 @@ static bel_dataset *create(const bel_source_description *source, bel_status *sta
 {
     bel_dataset *dataset = bel_xcalloc(1, sizeof *dataset);
     dataset->arena = bel_arena_create();
-    dataset->description = (bel_description){.prefetch_depth = 2, .prefetch_thread_count = 1};
+    dataset->description = (bel_description){.prefetch_depth = 4, .prefetch_thread_count = 1};
     dataset->status = status;
     if (status == NULL) {
         bel_source_description_copy(dataset->arena, source, &dataset->description.source);

@@ -5,6 +5,9 @@
 //   released ≤ taken ≤ next        indexes below `released` are free, [released, taken) is in the
 //   next − released ≤ slot_count   consumer's hands, [taken, next) is being read or ready
 //
+// Threads that have filled all slots rest until half of them are free: waking one for each batch
+// would cost a step more than the reading.
+//
 // The order is asked by one thread at a time and without the lock, index after index. With a depth
 // of 0 there is one slot and no thread: taking reads.
 #include <pthread.h>
@@ -41,6 +44,7 @@ struct bel_prefetch {
     int64_t released; // the first index whose slot is not free
     int64_t end;      // the order's length, INT64_MAX until it is known
     bool asking;      // a thread is asking the order
+    bool resting;     // all slots were full, and half of them are not yet free
     bool stop;
 };
 
@@ -49,12 +53,20 @@ static slot *slot_of(const bel_prefetch *prefetch, int64_t index)
     return &prefetch->slots[index % prefetch->slot_count];
 }
 
+static bool rests(bel_prefetch *prefetch)
+{
+    int64_t free = prefetch->slot_count - (prefetch->next - prefetch->released);
+    if (free == 0) prefetch->resting = true;
+    if (2 * free >= prefetch->slot_count - 1) prefetch->resting = false;
+    return prefetch->resting;
+}
+
 // Waits for an index to read and for its block; false when there is nothing more to do. Called and
 // left with the lock held. The wait has no deadline, since bel_prefetch_stop always ends it.
 static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block)
 {
     while (!prefetch->stop && prefetch->next < prefetch->end &&
-           (prefetch->asking || prefetch->next - prefetch->released >= prefetch->slot_count))
+           (prefetch->asking || rests(prefetch)))
         pthread_cond_wait(&prefetch->may_claim, &prefetch->mutex);
     if (prefetch->stop || prefetch->next >= prefetch->end) return false;
 
@@ -168,7 +180,7 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
     if (prefetch->thread_count == 0) return read_now(prefetch, out_batch);
     pthread_mutex_lock(&prefetch->mutex);
     prefetch->released = prefetch->taken;
-    pthread_cond_broadcast(&prefetch->may_claim);
+    if (!rests(prefetch)) pthread_cond_broadcast(&prefetch->may_claim);
     wait_for_batch(prefetch);
     const bel_batch *batch = NULL;
     bel_status *status = NULL;

@@ -467,7 +467,9 @@ bel_status *bel_embedded_create(const bel_embedded_config *config, bel_crew **ou
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
     embedded->members = bel_xcalloc((size_t)embedded->member_count, sizeof *embedded->members);
     make_lanes(embedded);
-    bel_status *status = bel_space_create(config->layout, &embedded->space);
+    // A worker by itself works for the shards only when it has computed.
+    int buffers = embedded->member_count == 1 ? 1 : 2;
+    bel_status *status = bel_space_create(config->layout, buffers, &embedded->space);
     if (status == NULL)
         status = bel_space_array(config->layout, "snapshot", &embedded->crew.values);
     if (status == NULL && config->built->spec.optimizer.moving_average_decay > 0) {

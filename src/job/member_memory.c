@@ -106,7 +106,7 @@ static bel_status *touch_run(void *context, size_t offset, size_t bytes)
 
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
 {
-    if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, out_space);
+    if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, 2, out_space);
     size_t bytes = bel_space_bytes(layout);
     BEL_TRY(
         bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m), &m->parameters));

@@ -10,6 +10,13 @@
 // Bodies that bel_rule_apply_rows inlines for rows of fixed widths.
 #define INLINE inline __attribute__((always_inline))
 
+// New values may overwrite the values they come from: an element depends on no other one.
+#if defined(__clang__)
+#define EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EACH_ALONE _Pragma("GCC ivdep")
+#endif
+
 enum { LANES = 8 }; // doubles
 
 static void scale_by(const float *sum, float scale, float limit, float *out, int64_t n)
@@ -31,6 +38,7 @@ static INLINE void sgd(const bel_rule_step *step, const float *gradient, float f
 {
     (void)slots;
     float rate = step->rate, decay = step->weight_decay;
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor + decay * values[i];
         new_values[i] = values[i] - rate * g;
@@ -43,6 +51,7 @@ static void momentum(const bel_rule_step *step, const float *gradient, float fac
     float rate = step->rate, decay = step->weight_decay, mu = step->momentum;
     float *restrict m = slots[0];
     if (step->nesterov) {
+        EACH_ALONE
         for (int64_t i = 0; i < n; i++) {
             float g = gradient[i] * factor + decay * values[i];
             m[i] = mu * m[i] + g;
@@ -50,6 +59,7 @@ static void momentum(const bel_rule_step *step, const float *gradient, float fac
         }
         return;
     }
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor + decay * values[i];
         m[i] = mu * m[i] + g;
@@ -64,6 +74,7 @@ static INLINE void adam(const bel_rule_step *step, const float *gradient, float 
     float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
     float c1 = 1.0f - b1, c2 = 1.0f - b2;
     float *restrict m = slots[0], *restrict v = slots[1];
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor + decay * values[i];
         m[i] = b1 * m[i] + c1 * g;
@@ -79,6 +90,7 @@ static void adamw(const bel_rule_step *step, const float *gradient, float factor
     float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
     float c1 = 1.0f - b1, c2 = 1.0f - b2;
     float *restrict m = slots[0], *restrict v = slots[1];
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor;
         m[i] = b1 * m[i] + c1 * g;
@@ -92,6 +104,7 @@ static INLINE void adagrad(const bel_rule_step *step, const float *gradient, flo
 {
     float rate = step->rate, decay = step->weight_decay, epsilon = step->epsilon;
     float *restrict s = slots[0];
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor + decay * values[i];
         s[i] = s[i] + g * g;
@@ -148,6 +161,7 @@ static INLINE void ftrl(const bel_rule_step *step, const float *gradient, float 
     float inverse = step->rate, decay = step->weight_decay, l1 = step->l1;
     float l2 = step->twice_l2, shrinkage = step->twice_shrinkage;
     float *restrict s = slots[0], *restrict z = slots[1];
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor + decay * values[i];
         float before = root_power(s[i], step->power);
@@ -167,6 +181,7 @@ static void lamb_direction(const bel_rule_step *step, const float *gradient, flo
     float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
     float c1 = 1.0f - b1, c2 = 1.0f - b2;
     float *restrict m = slots[0], *restrict v = slots[1];
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor;
         m[i] = b1 * m[i] + c1 * g;
@@ -180,6 +195,7 @@ static void lamb(const bel_rule_step *step, const float *direction, float factor
 {
     (void)slots; // lamb_direction has brought them up to date
     float rate = step->rate;
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++)
         new_values[i] = values[i] - rate * (direction[i] * factor);
 }
@@ -189,6 +205,7 @@ static void lars(const bel_rule_step *step, const float *gradient, float factor,
 {
     float rate = step->rate, decay = step->weight_decay, mu = step->momentum;
     float *restrict m = slots[0];
+    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = (gradient[i] + decay * values[i]) * factor;
         m[i] = mu * m[i] + rate * g;

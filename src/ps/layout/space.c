@@ -59,17 +59,18 @@ bel_space *bel_space_over(const bel_layout *layout, float *const buffers[2])
     return space;
 }
 
-bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space)
+bel_status *bel_space_create(const bel_layout *layout, int buffer_count, bel_space **out_space)
 {
     bel_space *space = bel_space_over(layout, (float *const[2]){NULL, NULL});
-    space->owns_buffers = true;
-    for (int i = 0; i < 2; i++) {
+    space->owned_buffers = buffer_count;
+    for (int i = 0; i < buffer_count; i++) {
         bel_status *status = bel_space_array(layout, "parameters", &space->buffers[i]);
         if (status != NULL) {
             bel_space_destroy(space);
             return status;
         }
     }
+    if (buffer_count == 1) space->buffers[1] = space->buffers[0];
     *out_space = space;
     return NULL;
 }
@@ -77,7 +78,7 @@ bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space)
 void bel_space_destroy(bel_space *space)
 {
     if (space == NULL) return;
-    for (int i = 0; i < 2 && space->owns_buffers; i++)
+    for (int i = 0; i < space->owned_buffers; i++)
         bel_space_free_array(space->layout, space->buffers[i]);
     bel_free(space->current);
     bel_free(space);

@@ -12,12 +12,14 @@
 typedef struct bel_space {
     const bel_layout *layout;
     float *buffers[2];
-    bool owns_buffers;
+    int owned_buffers;
     atomic_uchar *current; // by chunk
 } bel_space;
 
+// Two buffers, or one that is updated in place: for whom nobody reads while updates run.
 // RESOURCE_EXHAUSTED without memory. All elements are zero, buffer 0 is current.
-bel_status *bel_space_create(const bel_layout *layout, bel_space **out_space) BEL_MUST_USE;
+bel_status *bel_space_create(const bel_layout *layout, int buffer_count,
+                             bel_space **out_space) BEL_MUST_USE;
 
 // The same over two arrays of the caller's, which outlive it; zeroed.
 bel_space *bel_space_over(const bel_layout *layout, float *const buffers[2]);

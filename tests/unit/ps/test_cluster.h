@@ -132,7 +132,7 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
     c->layout = make_layout(shards);
     c->deal = bel_deal_create(replicas_of, workers);
     assert_int_equal(c->deal->replica_count, REPLICAS);
-    BEL_ASSERT_OK(bel_space_create(c->layout, &c->space));
+    BEL_ASSERT_OK(bel_space_create(c->layout, 2, &c->space));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot", &c->snapshot));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot of averages", &c->averages));
     for (int64_t i = 0; i < c->layout->size; i++)
