@@ -18,6 +18,12 @@ int bel_linux_affinity_cores(void)
     return count > 0 ? count : 1;
 }
 
+void bel_linux_give_way(void)
+{
+    const struct sched_param none = {0};
+    (void)sched_setscheduler(0, SCHED_BATCH, &none); // what refuses it schedules as before
+}
+
 void bel_linux_futex_wait(atomic_uint *word, unsigned expected)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);

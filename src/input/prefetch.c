@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/linux_sched.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "input/opened.h"
@@ -90,6 +91,7 @@ static void *reader_main(void *argument)
 {
     bel_prefetch *prefetch = argument;
     int64_t index, block;
+    bel_linux_give_way();
     pthread_mutex_lock(&prefetch->mutex);
     while (claim(prefetch, &index, &block)) {
         slot *mine = slot_of(prefetch, index);

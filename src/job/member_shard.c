@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/linux_sched.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "job/member_inner.h"
@@ -194,6 +195,7 @@ static void *engine_main(void *argument)
     member *m = argument;
     const bel_shard_events events = {
         .context = m, .decide = decide, .snapshot_ready = snapshot_ready};
+    bel_linux_give_way();
     bel_shard_start(m->shard.shard, &events);
     while (!atomic_load(&m->shard.stop)) {
         if (bel_shard_work_together(m->shard.shard, m->shard.team)) continue;

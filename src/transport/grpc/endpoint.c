@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_memory.h"
+#include "base/linux_sched.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -395,6 +396,7 @@ static bel_status *listen_on(bel_endpoint *endpoint)
 static void *thread_main(void *argument)
 {
     bel_endpoint *endpoint = argument;
+    bel_linux_give_way();
     for (;;) {
         grpc_event event =
             grpc_completion_queue_next(endpoint->queue, next_deadline(endpoint), NULL);
