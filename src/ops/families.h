@@ -10,6 +10,10 @@
 bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b,
                                  bel_shape *out_shape) BEL_MUST_USE;
 
+// Marks the axes of `large` along which `small` is repeated.
+void bel_broadcast_axes(const bel_shape *large, const bel_shape *small,
+                        bool out_axes[BEL_MAX_RANK]);
+
 // Sums a gradient over what was broadcast and stores it as the gradient of input i.
 void bel_set_broadcast_grad(bel_gradient *gradient, int i, bel_value *grad);
 
@@ -26,14 +30,22 @@ bel_status *bel_needs_i64(bel_dtype dtype) BEL_MUST_USE; // for indices
 // --- Families
 
 // math.c
-bel_infer_fn bel_infer_broadcast, bel_infer_compare, bel_infer_binary_same, bel_infer_float;
-bel_infer_fn bel_infer_broadcast_float, bel_infer_number, bel_infer_is_nan, bel_infer_logic;
-bel_infer_fn bel_infer_same, bel_infer_cast;
+bel_infer_fn bel_infer_broadcast, bel_infer_binary_same, bel_infer_float, bel_infer_same;
+bel_infer_fn bel_infer_broadcast_float, bel_infer_number, bel_infer_is_nan;
 bel_gradient_fn bel_grad_add, bel_grad_sub, bel_grad_mul, bel_grad_div, bel_grad_max, bel_grad_min;
 bel_gradient_fn bel_grad_neg, bel_grad_exp, bel_grad_log, bel_grad_sqrt, bel_grad_abs;
-bel_gradient_fn bel_grad_relu, bel_grad_sigmoid, bel_grad_tanh, bel_grad_identity, bel_grad_cast;
+bel_gradient_fn bel_grad_relu, bel_grad_sigmoid, bel_grad_tanh, bel_grad_identity;
 bel_gradient_fn bel_grad_sigmoid_cross_entropy;
-bel_prepare_fn bel_prepare_binary, bel_prepare_unary, bel_prepare_unary_grad, bel_prepare_cast;
+bel_prepare_fn bel_prepare_binary, bel_prepare_unary, bel_prepare_unary_grad;
+
+// compare.c
+bel_infer_fn bel_infer_compare, bel_infer_logic;
+bel_prepare_fn bel_prepare_compare;
+
+// cast.c
+bel_infer_fn bel_infer_cast;
+bel_gradient_fn bel_grad_cast;
+bel_prepare_fn bel_prepare_cast;
 
 // activation.c
 bel_gradient_fn bel_grad_gelu, bel_grad_gelu_tanh, bel_grad_silu, bel_grad_softplus;
@@ -65,8 +77,10 @@ bel_infer_fn bel_infer_reduce, bel_infer_like, bel_infer_scalar_like;
 bel_gradient_fn bel_grad_reduce_sum, bel_grad_reduce_mean, bel_grad_reduce_max;
 bel_gradient_fn bel_grad_reduce_sum_square, bel_grad_reduce_prod, bel_grad_reduce_l1;
 bel_gradient_fn bel_grad_reduce_l2;
-bel_prepare_fn bel_prepare_reduce, bel_prepare_sum_to, bel_prepare_broadcast_to;
-bel_prepare_fn bel_prepare_fold, bel_prepare_count_ratio;
+bel_prepare_fn bel_prepare_reduce, bel_prepare_sum_to, bel_prepare_fold;
+
+// broadcast.c
+bel_prepare_fn bel_prepare_broadcast_to, bel_prepare_count_ratio;
 
 // order.c
 bel_infer_fn bel_infer_arg, bel_infer_top_k, bel_infer_cum_sum;

@@ -4,6 +4,7 @@
 #include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
+#include "ops/kernels/walk.h"
 
 // --- Concat --------------------------------------------------------------------------------------
 
@@ -125,43 +126,70 @@ void bel_grad_where(bel_gradient *g)
     if (g->needed[2]) bel_set_broadcast_grad(g, 2, bel_where(g->graph, condition, zero, dy));
 }
 
-// How far each input goes for one element of the result: 1, 0 for a single element, or -1 where an
-// element's place must be computed.
-typedef struct where_params {
-    int64_t steps[3];
-    size_t size;
-} where_params;
-
-static int64_t place_of(const where_params *p, const bel_kernel_call *call, int input, int64_t i)
+static void run_where_reference(const bel_kernel_call *call, int64_t tile)
 {
-    if (p->steps[input] >= 0) return i * p->steps[input];
-    return bel_broadcast_index(&call->outputs[0].shape, &call->inputs[input].shape, i);
+    const bel_tensor *y = &call->outputs[0];
+    size_t size = bel_dtype_size(y->dtype);
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        const bel_tensor *c = &call->inputs[0];
+        bool yes = ((const uint8_t *)c->data)[bel_broadcast_index(&y->shape, &c->shape, i)] != 0;
+        const bel_tensor *from = &call->inputs[yes ? 1 : 2];
+        int64_t place = bel_broadcast_index(&y->shape, &from->shape, i);
+        memcpy((char *)y->data + (size_t)i * size, (const char *)from->data + (size_t)place * size,
+               size);
+    }
 }
+
+// A run of elements of one size. What is taken once is read before the loop.
+#define WHERE(type)                                                                                \
+    static void where_##type(const void *context, const bel_run *run)                              \
+    {                                                                                              \
+        const bel_kernel_call *call = context;                                                     \
+        const uint8_t *condition = (const uint8_t *)call->inputs[0].data + run->places[0];         \
+        const type *a = (const type *)call->inputs[1].data + run->places[1];                       \
+        const type *b = (const type *)call->inputs[2].data + run->places[2];                       \
+        type *restrict y = (type *)call->outputs[0].data + run->at;                                \
+        const type p = a[0], q = b[0];                                                             \
+        if (run->steps[0] == 0) {                                                                  \
+            const type *from = condition[0] != 0 ? a : b;                                          \
+            int64_t step = run->steps[condition[0] != 0 ? 1 : 2];                                  \
+            for (int64_t i = 0; i < run->n; i++)                                                   \
+                y[i] = from[i * step];                                                             \
+        } else if (run->steps[1] == 0 && run->steps[2] == 0) {                                     \
+            for (int64_t i = 0; i < run->n; i++)                                                   \
+                y[i] = condition[i] != 0 ? p : q;                                                  \
+        } else if (run->steps[1] == 0) {                                                           \
+            for (int64_t i = 0; i < run->n; i++)                                                   \
+                y[i] = condition[i] != 0 ? p : b[i];                                               \
+        } else if (run->steps[2] == 0) {                                                           \
+            for (int64_t i = 0; i < run->n; i++)                                                   \
+                y[i] = condition[i] != 0 ? a[i] : q;                                               \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < run->n; i++)                                                   \
+                y[i] = condition[i] != 0 ? a[i] : b[i];                                            \
+        }                                                                                          \
+    }
+WHERE(uint8_t)
+WHERE(uint16_t)
+WHERE(uint32_t)
+WHERE(uint64_t)
 
 static void run_where(const bel_kernel_call *call, int64_t tile)
 {
-    const where_params *p = call->params;
-    const uint8_t *condition = call->inputs[0].data;
-    const char *a = call->inputs[1].data, *b = call->inputs[2].data;
-    char *y = call->outputs[0].data;
+    size_t size = bel_dtype_size(call->outputs[0].dtype);
+    bel_run_fn *run = size == 8   ? where_uint64_t
+                      : size == 4 ? where_uint32_t
+                      : size == 2 ? where_uint16_t
+                                  : where_uint8_t;
     int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
-    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
-        bool yes = condition[place_of(p, call, 0, i)] != 0;
-        const char *from = yes ? a : b;
-        from += (size_t)place_of(p, call, yes ? 1 : 2, i) * p->size;
-        memcpy(y + (size_t)i * p->size, from, p->size);
-    }
+    bel_walk_runs(call->params, bel_tile_begin(tile), end, run, call);
 }
 
 void bel_prepare_where(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    int64_t elements = bel_shape_elements(&call->outputs[0].shape);
-    where_params p = {.size = bel_dtype_size(call->outputs[0].dtype)};
-    for (int k = 0; k < 3; k++) {
-        int64_t have = bel_shape_elements(&call->inputs[k].shape);
-        p.steps[k] = have == elements ? 1 : have == 1 ? 0 : -1;
-    }
-    call->run = run_where;
-    call->tile_count = bel_tiles_of(elements);
-    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+    bel_walk walk = bel_walk_broadcast(&call->outputs[0].shape, call->inputs, 3);
+    call->run = prepare->reference ? run_where_reference : run_where;
+    call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
+    call->params = bel_arena_copy(prepare->arena, &walk, sizeof walk);
 }

@@ -1,5 +1,4 @@
-// Element-wise operations: arithmetic with broadcasting, comparisons, functions of one input,
-// casts.
+// Element-wise operations: arithmetic with broadcasting, functions of one input.
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
+#include "ops/kernels/walk.h"
 
 static bool is_float(bel_dtype dtype)
 {
@@ -69,15 +69,6 @@ bel_status *bel_infer_broadcast_float(const bel_attr_list *attrs, const bel_spec
     return bel_infer_broadcast(attrs, inputs, input_count, out_outputs);
 }
 
-bel_status *bel_infer_compare(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                              bel_spec *out_outputs)
-{
-    (void)attrs, (void)input_count;
-    BEL_TRY(same_dtypes(inputs));
-    out_outputs[0].dtype = BEL_DTYPE_BOOL;
-    return bel_broadcast_shapes(&inputs[0].shape, &inputs[1].shape, &out_outputs[0].shape);
-}
-
 bel_status *bel_infer_binary_same(const bel_attr_list *attrs, const bel_spec *inputs,
                                   int input_count, bel_spec *out_outputs)
 {
@@ -117,38 +108,11 @@ bel_status *bel_infer_is_nan(const bel_attr_list *attrs, const bel_spec *inputs,
     return NULL;
 }
 
-// One BOOL, or two that broadcast.
-bel_status *bel_infer_logic(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                            bel_spec *out_outputs)
-{
-    for (int i = 0; i < input_count; i++) {
-        if (inputs[i].dtype == BEL_DTYPE_BOOL) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected bool, got %s",
-                       bel_dtype_name(inputs[i].dtype));
-    }
-    if (input_count == 2) return bel_infer_compare(attrs, inputs, input_count, out_outputs);
-    out_outputs[0] = inputs[0];
-    return NULL;
-}
-
 bel_status *bel_infer_same(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                            bel_spec *out_outputs)
 {
     (void)attrs, (void)input_count;
     out_outputs[0] = inputs[0];
-    return NULL;
-}
-
-bel_status *bel_infer_cast(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                           bel_spec *out_outputs)
-{
-    (void)input_count;
-    int to = (int)bel_attr_number(attrs, "to", BEL_DTYPE_F32);
-    if (to < 0 || to > BEL_DTYPE_BF16 || to == BEL_DTYPE_STRING) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot cast to type number %d", to);
-    }
-    out_outputs[0] = inputs[0];
-    out_outputs[0].dtype = (bel_dtype)to;
     return NULL;
 }
 
@@ -262,13 +226,6 @@ void bel_grad_identity(bel_gradient *g)
     g->input_grads[0] = g->output_grads[0];
 }
 
-void bel_grad_cast(bel_gradient *g)
-{
-    bel_dtype from = bel_value_dtype(g->inputs[0]);
-    bool is_half = from == BEL_DTYPE_F16 || from == BEL_DTYPE_BF16;
-    if (is_float(from) || is_half) g->input_grads[0] = bel_cast(g->graph, g->output_grads[0], from);
-}
-
 // d/dx = sigmoid(x) - z, d/dz = -x.
 void bel_grad_sigmoid_cross_entropy(bel_gradient *g)
 {
@@ -353,8 +310,34 @@ static void run_binary_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// The fast kernel: single operands are repeated; with `row` > 0, b is a row that repeats every
-// `row` elements.
+// Any broadcast of f32, run by run.
+typedef struct walk_params {
+    bel_vector_kernel kernel;
+    bel_walk walk;
+} walk_params;
+
+static void run_binary_run(const void *context, const bel_run *run)
+{
+    const bel_kernel_call *call = context;
+    const walk_params *params = call->params;
+    const float *a = (const float *)call->inputs[0].data + run->places[0];
+    const float *b = (const float *)call->inputs[1].data + run->places[1];
+    float *y = (float *)call->outputs[0].data + run->at;
+    bel_cpu_binary_fn *kernel = run->steps[1] == 0   ? params->kernel.binary_scalar
+                                : run->steps[0] == 0 ? params->kernel.scalar_binary
+                                                     : params->kernel.binary;
+    kernel(a, b, y, run->n);
+}
+
+static void run_binary_walk(const bel_kernel_call *call, int64_t tile)
+{
+    const walk_params *params = call->params;
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    bel_walk_runs(&params->walk, bel_tile_begin(tile), end, run_binary_run, call);
+}
+
+// The fast kernel of frequent cases: single operands are repeated; with `row` > 0, b is a row that
+// repeats every `row` elements.
 typedef struct binary_params {
     bel_cpu_binary_fn *run;
     int64_t a_step, b_step, row;
@@ -403,7 +386,10 @@ void bel_prepare_binary(const bel_prepare *prepare, bel_kernel_call *call)
         int64_t rows = elements / params.row, per_tile = bel_tile_rows(params.row);
         call->tile_count = (rows + per_tile - 1) / per_tile;
     } else if (a != BEL_OPERAND_FULL || b != BEL_OPERAND_FULL) {
-        return; // a rarer broadcast: the reference kernel handles all of them
+        const walk_params rarer = {kernel, bel_walk_broadcast(y, call->inputs, 2)};
+        call->run = run_binary_walk;
+        call->params = bel_arena_copy(prepare->arena, &rarer, sizeof rarer);
+        return;
     }
     call->run = run_binary;
     call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
@@ -479,22 +465,4 @@ void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
     unary_params params = {.run = kernel.unary};
     call->run = run_unary;
     call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
-}
-
-static void run_cast(const bel_kernel_call *call, int64_t tile)
-{
-    const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
-    bool whole = bel_element_is_whole(x->dtype) && bel_element_is_whole(y->dtype);
-    int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
-    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
-        if (whole) bel_element_set_whole(y, i, bel_element_get_whole(x, i));
-        if (!whole) bel_element_set(y, i, bel_element_get(x, i));
-    }
-}
-
-void bel_prepare_cast(const bel_prepare *prepare, bel_kernel_call *call)
-{
-    (void)prepare;
-    call->run = run_cast;
-    call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
 }

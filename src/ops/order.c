@@ -181,7 +181,38 @@ void bel_prepare_top_k(const bel_prepare *prepare, bel_kernel_call *call)
 
 // --- CumSum --------------------------------------------------------------------------------------
 
-// Sums run in double, integers exactly.
+// Several lanes that lie side by side, step by step. Sums run in double.
+static void sum_lanes(const lane_params *p, const float *x, float *y, int64_t n)
+{
+    enum { SIDE = 64 };
+    for (int64_t first = 0; first < n; first += SIDE) {
+        double sums[SIDE] = {0};
+        int64_t lanes = n - first < SIDE ? n - first : SIDE;
+        for (int64_t j = 0; j < p->count; j++) {
+            int64_t at = (p->reverse ? p->count - 1 - j : j) * p->inner + first;
+            for (int64_t i = 0; i < lanes; i++) {
+                double before = sums[i];
+                sums[i] += (double)x[at + i];
+                y[at + i] = (float)(p->exclusive ? before : sums[i]);
+            }
+        }
+    }
+}
+
+static void run_cum_sum_f32(const bel_kernel_call *call, int64_t tile)
+{
+    const lane_params *p = call->params;
+    int64_t lane = tile * bel_tile_rows(p->count), last = last_lane(p, tile);
+    while (lane < last) {
+        int64_t left = p->inner - lane % p->inner, n = left < last - lane ? left : last - lane;
+        int64_t at = lane_start(p, lane, p->count);
+        sum_lanes(p, (const float *)call->inputs[0].data + at, (float *)call->outputs[0].data + at,
+                  n);
+        lane += n;
+    }
+}
+
+// Integers are summed exactly.
 static void run_cum_sum(const bel_kernel_call *call, int64_t tile)
 {
     const lane_params *p = call->params;
@@ -211,6 +242,7 @@ void bel_prepare_cum_sum(const bel_prepare *prepare, bel_kernel_call *call)
     lane_params p = make_lanes(prepare, call, 0);
     p.exclusive = lane_flag(prepare, "exclusive", 0);
     p.reverse = lane_flag(prepare, "reverse", 0);
-    call->run = run_cum_sum;
+    bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
+    call->run = fast ? run_cum_sum_f32 : run_cum_sum;
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

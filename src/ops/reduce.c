@@ -12,6 +12,7 @@
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/kernels/walk.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -219,20 +220,100 @@ static void run_reduce_columns(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// All other ways: the elements that follow the leading dimensions which stay are a slice, of which
+// each tile takes several. A run is added up into one result, or added to results side by side.
+typedef struct slice_params {
+    bel_walk walk; // over a slice; its tensor is the results of the slice
+    int64_t slices, per_tile, elements, results;
+    float start, scale;
+} slice_params;
+
+typedef struct slice_place {
+    const bel_kernel_call *call;
+    const float *x;
+    float *y;
+} slice_place;
+
+static void reduce_run(const void *context, const bel_run *run)
+{
+    enum { BLOCK = 1024 };
+    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
+    const slice_place *place = context;
+    const float *x = place->x + run->at;
+    float *y = place->y + run->places[0], squares[BLOCK];
+    bel_op op = place->call->op;
+    bel_cpu_binary_fn *join = cpu->binary[op == BEL_OP_REDUCE_MAX ? BEL_CPU_MAX : BEL_CPU_ADD];
+    if (run->steps[0] == 0) {
+        float part = row_kernel(op)(x, run->n);
+        join(y, &part, y, 1);
+        return;
+    }
+    for (int64_t at = 0, n; op == BEL_OP_REDUCE_SUM_SQUARE && at < run->n; at += n) {
+        n = run->n - at < BLOCK ? run->n - at : BLOCK;
+        cpu->binary[BEL_CPU_MUL](x + at, x + at, squares, n);
+        join(y + at, squares, y + at, n);
+    }
+    if (op != BEL_OP_REDUCE_SUM_SQUARE) join(y, x, y, run->n);
+}
+
+static void run_reduce_slices(const bel_kernel_call *call, int64_t tile)
+{
+    const slice_params *p = call->params;
+    int64_t first = tile * p->per_tile;
+    int64_t last = first + p->per_tile < p->slices ? first + p->per_tile : p->slices;
+    for (int64_t i = first; i < last; i++) {
+        slice_place place = {call, (const float *)call->inputs[0].data + i * p->elements,
+                             (float *)call->outputs[0].data + i * p->results};
+        for (int64_t j = 0; j < p->results; j++)
+            place.y[j] = p->start;
+        bel_walk_runs(&p->walk, 0, p->elements, reduce_run, &place);
+        for (int64_t j = 0; p->scale != 1 && j < p->results; j++)
+            place.y[j] *= p->scale;
+    }
+}
+
+static void prepare_slices(const bel_prepare *prepare, bel_kernel_call *call, const box_params *box)
+{
+    const bel_shape *x = &call->inputs[0].shape;
+    bel_shape slice = {0};
+    int64_t steps[1][BEL_MAX_RANK];
+    slice_params p = {.slices = 1, .elements = 1, .results = 1, .scale = (float)box->scale};
+    p.start = call->op == BEL_OP_REDUCE_MAX ? -INFINITY : 0.0f;
+    int32_t lead = 0;
+    for (; lead < x->rank && !box->reduced[lead]; lead++)
+        p.slices *= x->dims[lead];
+    for (int32_t d = lead; d < x->rank; d++) {
+        slice.dims[slice.rank++] = x->dims[d];
+        p.elements *= x->dims[d];
+    }
+    for (int32_t d = x->rank - 1; d >= lead; d--) {
+        steps[0][d - lead] = box->reduced[d] ? 0 : p.results;
+        if (!box->reduced[d]) p.results *= x->dims[d];
+    }
+    p.walk = bel_walk_make(&slice, steps, 1);
+    p.per_tile = bel_tile_rows(p.elements);
+    call->run = run_reduce_slices;
+    call->tile_count = (p.slices + p.per_tile - 1) / p.per_tile;
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+}
+
 static void choose_reduce(const bel_prepare *prepare, bel_kernel_call *call, box_params *p)
 {
-    bool sum = call->op != BEL_OP_REDUCE_MAX && call->op != BEL_OP_REDUCE_SUM_SQUARE;
-    call->run = run_reduce_reference;
-    call->tile_count = 1;
-    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32 && p->regular) {
-        if (p->inner == 1) {
-            int64_t per_tile = bel_tile_rows(p->count);
-            call->run = run_reduce_rows;
-            call->tile_count = (p->outer + per_tile - 1) / per_tile;
-        } else if (p->outer == 1 && sum) {
-            call->run = run_reduce_columns;
-            call->tile_count = (p->inner + COLUMN_TILE - 1) / COLUMN_TILE;
-        }
+    bool adds = call->op != BEL_OP_REDUCE_MAX && call->op != BEL_OP_REDUCE_SUM_SQUARE;
+    bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
+    if (fast && p->regular && p->inner == 1) {
+        int64_t per_tile = bel_tile_rows(p->count);
+        call->run = run_reduce_rows;
+        call->tile_count = (p->outer + per_tile - 1) / per_tile;
+    } else if (fast && p->regular && p->outer == 1 && adds) {
+        call->run = run_reduce_columns;
+        call->tile_count = (p->inner + COLUMN_TILE - 1) / COLUMN_TILE;
+    } else if (fast) {
+        prepare_slices(prepare, call, p);
+        return;
+    } else {
+        call->run = run_reduce_reference;
+        call->tile_count = 1;
     }
     call->params = bel_arena_copy(prepare->arena, p, sizeof *p);
 }
@@ -346,69 +427,10 @@ void bel_prepare_fold(const bel_prepare *prepare, bel_kernel_call *call)
 
 // --- SumTo ---------------------------------------------------------------------------------------
 
-// Marks the axes of `large` that were broadcast from `small` (aligned at the last dimension).
-static void broadcast_axes(const bel_shape *large, const bel_shape *small,
-                           bool reduced[BEL_MAX_RANK])
-{
-    memset(reduced, 0, BEL_MAX_RANK * sizeof(bool));
-    int32_t lead = large->rank - small->rank;
-    for (int32_t i = 0; i < large->rank; i++)
-        reduced[i] = i < lead || (small->dims[i - lead] == 1 && large->dims[i] != 1);
-}
-
 void bel_prepare_sum_to(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bool reduced[BEL_MAX_RANK];
-    broadcast_axes(&call->inputs[0].shape, &call->outputs[0].shape, reduced);
+    bel_broadcast_axes(&call->inputs[0].shape, &call->outputs[0].shape, reduced);
     box_params p = make_box(&call->inputs[0].shape, reduced);
     choose_reduce(prepare, call, &p);
-}
-
-// --- BroadcastTo ---------------------------------------------------------------------------------
-
-static void run_broadcast_to(const bel_kernel_call *call, int64_t tile)
-{
-    const box_params *p = call->params;
-    const bel_tensor *y = &call->outputs[0];
-    int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
-    bool fast = y->dtype == BEL_DTYPE_F32 && p->regular && p->inner == 1;
-    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
-        if (fast) {
-            ((float *)y->data)[i] = ((const float *)call->inputs[0].data)[i / p->count];
-        } else {
-            int64_t at = small_index(&y->shape, p->reduced, i);
-            bel_element_set(y, i, bel_element_get(&call->inputs[0], at));
-        }
-    }
-}
-
-void bel_prepare_broadcast_to(const bel_prepare *prepare, bel_kernel_call *call)
-{
-    bool reduced[BEL_MAX_RANK];
-    const bel_shape *y = &call->outputs[0].shape;
-    if (bel_attr_ints(prepare->attrs, "axes") != NULL) {
-        bel_status_ignore(
-            bel_read_axes(prepare->attrs, y->rank, reduced)); // checked by the reduction
-    } else {
-        broadcast_axes(y, &call->inputs[0].shape, reduced);
-    }
-    box_params p = make_box(y, reduced);
-    call->run = run_broadcast_to;
-    call->tile_count = bel_tiles_of(bel_shape_elements(y));
-    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
-}
-
-static void run_count_ratio(const bel_kernel_call *call, int64_t tile)
-{
-    (void)tile;
-    double all = (double)bel_shape_elements(&call->inputs[0].shape);
-    double kept = (double)bel_shape_elements(&call->inputs[1].shape);
-    bel_element_set(&call->outputs[0], 0, kept / all);
-}
-
-void bel_prepare_count_ratio(const bel_prepare *prepare, bel_kernel_call *call)
-{
-    (void)prepare;
-    call->run = run_count_ratio;
-    call->tile_count = 1;
 }

@@ -4,6 +4,7 @@
 #include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
+#include "ops/kernels/walk.h"
 
 // --- Axes ----------------------------------------------------------------------------------------
 
@@ -219,47 +220,139 @@ void bel_grad_transpose(bel_gradient *g)
 
 // --- Transpose -----------------------------------------------------------------------------------
 
+// The result's dimensions, and how far the source moves for one along each, merged. Where the last
+// one moves by more than 1, `unit` is the one that moves by 1: squares of these two dimensions are
+// turned. A tile takes whole rows of `unit`, of as many squares as it needs.
 typedef struct transpose_params {
-    int64_t strides[BEL_MAX_RANK]; // in x, of each dimension of y, in runs
-    int32_t rank;                  // without the dimensions of a run
-    int64_t runs, runs_per_tile;   // elements that are neighbours in x and y
-    size_t size;                   // bytes of a run
+    bel_walk walk;
+    int32_t unit; // -1: run by run
+    int64_t y_step, outer, rows_per_tile;
+    size_t size;
 } transpose_params;
+
+static void copy_run(const void *context, const bel_run *run)
+{
+    const bel_kernel_call *call = context;
+    size_t size = ((const transpose_params *)call->params)->size;
+    const char *x = (const char *)call->inputs[0].data + (size_t)run->places[0] * size;
+    char *y = (char *)call->outputs[0].data + (size_t)run->at * size;
+    if (run->steps[0] == 1) {
+        memcpy(y, x, (size_t)run->n * size);
+        return;
+    }
+    for (int64_t i = 0; i < run->n; i++) // of the reference kernel
+        memcpy(y + (size_t)i * size, x + (size_t)(i * run->steps[0]) * size, size);
+}
+
+// y[r][c] = x[c][r] for `rows` by `columns` elements, square by square.
+#define TURN(type)                                                                                 \
+    static void turn_##type(const void *source, void *target, int64_t rows, int64_t columns,       \
+                            int64_t x_step, int64_t y_step)                                        \
+    {                                                                                              \
+        enum { SIDE = 16 };                                                                        \
+        const type *x = source;                                                                    \
+        type *restrict y = target;                                                                 \
+        for (int64_t r0 = 0; r0 < rows; r0 += SIDE) {                                              \
+            for (int64_t c0 = 0; c0 < columns; c0 += SIDE) {                                       \
+                int64_t r1 = r0 + SIDE < rows ? r0 + SIDE : rows;                                  \
+                int64_t c1 = c0 + SIDE < columns ? c0 + SIDE : columns;                            \
+                for (int64_t r = r0; r < r1; r++)                                                  \
+                    for (int64_t c = c0; c < c1; c++)                                              \
+                        y[r * y_step + c] = x[c * x_step + r];                                     \
+            }                                                                                      \
+        }                                                                                          \
+    }
+TURN(uint8_t)
+TURN(uint16_t)
+TURN(uint32_t)
+TURN(uint64_t)
+
+static void turn(const transpose_params *p, const char *x, char *y, int64_t rows)
+{
+    int32_t last = p->walk.rank - 1;
+    int64_t columns = p->walk.dims[last], x_step = p->walk.steps[0][last];
+    switch (p->size) {
+    case 1: turn_uint8_t(x, y, rows, columns, x_step, p->y_step); break;
+    case 2: turn_uint16_t(x, y, rows, columns, x_step, p->y_step); break;
+    case 4: turn_uint32_t(x, y, rows, columns, x_step, p->y_step); break;
+    default: turn_uint64_t(x, y, rows, columns, x_step, p->y_step);
+    }
+}
+
+// Where the square number `outer` lies in y and x: the dimensions but `unit` and the last.
+static void find_square(const transpose_params *p, int64_t outer, int64_t *out_y, int64_t *out_x)
+{
+    int64_t y_step = p->walk.dims[p->walk.rank - 1];
+    *out_y = *out_x = 0;
+    for (int32_t d = p->walk.rank - 2; d >= 0; d--) {
+        if (d != p->unit) {
+            int64_t at = outer % p->walk.dims[d];
+            outer /= p->walk.dims[d];
+            *out_y += at * y_step;
+            *out_x += at * p->walk.steps[0][d];
+        }
+        y_step *= p->walk.dims[d];
+    }
+}
 
 static void run_transpose(const bel_kernel_call *call, int64_t tile)
 {
     const transpose_params *p = call->params;
-    const bel_shape *y = &call->outputs[0].shape;
-    const char *source = call->inputs[0].data;
-    char *target = call->outputs[0].data;
-    int64_t first = tile * p->runs_per_tile, end = first + p->runs_per_tile;
-    for (int64_t i = first; i < end && i < p->runs; i++) {
-        int64_t rest = i, from = 0;
-        for (int32_t d = p->rank - 1; d >= 0; d--) {
-            from += rest % y->dims[d] * p->strides[d];
-            rest /= y->dims[d];
-        }
-        memcpy(target + (size_t)i * p->size, source + (size_t)from * p->size, p->size);
+    if (p->unit < 0) {
+        int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+        bel_walk_runs(&p->walk, bel_tile_begin(tile), end, copy_run, call);
+        return;
     }
+    int64_t height = p->walk.dims[p->unit], all = p->outer * height;
+    int64_t row = tile * p->rows_per_tile, end = row + p->rows_per_tile;
+    if (end > all) end = all;
+    while (row < end) {
+        int64_t first = row % height, left = end - row;
+        int64_t rows = height - first < left ? height - first : left, y, x;
+        find_square(p, row / height, &y, &x);
+        turn(p, (const char *)call->inputs[0].data + (size_t)(x + first) * p->size,
+             (char *)call->outputs[0].data + (size_t)(y + first * p->y_step) * p->size, rows);
+        row += rows;
+    }
+}
+
+static void find_unit(transpose_params *p)
+{
+    int32_t last = p->walk.rank - 1;
+    if (last < 0 || p->walk.steps[0][last] == 1) return;
+    p->outer = p->y_step = 1;
+    for (int32_t d = 0; d < last; d++) {
+        if (p->walk.steps[0][d] == 1) {
+            p->unit = d;
+        } else {
+            p->outer *= p->walk.dims[d];
+        }
+    }
+    for (int32_t d = p->unit + 1; d <= last; d++)
+        p->y_step *= p->walk.dims[d];
 }
 
 void bel_prepare_transpose(const bel_prepare *prepare, bel_kernel_call *call)
 {
     const bel_shape *perm = bel_attr_ints(prepare->attrs, "perm"), *x = &call->inputs[0].shape;
-    int64_t run = 1;
-    transpose_params p = {.rank = x->rank};
-    for (; p.rank > 0 && perm->dims[p.rank - 1] == p.rank - 1; p.rank--)
-        run *= x->dims[p.rank - 1];
-    for (int32_t d = 0; d < p.rank; d++) {
-        p.strides[d] = 1;
-        for (int32_t after = (int32_t)perm->dims[d] + 1; after < p.rank; after++)
-            p.strides[d] *= x->dims[after];
+    const bel_shape *y = &call->outputs[0].shape;
+    int64_t steps[1][BEL_MAX_RANK], elements = bel_shape_elements(y);
+    for (int32_t d = 0; d < x->rank; d++) {
+        steps[0][d] = 1;
+        for (int32_t after = (int32_t)perm->dims[d] + 1; after < x->rank; after++)
+            steps[0][d] *= x->dims[after];
     }
-    p.size = (size_t)run * bel_dtype_size(call->inputs[0].dtype);
-    p.runs = run > 0 ? bel_shape_elements(x) / run : 0;
-    p.runs_per_tile = bel_tile_rows(run);
+    transpose_params p = {.walk = bel_walk_make(y, steps, 1),
+                          .unit = -1,
+                          .size = bel_dtype_size(call->inputs[0].dtype)};
+    if (!prepare->reference) find_unit(&p);
     call->run = run_transpose;
-    call->tile_count = (p.runs + p.runs_per_tile - 1) / p.runs_per_tile;
+    call->tile_count = bel_tiles_of(elements);
+    if (p.unit >= 0 && elements > 0) {
+        int64_t rows = p.outer * p.walk.dims[p.unit];
+        p.rows_per_tile = bel_tile_rows(p.walk.dims[p.walk.rank - 1]);
+        call->tile_count = (rows + p.rows_per_tile - 1) / p.rows_per_tile;
+    }
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }
 

@@ -21,27 +21,19 @@ double bel_element_get(const bel_tensor *tensor, int64_t index)
     return 0;
 }
 
-// Truncates; what the type cannot hold becomes its nearest number, and NaN 0.
-static int64_t to_integer(double value, int64_t low, int64_t high)
-{
-    if (value != value) return 0;
-    if (value <= (double)low) return low;
-    return value >= (double)high ? high : (int64_t)value;
-}
-
 void bel_element_set(const bel_tensor *tensor, int64_t index, double value)
 {
     switch (tensor->dtype) {
     case BEL_DTYPE_F32: ((float *)tensor->data)[index] = (float)value; return;
     case BEL_DTYPE_F64: ((double *)tensor->data)[index] = value; return;
     case BEL_DTYPE_I32:
-        ((int32_t *)tensor->data)[index] = (int32_t)to_integer(value, INT32_MIN, INT32_MAX);
+        ((int32_t *)tensor->data)[index] = (int32_t)bel_whole_of(value, INT32_MIN, INT32_MAX);
         return;
     case BEL_DTYPE_I64:
-        ((int64_t *)tensor->data)[index] = to_integer(value, INT64_MIN, INT64_MAX);
+        ((int64_t *)tensor->data)[index] = bel_whole_of(value, INT64_MIN, INT64_MAX);
         return;
     case BEL_DTYPE_U8:
-        ((uint8_t *)tensor->data)[index] = (uint8_t)to_integer(value, 0, UINT8_MAX);
+        ((uint8_t *)tensor->data)[index] = (uint8_t)bel_whole_of(value, 0, UINT8_MAX);
         return;
     case BEL_DTYPE_BOOL: ((uint8_t *)tensor->data)[index] = value != 0.0; return;
     case BEL_DTYPE_F16: ((uint16_t *)tensor->data)[index] = bel_half_make(value); return;

@@ -8,6 +8,14 @@
 double bel_element_get(const bel_tensor *tensor, int64_t index);
 void bel_element_set(const bel_tensor *tensor, int64_t index, double value);
 
+// Truncates; what [low, high] does not hold becomes its nearest number, and NaN 0.
+static inline int64_t bel_whole_of(double value, int64_t low, int64_t high)
+{
+    if (value != value) return 0;
+    if (value <= (double)low) return low;
+    return value >= (double)high ? high : (int64_t)value;
+}
+
 // Integers and BOOL without the way over double, which loses what lies above 2^53. Setting keeps
 // the low bits; BOOL becomes "not zero".
 bool bel_element_is_whole(bel_dtype dtype);
