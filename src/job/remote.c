@@ -64,12 +64,17 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
     return status;
 }
 
-void bel_remote_unlisten(const bel_run_config *config)
+void bel_remote_unlisten(const bel_run_config *config, const bel_members *members)
 {
-    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
-    (void)remove(path); // one that stays does no harm: the next job writes its own
+    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE), *token = NULL;
+    size_t bytes;
+    bel_status_ignore(bel_file_read(path, &token, &bytes)); // then it is not this master's
+    if (token != NULL && strcmp(token, bel_members_token(members)) == 0) {
+        (void)remove(path); // one that stays does no harm: the next job writes its own
+        bel_scale_remove(config->model_dir);
+    }
+    bel_free(token);
     bel_free(path);
-    bel_scale_remove(config->model_dir);
 }
 
 // --- The start -----------------------------------------------------------------------------------
@@ -291,12 +296,17 @@ static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_sha
     return bel_remote_take_error(r);
 }
 
-// Nothing is left to train: members are only told to go. A master that replaces one may have been
-// told by it before.
+// Members may have been told to train before: by this master, or by one that it replaces.
+static bool began(const remote *r)
+{
+    return r->config.task->incarnation > 0 || r->crew.generation > 0;
+}
+
+// Nothing is left to train: members are only told to go.
 static bel_status *meet(remote *r)
 {
     enum { PATIENCE_SECS = 1 };
-    if (r->config.task->incarnation == 0) return gather_members(r);
+    if (!began(r)) return gather_members(r);
     bel_members_hear(r->config.members, PATIENCE_SECS);
     int evaluator = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
     if (evaluator >= 0 && bel_members_get(r->config.members, evaluator)->here) {
@@ -330,7 +340,7 @@ static bel_status *wait_for_evaluator(remote *r)
 {
     int member = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
     if (member < 0) return NULL;
-    bool met = r->config.task->incarnation > 0 && bel_members_get(r->config.members, member)->here;
+    bool met = began(r) && bel_members_get(r->config.members, member)->here;
     if (!r->started && !met) return NULL;
     r->finishing = true;
     bel_members_send(r->config.members, member, &(bel_message){.kind = BEL_MESSAGE_FINISH});

@@ -18,8 +18,9 @@
 bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
                               bel_members **out_members) BEL_MUST_USE;
 
-// Removes job.token and job.scale, once the members are gone.
-void bel_remote_unlisten(const bel_run_config *config);
+// Removes job.token and job.scale, once the members are gone; not those of a master that has taken
+// this one's place.
+void bel_remote_unlisten(const bel_run_config *config, const bel_members *members);
 
 typedef struct bel_remote_config {
     bel_members *members;

@@ -377,7 +377,7 @@ static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval
     } else if (job->members != NULL) {
         bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
     }
-    if (job->members != NULL) bel_remote_unlisten(&job->estimator->config);
+    if (job->members != NULL) bel_remote_unlisten(&job->estimator->config, job->members);
     bel_members_destroy(job->members);
     bel_look_destroy(job->look);
     bel_job_free_model(job);

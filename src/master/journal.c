@@ -12,14 +12,26 @@
 #include "base/json.h"
 #include "base/str.h"
 
+// False: the last line was not finished, as by a master that was killed while it wrote.
+static bool ends_with_a_line(int descriptor)
+{
+    off_t size = lseek(descriptor, 0, SEEK_END);
+    char last = '\n';
+    return size <= 0 || (pread(descriptor, &last, 1, size - 1) == 1 && last == '\n');
+}
+
 static bel_status *append(const char *path, const bel_str *line, bool sync)
 {
-    int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
-    ssize_t wrote = write(descriptor, line->text, line->length);
-    bool good = wrote == (ssize_t)line->length && (!sync || fsync(descriptor) == 0);
-    bel_status *status = good ? NULL : bel_file_error(wrote < 0 ? errno : ENOSPC, "write", path);
+    bel_str text = {0};
+    bel_str_printf(&text, "%s%s", ends_with_a_line(descriptor) ? "" : "\n", line->text);
+    errno = ENOSPC; // should less be written
+    bool good = write(descriptor, text.text, text.length) == (ssize_t)text.length &&
+                (!sync || fsync(descriptor) == 0);
+    bel_status *status = good ? NULL : bel_file_error(errno, "write", path);
     close(descriptor);
+    bel_str_deinit(&text);
     return status;
 }
 
@@ -34,7 +46,9 @@ bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *lin
         bel_str_printf(&text, "%s%d", w == 0 ? ",\"replicas\":[" : ",", line->replicas[w]);
     bel_str_puts(&text, line->replicas != NULL ? "]}\n" : "}\n");
     char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE);
-    bel_status *status = append(path, &text, strcmp(line->event, "generation") == 0);
+    bool begins = strcmp(line->event, "generation") == 0;
+    bel_status *status = append(path, &text, begins);
+    if (status == NULL && begins) status = bel_dir_sync(model_dir); // the file may be new
     bel_free(path);
     bel_str_deinit(&text);
     return status;

@@ -104,6 +104,11 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     return NULL;
 }
 
+const char *bel_members_token(const bel_members *members)
+{
+    return members->token;
+}
+
 void bel_members_destroy(bel_members *members)
 {
     if (members == NULL) return;
@@ -192,7 +197,8 @@ static bel_status *check_seat(const seat *s, const bel_message *join, const char
                        "%s on %s (pid %lld, incarnation %u) was replaced by incarnation %u", name,
                        join->host, (long long)join->pid, join->incarnation, s->member.incarnation);
     }
-    bool another = join->pid != s->member.pid || join->incarnation != s->member.incarnation;
+    bool another = join->pid != s->member.pid || join->incarnation != s->member.incarnation ||
+                   (s->member.host != NULL && strcmp(join->host, s->member.host) != 0);
     if (s->mailbox == NULL || !another || join->incarnation > s->member.incarnation) return NULL;
     return BEL_ERR(BEL_FAILED_PRECONDITION,
                    "%s on %s (pid %lld) joins, but it is there already, on %s (pid %lld)", name,

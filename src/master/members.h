@@ -42,6 +42,7 @@ bel_status *bel_members_create(const bel_members_config *config,
 void bel_members_destroy(bel_members *members); // NULL is fine
 
 bel_endpoint *bel_members_endpoint(bel_members *members);
+const char *bel_members_token(const bel_members *members);
 
 // Waits until all members have joined. A member that runs another version, sees another model
 // folder, or whose settings differ from these (name by name) is refused, and that is the error:

@@ -2,6 +2,7 @@
 // everything that a stream's owner is told comes from there.
 #include "transport/grpc/endpoint_inner.h"
 
+#include <errno.h>
 #include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
@@ -351,9 +352,17 @@ static char *address_with_port(const char *address, int port)
 // Hands connections of the local socket to the server.
 static void *acceptor_main(void *argument)
 {
+    enum { DEAF_NS = 50000000 };
     bel_endpoint *endpoint = argument;
-    int connection;
-    while ((connection = bel_local_accept(endpoint->local_socket)) >= 0) {
+    for (;;) {
+        int connection = bel_local_accept(endpoint->local_socket);
+        if (connection < 0) {
+            bool for_want =
+                errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+            if (!for_want) break; // bel_local_shut
+            (void)nanosleep(&(struct timespec){.tv_nsec = DEAF_NS}, NULL);
+            continue;
+        }
         grpc_server_credentials *credentials = grpc_insecure_server_credentials_create();
         grpc_server_add_channel_from_fd(endpoint->server, connection, credentials);
         grpc_server_credentials_release(credentials);

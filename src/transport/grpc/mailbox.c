@@ -30,7 +30,8 @@ struct bel_mailbox {
     int references;
     bel_stream *stream;
     letters out, in;
-    letter *sending; // until the message that holds it has left
+    letter *sending; // until the message that holds its last part has left
+    size_t sent;     // bytes of it that messages have taken
     bool opened, over, closed;
     bel_status *why;
     int64_t heard_ns;
@@ -106,14 +107,21 @@ static bel_mailbox *create(bel_endpoint *endpoint, bel_doorbell *bell)
 
 // --- The stream's events -------------------------------------------------------------------------
 
+// A long letter goes in parts, as gRPC takes no message of any length.
 static void on_fill(void *context, bel_stream_message *message)
 {
     bel_mailbox *mailbox = context;
     pthread_mutex_lock(&mailbox->mutex);
-    free_letter(mailbox->sending); // asked again: the one before has left
-    mailbox->sending = pop(&mailbox->out);
+    if (mailbox->sending == NULL || mailbox->sent == mailbox->sending->count) {
+        free_letter(mailbox->sending); // asked again: the message before has left
+        mailbox->sending = pop(&mailbox->out);
+        mailbox->sent = 0;
+    }
     if (mailbox->sending != NULL) {
-        bel_stream_message_copy(message, mailbox->sending->bytes, mailbox->sending->count);
+        size_t left = mailbox->sending->count - mailbox->sent;
+        size_t part = left < BEL_STREAM_MESSAGE_BYTES ? left : BEL_STREAM_MESSAGE_BYTES;
+        bel_stream_message_copy(message, mailbox->sending->bytes + mailbox->sent, part);
+        mailbox->sent += part;
     } else {
         pthread_cond_broadcast(&mailbox->cond);
     }

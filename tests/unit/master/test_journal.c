@@ -52,6 +52,9 @@ static void test_unfinished_line(void **state)
                                "garbage\n\n{\"event\":\"generation\",\"gener";
     BEL_ASSERT_OK(bel_file_write_atomic(path, text, sizeof text - 1));
     assert_int_equal(newest(folder), 5);
+    const bel_journal_line next = {.event = "generation", .generation = 6, .text = ""};
+    BEL_ASSERT_OK(bel_journal_write(folder, &next)); // begins a line of its own
+    assert_int_equal(newest(folder), 6);
     bel_free(path);
     bel_test_remove_folder(folder);
 }

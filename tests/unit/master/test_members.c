@@ -215,6 +215,34 @@ static void test_messages(void **state)
     tear_down(&f);
 }
 
+// As the summary of a checkpoint of many parameters: more than gRPC takes as one message.
+static void test_long_message(void **state)
+{
+    (void)state;
+    fixture f = set_up(SOON_SECONDS);
+    call_all(&f);
+    enum { LONG = 5 * 1024 * 1024 + 7 };
+    uint8_t *data = bel_xmalloc(LONG);
+    for (int i = 0; i < LONG; i++)
+        data[i] = (uint8_t)(i * 31 % 251);
+    bel_mailbox_send(
+        f.peers[0],
+        &(bel_message){.kind = BEL_MESSAGE_SAVED, .step = 7, .data = data, .data_bytes = LONG});
+    bel_mailbox_send(f.peers[0], &(bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = 8});
+    int member;
+    bel_message got;
+    assert_true(bel_members_take(f.members, SOON_SECONDS, &member, &got));
+    assert_int_equal(got.kind, BEL_MESSAGE_SAVED);
+    assert_int_equal(got.data_bytes, LONG);
+    assert_memory_equal(got.data, data, LONG);
+    bel_message_deinit(&got);
+    assert_true(bel_members_take(f.members, SOON_SECONDS, &member, &got));
+    assert_int_equal(got.kind, BEL_MESSAGE_PROGRESS);
+    bel_message_deinit(&got);
+    bel_free(data);
+    tear_down(&f);
+}
+
 // What is said once a member counts as lost.
 static bel_status *await_loss(fixture *f)
 {
@@ -476,9 +504,9 @@ int main(void)
         cmocka_unit_test(test_gather),       cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_twice),        cmocka_unit_test(test_missing),
         cmocka_unit_test(test_messages),     cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_coming_back),  cmocka_unit_test(test_late_word),
-        cmocka_unit_test(test_staying_away), cmocka_unit_test(test_dismissal),
-        cmocka_unit_test(test_given_up),     cmocka_unit_test(test_never_came),
-        cmocka_unit_test(test_wanted)};
+        cmocka_unit_test(test_long_message), cmocka_unit_test(test_coming_back),
+        cmocka_unit_test(test_late_word),    cmocka_unit_test(test_staying_away),
+        cmocka_unit_test(test_dismissal),    cmocka_unit_test(test_given_up),
+        cmocka_unit_test(test_never_came),   cmocka_unit_test(test_wanted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
