@@ -70,7 +70,7 @@ static const bel_option table[] = {
      "Order is shuffled inside windows of so many examples; 0: over everything; 1: not at all."},
     {"num_epochs", INT, TRAINING, "0", "[0, inf)", "passes", DATA,
      "Passes over the training data; 0: as many as --train_steps take, or one when that is 0 too."},
-    {"prefetch", INT, RUNNING, "2", "[1, 64]", "batches", DATA, "Batches kept ready."},
+    {"prefetch", INT, RUNNING, "4", "[1, 64]", "batches", DATA, "Batches kept ready."},
     {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches."},
 
     {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm", NULL, MODEL,

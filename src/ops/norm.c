@@ -7,6 +7,7 @@
 
 #include "belfry/ops.h"
 #include "ops/families.h"
+#include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
 #include "ops/window.h"
 
@@ -97,10 +98,21 @@ typedef struct norm_params {
     double epsilon, momentum;
 } norm_params;
 
+// True where the channels of a pixel, and the pixels of an image, are neighbours.
+static bool is_dense(const norm_params *p, const bel_image_steps *steps)
+{
+    return steps->channel == 1 && steps->column == p->channels;
+}
+
 // Adds u and u · v (v may be NULL) of one image to sums[0 … channels) and the `channels` behind.
 static void add_image(const norm_params *p, const float *u, const float *v, double *sums)
 {
     double *products = sums + p->channels;
+    if (is_dense(p, &p->u) && (v == NULL || is_dense(p, &p->v))) {
+        bel_cpu_kernels_get()->sum_channels(u, v, p->rows * p->columns, p->channels, sums,
+                                            products);
+        return;
+    }
     for (int64_t row = 0; row < p->rows; row++) {
         for (int64_t column = 0; column < p->columns; column++) {
             const float *a = u + row * p->u.row + column * p->u.column;
@@ -224,6 +236,11 @@ enum { RUN = 64 }; // channels at a time
 static void apply(const norm_params *p, const float *u, const float *v, float (*affines)[RUN],
                   int64_t count, float *y)
 {
+    if (is_dense(p, &p->u) && is_dense(p, &p->v) && is_dense(p, &p->y)) {
+        bel_cpu_kernels_get()->map_channels(u, v, affines[0], affines[1], affines[2],
+                                            p->rows * p->columns, p->channels, count, y);
+        return;
+    }
     for (int64_t row = 0; row < p->rows; row++) {
         for (int64_t column = 0; column < p->columns; column++) {
             const float *a = u + row * p->u.row + column * p->u.column;

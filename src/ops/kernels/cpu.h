@@ -50,6 +50,13 @@ typedef struct bel_cpu_kernels {
     bel_cpu_binary_fn *softmax_grad, *log_softmax_grad; // one row: dy, y -> dx
     // y[j] = sum over i of x[i * stride + j], rows added in order
     void (*sum_rows)(const float *x, int64_t rows, int64_t stride, float *y, int64_t n);
+    // Images, channels last: adds x and x · y (y NULL: x alone) of each pixel to its channel's sums
+    void (*sum_channels)(const float *x, const float *y, int64_t pixels, int64_t channels,
+                         double *sums, double *products);
+    // y[c] = factors[c] · u[c] + seconds[c] · v[c] + offsets[c] for n of the channels of each pixel
+    void (*map_channels)(const float *u, const float *v, const float *factors, const float *seconds,
+                         const float *offsets, int64_t pixels, int64_t channels, int64_t n,
+                         float *y);
     // y = kept[j] ? x * scale : 0
     void (*masked_scale)(const float *x, const uint8_t *kept, float scale, float *y, int64_t n);
     // y [m, n] = a [m, k] b [k, n], rows one behind another, added to `bias` [n] (NULL: 0) in order

@@ -302,6 +302,63 @@ static void sum_rows(const float *x, int64_t rows, int64_t stride, float *y, int
             y[j] += x[i * stride + j];
 }
 
+// --- Channels ------------------------------------------------------------------------------------
+
+typedef float floats __attribute__((vector_size(16), aligned(4)));
+typedef double doubles __attribute__((vector_size(32), aligned(8)));
+
+// The sums of 16 channels stay in registers.
+static void sum_lanes(const float *x, const float *y, int64_t pixels, int64_t channels,
+                      double *sums, double *products)
+{
+    enum { WIDTH = 4, PARTS = LANES / WIDTH };
+    doubles s[PARTS], p[PARTS];
+    for (int k = 0; k < PARTS; k++) {
+        s[k] = *(const doubles *)(sums + k * WIDTH);
+        p[k] = *(const doubles *)(products + k * WIDTH);
+    }
+    for (int64_t i = 0; i < pixels; i++) {
+        for (int k = 0; k < PARTS; k++) {
+            int64_t at = i * channels + k * WIDTH;
+            doubles a = __builtin_convertvector(*(const floats *)(x + at), doubles), b = a;
+            if (y != x) b = __builtin_convertvector(*(const floats *)(y + at), doubles);
+            s[k] += a;
+            p[k] += a * b;
+        }
+    }
+    for (int k = 0; k < PARTS; k++) {
+        *(doubles *)(sums + k * WIDTH) = s[k];
+        *(doubles *)(products + k * WIDTH) = p[k];
+    }
+}
+
+static void sum_channels(const float *x, const float *y, int64_t pixels, int64_t channels,
+                         double *sums, double *products)
+{
+    int64_t c = 0;
+    for (; y != NULL && c + LANES <= channels; c += LANES)
+        sum_lanes(x + c, y + c, pixels, channels, sums + c, products + c);
+    for (int64_t i = 0; i < pixels; i++) {
+        const float *a = x + i * channels;
+        for (int64_t k = c; k < channels; k++) {
+            sums[k] += (double)a[k];
+            if (y != NULL) products[k] += (double)a[k] * (double)y[i * channels + k];
+        }
+    }
+}
+
+static void map_channels(const float *u, const float *v, const float *factors, const float *seconds,
+                         const float *offsets, int64_t pixels, int64_t channels, int64_t n,
+                         float *y)
+{
+    for (int64_t i = 0; i < pixels; i++) {
+        const float *a = u + i * channels, *b = v + i * channels;
+        float *to = y + i * channels;
+        for (int64_t c = 0; c < n; c++)
+            to[c] = factors[c] * a[c] + seconds[c] * b[c] + offsets[c];
+    }
+}
+
 // --- Softmax -------------------------------------------------------------------------------------
 
 static void softmax(const float *x, float *y, int64_t n)
@@ -398,6 +455,8 @@ const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
     .softmax_grad = softmax_grad,
     .log_softmax_grad = log_softmax_grad,
     .sum_rows = sum_rows,
+    .sum_channels = sum_channels,
+    .map_channels = map_channels,
     .masked_scale = masked_scale,
     .few_rows = few_rows,
 };
