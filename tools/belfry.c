@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "flags.h"
+#include "package.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -312,6 +313,7 @@ int main(int argument_count, char **arguments)
     int exit_code = 0;
     bel_status *status = run(argument_count - 1, arguments + 1, &exit_code);
     if (status == NULL) status = bel_results_flush();
+    bel_package_over();
     if (status != NULL) {
         print_error(status);
         if (exit_code == 0) exit_code = bel_status_exit_code(status);

@@ -1,12 +1,70 @@
 // Packages: dlopen, the one symbol, the ABI number before anything else is believed.
+#define _XOPEN_SOURCE 700 // sigaltstack
 #include "package.h"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+
+// --- Packages that end the process ---------------------------------------------------------------
+
+// Written out in advance: a handler may not format.
+static char crashed[512], left[512];
+static bool over;
+
+static void say(const char *line)
+{
+    ssize_t wrote = write(STDERR_FILENO, line, strlen(line));
+    (void)wrote; // there is nobody else to tell
+}
+
+// The signal comes again, and then ends the process as it would have.
+static void on_crash(int number)
+{
+    say(crashed);
+    raise(number);
+}
+
+static void on_exit_of_others(void)
+{
+    if (over) return;
+    say(left);
+    _exit(EXIT_FAILURE);
+}
+
+static void watch(const char *path)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static char stack[64 * 1024]; // for a package that has used up its own
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK};
+    snprintf(crashed, sizeof crashed,
+             "belfry: the process crashed while the package %s was in use; hint: the package runs "
+             "inside this process, see it in a debugger\n",
+             path);
+    snprintf(left, sizeof left,
+             "belfry: the package %s called exit; a model function returns an error instead\n",
+             path);
+    sigemptyset(&action.sa_mask);
+    sigaltstack(&own, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+    atexit(on_exit_of_others);
+}
+
+void bel_package_over(void)
+{
+    over = true;
+}
+
+// --- Opening -------------------------------------------------------------------------------------
 
 static const char *last_error(void)
 {
@@ -34,6 +92,7 @@ static bel_status *open_checked(const char *path, const bel_package **out_packag
     if (!bel_file_exists(path)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--package: there is no file %s", path);
     }
+    watch(path);
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (object == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--package: cannot load %s as a shared object: %s",

@@ -188,7 +188,9 @@ void bel_options_dump(const bel_options *options, bel_str *out)
         bool here = (option->uses & options->use) != 0;
         if (!here || (option->uses & BEL_OPTION_COMMAND_LINE_ONLY) != 0) continue;
         bool list = bel_option_is_list(option);
-        bel_str_printf(out, "%s: %s", option->name, list ? "[" : "");
+        // A default stays one: given, it would exclude other flags.
+        bool is_default = value->source == BEL_OPTION_FROM_TABLE;
+        bel_str_printf(out, "%s%s: %s", is_default ? "# " : "", option->name, list ? "[" : "");
         for (size_t k = 0; k < value->count; k++) {
             if (k > 0) bel_str_puts(out, ", ");
             append_item(option, value->items[k], out);

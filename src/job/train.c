@@ -17,6 +17,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -42,7 +43,7 @@ static bel_status *find_last_step(bel_job *job)
                        "set; hint: --train_steps or --num_epochs");
     }
     job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
-    if (job->last_step == 0 && max_steps != 0) {
+    if (job->last_step == 0) {
         int64_t batch = bel_input_batch_size(job->input);
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "one step needs %lld examples (batch size %lld × %d replicas), but the "
@@ -137,10 +138,24 @@ static bel_status *check_elastic(const bel_job *job)
                    "replicas follow the workers, the other keeps their number");
 }
 
+// Two runs at once would remove each other's checkpoints. Of a cluster the supervisor has the lock,
+// since a master may be replaced.
+static bel_status *lock_folder(bel_job *job)
+{
+    const char *model_dir = job->estimator->config.model_dir;
+    BEL_TRY(bel_dir_create(model_dir));
+    if (job->task != NULL) return NULL;
+    char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
+    bel_status *status = bel_linux_lock(path, &job->lock);
+    bel_free(path);
+    BEL_TRY_CTX(status, "another run trains in %s", model_dir);
+    return NULL;
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
-    BEL_TRY(bel_dir_create(config->model_dir));
+    BEL_TRY(lock_folder(job));
     BEL_TRY(check_elastic(job));
     if (job->task != NULL) BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members));
     BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
@@ -381,6 +396,7 @@ static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval
     bel_members_destroy(job->members);
     bel_look_destroy(job->look);
     bel_job_free_model(job);
+    if (job->lock >= 0) close(job->lock);
     return status;
 }
 
@@ -429,6 +445,7 @@ static bel_status *run_alone(const bel_member_program *program, bel_result *out_
     bel_job job = {.estimator = program->estimator,
                    .spec = program->train,
                    .saved_step = -1,
+                   .lock = -1,
                    .state = {.loss = NAN}};
     BEL_TRY(bel_job_trace_start(&job.estimator->config, NULL));
     bel_status *status = run_master(&job, program->evals, program->eval_count);
@@ -453,6 +470,7 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
                    .spec = program->train,
                    .task = task,
                    .saved_step = -1,
+                   .lock = -1,
                    .state = {.loss = NAN}};
     BEL_TRY(bel_job_trace_start(&job.estimator->config, task));
     bel_status *status = task->master_trains

@@ -44,6 +44,7 @@ typedef struct bel_job {
     bel_control_state state; // the newest
     bel_run_log *log;
     bel_look *look;
+    int lock; // descriptor; -1: none
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;

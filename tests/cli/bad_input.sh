@@ -73,6 +73,13 @@ run_fails 3 'header.csv' train_on header.csv
 printf 'a,b,y\n1,2,0\n3,4,1\n' >good.csv
 run_fails 2 'good.csv|"digit"' train_on good.csv --label_column digit
 run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100 --num_epochs 1
+run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100 --train_steps 0
+mkdir locked
+run_fails 2 'another run trains in locked' flock locked/job.lock \
+    "$BUILD/tools/belfry" train --model_dir locked --train_files "$TRAIN_CSV" --train_steps 1
+run_fails 3 'missing.csv' env BELFRY_SECRET=s TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"],
+    "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}, "task": {"type": "worker", "index": 0}}' \
+    "$BUILD/tools/belfry" train --model_dir model --train_files missing.csv
 run_fails 3 'folder/missing.csv' train_on missing.csv --data_dir folder
 gzip -k good.csv
 run_ok train_on good.csv.gz

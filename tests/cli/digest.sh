@@ -79,6 +79,7 @@ check "--compare of other optimizer state" test "$code" -eq 1
 # job.yaml holds every flag: another run from it alone gives the same bits.
 run_ok belfry train_and_evaluate --config_file a/job.yaml --model_dir replayed
 equal "replayed from job.yaml" "$(digest replayed)" "$first"
+run_ok belfry train_and_evaluate --config_file a/job.yaml --model_dir replayed --train_steps 35
 
 # What is printed after training is what lies there; evaluate repeats the last evaluation's numbers.
 run_ok train e --train_steps 30 --dropout 0.2

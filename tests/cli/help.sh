@@ -47,7 +47,7 @@ hidden_units: [16, 8]
 seed: 3
 END
 run_ok belfry train --config_file settings.yaml --seed 4 --print_config
-check "a default" grep -qx 'momentum: 0.9 # default' out.txt
+check "a default" grep -qx '# momentum: 0.9 # default' out.txt
 check "from the file" grep -qx 'train_steps: 7 # settings.yaml:1:14' out.txt
 check "a list from the file" grep -qx 'hidden_units: \[16, 8\] # settings.yaml:2:15' out.txt
 check "the command line wins" grep -qx 'seed: 4 # command line' out.txt

@@ -33,8 +33,24 @@ run_fails 2 'was trained with a package' belfry evaluate --model_dir m --eval_fi
 run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --package my_model/build/my_model.so
 equal "evaluate takes the parameters from the checkpoint" \
     "$(sed -n 's/^accuracy //p' out.txt)" "$accuracy"
+run_ok belfry train_and_evaluate --config_file m/job.yaml --train_steps 210
 run_fails 2 'expected units >= 1' train n --train_steps 1 --package my_model/build/my_model.so \
     --param units=0
+
+# --- Packages that end the process
+broken() { # NAME STATEMENT
+    printf '%s\n' '#include <stdlib.h>' '#include <belfry/estimator.h>' \
+        'static bel_status *end(bel_model_context *context, bel_estimator_spec *spec)' \
+        "{ (void)context, (void)spec; $2; return NULL; }" 'BEL_PACKAGE("broken", "ends", end);' >"$1.c"
+    # shellcheck disable=SC2046 # flags are words
+    run_ok cc -shared -fPIC $(pkg-config --cflags belfry) "$1.c" -o "$1.so"
+}
+broken fault '*(volatile int *)0 = 1'
+run_fails 139 'crashed|package ./fault.so' train f --train_steps 1 --package ./fault.so
+broken aborts 'abort()'
+run_fails 134 'crashed|package ./aborts.so' train f --train_steps 1 --package ./aborts.so
+broken exits 'exit(0)'
+run_fails 1 'package ./exits.so called exit' train f --train_steps 1 --package ./exits.so
 
 # --- A program of one's own, with tables; one without a sanitizer cannot load a library that has one
 if ! grep -q '^BELFRY_SANITIZE:[A-Z]*=$' "$BUILD/CMakeCache.txt"; then

@@ -16,7 +16,7 @@ bel_status *bel_space_array(const bel_layout *layout, const char *what, float **
 
 void bel_space_free_array(const bel_layout *layout, float *array)
 {
-    bel_pages_destroy(array, (size_t)layout->size * sizeof(float));
+    if (array != NULL) bel_pages_destroy(array, (size_t)layout->size * sizeof(float));
 }
 
 bel_status *bel_space_arrays(const bel_layout *layout, const char *what, int count,

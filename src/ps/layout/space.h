@@ -29,7 +29,8 @@ void bel_space_destroy(bel_space *space);
 size_t bel_space_bytes(const bel_layout *layout);
 
 // A flat array as large as the space (slots, snapshots); free with bel_space_free_array. Pages that
-// are never written to take no memory: a shard's arrays cost as much as its chunks.
+// are never written to take no memory: a shard's arrays cost as much as its chunks. Freeing NULL is
+// fine, also without a layout.
 bel_status *bel_space_array(const bel_layout *layout, const char *what,
                             float **out_array) BEL_MUST_USE;
 void bel_space_free_array(const bel_layout *layout, float *array);
