@@ -69,6 +69,7 @@ struct bel_crew {
     // was made, else -1; and what became of reports.
     int64_t granted;
     bel_shard_staleness staleness;
+    bel_result evaluation; // of the end, by an evaluator of its own; 0 examples: there is none
 };
 
 #endif

@@ -357,7 +357,7 @@ static void send_status(member *m)
     bel_str words = {0};
     int64_t step = 0;
     if (m->task->role == BEL_ROLE_EVALUATOR) {
-        step = m->evaluated_step;
+        step = m->evaluated.global_step;
         bel_str_puts(&words, "follows the checkpoints");
     }
     if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
@@ -462,6 +462,7 @@ static bel_status *run(member *m)
     if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m));
     m->shard.shares_memory = m->hub != NULL;
     if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
+    if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m->program));
     BEL_TRY(join(m));
     bel_status *status = obey(m);
     bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED && m->mailbox != NULL &&
@@ -493,7 +494,7 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
                 .program = program,
                 .estimator = program->estimator,
                 .bell = bel_doorbell_create(),
-                .evaluated_step = -1};
+                .evaluated = {.global_step = -1}};
     bel_status *status = run(&m);
     bel_result result = {0};
     if (m.worker.worker != NULL) {

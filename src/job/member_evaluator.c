@@ -1,6 +1,7 @@
 // The evaluator of a cluster: follows the checkpoints in the model folder. Only the newest one
 // counts; those that came and went during an evaluation are passed over.
 #include <poll.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -48,6 +49,39 @@ static bel_status *evaluate_all(const bel_member_program *program, bel_result *o
     return NULL;
 }
 
+bel_status *bel_member_check_evals(const bel_member_program *program)
+{
+    for (int i = 0; i < program->eval_count; i++) {
+        const bel_eval_spec *eval = &program->evals[i];
+        bel_input *input;
+        BEL_TRY(bel_job_open_input(eval->input_fn, eval->input_user, BEL_MODE_EVAL, &input));
+        bel_input_destroy(input);
+    }
+    return NULL;
+}
+
+// Tells the master what the last evaluation found.
+static void send_result(member *m, char *words)
+{
+    static char mean_name[] = "batch_mean_loss";
+    enum { NUMBER_TEXT = 32 };
+    bel_result *result = &m->evaluated;
+    char texts[BEL_MAX_METRICS + 1][NUMBER_TEXT];
+    bel_message_setting numbers[BEL_MAX_METRICS + 1] = {{mean_name, texts[0]}};
+    snprintf(texts[0], NUMBER_TEXT, "%.17g", result->batch_mean_loss);
+    for (int i = 0; i < result->metric_count; i++) {
+        snprintf(texts[i + 1], NUMBER_TEXT, "%.17g", result->metrics[i].value);
+        numbers[i + 1] = (bel_message_setting){result->metrics[i].name, texts[i + 1]};
+    }
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                     .step = result->global_step,
+                                     .text = words,
+                                     .loss = result->loss,
+                                     .examples = result->examples,
+                                     .settings = numbers,
+                                     .setting_count = (size_t)result->metric_count + 1});
+}
+
 bel_status *bel_member_evaluate(member *m, bool last)
 {
     int64_t step;
@@ -55,16 +89,10 @@ bel_status *bel_member_evaluate(member *m, bool last)
     bel_str words = {0};
     bel_status *status = NULL;
     // The initial values are not worth an evaluation; the end is, whatever came before.
-    bel_result result = {.global_step = m->evaluated_step};
-    if ((step > 0 || last) && step != m->evaluated_step) {
-        status = evaluate_all(m->program, &result, &words);
-        m->evaluated_step = result.global_step;
+    if ((step > 0 || last) && step != m->evaluated.global_step) {
+        status = evaluate_all(m->program, &m->evaluated, &words);
     }
-    if (status == NULL && last) {
-        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
-                                         .step = m->evaluated_step,
-                                         .text = words.text});
-    }
+    if (status == NULL && last) send_result(m, words.text);
     bel_str_deinit(&words);
     return status;
 }

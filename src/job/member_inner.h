@@ -95,9 +95,9 @@ typedef struct member {
     int64_t status_ns; // when it was last sent
     bel_status *end;   // what the master said; CANCELLED or NULL once it has
     bool over, told_stop, told_failure;
-    bool traces;            // it has begun this process's part of the trace
-    int64_t evaluated_step; // evaluator: of the newest checkpoint that it has evaluated
-    bool evaluates;         // evaluator: the master has said that the job runs
+    bool traces;          // it has begun this process's part of the trace
+    bel_result evaluated; // evaluator: of the newest checkpoint that it has evaluated
+    bool evaluates;       // evaluator: the master has said that the job runs
 } member;
 
 // Sends a message to the master, with the generation of the state here. Main thread.
@@ -158,5 +158,9 @@ void bel_member_worker_free(member *m); // once the endpoint is gone
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
 // master that it is through.
 bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
+
+// Opens the inputs of all evaluations once, so that what is wrong with them is known before
+// training.
+bel_status *bel_member_check_evals(const bel_member_program *program) BEL_MUST_USE;
 
 #endif

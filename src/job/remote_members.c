@@ -1,4 +1,6 @@
 // What the master says to members, what their messages mean, and members that come back.
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -208,6 +210,25 @@ static void take_saved(remote *r, int member, const bel_message *m)
     }
 }
 
+// Its settings are the mean loss of the batches, and then the metrics.
+static void take_evaluation(bel_result *result, const bel_message *m)
+{
+    result->loss = m->loss;
+    result->examples = m->examples;
+    result->metric_count = 0;
+    for (size_t i = 0; i < m->setting_count && i <= BEL_MAX_METRICS; i++) {
+        double value = strtod(m->settings[i].value, NULL);
+        if (i == 0) {
+            result->batch_mean_loss = value;
+            continue;
+        }
+        int metric = result->metric_count++;
+        snprintf(result->metrics[metric].name, sizeof result->metrics[metric].name, "%s",
+                 m->settings[i].name);
+        result->metrics[metric].value = value;
+    }
+}
+
 static void take_ended(remote *r, int member, const bel_message *m)
 {
     const bel_member *sender = bel_members_get(r->config.members, member);
@@ -217,6 +238,7 @@ static void take_ended(remote *r, int member, const bel_message *m)
     }
     if (sender->role == BEL_ROLE_EVALUATOR) {
         if (m->text[0] != '\0') bel_log_write(BEL_LOG_INFO, "%s", m->text);
+        take_evaluation(&r->crew.evaluation, m);
         return;
     }
     if (sender->role != BEL_ROLE_WORKER || r->ended[sender->index]) return;

@@ -348,10 +348,12 @@ static bel_status *finish(bel_job *job)
     }
     BEL_TRY(crew->ops->finish(crew));
     bel_result *result = &job->result;
+    bool evaluated = job->eval_count > 0 || crew->evaluation.examples > 0;
+    if (crew->evaluation.examples > 0) *result = crew->evaluation;
     result->global_step = state.step;
     result->interrupted = interrupted;
     result->train_seconds = job->seconds;
-    if (job->eval_count == 0) result->loss = state.loss;
+    if (!evaluated) result->loss = state.loss;
     if (job->seconds > 0) result->examples_per_second = (double)state.examples / job->seconds;
     if (job->estimator->config.report) BEL_TRY(bel_job_report(job));
     return NULL;

@@ -39,6 +39,11 @@ equal "digest over TCP" "$(digest tcp)" "${alone[2]}"
 run_ok cluster evaluator 2 1 1 --evaluator_count 1
 equal "digest with an evaluator" "$(digest evaluator)" "${alone[2]}"
 check "the evaluator's result is shown" grep -q "eval at step 30: loss" err.txt
+grep -E '^(loss|batch_mean_loss|accuracy|examples) ' out.txt >evaluator.txt
+run_ok belfry evaluate --model_dir evaluator --eval_files "$EVAL_CSV"
+equal "and is the job's" "$(cat evaluator.txt)" "$(grep -E '^(loss|batch_mean_loss|accuracy|examples) ' out.txt)"
+run_fails 1 'evaluator 0|missing.csv' belfry local train --distributed --quiet --job_dir missing --evaluator_count 1 -- \
+    "${digits[@]}" --eval_files missing.csv --train_steps 1000000
 
 # Every kind of model: convolutions, statistics of batches, sequences; with one thread and with two.
 for model in "cnn --filters 4,6 --window 3 --dense_units 16" "resnet --blocks 1 --width 4" \
