@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/linux_host.h"
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -120,7 +121,12 @@ static bel_status *join(member *m)
         bool again = gone && bel_clock_ns() < deadline && !bel_control_stop_requested() &&
                      (over == NULL || !atomic_load(over));
         if (!again) {
+            bool known = bel_linux_host_is_known(m->task->master_address);
             if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it ended the call");
+            if (!known) {
+                bel_status_ignore(why);
+                why = BEL_ERR(BEL_UNAVAILABLE, "its host name does not resolve");
+            }
             return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s",
                                    m->task->master_address);
         }

@@ -467,7 +467,14 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
                                 task->thread_count));
     if (task->follows) return bel_member_follow(program, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
-    if (task->evaluator_count > 0) program->eval_count = 0; // the evaluator does it
+    if (task->evaluator_count > 0) { // it does it
+        if (program->eval_count > 0 && program->evals[0].every_steps > 0) {
+            bel_log_write(BEL_LOG_WARN,
+                          "with an evaluator, checkpoints are evaluated as they come: "
+                          "the evaluations' every_steps counts for nothing");
+        }
+        program->eval_count = 0;
+    }
     bel_job job = {.estimator = program->estimator,
                    .spec = program->train,
                    .task = task,

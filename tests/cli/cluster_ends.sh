@@ -128,7 +128,7 @@ role() { # ROLE INDEX MASTER LISTEN [flags]
 }
 run_fails 1 "no word from ps 0, worker 0 within 3 s" role master 0 "unix:$work/m" "" --model_dir alone
 run_fails 1 "cannot reach the master at unix:$work/none" role ps 0 "unix:$work/none" "unix:$work/p" --model_dir alone
-run_fails 1 "cannot reach the master at no-such-host.invalid:1" \
+run_fails 1 "cannot reach the master at no-such-host.invalid:1: its host name does not resolve" \
     role worker 0 no-such-host.invalid:1 "" --model_dir alone
 run_fails 2 "BELFRY_TASK|\"role\" must be" env BELFRY_TASK='{}' "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" --train_steps 5 --model_dir alone
@@ -161,6 +161,7 @@ BELFRY_SECRET=other role worker 0 "unix:$work/m" "" --model_dir pair >worker.txt
 run_fails 1 "no word from" role master 0 "unix:$work/m" "" --model_dir pair
 wait
 check "a wrong secret is refused" grep -q "does not show this job's secret" worker.txt
+check "and the master says so" grep -q "refused a call from .* does not show this job's secret" err.txt
 
 # --- A master that trains says at once what is wrong with its data
 echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 1}}" >trains.yaml

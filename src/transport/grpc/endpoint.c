@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/linux_host.h"
 #include "base/linux_memory.h"
 #include "base/linux_sched.h"
 #include "base/log.h"
@@ -296,12 +297,26 @@ static bool shows_secret(const grpc_metadata_array *metadata, const char *secret
     return difference == 0;
 }
 
+// At most once a second, whoever knocks how often: who waits for a member should know.
+static void say_stranger(bel_endpoint *endpoint)
+{
+    const int64_t second_ns = 1000000000;
+    int64_t now = bel_clock_ns();
+    if (endpoint->stranger_ns != 0 && now - endpoint->stranger_ns < second_ns) return;
+    endpoint->stranger_ns = now;
+    char *peer = grpc_call_get_peer(endpoint->accepted_call);
+    bel_log_write(BEL_LOG_WARN, "refused a call from %s that does not show this job's secret",
+                  peer);
+    gpr_free(peer);
+}
+
 static void accept_call(bel_endpoint *endpoint)
 {
     char *path = grpc_slice_to_c_string(endpoint->accepted_details.method);
     grpc_call *call = endpoint->accepted_call;
     bel_status *status = NULL;
     if (!shows_secret(&endpoint->accepted_metadata, endpoint->config.secret)) {
+        say_stranger(endpoint);
         status = BEL_ERR(BEL_UNAUTHENTICATED, "the call does not show this job's secret");
     }
     bel_stream *stream = bel_stream_create(endpoint, call, NULL, true);
@@ -385,6 +400,10 @@ static bel_status *listen_on(bel_endpoint *endpoint)
         port = grpc_server_add_http2_port(endpoint->server, address, credentials);
     }
     grpc_server_credentials_release(credentials);
+    if (port == 0 && !bel_linux_host_is_known(address)) {
+        return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: its host name does not resolve",
+                       address);
+    }
     if (port == 0) {
         return BEL_ERR(BEL_UNAVAILABLE,
                        "cannot listen on %s; hint: is the port taken, or is the address not one of "

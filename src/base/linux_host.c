@@ -1,0 +1,27 @@
+// getaddrinfo.
+#define _GNU_SOURCE
+#include "base/linux_host.h"
+
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/alloc.h"
+
+bool bel_linux_host_is_known(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    if (strncmp(address, "unix:", 5) == 0 || colon == NULL) return true;
+    const char *begin = address, *end = colon;
+    if (*begin == '[' && end > begin && end[-1] == ']') {
+        begin++;
+        end--;
+    }
+    char *host = bel_xstrndup(begin, (size_t)(end - begin));
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int error = getaddrinfo(host, NULL, &hints, &found);
+    if (error == 0) freeaddrinfo(found);
+    bel_free(host);
+    return error == 0;
+}
