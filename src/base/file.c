@@ -34,6 +34,13 @@ bel_status *bel_file_error(int error, const char *action, const char *path)
     return BEL_ERR(code, "cannot %s %s: %s", action, path, strerror(error));
 }
 
+// zlib puts a name of its own in front: "<fd:3>: unexpected end of file".
+static const char *without_name(const char *reason)
+{
+    const char *colon = strstr(reason, ": ");
+    return colon != NULL ? colon + 2 : reason;
+}
+
 static bel_status *read_gz(gzFile file, const char *path, size_t size_hint, char **out_data,
                            size_t *out_size)
 {
@@ -55,7 +62,7 @@ static bel_status *read_gz(gzFile file, const char *path, size_t size_hint, char
         bel_status *status =
             code == Z_ERRNO ? bel_file_error(errno, "read", path)
                             : BEL_ERR(BEL_DATA_LOSS, "%s: gzip stream is truncated or corrupt (%s)",
-                                      path, reason);
+                                      path, without_name(reason));
         bel_free(data);
         return status;
     }

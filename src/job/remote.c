@@ -39,6 +39,7 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
     char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
     char *token = bel_strf("%016llx%016llx", (unsigned long long)bel_clock_ns(),
                            (unsigned long long)(bel_clock_wall() * 1e6));
+    bool left_behind = bel_file_exists(path); // by a master that was killed
     bel_status *status = bel_file_write_atomic(path, token, strlen(token));
     bel_free(path);
     if (status == NULL) {
@@ -55,6 +56,7 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
             .wanted_workers = task->worker_count,
             .min_workers = task->min_workers,
             .token = token,
+            .replaces = task->foreign ? left_behind : task->incarnation > 0,
             .join_timeout_secs = task->join_timeout_secs,
             .silence_timeout_secs = task->silence_timeout_secs,
             .recovers = task->recovers};
@@ -299,7 +301,7 @@ static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_sha
 // Members may have been told to train before: by this master, or by one that it replaces.
 static bool began(const remote *r)
 {
-    return r->config.task->incarnation > 0 || r->crew.generation > 0;
+    return bel_members_replaces(r->config.members) || r->crew.generation > 0;
 }
 
 // Nothing is left to train: members are only told to go.

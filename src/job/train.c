@@ -465,6 +465,10 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
     bel_fault_name_process(name, task->incarnation > 0);
     BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
                                 task->thread_count));
+    if (task->foreign && task->secret[0] == '\0' && !task->follows) {
+        bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches the addresses of "
+                                    "TF_CONFIG can take part in the job");
+    }
     if (task->follows) return bel_member_follow(program, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) { // it does it

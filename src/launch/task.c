@@ -404,6 +404,7 @@ bel_status *bel_task_from_environment(bel_task **out_task)
     BEL_TRY(bel_task_parse(getenv(own), getenv(foreign), getenv("BELFRY_SECRET"), out_task));
     if (*out_task != NULL && !is_set(getenv(own))) {
         (*out_task)->incarnation = (uint32_t)bel_clock_wall();
+        (*out_task)->foreign = true;
     }
     return NULL;
 }

@@ -49,6 +49,7 @@ typedef struct bel_task {
     int min_workers; // so many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
     bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
+    bool foreign;    // of TF_CONFIG: its incarnations rise with every start
     bool recovers;   // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
 } bel_task;

@@ -104,6 +104,11 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     return NULL;
 }
 
+bool bel_members_replaces(const bel_members *members)
+{
+    return members->config.replaces;
+}
+
 const char *bel_members_token(const bel_members *members)
 {
     return members->token;
