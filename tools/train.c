@@ -43,11 +43,12 @@ static bel_status *write_job_file(const bel_options *options, const char *model_
 }
 
 // In a cluster only the master speaks for the job: what ends it is in the master's message.
-static bel_status *is_member(bool *out_member)
+static bel_status *look_at_task(bool *out_member, bool *out_has_supervisor)
 {
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
     *out_member = task != NULL && task->role != BEL_ROLE_MASTER && !task->follows;
+    *out_has_supervisor = task != NULL && task->supervisor > 0;
     bel_task_destroy(task);
     return NULL;
 }
@@ -65,11 +66,11 @@ static bel_status *run_member(const bel_options *options, bel_setup *setup, int 
 
 bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
 {
-    bool member;
-    BEL_TRY(is_member(&member));
+    bool member, has_supervisor;
+    BEL_TRY(look_at_task(&member, &has_supervisor));
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(options, &setup));
-    bel_signals_install();
+    bel_signals_install(has_supervisor);
     if (member) {
         bel_status *ended = run_member(options, setup, out_exit_code);
         bel_setup_destroy(setup);

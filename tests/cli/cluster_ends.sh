@@ -69,6 +69,16 @@ finish_run
 equal "exit code after a stop that waits for a snapshot" "$code" 143
 resume waiting
 equal "digest after a stop that waits for a snapshot" "$(digest waiting)" "$whole"
+fault=slow:tower_step#8,slow:master_saves#400
+start service # as systemctl stop does: everybody gets the signal, and the supervisor passes it on
+# shellcheck disable=SC2046
+kill -TERM $(roles)
+kill -TERM "$supervisor"
+finish_run
+equal "exit code after SIGTERM to everybody" "$code" 143
+check "all is saved after SIGTERM to everybody" grep -q '^interrupted true$' out.txt
+resume service
+equal "digest after SIGTERM to everybody" "$(digest service)" "$whole"
 fault=slow:tower_step#8
 start saved --save_checkpoints_steps 1 # the version at which it stops has a snapshot
 kill -TERM "$supervisor"
