@@ -52,9 +52,10 @@ typedef struct bel_supervisor {
 
     int stop_signal;     // the first that came; 0: none
     bool killing;        // SIGKILL was sent to all
-    bool done;           // the master has ended well: what becomes of others is of no account
+    bool done;           // the master has ended well, or as it was asked to
     int64_t deadline_ns; // when it will be; 0: no reason so far
-    int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far
+    int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far,
+                         // INT64_MAX: they were
     const bel_child *first_failed; // from then on no child is added: they may move
 } bel_supervisor;
 

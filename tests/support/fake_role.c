@@ -12,7 +12,7 @@
 //   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
-//   catch=           waits for SIGTERM or SIGINT, and goes on
+//   catch=           waits for SIGTERM or SIGINT, and goes on; the next one is another
 //   heir=FILE        leaves a process behind that holds stderr while there is the file
 //
 // "worker 1.0:" speaks only to the first incarnation. Actions are done in order; behind the last
@@ -105,6 +105,12 @@ static void wait_for_signal(void)
         poll(NULL, 0, LOOK_MS);
 }
 
+static void catch_signal(void)
+{
+    wait_for_signal();
+    caught = 0;
+}
+
 static void stop(int code)
 {
     wait_for_signal();
@@ -170,7 +176,7 @@ static void act(const char *program, const char *action, const char *value)
     if (strcmp(action, "exit") == 0) exit((int)strtol(value, NULL, 10));
     if (strcmp(action, "kill") == 0) raise((int)strtol(value, NULL, 10));
     if (strcmp(action, "hang") == 0) wait_forever(); // its handler only sets `caught`
-    if (strcmp(action, "catch") == 0) wait_for_signal();
+    if (strcmp(action, "catch") == 0) catch_signal();
     if (strcmp(action, "stop") == 0) stop((int)strtol(value, NULL, 10));
     if (strcmp(action, "heir") == 0) leave_heir(program, value);
 }

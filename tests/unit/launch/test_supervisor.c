@@ -553,6 +553,94 @@ static void test_second_signal(void **state)
     end_run(&r);
 }
 
+// A process that is killed while the job stops comes back, so that it can be saved.
+static void test_death_while_stopping(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    r.cluster->restarts = 1;
+    tell_path(&r, "worker 0.0:touch=", "ready");
+    tell(&r, "worker 0.0:catch=");
+    tell(&r, "worker 0.0:kill=9");
+    tell_path(&r, "worker 0.1:touch=", "back");
+    tell_path(&r, "master:await=", "ready");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:catch=");
+    tell_path(&r, "master:await=", "back");
+    tell(&r, "master:exit=143");
+    r.signal = SIGTERM;
+    r.signal_when = "begun";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
+// The same when it waits to be started again: after three short lives it has a pause.
+static void test_stop_before_restart(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    r.cluster->restarts = 3;
+    tell(&r, "worker 0.0:kill=9");
+    tell(&r, "worker 0.1:kill=9");
+    tell_path(&r, "worker 0.2:await=", "begun");
+    tell_path(&r, "worker 0.2:touch=", "dies");
+    tell(&r, "worker 0.2:kill=9");
+    tell_path(&r, "worker 0.3:touch=", "back");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:catch=");
+    tell_path(&r, "master:await=", "back");
+    tell(&r, "master:exit=130");
+    r.signal = SIGINT;
+    r.signal_when = "dies";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 130);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
+// The master alone was asked to end the job; others fall with it, and tell of no error.
+static void test_master_stops(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    r.cluster->restarts = 2;
+    tell_path(&r, "worker 0:touch=", "falls");
+    tell(&r, "worker 0:exit=1");
+    tell_path(&r, "master:await=", "falls");
+    tell(&r, "master:exit=143");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    assert_lacks(r.shown, "started again");
+    end_run(&r);
+}
+
+// Whoever needs long behind the master's end is asked by SIGTERM, whatever the job was asked by.
+static void test_slow_end(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    tell_path(&r, "worker 0:touch=", "ready");
+    tell(&r, "worker 0:catch=");
+    tell(&r, "worker 0:stop=0");
+    tell_path(&r, "master:await=", "ready");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:stop=0");
+    r.signal = SIGINT;
+    r.signal_when = "begun";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 130);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    assert_holds(r.shown, "stopped by signal 15");
+    end_run(&r);
+}
+
 // --- Other numbers of workers --------------------------------------------------------------------
 
 static void test_enough_workers(void **state)
@@ -601,6 +689,21 @@ static void test_more_workers(void **state)
     end_run(&r);
 }
 
+// A worker that was added too late for the end of the job is asked to end: that is no failure.
+static void test_added_too_late(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell_path(&r, "master:scale=2 ", "");
+    tell_path(&r, "master:await=", "up");
+    tell_path(&r, "worker 1:touch=", "up");
+    tell(&r, "worker 1:stop=1");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -621,8 +724,13 @@ int main(void)
         cmocka_unit_test(test_no_program),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_second_signal),
+        cmocka_unit_test(test_death_while_stopping),
+        cmocka_unit_test(test_stop_before_restart),
+        cmocka_unit_test(test_master_stops),
+        cmocka_unit_test(test_slow_end),
         cmocka_unit_test(test_enough_workers),
         cmocka_unit_test(test_more_workers),
+        cmocka_unit_test(test_added_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
