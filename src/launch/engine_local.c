@@ -135,6 +135,12 @@ static bel_status *submit(bel_job_record *record, const bel_cluster *cluster)
 
 static bel_status *cancel(const bel_job_record *record)
 {
+    if (record->elsewhere) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "job %s is %s on %s, and this is another machine or container: cancel it "
+                       "there",
+                       record->name, bel_job_state_name(record->state), record->host);
+    }
     char boot_id[64];
     bool same_boot = strcmp(record->boot_id, bel_linux_boot_id(boot_id)) == 0;
     bool running = record->state == BEL_JOB_RUNNING && same_boot;

@@ -101,6 +101,13 @@ run_ok belfry jobs describe waiting
 check "it is lost" grep -q '^state LOST$' out.txt
 check "and the way on is told" grep -q '^message .*submit it again with --replace.*/e$' out.txt
 run_fails 2 'LOST|nothing to cancel' belfry jobs cancel waiting
+sed -i 's/"host": .*,/"host": "far-away",/; s/"boot_id": .*,/"boot_id": "another",/' "$status"
+run_ok belfry jobs describe waiting
+check "on another machine it may run" grep -q '^state RUNNING on far-away$' out.txt
+run_ok belfry jobs list
+check "a row of the list says where" grep -qE '^waiting +RUNNING on far-away +- ' out.txt
+run_fails 2 'RUNNING on far-away|cancel it there' belfry jobs cancel waiting
+run_fails 1 'RUNNING on far-away|jobs/waiting' submit waiting --replace --config cluster.yaml --job_dir e
 printf 'nonsense' >"$status"
 run_fails 3 'status.json' belfry jobs describe waiting
 run_ok belfry jobs list

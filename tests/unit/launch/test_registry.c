@@ -173,6 +173,47 @@ static void test_lost(void **state)
     bel_job_record_destroy(record);
 }
 
+static void set_text(char **text, const char *value)
+{
+    bel_free(*text);
+    *text = bel_xstrdup(value);
+}
+
+// Of a job on another machine, or in another container, it is not known whether it runs.
+static void test_elsewhere(void **state)
+{
+    (void)state;
+    const bel_engine *local = bel_engine_find("local");
+    BEL_ASSERT_OK(add("digits", false));
+    set_state("digits", BEL_JOB_RUNNING, "");
+    bel_job_record *record = read_job("digits"), *far;
+    assert_false(record->elsewhere);
+    char *host = bel_xstrdup(record->host), *boot_id = bel_xstrdup(record->boot_id);
+    for (int i = 0; i < 2; i++) {
+        bool machine = i == 0;
+        set_text(&record->host, machine ? "far-away" : host);
+        set_text(&record->boot_id, machine ? "00000000-0000-0000-0000-000000000000" : boot_id);
+        record->pid_namespace += !machine;
+        record->supervisor = 1 << 30; // nobody here
+        BEL_ASSERT_OK(bel_registry_update(record));
+        far = read_job("digits");
+        assert_true(far->elsewhere);
+        assert_int_equal(far->state, BEL_JOB_RUNNING);
+        BEL_ASSERT_FAILS(add("digits", true), BEL_ALREADY_EXISTS, machine ? "far-away" : host);
+        BEL_ASSERT_FAILS(local->cancel(far), BEL_FAILED_PRECONDITION, "cancel it there");
+        bel_job_record_destroy(far);
+    }
+    record->state = BEL_JOB_FAILED; // an end is known everywhere
+    BEL_ASSERT_OK(bel_registry_update(record));
+    far = read_job("digits");
+    assert_false(far->elsewhere);
+    BEL_ASSERT_OK(add("digits", true));
+    bel_job_record_destroy(far);
+    bel_job_record_destroy(record);
+    bel_free(host);
+    bel_free(boot_id);
+}
+
 static void test_list(void **state)
 {
     (void)state;
@@ -300,6 +341,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_taken_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_elsewhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
