@@ -116,10 +116,12 @@ static bool may_restart(const bel_supervisor *s, const bel_child *child)
     return is_missed(s, child) && child->restarts < s->config->plan->cluster->restarts;
 }
 
-// One that has ended because it was not wanted, but meanwhile is.
+// A worker that the master has told to end, by a wish that has changed since; or else the job ends
+// at this moment.
 static bool is_wanted_again(const bel_supervisor *s, const bel_child *child)
 {
-    return child->wanted_again && child->end.code == 0 && s->deadline_ns == 0;
+    bool scaled = s->wish.file != 0 && child->task->role == BEL_ROLE_WORKER;
+    return scaled && child->end.code == 0 && !child->let_go && s->stop_signal == 0 && goes_on(s);
 }
 
 // "worker 1 (pid 4711 on box) was killed by signal 9 (Killed) after step 120: …"
@@ -160,8 +162,9 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
         child->short_lives - 2 < MOST_DOUBLINGS ? child->short_lives - 2 : MOST_DOUBLINGS;
     child->restart_ns = doublings < 0 ? now : now + ((int64_t)PAUSE_NS << doublings);
     char *what = describe_end(s, child);
-    bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what,
-                  child->restarts + 1, s->config->plan->cluster->restarts);
+    child->restarts++;
+    bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what, child->restarts,
+                  s->config->plan->cluster->restarts);
     bel_free(what);
 }
 
@@ -194,9 +197,9 @@ static void restart_due(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        if (child->restart_ns == 0 || bel_clock_ns() < child->restart_ns) continue;
-        bel_linux_end end = child->end;
         bool wanted = goes_on(s);
+        if (child->restart_ns == 0 || (wanted && bel_clock_ns() < child->restart_ns)) continue;
+        bel_linux_end end = child->end;
         bel_status *status = wanted ? bel_supervisor_restart(s, child) : NULL;
         child->restart_ns = 0;
         if (status == NULL && wanted) continue;
@@ -237,6 +240,7 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
 // Reaps what has ended.
 static void take_ends(bel_supervisor *s)
 {
+    enum { WAIT_NS = 1000000000 }; // at the end of the job the master ends before that
     const bel_child *culprit = NULL, *master = NULL;
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
@@ -249,7 +253,7 @@ static void take_ends(bel_supervisor *s)
             plan_restart(s, child);
             continue;
         }
-        if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns();
+        if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns() + WAIT_NS;
         if (child->restart_ns != 0 || give_up(s, child)) continue;
         if (child->task->role == BEL_ROLE_MASTER) {
             master = child; // the first of all
@@ -284,17 +288,16 @@ static bool check_deadline(bel_supervisor *s)
     return true;
 }
 
+// Until the next thing that is due, rounded up; a tick at most.
 static int time_left_ms(const bel_supervisor *s)
 {
-    int64_t left = tick_ms;
-    for (int i = 0; i < s->child_count; i++)
-        if (s->children[i].restart_ns != 0) left = 10;
-    if (s->deadline_ns != 0) {
-        int64_t until = (s->deadline_ns - bel_clock_ns()) / 1000000 + 1;
-        if (until < 0) until = 0;
-        if (until < left) left = until; // and a tick for whoever is to be asked before that
+    int64_t now = bel_clock_ns(), due = now + (int64_t)tick_ms * 1000000;
+    for (int i = 0; i < s->child_count; i++) {
+        int64_t restart = s->children[i].restart_ns;
+        if (restart != 0 && restart < due) due = restart;
     }
-    return (int)left;
+    if (s->deadline_ns != 0 && s->deadline_ns < due) due = s->deadline_ns;
+    return due > now ? (int)((due - now) / 1000000) + 1 : 0;
 }
 
 static void tell(bel_supervisor *s, int64_t *told_ns)

@@ -210,8 +210,6 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     bel_free(child->log_path);
     child->log_path = NULL;
     child->task->incarnation += again;
-    child->restarts += again && !child->wanted_again;
-    child->wanted_again = false;
     child->restart_ns = 0;
     child->end = (bel_linux_end){0};
     child->last_error.length = 0;

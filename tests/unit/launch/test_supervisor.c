@@ -689,6 +689,40 @@ static void test_more_workers(void **state)
     end_run(&r);
 }
 
+// The number that there is already: workers that were given up come back.
+static void test_same_number(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    r.cluster->min_workers = 1;
+    tell_path(&r, "worker 1.0:pid=", "pid");
+    tell(&r, "worker 1.0:kill=9");
+    tell_path(&r, "master:gone=", "pid");
+    tell_path(&r, "master:scale=2 ", "");
+    tell_path(&r, "master:await=", "back");
+    tell_path(&r, "worker 1.1:touch=", "back");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
+// So do those that the master told to end, by a wish that the supervisor has not seen.
+static void test_retired_and_wanted(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    tell_path(&r, "worker 1.0:await=", "retired");
+    tell_path(&r, "master:scale=2 ", "");
+    tell_path(&r, "master:touch=", "retired");
+    tell_path(&r, "master:await=", "back");
+    tell_path(&r, "worker 1.1:touch=", "back");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
 // A worker that was added too late for the end of the job is asked to end: that is no failure.
 static void test_added_too_late(void **state)
 {
@@ -730,6 +764,8 @@ int main(void)
         cmocka_unit_test(test_slow_end),
         cmocka_unit_test(test_enough_workers),
         cmocka_unit_test(test_more_workers),
+        cmocka_unit_test(test_same_number),
+        cmocka_unit_test(test_retired_and_wanted),
         cmocka_unit_test(test_added_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
