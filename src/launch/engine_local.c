@@ -70,7 +70,7 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
         if (!ended) ended = bel_linux_process_wait(process, LOOK_MS, &end);
         bel_job_record *now;
         BEL_TRY(bel_registry_read(record->name, &now));
-        bool started = now->state != BEL_JOB_QUEUED;
+        bool started = now->state != BEL_JOB_QUEUED && now->state != BEL_JOB_LOST;
         bel_job_record_destroy(now);
         if (started) return NULL;
         if (ended) {

@@ -1,5 +1,5 @@
-// The registry: two JSON files a job. The job's folder is what holds a name: mkdir decides between
-// two who want it.
+// The registry: two JSON files a job. The job's folder is what holds a name. Who takes a name, or a
+// queued job, has the registry's lock meanwhile.
 #include "launch/registry.h"
 
 #include <errno.h>
@@ -113,6 +113,19 @@ static bel_status *find_folder(const char *name, char **out_folder)
     return NULL;
 }
 
+static bel_status *lock(int *out_lock)
+{
+    static const double patience_secs = 10;
+    char *root = NULL;
+    BEL_TRY(find_root(&root));
+    bel_status *status = bel_dir_create(root);
+    char *path = bel_strf("%s.lock", root);
+    if (status == NULL) status = bel_file_lock(path, patience_secs, out_lock);
+    bel_free(path);
+    bel_free(root);
+    return status;
+}
+
 // --- Writing ------------------------------------------------------------------------------------
 
 static void put_text(bel_str *out, const char *name, const char *text)
@@ -224,26 +237,55 @@ static bel_status *fill_folder(const bel_job_record *record, const char *folder)
     return status;
 }
 
+static bel_status *add_locked(const bel_job_record *record, const char *folder, bool replace)
+{
+    BEL_TRY(make_room(record->name, folder, replace));
+    if (mkdir(folder, 0755) != 0) return bel_file_error(errno, "create folder", folder);
+    bel_status *status = fill_folder(record, folder);
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is told
+    return status;
+}
+
 bel_status *bel_registry_add(const bel_job_record *record, bool replace)
 {
-    char *folder, *root = NULL;
+    int held;
+    char *folder;
     BEL_TRY(find_folder(record->name, &folder));
-    bel_status *status = find_root(&root);
+    bel_status *status = lock(&held);
     if (status == NULL) {
-        status = bel_dir_create(root);
-        bel_free(root);
-    }
-    if (status == NULL) status = make_room(record->name, folder, replace);
-    if (status == NULL && mkdir(folder, 0755) != 0) {
-        status = errno == EEXIST
-                     ? BEL_ERR(BEL_ALREADY_EXISTS,
-                               "somebody else is submitting job %s at this moment", record->name)
-                     : bel_file_error(errno, "create folder", folder);
-    } else if (status == NULL) {
-        status = fill_folder(record, folder);
-        if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is told
+        status = add_locked(record, folder, replace);
+        bel_file_unlock(held);
     }
     bel_free(folder);
+    return status;
+}
+
+static bel_status *claim_locked(const char *name, bel_job_record **out_record)
+{
+    bel_job_record *record;
+    BEL_TRY(bel_registry_read(name, &record));
+    bel_status *status = NULL;
+    if (record->state != BEL_JOB_QUEUED) {
+        status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
+                         name, bel_job_state_name(record->state));
+    } else {
+        bel_job_record_set_process(record);
+        status = bel_registry_update(record);
+    }
+    if (status == NULL) {
+        *out_record = record;
+    } else {
+        bel_job_record_destroy(record);
+    }
+    return status;
+}
+
+bel_status *bel_registry_claim(const char *name, bel_job_record **out_record)
+{
+    int held;
+    BEL_TRY(lock(&held));
+    bel_status *status = claim_locked(name, out_record);
+    bel_file_unlock(held);
     return status;
 }
 

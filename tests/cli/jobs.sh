@@ -118,4 +118,24 @@ check "and others are shown" grep -q '^broken ' out.txt
 run_ok submit broken --replace --config cluster.yaml --job_dir d -- --train_files missing.csv
 await_state broken FAILED
 
+# --- Many who want one name: one gets it
+run_ok submit wanted --config cluster.yaml --job_dir f -- --train_files missing.csv --train_steps 5
+await_state wanted FAILED
+racers=()
+for i in 1 2 3 4 5 6; do
+    submit wanted --replace --config cluster.yaml --job_dir f -- --train_files pipe.csv --label_column y \
+        --train_steps 5 >"racer$i.txt" 2>&1 &
+    racers+=($!)
+done
+winners=0
+for pid in "${racers[@]}"; do
+    if wait "$pid"; then winners=$((winners + 1)); fi
+done
+cat racer?.txt >err.txt
+equal "jobs that got the name" "$winners" 1
+await_state wanted RUNNING
+run_ok belfry jobs cancel wanted
+capture belfry jobs cancel wanted
+await_state wanted CANCELLED
+
 finish

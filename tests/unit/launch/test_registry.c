@@ -140,6 +140,32 @@ static void test_taken_names(void **state)
     BEL_ASSERT_FAILS(bel_registry_read("zebra", &record), BEL_NOT_FOUND, "no job zebra");
 }
 
+// The supervisor takes a job from the process that submits: from then on that one may end.
+static void test_claim(void **state)
+{
+    (void)state;
+    char name[] = "sleep", time[] = "100", *arguments[] = {name, time, NULL};
+    bel_linux_spawn spawn = {
+        .program = "/bin/sleep", .arguments = arguments, .standard = {-1, -1, -1}};
+    bel_linux_process process;
+    bel_linux_end end;
+    BEL_ASSERT_OK(bel_linux_process_spawn(&spawn, &process));
+    BEL_ASSERT_OK(add("digits", false));
+    bel_job_record *record = read_job("digits"), *mine;
+    record->supervisor = process.pid;
+    record->started_ticks = bel_linux_start_ticks(process.pid);
+    BEL_ASSERT_OK(bel_registry_update(record));
+    BEL_ASSERT_OK(bel_registry_claim("digits", &mine));
+    assert_int_equal(mine->supervisor, getpid());
+    bel_linux_process_signal(&process, SIGKILL, false);
+    assert_true(bel_linux_process_wait(&process, 60000, &end));
+    assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
+    bel_job_record_destroy(mine);
+    BEL_ASSERT_OK(bel_registry_update(record)); // by whom it was submitted, which is gone
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", &mine), BEL_FAILED_PRECONDITION, "LOST");
+    bel_job_record_destroy(record);
+}
+
 // A job counts as running only while its very process lives.
 static void test_lost(void **state)
 {
@@ -340,6 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_taken_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_claim, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_elsewhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
