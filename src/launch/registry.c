@@ -237,6 +237,32 @@ static bel_status *fill_folder(const bel_job_record *record, const char *folder)
     return status;
 }
 
+// Records are JSON, which holds nothing but UTF-8.
+static bel_status *check_text(const char *job, const char *what, const char *value)
+{
+    bel_json *json = NULL;
+    bel_str text = {0};
+    bel_str_puts(&text, "[");
+    bel_json_write_string(&text, value != NULL ? value : "");
+    bel_str_puts(&text, "]");
+    bel_status *status = bel_json_parse(text.text, text.length, what, &json);
+    bel_json_destroy(json);
+    bel_str_deinit(&text);
+    if (status == NULL) return NULL;
+    bel_status_ignore(status); // said in other words
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "job %s: expected UTF-8 in %s, got \"%s\"", job, what,
+                   value);
+}
+
+static bel_status *check_texts(const bel_job_record *record)
+{
+    BEL_TRY(check_text(record->name, "the model's folder", record->model_dir));
+    BEL_TRY(check_text(record->name, "the path of the cluster file", record->config));
+    for (size_t i = 0; i < record->argument_count; i++)
+        BEL_TRY(check_text(record->name, "an argument", record->arguments[i]));
+    return NULL;
+}
+
 static bel_status *add_locked(const bel_job_record *record, const char *folder, bool replace)
 {
     BEL_TRY(make_room(record->name, folder, replace));
@@ -250,6 +276,8 @@ bel_status *bel_registry_add(const bel_job_record *record, bool replace)
 {
     int held;
     char *folder;
+    BEL_TRY(check_name(record->name));
+    BEL_TRY(check_texts(record));
     BEL_TRY(find_folder(record->name, &folder));
     bel_status *status = lock(&held);
     if (status == NULL) {

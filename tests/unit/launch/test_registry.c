@@ -122,6 +122,30 @@ static void test_names(void **state)
     BEL_ASSERT_OK(add("A-b_9", false));
 }
 
+// What a record could not hold is refused before anything is made.
+static void test_texts(void **state)
+{
+    (void)state;
+    char name[] = "digits", local[] = "local", good[] = "/runs/\xc3\xa4", bad[] = "/runs/\xe4";
+    char *arguments[] = {good};
+    bel_job_record record = {.name = name,
+                             .engine = local,
+                             .model_dir = good,
+                             .config = good,
+                             .arguments = arguments,
+                             .argument_count = 1};
+    char **const texts[] = {&record.model_dir, &record.config, &arguments[0]};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        *texts[i] = bad;
+        BEL_ASSERT_FAILS(bel_registry_add(&record, false), BEL_INVALID_ARGUMENT, "UTF-8");
+        *texts[i] = good;
+    }
+    BEL_ASSERT_OK(bel_registry_add(&record, false));
+    bel_job_record *back = read_job("digits");
+    assert_string_equal(back->model_dir, good);
+    bel_job_record_destroy(back);
+}
+
 static void test_taken_names(void **state)
 {
     (void)state;
@@ -365,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_texts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_taken_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_claim, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),

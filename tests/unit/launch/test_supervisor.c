@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -276,6 +277,22 @@ static void test_tasks(void **state)
     (void)state;
     check_tasks(false);
     check_tasks(true);
+}
+
+// More processes than the soft limit has descriptors for.
+static void test_many_files(void **state)
+{
+    (void)state;
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 24;
+    run r = make_run(12, 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    supervise(&r);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(r.result.exit_code, 0);
+    end_run(&r);
 }
 
 // A run behind another one adds to its logs; a folder too deep for sockets is not used.
@@ -744,6 +761,7 @@ int main(void)
         cmocka_unit_test(test_success),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_too_many_restarts),
