@@ -217,7 +217,7 @@ static const bel_child *find_cause(const bel_supervisor *s)
 {
     const bel_child *first = s->first_failed, *master = &s->children[0];
     if (first == NULL || first->end.signal != 0 || first->last_error.length > 0) return first;
-    if (has_stopped(s, master)) return NULL;
+    if (s->done && master->end.code != 0) return NULL;
     return master->last_error.length > 0 && master->end.code != 0 ? master : first;
 }
 
@@ -256,8 +256,9 @@ static void take_ends(bel_supervisor *s)
         if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns() + WAIT_NS;
         if (child->restart_ns != 0 || give_up(s, child)) continue;
         if (child->task->role == BEL_ROLE_MASTER) {
-            master = child; // the first of all
-            s->done = child->end.code == 0 || has_stopped(s, child);
+            master = child;                      // the first of all
+            bool asked = s->ask_ns == INT64_MAX; // by this process, as another one has failed
+            s->done = child->end.code == 0 || (has_stopped(s, child) && !asked);
         }
         bool worse = culprit == NULL || suspicion(child) > suspicion(culprit);
         if (has_failed(s, child) && worse) culprit = child;
@@ -377,7 +378,7 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
 {
     const bel_child *cause = find_cause(s), *master = &s->children[0];
     int code = master->end.code;
-    if (s->done && cause != NULL) code = cause->end.code;
+    if (cause != NULL && (code == 0 || has_stopped(s, master))) code = cause->end.code;
     bool stopped = cause == NULL && code != 0 && (s->stop_signal != 0 || has_stopped(s, master));
     if (stopped && s->stop_signal != 0) code = 128 + s->stop_signal;
     if (s->killing && code == 128 + SIGKILL && cause != NULL) code = cause->end.code;

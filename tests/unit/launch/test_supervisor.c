@@ -637,6 +637,20 @@ static void test_master_stops(void **state)
     end_run(&r);
 }
 
+// Asked because another process has failed, it is that one that counts.
+static void test_master_is_stopped(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell(&r, "worker 0:exit=7");
+    tell(&r, "master:stop=0");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 7);
+    assert_false(r.result.stopped);
+    assert_holds(r.result.message, "worker 0 (pid ");
+    end_run(&r);
+}
+
 // Whoever needs long behind the master's end is asked by SIGTERM, whatever the job was asked by.
 static void test_slow_end(void **state)
 {
@@ -779,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_death_while_stopping),
         cmocka_unit_test(test_stop_before_restart),
         cmocka_unit_test(test_master_stops),
+        cmocka_unit_test(test_master_is_stopped),
         cmocka_unit_test(test_slow_end),
         cmocka_unit_test(test_enough_workers),
         cmocka_unit_test(test_more_workers),
