@@ -30,6 +30,23 @@ static const char *number_text(double value, bool whole, char text[32])
     return text;
 }
 
+// "RUNNING", "RUNNING on box"
+static const char *state_text(const bel_job_record *record, char text[300])
+{
+    snprintf(text, 300, "%s%s%s", bel_job_state_name(record->state),
+             record->elsewhere ? " on " : "", record->elsewhere ? record->host : "");
+    return text;
+}
+
+static int state_width(bel_job_record *const *records, size_t count)
+{
+    char text[300];
+    size_t width = 9;
+    for (size_t i = 0; i < count; i++)
+        if (strlen(state_text(records[i], text)) > width) width = strlen(text);
+    return (int)width;
+}
+
 static int name_width(bel_job_record *const *records, size_t count)
 {
     size_t width = 4;
@@ -40,14 +57,14 @@ static int name_width(bel_job_record *const *records, size_t count)
 
 void bel_jobs_write_list(bel_job_record *const *records, size_t count, bel_str *out)
 {
-    int width = name_width(records, count);
+    int width = name_width(records, count), states = state_width(records, count);
     double now = bel_clock_wall();
-    bel_str_printf(out, "%-*s  %-9s  %-15s  %-12s  %s\n", width, "NAME", "STATE", "STEP", "AGE",
-                   "ENGINE");
+    bel_str_printf(out, "%-*s  %-*s  %-15s  %-12s  %s\n", width, "NAME", states, "STATE", "STEP",
+                   "AGE", "ENGINE");
     for (size_t i = 0; i < count; i++) {
-        char step[48], age[32];
-        bel_str_printf(out, "%-*s  %-9s  %-15s  %-12s  %s\n", width, records[i]->name,
-                       bel_job_state_name(records[i]->state), step_text(records[i], step),
+        char state[300], step[48], age[32];
+        bel_str_printf(out, "%-*s  %-*s  %-15s  %-12s  %s\n", width, records[i]->name, states,
+                       state_text(records[i], state), step_text(records[i], step),
                        bel_seconds_text(now - records[i]->submitted_at, age), records[i]->engine);
     }
 }
@@ -55,23 +72,23 @@ void bel_jobs_write_list(bel_job_record *const *records, size_t count, bel_str *
 void bel_jobs_write_top(bel_job_record *const *records, size_t count, bel_str *out)
 {
     static const double recent_secs = 600;
-    int width = name_width(records, count);
+    int width = name_width(records, count), states = state_width(records, count);
     double now = bel_clock_wall();
-    bel_str_printf(out, "%-*s  %-9s  %-15s  %-10s  %-10s  %s\n", width, "JOB", "STATE", "STEP",
-                   "LOSS", "EXAMPLES/S", "ETA");
+    bel_str_printf(out, "%-*s  %-*s  %-15s  %-10s  %-10s  %s\n", width, "JOB", states, "STATE",
+                   "STEP", "LOSS", "EXAMPLES/S", "ETA");
     for (size_t i = 0; i < count; i++) {
         const bel_job_record *record = records[i];
         bool running = !bel_job_state_is_final(record->state);
         if (!running && now - record->ended_at > recent_secs) continue;
-        char step[48], loss[32], rate[32], eta[32];
+        char state[300], step[48], loss[32], rate[32], eta[32];
         bel_progress p;
         if (!read_progress(record, &p)) {
             p = (bel_progress){.loss = NAN, .examples_per_second = NAN, .eta_seconds = NAN};
         }
         const char *left =
             running && !isnan(p.eta_seconds) ? bel_seconds_text(p.eta_seconds, eta) : "-";
-        bel_str_printf(out, "%-*s  %-9s  %-15s  %-10s  %-10s  %s\n", width, record->name,
-                       bel_job_state_name(record->state), step_text(record, step),
+        bel_str_printf(out, "%-*s  %-*s  %-15s  %-10s  %-10s  %s\n", width, record->name, states,
+                       state_text(record, state), step_text(record, step),
                        number_text(p.loss, false, loss),
                        number_text(p.examples_per_second, true, rate), left);
     }
@@ -96,8 +113,9 @@ static void put_time(bel_str *out, const char *name, double seconds)
 
 void bel_job_write_facts(const bel_job_record *record, bel_str *out)
 {
+    char state[300];
     put_fact(out, "name", record->name);
-    put_fact(out, "state", bel_job_state_name(record->state));
+    put_fact(out, "state", state_text(record, state));
     bool ended = bel_job_state_is_final(record->state) && record->state != BEL_JOB_LOST;
     if (ended) bel_str_printf(out, "exit_code %d\n", record->exit_code);
     put_fact(out, "message", record->message);
@@ -137,6 +155,7 @@ void bel_job_write_json(const bel_job_record *record, bel_str *out)
     bel_str_printf(out, ",\"exit_code\":%d", record->exit_code);
     put_member(out, "message", record->message);
     put_member(out, "engine", record->engine);
+    put_member(out, "host", record->host);
     put_member(out, "folder", record->folder);
     put_member(out, "model_dir", record->model_dir);
     put_member(out, "config", record->config);

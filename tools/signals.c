@@ -6,17 +6,19 @@
 
 #include "belfry/estimator.h"
 
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, repeats_count;
 
 static void on_signal(int number)
 {
-    if (caught != 0) _exit(128 + number);
+    if (caught != 0 && repeats_count) _exit(128 + number);
+    if (caught != 0) return;
     caught = number;
     bel_request_stop();
 }
 
-void bel_signals_install(void)
+void bel_signals_install(bool has_supervisor)
 {
+    repeats_count = !has_supervisor;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

@@ -117,15 +117,7 @@ bel_status *bel_verb_supervise(const bel_options *options, int *out_exit_code)
     BEL_TRY(bel_job_take_name(options, false, &name));
     bel_job_record *record;
     bel_cluster *cluster;
-    BEL_TRY(bel_registry_read(name, &record));
-    if (record->state != BEL_JOB_QUEUED) {
-        bel_status *status =
-            BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
-                    record->name, bel_job_state_name(record->state));
-        bel_job_record_destroy(record);
-        return status;
-    }
-    bel_job_record_set_process(record);
+    BEL_TRY(bel_registry_claim(name, &record));
     bel_status *status = bel_cluster_read(record->config, &cluster);
     if (status == NULL) {
         status = run_with_cluster(record, cluster, out_exit_code);

@@ -1,4 +1,6 @@
 // Verbs train_and_evaluate and train.
+#include <signal.h>
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -43,51 +45,64 @@ static bel_status *write_job_file(const bel_options *options, const char *model_
 }
 
 // In a cluster only the master speaks for the job: what ends it is in the master's message.
-static bel_status *is_member(bool *out_member)
+static bel_status *look_at_task(bool *out_member, bool *out_has_supervisor)
 {
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
     *out_member = task != NULL && task->role != BEL_ROLE_MASTER && !task->follows;
+    *out_has_supervisor = task != NULL && task->supervisor > 0;
     bel_task_destroy(task);
+    return NULL;
+}
+
+// Ended on request with nothing to save, because members had not joined yet, or because the master
+// said so; then it has said why. Other errors stay.
+static bel_status *take_early_end(bel_status *status, bool member, int *out_exit_code)
+{
+    int number = bel_signals_caught();
+    bel_code code = bel_status_code(status);
+    bool cancelled = code == BEL_CANCELLED && (member || number > 0);
+    bool alone = code == BEL_UNAVAILABLE && member && number > 0; // the master has ended before
+    if (!cancelled && !alone) return status;
+    bel_log_write(member ? BEL_LOG_INFO : BEL_LOG_WARN, "%s", bel_status_message(status));
+    *out_exit_code = number > 0 ? 128 + number : bel_status_exit_code(status);
+    bel_status_destroy(status);
     return NULL;
 }
 
 static bel_status *run_member(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
     bel_result result;
-    bel_status *status = train(options, setup, &result);
-    if (bel_status_code(status) != BEL_CANCELLED) return status;
-    bel_log_write(BEL_LOG_INFO, "%s", bel_status_message(status));
-    *out_exit_code = bel_status_exit_code(status);
-    bel_status_destroy(status);
-    return NULL;
+    return take_early_end(train(options, setup, &result), true, out_exit_code);
 }
 
-bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
+static bel_status *run_job(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
-    bool member;
-    BEL_TRY(is_member(&member));
-    bel_setup *setup;
-    BEL_TRY(bel_setup_for_training(options, &setup));
-    bel_signals_install();
-    if (member) {
-        bel_status *ended = run_member(options, setup, out_exit_code);
-        bel_setup_destroy(setup);
-        return ended;
-    }
     bel_result result = {0};
     bel_status *status = train(options, setup, &result);
-    if (status == NULL) status = write_job_file(options, setup->model_dir);
-    if (status == NULL && result.interrupted) {
+    if (status != NULL) return take_early_end(status, false, out_exit_code);
+    BEL_TRY(write_job_file(options, setup->model_dir));
+    if (result.interrupted) {
         bel_log_write(
             BEL_LOG_WARN,
             "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
             "to go on",
             bel_signals_caught_name(), (long long)result.global_step, setup->model_dir);
-        *out_exit_code = bel_signals_caught() > 0 ? 128 + bel_signals_caught() : 0;
+        // Without a signal of its own a member was asked.
+        *out_exit_code = 128 + (bel_signals_caught() > 0 ? bel_signals_caught() : SIGTERM);
     }
-    bel_setup_destroy(setup);
-    if (status != NULL) return status;
     return bel_results_print(&result, true, wants_evaluation(options),
                              bel_options_bool(options, "json"));
+}
+
+bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
+{
+    bool member, has_supervisor;
+    BEL_TRY(look_at_task(&member, &has_supervisor));
+    bel_setup *setup;
+    BEL_TRY(bel_setup_for_training(options, &setup));
+    bel_signals_install(has_supervisor);
+    bel_status *status = (member ? run_member : run_job)(options, setup, out_exit_code);
+    bel_setup_destroy(setup);
+    return status;
 }

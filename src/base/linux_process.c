@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -173,6 +174,12 @@ const char *bel_linux_boot_id(char text[64])
     read_small("/proc/sys/kernel/random/boot_id", text, 64);
     text[strcspn(text, "\n")] = '\0';
     return text;
+}
+
+int64_t bel_linux_pid_namespace(void)
+{
+    struct stat about;
+    return stat("/proc/self/ns/pid", &about) == 0 ? (int64_t)about.st_ino : 0;
 }
 
 char *bel_linux_program(void)

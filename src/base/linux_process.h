@@ -59,6 +59,9 @@ bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number);
 // A text that differs each time the machine starts; "" when the system does not tell.
 const char *bel_linux_boot_id(char text[64]);
 
+// Names the namespace in which pids of this process are meant: a container has its own. 0: unknown.
+int64_t bel_linux_pid_namespace(void);
+
 // Resident memory of this process; 0: not known.
 int64_t bel_linux_resident_bytes(void);
 

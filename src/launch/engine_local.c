@@ -70,7 +70,7 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
         if (!ended) ended = bel_linux_process_wait(process, LOOK_MS, &end);
         bel_job_record *now;
         BEL_TRY(bel_registry_read(record->name, &now));
-        bool started = now->state != BEL_JOB_QUEUED;
+        bool started = now->state != BEL_JOB_QUEUED && now->state != BEL_JOB_LOST;
         bel_job_record_destroy(now);
         if (started) return NULL;
         if (ended) {
@@ -135,6 +135,12 @@ static bel_status *submit(bel_job_record *record, const bel_cluster *cluster)
 
 static bel_status *cancel(const bel_job_record *record)
 {
+    if (record->elsewhere) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "job %s is %s on %s, and this is another machine or container: cancel it "
+                       "there",
+                       record->name, bel_job_state_name(record->state), record->host);
+    }
     char boot_id[64];
     bool same_boot = strcmp(record->boot_id, bel_linux_boot_id(boot_id)) == 0;
     bool running = record->state == BEL_JOB_RUNNING && same_boot;

@@ -55,6 +55,7 @@ static bool same_host(const bel_plan_process *a, const bel_plan_process *b)
 // trains, by the processes.
 static int threads_of(const bel_plan *plan, const bel_plan_process *process)
 {
+    enum { MOST_THREADS = 1024 }; // as bel_run_config
     int cores = plan->cluster->roles[process->role].machine.cores, towers = 0, processes = 0;
     if (cores == 0) cores = bel_available_cores();
     for (int i = 0; i < plan->process_count; i++) {
@@ -62,8 +63,8 @@ static int threads_of(const bel_plan *plan, const bel_plan_process *process)
         towers += plan->processes[i].towers;
         processes++;
     }
-    int shares = towers > 0 ? towers : processes;
-    return cores > shares ? cores / shares : 1;
+    int shares = towers > 0 ? towers : processes, threads = cores > shares ? cores / shares : 1;
+    return threads < MOST_THREADS ? threads : MOST_THREADS;
 }
 
 bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,

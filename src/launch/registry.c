@@ -1,5 +1,5 @@
-// The registry: two JSON files a job. The job's folder is what holds a name: mkdir decides between
-// two who want it.
+// The registry: two JSON files a job. The job's folder is what holds a name. Who takes a name, or a
+// queued job, has the registry's lock meanwhile.
 #include "launch/registry.h"
 
 #include <errno.h>
@@ -35,8 +35,9 @@ bool bel_job_state_is_final(bel_job_state state)
 void bel_job_record_destroy(bel_job_record *record)
 {
     if (record == NULL) return;
-    char *const texts[] = {record->name,   record->engine,  record->folder,  record->model_dir,
-                           record->config, record->message, record->boot_id, record->progress};
+    char *const texts[] = {record->name,      record->engine, record->folder,
+                           record->model_dir, record->config, record->message,
+                           record->boot_id,   record->host,   record->progress};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         bel_free(texts[i]);
     for (size_t i = 0; i < record->argument_count; i++)
@@ -45,13 +46,22 @@ void bel_job_record_destroy(bel_job_record *record)
     bel_free(record);
 }
 
+static char *host_name(void)
+{
+    char name[256] = "";
+    return bel_xstrdup(gethostname(name, sizeof name - 1) == 0 ? name : "");
+}
+
 void bel_job_record_set_process(bel_job_record *record)
 {
     char boot_id[64];
     record->supervisor = (int64_t)getpid();
     record->started_ticks = bel_linux_start_ticks(record->supervisor);
+    record->pid_namespace = bel_linux_pid_namespace();
     bel_free(record->boot_id);
     record->boot_id = bel_xstrdup(bel_linux_boot_id(boot_id));
+    bel_free(record->host);
+    record->host = host_name();
 }
 
 // --- Places -------------------------------------------------------------------------------------
@@ -101,6 +111,19 @@ static bel_status *find_folder(const char *name, char **out_folder)
     *out_folder = bel_path_join(root, name);
     bel_free(root);
     return NULL;
+}
+
+static bel_status *lock(int *out_lock)
+{
+    static const double patience_secs = 10;
+    char *root = NULL;
+    BEL_TRY(find_root(&root));
+    bel_status *status = bel_dir_create(root);
+    char *path = bel_strf("%s.lock", root);
+    if (status == NULL) status = bel_file_lock(path, patience_secs, out_lock);
+    bel_free(path);
+    bel_free(root);
+    return status;
 }
 
 // --- Writing ------------------------------------------------------------------------------------
@@ -154,6 +177,8 @@ static bel_status *write_status(const bel_job_record *record, const char *folder
     bel_str_printf(&text, ",\n  \"supervisor\": %lld,\n  \"started_ticks\": %lld",
                    (long long)record->supervisor, (long long)record->started_ticks);
     put_text(&text, "boot_id", record->boot_id);
+    put_text(&text, "host", record->host);
+    bel_str_printf(&text, ",\n  \"pid_namespace\": %lld", (long long)record->pid_namespace);
     put_time(&text, "started_at", record->started_at);
     put_time(&text, "ended_at", record->ended_at);
     bool has_progress = record->progress != NULL && record->progress[0] != '\0';
@@ -177,7 +202,12 @@ static bel_status *make_room(const char *name, const char *folder, bool replace)
                        folder);
     }
     const char *state = bel_job_state_name(record->state);
-    if (!bel_job_state_is_final(record->state)) {
+    if (record->elsewhere) {
+        status = BEL_ERR(BEL_ALREADY_EXISTS,
+                         "there is a job %s already, and it is %s on %s; belfry jobs cancel %s "
+                         "ends it there; hint: if it cannot run any more, remove %s",
+                         name, state, record->host, name, folder);
+    } else if (!bel_job_state_is_final(record->state)) {
         status = BEL_ERR(BEL_ALREADY_EXISTS,
                          "there is a job %s already, and it is %s; belfry jobs cancel %s ends it",
                          name, state, name);
@@ -203,29 +233,87 @@ static bel_status *fill_folder(const bel_job_record *record, const char *folder)
     if (status == NULL) status = write_status(&queued, folder);
     if (status == NULL) status = write_job(record, folder, now); // last: makes the job visible
     bel_free(queued.boot_id);
+    bel_free(queued.host);
+    return status;
+}
+
+// Records are JSON, which holds nothing but UTF-8.
+static bel_status *check_text(const char *job, const char *what, const char *value)
+{
+    bel_json *json = NULL;
+    bel_str text = {0};
+    bel_str_puts(&text, "[");
+    bel_json_write_string(&text, value != NULL ? value : "");
+    bel_str_puts(&text, "]");
+    bel_status *status = bel_json_parse(text.text, text.length, what, &json);
+    bel_json_destroy(json);
+    bel_str_deinit(&text);
+    if (status == NULL) return NULL;
+    bel_status_ignore(status); // said in other words
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "job %s: expected UTF-8 in %s, got \"%s\"", job, what,
+                   value);
+}
+
+static bel_status *check_texts(const bel_job_record *record)
+{
+    BEL_TRY(check_text(record->name, "the model's folder", record->model_dir));
+    BEL_TRY(check_text(record->name, "the path of the cluster file", record->config));
+    for (size_t i = 0; i < record->argument_count; i++)
+        BEL_TRY(check_text(record->name, "an argument", record->arguments[i]));
+    return NULL;
+}
+
+static bel_status *add_locked(const bel_job_record *record, const char *folder, bool replace)
+{
+    BEL_TRY(make_room(record->name, folder, replace));
+    if (mkdir(folder, 0755) != 0) return bel_file_error(errno, "create folder", folder);
+    bel_status *status = fill_folder(record, folder);
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is told
     return status;
 }
 
 bel_status *bel_registry_add(const bel_job_record *record, bool replace)
 {
-    char *folder, *root = NULL;
+    int held;
+    char *folder;
+    BEL_TRY(check_name(record->name));
+    BEL_TRY(check_texts(record));
     BEL_TRY(find_folder(record->name, &folder));
-    bel_status *status = find_root(&root);
+    bel_status *status = lock(&held);
     if (status == NULL) {
-        status = bel_dir_create(root);
-        bel_free(root);
-    }
-    if (status == NULL) status = make_room(record->name, folder, replace);
-    if (status == NULL && mkdir(folder, 0755) != 0) {
-        status = errno == EEXIST
-                     ? BEL_ERR(BEL_ALREADY_EXISTS,
-                               "somebody else is submitting job %s at this moment", record->name)
-                     : bel_file_error(errno, "create folder", folder);
-    } else if (status == NULL) {
-        status = fill_folder(record, folder);
-        if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is told
+        status = add_locked(record, folder, replace);
+        bel_file_unlock(held);
     }
     bel_free(folder);
+    return status;
+}
+
+static bel_status *claim_locked(const char *name, bel_job_record **out_record)
+{
+    bel_job_record *record;
+    BEL_TRY(bel_registry_read(name, &record));
+    bel_status *status = NULL;
+    if (record->state != BEL_JOB_QUEUED) {
+        status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
+                         name, bel_job_state_name(record->state));
+    } else {
+        bel_job_record_set_process(record);
+        status = bel_registry_update(record);
+    }
+    if (status == NULL) {
+        *out_record = record;
+    } else {
+        bel_job_record_destroy(record);
+    }
+    return status;
+}
+
+bel_status *bel_registry_claim(const char *name, bel_job_record **out_record)
+{
+    int held;
+    BEL_TRY(lock(&held));
+    bel_status *status = claim_locked(name, out_record);
+    bel_file_unlock(held);
     return status;
 }
 
@@ -301,14 +389,17 @@ static bel_status *read_status(const char *folder, bel_job_record *record)
               bel_json_i64(root, "exit_code", &exit_code) &&
               bel_json_i64(root, "supervisor", &record->supervisor) &&
               bel_json_i64(root, "started_ticks", &record->started_ticks) &&
+              bel_json_i64(root, "pid_namespace", &record->pid_namespace) &&
               bel_json_f64(root, "started_at", &record->started_at) &&
               bel_json_f64(root, "ended_at", &record->ended_at);
     record->exit_code = (int)exit_code;
     bel_free(record->message); // it may be the second time
     bel_free(record->boot_id);
+    bel_free(record->host);
     bel_free(record->progress);
     record->message = copy_text(root, "message");
     record->boot_id = copy_text(root, "boot_id");
+    record->host = copy_text(root, "host");
     bel_str progress = {0};
     bel_str_puts(&progress, "");
     const bel_json_value *object = bel_json_member(root, "progress");
@@ -318,6 +409,19 @@ static bel_status *read_status(const char *folder, bel_job_record *record)
     bel_json_destroy(json);
     if (ok) return NULL;
     return BEL_ERR(BEL_DATA_LOSS, "%s/status.json: not the status of a job", folder);
+}
+
+// Folders of jobs may be shared by machines, and by containers of one machine.
+static bool is_elsewhere(const bel_job_record *record)
+{
+    char boot_id[64];
+    if (strcmp(record->boot_id, bel_linux_boot_id(boot_id)) == 0) {
+        return record->pid_namespace != bel_linux_pid_namespace();
+    }
+    char *host = host_name(); // the same name: the machine was started again
+    bool other = strcmp(record->host, host) != 0;
+    bel_free(host);
+    return other;
 }
 
 static bool is_alive(const bel_job_record *record)
@@ -332,10 +436,12 @@ static bool is_alive(const bel_job_record *record)
 static bel_status *read_record(const char *folder, bel_job_record *record)
 {
     BEL_TRY(read_job(folder, record));
-    BEL_TRY(read_status(folder, record));
-    if (bel_job_state_is_final(record->state) || is_alive(record)) return NULL;
-    BEL_TRY(read_status(folder, record));
-    if (bel_job_state_is_final(record->state) || is_alive(record)) return NULL;
+    for (int i = 0; i < 2; i++) {
+        BEL_TRY(read_status(folder, record));
+        if (bel_job_state_is_final(record->state)) return NULL;
+        record->elsewhere = is_elsewhere(record);
+        if (record->elsewhere || is_alive(record)) return NULL;
+    }
     record->state = BEL_JOB_LOST;
     bel_free(record->message);
     record->message = bel_strf("its supervisor is gone, or the machine was started again; submit "

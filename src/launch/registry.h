@@ -39,27 +39,37 @@ typedef struct bel_job_record {
     int64_t supervisor;    // pid; while QUEUED that of the process that submits
     int64_t started_ticks; // of that pid, /proc/PID/stat field 22: tells a reused pid apart
     char *boot_id;         // of the machine when it was started
+    char *host;            // its name
+    int64_t pid_namespace; // in which the pid is meant
+    bool elsewhere;        // set by reading: on a machine or in a container of which this process
+                           // cannot see whether the job still runs
     double submitted_at, started_at, ended_at; // seconds since 1970; 0: not yet
     char *progress; // the newest progress object of the master as JSON, or ""
 } bel_job_record;
 
 void bel_job_record_destroy(bel_job_record *record);
 
-// Puts this process into a record: supervisor, started_ticks, boot_id.
+// Puts this process into a record: supervisor, started_ticks, boot_id, host, pid_namespace.
 void bel_job_record_set_process(bel_job_record *record);
 
 // Makes the folder of a new job, with its logs/. Of the record, what was asked counts; the job is
-// QUEUED by this process. ALREADY_EXISTS: the name is taken by a job that has not ended (one that
-// has ended is replaced only with `replace`). INVALID_ARGUMENT: a name must be letters, digits, _
-// and -, at most 100 of them, and begin with a letter. FAILED_PRECONDITION: neither XDG_STATE_HOME
-// nor HOME says where.
+// QUEUED by this process. ALREADY_EXISTS: the name is taken by a job that has not ended, or may run
+// elsewhere (one that has ended is replaced only with `replace`). INVALID_ARGUMENT: a name must be
+// letters, digits, _ and -, at most 100 of them, and begin with a letter; texts must be UTF-8.
+// FAILED_PRECONDITION: neither XDG_STATE_HOME nor HOME says where. UNAVAILABLE: others have been
+// adding jobs for ten seconds.
 bel_status *bel_registry_add(const bel_job_record *record, bool replace) BEL_MUST_USE;
+
+// Makes this process the one that runs a QUEUED job, and reads it. FAILED_PRECONDITION: it is not
+// QUEUED.
+bel_status *bel_registry_claim(const char *name, bel_job_record **out_record) BEL_MUST_USE;
 
 // Writes status.json of an existing job.
 bel_status *bel_registry_update(const bel_job_record *record) BEL_MUST_USE;
 
 // Reads one job; QUEUED or RUNNING becomes LOST when its process is gone (other boot id, pid or
-// start time). NOT_FOUND names the nearest name there is. DATA_LOSS: a damaged record.
+// start time), but stays as it is for a job elsewhere. NOT_FOUND names the nearest name there is.
+// DATA_LOSS: a damaged record.
 bel_status *bel_registry_read(const char *name, bel_job_record **out_record) BEL_MUST_USE;
 
 // All jobs, newest first; damaged ones are passed over with a warning. Destroy each, and free the

@@ -2,6 +2,7 @@
 #include "launch/scale.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -36,6 +37,21 @@ int bel_scale_read(const char *model_dir)
     bel_json_destroy(json);
     bel_free(path);
     return workers > 0 && workers <= INT32_MAX ? (int)workers : 0;
+}
+
+int bel_scale_read_new(const char *model_dir, bel_scale_mark *mark)
+{
+    char *path = bel_path_join(model_dir, BEL_SCALE_FILE);
+    struct stat about;
+    bool there = stat(path, &about) == 0;
+    bel_free(path);
+    if (!there) return 0;
+    const bel_scale_mark found = {.file = (int64_t)about.st_ino,
+                                  .written_ns = (int64_t)about.st_mtim.tv_sec * 1000000000 +
+                                                about.st_mtim.tv_nsec};
+    if (found.file == mark->file && found.written_ns == mark->written_ns) return 0;
+    *mark = found;
+    return bel_scale_read(model_dir);
 }
 
 void bel_scale_remove(const char *model_dir)

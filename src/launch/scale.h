@@ -9,6 +9,8 @@
 #ifndef BELFRY_LAUNCH_SCALE_H
 #define BELFRY_LAUNCH_SCALE_H
 
+#include <stdint.h>
+
 #include "belfry/status.h"
 
 #define BEL_SCALE_FILE "job.scale"
@@ -18,6 +20,15 @@ bel_status *bel_scale_write(const char *model_dir, int workers) BEL_MUST_USE;
 
 // 0: nobody has asked, or the file cannot be read.
 int bel_scale_read(const char *model_dir);
+
+// Which wish was read last; all 0 before the first.
+typedef struct bel_scale_mark {
+    int64_t file, written_ns;
+} bel_scale_mark;
+
+// The same once for each time the file is written, also with an equal number: 0 when the wish that
+// stands there is `mark`, which becomes the one that is read.
+int bel_scale_read_new(const char *model_dir, bel_scale_mark *mark);
 
 void bel_scale_remove(const char *model_dir);
 

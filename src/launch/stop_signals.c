@@ -2,6 +2,7 @@
 #include "launch/stop_signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ bel_status *bel_stop_signals_open(int *out_descriptor)
 {
     int ends[2];
     BEL_TRY(bel_linux_pipe(ends));
+    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK); // a handler must not wait for a full pipe
     writing_end = ends[1];
     for (int i = 0; i < NUMBER_COUNT; i++) {
         struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};

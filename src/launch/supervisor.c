@@ -70,28 +70,58 @@ static bool was_killed(const bel_child *child)
     return child->end.signal != 0 || child->end.code >= 128;
 }
 
+// Has ended because it was asked to: as the job was, or the master alone, which then ends the job.
+static bool has_stopped(const bel_supervisor *s, const bel_child *child)
+{
+    int code = child->end.code;
+    if (s->stop_signal != 0 && code == 128 + s->stop_signal) return true;
+    return child->task->role == BEL_ROLE_MASTER && child->end.signal == 0 &&
+           (code == 128 + SIGINT || code == 128 + SIGTERM);
+}
+
+// The job has ended well, and this one ended so late that nothing depends on it: it was asked to,
+// was started or started again in vain, or died.
+static bool is_late(const bel_supervisor *s, const bel_child *child)
+{
+    const bel_cluster *cluster = s->config->plan->cluster;
+    bool may_die = cluster->restarts > 0 || cluster->min_workers > 0;
+    return s->done && (s->ask_ns == INT64_MAX || child->task->added ||
+                       child->task->incarnation > 0 || (was_killed(child) && may_die));
+}
+
 static bool has_failed(const bel_supervisor *s, const bel_child *child)
 {
     if (child->end.code == 0 || s->killing || child->let_go || child->given_up) return false;
-    if (s->stop_signal != 0 && child->end.code == 128 + s->stop_signal) return false;
-    // Whoever dies when the job has ended well, or was started again too late for its end.
-    bool late = was_killed(child) || child->restarts > 0;
-    const bel_cluster *cluster = s->config->plan->cluster;
-    return !(s->done && late && (cluster->restarts > 0 || cluster->min_workers > 0));
+    return !has_stopped(s, child) && !is_late(s, child);
 }
 
-// One that may be started anew; once the job ends, nothing is.
+// Processes that die are started again until the job ends. While it stops the master needs them, to
+// save with all of them; without a master they have ended themselves.
+static bool goes_on(const bel_supervisor *s)
+{
+    bool stops = s->stop_signal != 0 && !is_running(&s->children[0]);
+    return !stops && !s->killing && s->deadline_ns == 0;
+}
+
+static bool is_missed(const bel_supervisor *s, const bel_child *child)
+{
+    // One that was just started again may be killed by the signal that asks everybody to stop.
+    bool stopped =
+        has_stopped(s, child) && (child->end.signal == 0 || child->task->incarnation == 0);
+    return was_killed(child) && !stopped && !child->let_go && goes_on(s);
+}
+
 static bool may_restart(const bel_supervisor *s, const bel_child *child)
 {
-    bool ending = s->killing || s->stop_signal != 0 || s->deadline_ns != 0;
-    return was_killed(child) && !ending && !child->let_go &&
-           child->restarts < s->config->plan->cluster->restarts;
+    return is_missed(s, child) && child->restarts < s->config->plan->cluster->restarts;
 }
 
-// One that has ended because it was not wanted, but meanwhile is.
+// A worker that the master has told to end, by a wish that has changed since; or else the job ends
+// at this moment.
 static bool is_wanted_again(const bel_supervisor *s, const bel_child *child)
 {
-    return child->wanted_again && child->end.code == 0 && s->deadline_ns == 0;
+    bool scaled = s->wish.file != 0 && child->task->role == BEL_ROLE_WORKER;
+    return scaled && child->end.code == 0 && !child->let_go && s->stop_signal == 0 && goes_on(s);
 }
 
 // "worker 1 (pid 4711 on box) was killed by signal 9 (Killed) after step 120: …"
@@ -132,16 +162,16 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
         child->short_lives - 2 < MOST_DOUBLINGS ? child->short_lives - 2 : MOST_DOUBLINGS;
     child->restart_ns = doublings < 0 ? now : now + ((int64_t)PAUSE_NS << doublings);
     char *what = describe_end(s, child);
-    bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what,
-                  child->restarts + 1, s->config->plan->cluster->restarts);
+    child->restarts++;
+    bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what, child->restarts,
+                  s->config->plan->cluster->restarts);
     bel_free(what);
 }
 
 // Killed too often, but the job may go on without it.
 static bool give_up(bel_supervisor *s, bel_child *child)
 {
-    bool ending = s->killing || s->stop_signal != 0 || s->deadline_ns != 0;
-    if (!was_killed(child) || ending || child->let_go) return false;
+    if (!is_missed(s, child)) return false;
     char *what = describe_end(s, child);
     bool without = bel_supervisor_give_up(s, child, what);
     bel_free(what);
@@ -167,9 +197,9 @@ static void restart_due(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        if (child->restart_ns == 0 || bel_clock_ns() < child->restart_ns) continue;
+        bool wanted = goes_on(s);
+        if (child->restart_ns == 0 || (wanted && bel_clock_ns() < child->restart_ns)) continue;
         bel_linux_end end = child->end;
-        bool wanted = s->stop_signal == 0 && !s->killing && s->deadline_ns == 0;
         bel_status *status = wanted ? bel_supervisor_restart(s, child) : NULL;
         child->restart_ns = 0;
         if (status == NULL && wanted) continue;
@@ -182,10 +212,12 @@ static void restart_due(bel_supervisor *s)
 
 // Whose end is the reason. Members end with an error once the job has one, and say nothing of it:
 // so it is one that was killed, else the first if it told of an error, else the master's error.
+// NULL: nothing has failed.
 static const bel_child *find_cause(const bel_supervisor *s)
 {
     const bel_child *first = s->first_failed, *master = &s->children[0];
     if (first == NULL || first->end.signal != 0 || first->last_error.length > 0) return first;
+    if (s->done && master->end.code != 0) return NULL;
     return master->last_error.length > 0 && master->end.code != 0 ? master : first;
 }
 
@@ -200,7 +232,6 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
 {
     bel_supervisor_read_output(s, true);
     if (s->killing) return;
-    s->done = master->end.code == 0;
     s->deadline_ns = bel_clock_ns() + s->grace_ns;
     if (has_failed(s, master)) signal_all(s, SIGTERM);
     ask_soon(s); // for one that was just started again
@@ -209,6 +240,7 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
 // Reaps what has ended.
 static void take_ends(bel_supervisor *s)
 {
+    enum { WAIT_NS = 1000000000 }; // at the end of the job the master ends before that
     const bel_child *culprit = NULL, *master = NULL;
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
@@ -221,9 +253,13 @@ static void take_ends(bel_supervisor *s)
             plan_restart(s, child);
             continue;
         }
-        if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns();
+        if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns() + WAIT_NS;
         if (child->restart_ns != 0 || give_up(s, child)) continue;
-        if (child->task->role == BEL_ROLE_MASTER) master = child;
+        if (child->task->role == BEL_ROLE_MASTER) {
+            master = child;                      // the first of all
+            bool asked = s->ask_ns == INT64_MAX; // by this process, as another one has failed
+            s->done = child->end.code == 0 || (has_stopped(s, child) && !asked);
+        }
         bool worse = culprit == NULL || suspicion(child) > suspicion(culprit);
         if (has_failed(s, child) && worse) culprit = child;
     }
@@ -253,17 +289,16 @@ static bool check_deadline(bel_supervisor *s)
     return true;
 }
 
+// Until the next thing that is due, rounded up; a tick at most.
 static int time_left_ms(const bel_supervisor *s)
 {
-    int64_t left = tick_ms;
-    for (int i = 0; i < s->child_count; i++)
-        if (s->children[i].restart_ns != 0) left = 10;
-    if (s->deadline_ns != 0) {
-        int64_t until = (s->deadline_ns - bel_clock_ns()) / 1000000 + 1;
-        if (until < 0) until = 0;
-        if (until < left) left = until; // and a tick for whoever is to be asked before that
+    int64_t now = bel_clock_ns(), due = now + (int64_t)tick_ms * 1000000;
+    for (int i = 0; i < s->child_count; i++) {
+        int64_t restart = s->children[i].restart_ns;
+        if (restart != 0 && restart < due) due = restart;
     }
-    return (int)left;
+    if (s->deadline_ns != 0 && s->deadline_ns < due) due = s->deadline_ns;
+    return due > now ? (int)((due - now) / 1000000) + 1 : 0;
 }
 
 static void tell(bel_supervisor *s, int64_t *told_ns)
@@ -341,11 +376,11 @@ static void end_early(bel_supervisor *s)
 
 static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
 {
-    const bel_child *cause = find_cause(s);
-    int code = s->children[0].end.code; // the master's
-    if (code == 0 && cause != NULL) code = cause->end.code;
-    bool stopped = s->stop_signal != 0 && cause == NULL && code != 0;
-    if (stopped) code = 128 + s->stop_signal;
+    const bel_child *cause = find_cause(s), *master = &s->children[0];
+    int code = master->end.code;
+    if (cause != NULL && (code == 0 || has_stopped(s, master))) code = cause->end.code;
+    bool stopped = cause == NULL && code != 0 && (s->stop_signal != 0 || has_stopped(s, master));
+    if (stopped && s->stop_signal != 0) code = 128 + s->stop_signal;
     if (s->killing && code == 128 + SIGKILL && cause != NULL) code = cause->end.code;
     bel_str_puts(&s->output, ""); // a text, also when nothing came
     *out_result =

@@ -8,8 +8,10 @@
 //
 // A process that is killed, or ends with 128 or more, is started anew under the next incarnation,
 // as often as the cluster's limits say: at once, and one that dies within a second again and again
-// after a growing pause. One that ends with another error would do so again, and ends the job. A
-// process that the master says it has lost is killed, and so replaced.
+// after a growing pause; also while the job is to stop, as it is saved with all of them. One that
+// ends with another error would do so again, and ends the job. A master that ends with 130 or 143
+// was asked to, and has ended the job. A process that the master says it has lost is killed, and so
+// replaced.
 //
 // Where the cluster says how many workers are enough (min_workers), one that was killed too often
 // is done without while so many remain. When another number of workers is wanted (scale.h),
@@ -41,7 +43,8 @@ typedef struct bel_supervisor_config {
 // How a job ended.
 typedef struct bel_supervisor_result {
     int exit_code; // the master's; that of the process that failed first when the master's is 0
-    bool stopped;  // ended because a signal asked for it; then exit_code is 128 + its number
+    bool stopped;  // ended because a signal asked for it, the supervisor or one of its processes;
+                   // then exit_code is 128 + its number
     char *message; // why it failed, in one line, e.g. "worker 1 (pid 4711 on box) was killed by
                    // signal 9 (Killed) after step 120"; NULL when it did not. Free with bel_free.
     char *output;  // what the master wrote to standard output. Free with bel_free.

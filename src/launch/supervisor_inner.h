@@ -6,6 +6,7 @@
 #include "base/linux_process.h"
 #include "base/str.h"
 #include "launch/role_line.h"
+#include "launch/scale.h"
 #include "launch/supervisor.h"
 #include "launch/task.h"
 
@@ -22,7 +23,6 @@ typedef struct bel_child {
     int64_t started_ns;
     int64_t restart_ns; // when it is started anew; 0: it is not
     bool let_go;        // it is not wanted any more, and ends when the master says so
-    bool wanted_again;  // it was let go and is wanted again, but will end first
     bool given_up;      // killed too often: the job goes on without it
     bel_str line;       // read, but without its newline so far
     bel_str last_error; // the message with which it ended
@@ -49,12 +49,14 @@ typedef struct bel_supervisor {
 
     int workers;       // that are wanted, the master included when it trains
     int64_t looked_ns; // when it was last looked for another number
+    bel_scale_mark wish;
 
     int stop_signal;     // the first that came; 0: none
     bool killing;        // SIGKILL was sent to all
-    bool done;           // the master has ended well: what becomes of others is of no account
+    bool done;           // the master has ended well, or as it was asked to
     int64_t deadline_ns; // when it will be; 0: no reason so far
-    int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far
+    int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far,
+                         // INT64_MAX: they were
     const bel_child *first_failed; // from then on no child is added: they may move
 } bel_supervisor;
 

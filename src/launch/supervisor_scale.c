@@ -1,5 +1,6 @@
 // Another number of workers while the job runs. Workers below the number are to run, those above it
-// end when the master tells them, behind the step that they are in.
+// end when the master tells them, behind the step that they are in. A wish for the number that
+// there already is brings back workers that were given up.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,10 +23,8 @@ static bel_child *find_worker(const bel_supervisor *s, int index)
 
 static void want(bel_child *child)
 {
-    bool ends_first = child->let_go && runs(child);
     bool is_away = !runs(child) && child->restart_ns == 0;
     child->let_go = child->given_up = false;
-    child->wanted_again = ends_first || is_away;
     child->restarts = 0;
     if (is_away) child->restart_ns = bel_clock_ns();
 }
@@ -33,7 +32,6 @@ static void want(bel_child *child)
 static void let_go(bel_child *child)
 {
     child->let_go = true;
-    child->wanted_again = false;
     child->restart_ns = 0;
 }
 
@@ -60,9 +58,9 @@ void bel_supervisor_look_at_scale(bel_supervisor *supervisor)
         s->stop_signal != 0 || s->killing || s->deadline_ns != 0 || s->first_failed != NULL;
     if (s->config->model_dir == NULL || ending || now - s->looked_ns < LOOK_NS) return;
     s->looked_ns = now;
-    int workers = bel_scale_read(s->config->model_dir);
+    int workers = bel_scale_read_new(s->config->model_dir, &s->wish);
     if (workers > BEL_CLUSTER_MOST) workers = BEL_CLUSTER_MOST;
-    if (workers > 0 && workers != s->workers) scale_to(s, workers);
+    if (workers > 0) scale_to(s, workers);
 }
 
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what)

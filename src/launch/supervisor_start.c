@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -210,8 +211,6 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     bel_free(child->log_path);
     child->log_path = NULL;
     child->task->incarnation += again;
-    child->restarts += again && !child->wanted_again;
-    child->wanted_again = false;
     child->restart_ns = 0;
     child->end = (bel_linux_end){0};
     child->last_error.length = 0;
@@ -248,9 +247,20 @@ void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
     child->restart_ns = bel_clock_ns();
 }
 
+// A child takes three descriptors, and the usual soft limit is 1024. Children inherit the limit:
+// whoever holds a shard has a connection to each worker.
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); // as it was: too few descriptors are an error later
+}
+
 bel_status *bel_supervisor_start(bel_supervisor *supervisor)
 {
     bel_supervisor *s = supervisor;
+    raise_file_limit();
     if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
     BEL_TRY(choose_secret(s));

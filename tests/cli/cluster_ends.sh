@@ -69,6 +69,16 @@ finish_run
 equal "exit code after a stop that waits for a snapshot" "$code" 143
 resume waiting
 equal "digest after a stop that waits for a snapshot" "$(digest waiting)" "$whole"
+fault=slow:tower_step#8,slow:master_saves#400
+start service # as systemctl stop does: everybody gets the signal, and the supervisor passes it on
+# shellcheck disable=SC2046
+kill -TERM $(roles)
+kill -TERM "$supervisor"
+finish_run
+equal "exit code after SIGTERM to everybody" "$code" 143
+check "all is saved after SIGTERM to everybody" grep -q '^interrupted true$' out.txt
+resume service
+equal "digest after SIGTERM to everybody" "$(digest service)" "$whole"
 fault=slow:tower_step#8
 start saved --save_checkpoints_steps 1 # the version at which it stops has a snapshot
 kill -TERM "$supervisor"
@@ -76,6 +86,41 @@ finish_run
 equal "exit code after a stop at a snapshot" "$code" 143
 resume saved
 equal "digest after a stop at a snapshot" "$(digest saved)" "$whole"
+for victim in "master 0" "worker 1" "ps 0"; do # a signal to one process ends the job, with and without restarts
+    read -r role index <<<"$victim"
+    for restarts in 0 2; do
+        cluster_flags=(--restarts "$restarts")
+        rm -rf one
+        start one
+        kill -TERM "$(roles "$role" "$index")"
+        finish_run
+        equal "exit code after SIGTERM to $role ${cluster_flags[*]}" "$code" 143
+        check "all is saved after SIGTERM to $role" grep -q '^interrupted true$' out.txt
+        check "nothing is started again after SIGTERM to $role" sh -c "! grep 'started again' err.txt"
+    done
+    resume one
+    equal "digest after SIGTERM to $role" "$(digest one)" "$whole"
+done
+cluster_flags=(--restarts 2)
+start missing # a worker that is needed for the last step dies while the job stops
+kill -STOP "$(roles worker 1)"
+kill -TERM "$supervisor"
+kill -KILL "$(roles worker 1)"
+finish_run
+equal "exit code after a death while stopping" "$code" 143
+check "all is saved after a death while stopping" grep -q '^interrupted true$' out.txt
+resume missing
+equal "digest after a death while stopping" "$(digest missing)" "$whole"
+fault=slow:tower_step#8,crash:master_finishes@master-0 # the master itself
+start heir
+kill -TERM "$supervisor"
+finish_run
+equal "exit code after the master's death while stopping" "$code" 137
+check "the master's death is the reason" grep -qE '^belfry: master \(pid [0-9]+ on .*\) was killed by signal 9' err.txt
+resume heir
+equal "digest after the master's death while stopping" "$(digest heir)" "$whole"
+fault=slow:tower_step#8
+cluster_flags=(--restarts 0)
 start orphans
 kill -KILL "$supervisor"
 finish_run
@@ -132,6 +177,24 @@ run_fails 1 "cannot reach the master at no-such-host.invalid:1: its host name do
     role worker 0 no-such-host.invalid:1 "" --model_dir alone
 run_fails 2 "BELFRY_TASK|\"role\" must be" env BELFRY_TASK='{}' "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" --train_steps 5 --model_dir alone
+
+# Asked to stop while others are waited for
+for asked in "master 0 unix:$work/m unix:$work/m" "ps 0 unix:$work/none unix:$work/p"; do
+    read -r -a words <<<"$asked"
+    socket=${words[3]#unix:}
+    rm -f "$socket"
+    role "${words[@]}" --model_dir alone >out.txt 2>err.txt &
+    asked=$!
+    until [ -S "$socket" ]; do
+        kill -0 "$asked" || break
+        sleep 0.02
+    done
+    kill -TERM "$(roles "${words[0]}" 0)"
+    code=0
+    { wait "$asked" || code=$?; } 2>/dev/null
+    equal "exit code of a lonely ${words[0]} that is asked to end" "$code" 143
+    check "that is no error" sh -c "! grep '^belfry: ' err.txt"
+done
 
 pair() { # FLAGS-OF-WORKER…: a master, a ps and a worker with other flags; the master's end counts
     role ps 0 "unix:$work/m" "unix:$work/p" --model_dir pair >/dev/null 2>&1 &

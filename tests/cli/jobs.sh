@@ -101,6 +101,13 @@ run_ok belfry jobs describe waiting
 check "it is lost" grep -q '^state LOST$' out.txt
 check "and the way on is told" grep -q '^message .*submit it again with --replace.*/e$' out.txt
 run_fails 2 'LOST|nothing to cancel' belfry jobs cancel waiting
+sed -i 's/"host": .*,/"host": "far-away",/; s/"boot_id": .*,/"boot_id": "another",/' "$status"
+run_ok belfry jobs describe waiting
+check "on another machine it may run" grep -q '^state RUNNING on far-away$' out.txt
+run_ok belfry jobs list
+check "a row of the list says where" grep -qE '^waiting +RUNNING on far-away +- ' out.txt
+run_fails 2 'RUNNING on far-away|cancel it there' belfry jobs cancel waiting
+run_fails 1 'RUNNING on far-away|jobs/waiting' submit waiting --replace --config cluster.yaml --job_dir e
 printf 'nonsense' >"$status"
 run_fails 3 'status.json' belfry jobs describe waiting
 run_ok belfry jobs list
@@ -110,5 +117,25 @@ check "and others are shown" grep -q '^broken ' out.txt
 # --- A name again
 run_ok submit broken --replace --config cluster.yaml --job_dir d -- --train_files missing.csv
 await_state broken FAILED
+
+# --- Many who want one name: one gets it
+run_ok submit wanted --config cluster.yaml --job_dir f -- --train_files missing.csv --train_steps 5
+await_state wanted FAILED
+racers=()
+for i in 1 2 3 4 5 6; do
+    submit wanted --replace --config cluster.yaml --job_dir f -- --train_files pipe.csv --label_column y \
+        --train_steps 5 >"racer$i.txt" 2>&1 &
+    racers+=($!)
+done
+winners=0
+for pid in "${racers[@]}"; do
+    if wait "$pid"; then winners=$((winners + 1)); fi
+done
+cat racer?.txt >err.txt
+equal "jobs that got the name" "$winners" 1
+await_state wanted RUNNING
+run_ok belfry jobs cancel wanted
+capture belfry jobs cancel wanted
+await_state wanted CANCELLED
 
 finish

@@ -9,10 +9,11 @@
 //   env=NAME         logs a variable            task=         logs BELFRY_TASK
 //   touch=FILE       makes a file               await=FILE    waits until there is one
 //   pid=FILE         writes its pid there       lost=FILE     says that the process there is lost
+//   gone=FILE        waits until there is no process of the pid there
 //   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
-//   catch=           waits for SIGTERM or SIGINT, and goes on
+//   catch=           waits for SIGTERM or SIGINT, and goes on; the next one is another
 //   heir=FILE        leaves a process behind that holds stderr while there is the file
 //
 // "worker 1.0:" speaks only to the first incarnation. Actions are done in order; behind the last
@@ -105,6 +106,12 @@ static void wait_for_signal(void)
         poll(NULL, 0, LOOK_MS);
 }
 
+static void catch_signal(void)
+{
+    wait_for_signal();
+    caught = 0;
+}
+
 static void stop(int code)
 {
     wait_for_signal();
@@ -132,15 +139,28 @@ static void write_pid(const char *path)
     write_file(path, text);
 }
 
-static void say_lost(const char *path)
+static pid_t read_pid(const char *path)
 {
     char *text;
     size_t size;
     wait_for_file(path);
     bel_status *status = bel_file_read(path, &text, &size);
     if (status != NULL) exit(99);
-    bel_log_event(BEL_LOG_WARN, "lost", strtoll(text, NULL, 10), "lost somebody");
+    pid_t pid = (pid_t)strtol(text, NULL, 10);
     bel_free(text);
+    return pid;
+}
+
+static void say_lost(const char *path)
+{
+    bel_log_event(BEL_LOG_WARN, "lost", read_pid(path), "lost somebody");
+}
+
+static void wait_for_end(const char *path)
+{
+    pid_t pid = read_pid(path);
+    while (kill(pid, 0) == 0)
+        poll(NULL, 0, LOOK_MS);
 }
 
 static void scale(const char *value)
@@ -165,12 +185,13 @@ static void act(const char *program, const char *action, const char *value)
     if (strcmp(action, "touch") == 0) write_file(value, "");
     if (strcmp(action, "pid") == 0) write_pid(value);
     if (strcmp(action, "lost") == 0) say_lost(value);
+    if (strcmp(action, "gone") == 0) wait_for_end(value);
     if (strcmp(action, "scale") == 0) scale(value);
     if (strcmp(action, "await") == 0) wait_for_file(value);
     if (strcmp(action, "exit") == 0) exit((int)strtol(value, NULL, 10));
     if (strcmp(action, "kill") == 0) raise((int)strtol(value, NULL, 10));
     if (strcmp(action, "hang") == 0) wait_forever(); // its handler only sets `caught`
-    if (strcmp(action, "catch") == 0) wait_for_signal();
+    if (strcmp(action, "catch") == 0) catch_signal();
     if (strcmp(action, "stop") == 0) stop((int)strtol(value, NULL, 10));
     if (strcmp(action, "heir") == 0) leave_heir(program, value);
 }

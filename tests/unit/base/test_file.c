@@ -1,4 +1,6 @@
 // Files: whole reads, gzip and its damage, writers whose errors stick, atomic replacement, folders.
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/alloc.h"
@@ -146,12 +148,43 @@ static void test_folders(void **state)
     bel_free(folder);
 }
 
+static bel_code lock_elsewhere(const char *path, double timeout_secs)
+{
+    int how;
+    pid_t child = fork();
+    if (child == 0) {
+        int lock;
+        bel_status *status = bel_file_lock(path, timeout_secs, &lock);
+        _exit((int)bel_status_code(status));
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    return (bel_code)WEXITSTATUS(how);
+}
+
+static void test_lock(void **state)
+{
+    (void)state;
+    int lock;
+    char *folder = bel_test_folder(), *path = bel_path_join(folder, "lock");
+    BEL_ASSERT_OK(bel_file_lock(path, 0, &lock));
+    assert_int_equal(lock_elsewhere(path, 0.02), BEL_UNAVAILABLE);
+    bel_file_unlock(lock);
+    assert_int_equal(lock_elsewhere(path, 0), BEL_OK);
+    BEL_ASSERT_OK(bel_file_lock(path, 0, &lock)); // its holder has ended
+    bel_file_unlock(lock);
+    BEL_ASSERT_OK(bel_dir_remove(folder));
+    BEL_ASSERT_FAILS(bel_file_lock(path, 0, &lock), BEL_NOT_FOUND, path);
+    bel_free(path);
+    bel_free(folder);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read_errors), cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_writer),      cmocka_unit_test(test_atomic),
-        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_folders),     cmocka_unit_test(test_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

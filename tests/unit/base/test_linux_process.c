@@ -147,6 +147,7 @@ static void test_identity(void **state)
 
     char first[64], second[64];
     assert_string_equal(bel_linux_boot_id(first), bel_linux_boot_id(second));
+    assert_true(bel_linux_pid_namespace() > 0);
     char *program = bel_linux_program();
     assert_non_null(strstr(program, "test_linux_process"));
     bel_free(program);

@@ -139,6 +139,15 @@ static void test_threads_and_hosts(void **state)
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
 
+    cluster = cluster_of("machines: {huge: {cores: 4096}}\n"
+                         "workers: {count: 1, machine: huge, hosts: [a]}\n");
+    plan = plan_of(cluster, 1, 0);
+    for (int i = 0; i < plan->process_count; i++) // no process takes more
+        if (plan->processes[i].role == BEL_ROLE_WORKER)
+            assert_int_equal(plan->processes[i].thread_count, 1024);
+    bel_plan_destroy(plan);
+    bel_cluster_destroy(cluster);
+
     // On this host, without a machine: its cores.
     cluster = bel_cluster_create(2, 1, 0);
     plan = plan_of(cluster, 1, 0);

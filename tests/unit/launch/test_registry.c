@@ -122,6 +122,30 @@ static void test_names(void **state)
     BEL_ASSERT_OK(add("A-b_9", false));
 }
 
+// What a record could not hold is refused before anything is made.
+static void test_texts(void **state)
+{
+    (void)state;
+    char name[] = "digits", local[] = "local", good[] = "/runs/\xc3\xa4", bad[] = "/runs/\xe4";
+    char *arguments[] = {good};
+    bel_job_record record = {.name = name,
+                             .engine = local,
+                             .model_dir = good,
+                             .config = good,
+                             .arguments = arguments,
+                             .argument_count = 1};
+    char **const texts[] = {&record.model_dir, &record.config, &arguments[0]};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        *texts[i] = bad;
+        BEL_ASSERT_FAILS(bel_registry_add(&record, false), BEL_INVALID_ARGUMENT, "UTF-8");
+        *texts[i] = good;
+    }
+    BEL_ASSERT_OK(bel_registry_add(&record, false));
+    bel_job_record *back = read_job("digits");
+    assert_string_equal(back->model_dir, good);
+    bel_job_record_destroy(back);
+}
+
 static void test_taken_names(void **state)
 {
     (void)state;
@@ -138,6 +162,32 @@ static void test_taken_names(void **state)
     bel_job_record *record;
     BEL_ASSERT_FAILS(bel_registry_read("digit", &record), BEL_NOT_FOUND, "did you mean digits?");
     BEL_ASSERT_FAILS(bel_registry_read("zebra", &record), BEL_NOT_FOUND, "no job zebra");
+}
+
+// The supervisor takes a job from the process that submits: from then on that one may end.
+static void test_claim(void **state)
+{
+    (void)state;
+    char name[] = "sleep", time[] = "100", *arguments[] = {name, time, NULL};
+    bel_linux_spawn spawn = {
+        .program = "/bin/sleep", .arguments = arguments, .standard = {-1, -1, -1}};
+    bel_linux_process process;
+    bel_linux_end end;
+    BEL_ASSERT_OK(bel_linux_process_spawn(&spawn, &process));
+    BEL_ASSERT_OK(add("digits", false));
+    bel_job_record *record = read_job("digits"), *mine;
+    record->supervisor = process.pid;
+    record->started_ticks = bel_linux_start_ticks(process.pid);
+    BEL_ASSERT_OK(bel_registry_update(record));
+    BEL_ASSERT_OK(bel_registry_claim("digits", &mine));
+    assert_int_equal(mine->supervisor, getpid());
+    bel_linux_process_signal(&process, SIGKILL, false);
+    assert_true(bel_linux_process_wait(&process, 60000, &end));
+    assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
+    bel_job_record_destroy(mine);
+    BEL_ASSERT_OK(bel_registry_update(record)); // by whom it was submitted, which is gone
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", &mine), BEL_FAILED_PRECONDITION, "LOST");
+    bel_job_record_destroy(record);
 }
 
 // A job counts as running only while its very process lives.
@@ -171,6 +221,47 @@ static void test_lost(void **state)
     BEL_ASSERT_OK(bel_registry_update(record));
     assert_int_equal(state_of("digits"), BEL_JOB_SUCCEEDED);
     bel_job_record_destroy(record);
+}
+
+static void set_text(char **text, const char *value)
+{
+    bel_free(*text);
+    *text = bel_xstrdup(value);
+}
+
+// Of a job on another machine, or in another container, it is not known whether it runs.
+static void test_elsewhere(void **state)
+{
+    (void)state;
+    const bel_engine *local = bel_engine_find("local");
+    BEL_ASSERT_OK(add("digits", false));
+    set_state("digits", BEL_JOB_RUNNING, "");
+    bel_job_record *record = read_job("digits"), *far;
+    assert_false(record->elsewhere);
+    char *host = bel_xstrdup(record->host), *boot_id = bel_xstrdup(record->boot_id);
+    for (int i = 0; i < 2; i++) {
+        bool machine = i == 0;
+        set_text(&record->host, machine ? "far-away" : host);
+        set_text(&record->boot_id, machine ? "00000000-0000-0000-0000-000000000000" : boot_id);
+        record->pid_namespace += !machine;
+        record->supervisor = 1 << 30; // nobody here
+        BEL_ASSERT_OK(bel_registry_update(record));
+        far = read_job("digits");
+        assert_true(far->elsewhere);
+        assert_int_equal(far->state, BEL_JOB_RUNNING);
+        BEL_ASSERT_FAILS(add("digits", true), BEL_ALREADY_EXISTS, machine ? "far-away" : host);
+        BEL_ASSERT_FAILS(local->cancel(far), BEL_FAILED_PRECONDITION, "cancel it there");
+        bel_job_record_destroy(far);
+    }
+    record->state = BEL_JOB_FAILED; // an end is known everywhere
+    BEL_ASSERT_OK(bel_registry_update(record));
+    far = read_job("digits");
+    assert_false(far->elsewhere);
+    BEL_ASSERT_OK(add("digits", true));
+    bel_job_record_destroy(far);
+    bel_job_record_destroy(record);
+    bel_free(host);
+    bel_free(boot_id);
 }
 
 static void test_list(void **state)
@@ -298,8 +389,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_texts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_taken_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_claim, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_elsewhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -276,6 +277,22 @@ static void test_tasks(void **state)
     (void)state;
     check_tasks(false);
     check_tasks(true);
+}
+
+// More processes than the soft limit has descriptors for.
+static void test_many_files(void **state)
+{
+    (void)state;
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 24;
+    run r = make_run(12, 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    supervise(&r);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(r.result.exit_code, 0);
+    end_run(&r);
 }
 
 // A run behind another one adds to its logs; a folder too deep for sockets is not used.
@@ -553,6 +570,108 @@ static void test_second_signal(void **state)
     end_run(&r);
 }
 
+// A process that is killed while the job stops comes back, so that it can be saved.
+static void test_death_while_stopping(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    r.cluster->restarts = 1;
+    tell_path(&r, "worker 0.0:touch=", "ready");
+    tell(&r, "worker 0.0:catch=");
+    tell(&r, "worker 0.0:kill=9");
+    tell_path(&r, "worker 0.1:touch=", "back");
+    tell_path(&r, "master:await=", "ready");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:catch=");
+    tell_path(&r, "master:await=", "back");
+    tell(&r, "master:exit=143");
+    r.signal = SIGTERM;
+    r.signal_when = "begun";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
+// The same when it waits to be started again: after three short lives it has a pause.
+static void test_stop_before_restart(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    r.cluster->restarts = 3;
+    tell(&r, "worker 0.0:kill=9");
+    tell(&r, "worker 0.1:kill=9");
+    tell_path(&r, "worker 0.2:await=", "begun");
+    tell_path(&r, "worker 0.2:touch=", "dies");
+    tell(&r, "worker 0.2:kill=9");
+    tell_path(&r, "worker 0.3:touch=", "back");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:catch=");
+    tell_path(&r, "master:await=", "back");
+    tell(&r, "master:exit=130");
+    r.signal = SIGINT;
+    r.signal_when = "dies";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 130);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
+// The master alone was asked to end the job; others fall with it, and tell of no error.
+static void test_master_stops(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    r.cluster->restarts = 2;
+    tell_path(&r, "worker 0:touch=", "falls");
+    tell(&r, "worker 0:exit=1");
+    tell_path(&r, "master:await=", "falls");
+    tell(&r, "master:exit=143");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    assert_lacks(r.shown, "started again");
+    end_run(&r);
+}
+
+// Asked because another process has failed, it is that one that counts.
+static void test_master_is_stopped(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell(&r, "worker 0:exit=7");
+    tell(&r, "master:stop=0");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 7);
+    assert_false(r.result.stopped);
+    assert_holds(r.result.message, "worker 0 (pid ");
+    end_run(&r);
+}
+
+// Whoever needs long behind the master's end is asked by SIGTERM, whatever the job was asked by.
+static void test_slow_end(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    tell_path(&r, "worker 0:touch=", "ready");
+    tell(&r, "worker 0:catch=");
+    tell(&r, "worker 0:stop=0");
+    tell_path(&r, "master:await=", "ready");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:stop=0");
+    r.signal = SIGINT;
+    r.signal_when = "begun";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 130);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    assert_holds(r.shown, "stopped by signal 15");
+    end_run(&r);
+}
+
 // --- Other numbers of workers --------------------------------------------------------------------
 
 static void test_enough_workers(void **state)
@@ -601,12 +720,62 @@ static void test_more_workers(void **state)
     end_run(&r);
 }
 
+// The number that there is already: workers that were given up come back.
+static void test_same_number(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    r.cluster->min_workers = 1;
+    tell_path(&r, "worker 1.0:pid=", "pid");
+    tell(&r, "worker 1.0:kill=9");
+    tell_path(&r, "master:gone=", "pid");
+    tell_path(&r, "master:scale=2 ", "");
+    tell_path(&r, "master:await=", "back");
+    tell_path(&r, "worker 1.1:touch=", "back");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
+// So do those that the master told to end, by a wish that the supervisor has not seen.
+static void test_retired_and_wanted(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    tell_path(&r, "worker 1.0:await=", "retired");
+    tell_path(&r, "master:scale=2 ", "");
+    tell_path(&r, "master:touch=", "retired");
+    tell_path(&r, "master:await=", "back");
+    tell_path(&r, "worker 1.1:touch=", "back");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
+// A worker that was added too late for the end of the job is asked to end: that is no failure.
+static void test_added_too_late(void **state)
+{
+    (void)state;
+    run r = make_run(1, 1);
+    tell_path(&r, "master:scale=2 ", "");
+    tell_path(&r, "master:await=", "up");
+    tell_path(&r, "worker 1:touch=", "up");
+    tell(&r, "worker 1:stop=1");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_success),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_too_many_restarts),
@@ -621,8 +790,16 @@ int main(void)
         cmocka_unit_test(test_no_program),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_second_signal),
+        cmocka_unit_test(test_death_while_stopping),
+        cmocka_unit_test(test_stop_before_restart),
+        cmocka_unit_test(test_master_stops),
+        cmocka_unit_test(test_master_is_stopped),
+        cmocka_unit_test(test_slow_end),
         cmocka_unit_test(test_enough_workers),
         cmocka_unit_test(test_more_workers),
+        cmocka_unit_test(test_same_number),
+        cmocka_unit_test(test_retired_and_wanted),
+        cmocka_unit_test(test_added_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
