@@ -32,11 +32,21 @@ static bel_status *train(const bel_options *options, bel_setup *setup, bel_resul
     return bel_train_and_evaluate(setup->estimator, &train_spec, &eval_spec, 1, result);
 }
 
-// All flags as they were in the end: --config_file takes it back.
-static bel_status *write_job_file(const bel_options *options, const char *model_dir)
+// What the environment makes of this process: false and 0 without a task.
+typedef struct place {
+    bool member, has_supervisor;
+    int worker_count;
+} place;
+
+// All flags as they were in the end: --config_file takes it back, also in one process.
+static bel_status *write_job_file(const bel_options *options, const place *where,
+                                  const char *model_dir)
 {
     bel_str text = {0};
     bel_options_dump(options, &text);
+    if (where->worker_count > 0 && !bel_options_is_given(options, "num_workers")) {
+        bel_str_printf(&text, "num_workers: %d # of the cluster\n", where->worker_count);
+    }
     char *path = bel_path_join(model_dir, "job.yaml");
     bel_status *status = bel_file_write_atomic(path, text.text, text.length);
     bel_free(path);
@@ -45,12 +55,16 @@ static bel_status *write_job_file(const bel_options *options, const char *model_
 }
 
 // In a cluster only the master speaks for the job: what ends it is in the master's message.
-static bel_status *look_at_task(bool *out_member, bool *out_has_supervisor)
+static bel_status *find_place(place *out_place)
 {
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
-    *out_member = task != NULL && task->role != BEL_ROLE_MASTER && !task->follows;
-    *out_has_supervisor = task != NULL && task->supervisor > 0;
+    *out_place = (place){0};
+    if (task != NULL) {
+        *out_place = (place){.member = task->role != BEL_ROLE_MASTER && !task->follows,
+                             .has_supervisor = task->supervisor > 0,
+                             .worker_count = task->worker_count};
+    }
     bel_task_destroy(task);
     return NULL;
 }
@@ -76,12 +90,13 @@ static bel_status *run_member(const bel_options *options, bel_setup *setup, int 
     return take_early_end(train(options, setup, &result), true, out_exit_code);
 }
 
-static bel_status *run_job(const bel_options *options, bel_setup *setup, int *out_exit_code)
+static bel_status *run_job(const bel_options *options, const place *where, bel_setup *setup,
+                           int *out_exit_code)
 {
     bel_result result = {0};
     bel_status *status = train(options, setup, &result);
     if (status != NULL) return take_early_end(status, false, out_exit_code);
-    BEL_TRY(write_job_file(options, setup->model_dir));
+    BEL_TRY(write_job_file(options, where, setup->model_dir));
     if (result.interrupted) {
         bel_log_write(
             BEL_LOG_WARN,
@@ -97,12 +112,13 @@ static bel_status *run_job(const bel_options *options, bel_setup *setup, int *ou
 
 bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
 {
-    bool member, has_supervisor;
-    BEL_TRY(look_at_task(&member, &has_supervisor));
+    place where;
+    BEL_TRY(find_place(&where));
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(options, &setup));
-    bel_signals_install(has_supervisor);
-    bel_status *status = (member ? run_member : run_job)(options, setup, out_exit_code);
+    bel_signals_install(where.has_supervisor);
+    bel_status *status = where.member ? run_member(options, setup, out_exit_code)
+                                      : run_job(options, &where, setup, out_exit_code);
     bel_setup_destroy(setup);
     return status;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,33 +241,6 @@ bel_status *bel_dir_remove(const char *path)
     bel_free(names);
     if (status == NULL && rmdir(path) != 0) status = bel_file_error(errno, "remove", path);
     return status;
-}
-
-bel_status *bel_file_lock(const char *path, double timeout_secs, int *out_lock)
-{
-    enum { NAP_MS = 10 };
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int64_t deadline = bel_clock_ns() + (int64_t)(timeout_secs * 1e9);
-    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor < 0) return bel_file_error(errno, "open", path);
-    while (fcntl(descriptor, F_SETLK, &whole) != 0) {
-        int error = errno;
-        bool held = error == EACCES || error == EAGAIN;
-        if ((!held && error != EINTR) || bel_clock_ns() >= deadline) {
-            close(descriptor);
-            if (!held) return bel_file_error(error, "lock", path);
-            return BEL_ERR(BEL_UNAVAILABLE, "%s has been locked by another process for %g s", path,
-                           timeout_secs);
-        }
-        (void)poll(NULL, 0, NAP_MS);
-    }
-    *out_lock = descriptor;
-    return NULL;
-}
-
-void bel_file_unlock(int lock)
-{
-    close(lock);
 }
 
 bel_status *bel_file_rename(const char *from, const char *to)

@@ -33,12 +33,6 @@ bel_status *bel_file_write_atomic(const char *path, const void *data, size_t siz
 // The same without syncing: for what is of no use after a crash of the machine.
 bel_status *bel_file_replace(const char *path, const void *data, size_t size) BEL_MUST_USE;
 
-// Takes the lock that is the file at `path` (made if it is missing, and never removed), among
-// processes; it ends with the process at the latest. UNAVAILABLE: another one has held it for so
-// long. One lock of a path at a time in a process.
-bel_status *bel_file_lock(const char *path, double timeout_secs, int *out_lock) BEL_MUST_USE;
-void bel_file_unlock(int lock);
-
 // Folders.
 bel_status *bel_dir_create(const char *path) BEL_MUST_USE; // with its parents; existing is fine
 bel_status *bel_dir_sync(const char *path) BEL_MUST_USE;

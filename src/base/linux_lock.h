@@ -4,9 +4,10 @@
 
 #include "belfry/status.h"
 
-// Locks the file, which is made if it is not there, for as long as the descriptor is open; close it
-// with close. Programs that this process starts do not inherit it. *out_descriptor is -1 where the
-// file system has no locks. FAILED_PRECONDITION: another process has it.
-bel_status *bel_linux_lock(const char *path, int *out_descriptor) BEL_MUST_USE;
+// Locks the file, which is made if it is not there, and waits for it up to `timeout_secs`. Programs
+// that this process starts do not inherit the lock. *out_lock is -1 where the file system has none.
+// FAILED_PRECONDITION: another one has it.
+bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock) BEL_MUST_USE;
+void bel_linux_unlock(int lock); // -1 is fine
 
 #endif

@@ -146,7 +146,7 @@ static bel_status *lock_folder(bel_job *job)
     BEL_TRY(bel_dir_create(model_dir));
     if (job->task != NULL) return NULL;
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
-    bel_status *status = bel_linux_lock(path, &job->lock);
+    bel_status *status = bel_linux_lock(path, 0, &job->lock);
     bel_free(path);
     BEL_TRY_CTX(status, "another run trains in %s", model_dir);
     return NULL;
@@ -398,7 +398,7 @@ static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval
     bel_members_destroy(job->members);
     bel_look_destroy(job->look);
     bel_job_free_model(job);
-    if (job->lock >= 0) close(job->lock);
+    bel_linux_unlock(job->lock);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -120,7 +121,7 @@ static bel_status *lock(int *out_lock)
     BEL_TRY(find_root(&root));
     bel_status *status = bel_dir_create(root);
     char *path = bel_strf("%s.lock", root);
-    if (status == NULL) status = bel_file_lock(path, patience_secs, out_lock);
+    if (status == NULL) status = bel_linux_lock(path, patience_secs, out_lock);
     bel_free(path);
     bel_free(root);
     return status;
@@ -282,7 +283,7 @@ bel_status *bel_registry_add(const bel_job_record *record, bool replace)
     bel_status *status = lock(&held);
     if (status == NULL) {
         status = add_locked(record, folder, replace);
-        bel_file_unlock(held);
+        bel_linux_unlock(held);
     }
     bel_free(folder);
     return status;
@@ -313,7 +314,7 @@ bel_status *bel_registry_claim(const char *name, bel_job_record **out_record)
     int held;
     BEL_TRY(lock(&held));
     bel_status *status = claim_locked(name, out_record);
-    bel_file_unlock(held);
+    bel_linux_unlock(held);
     return status;
 }
 

@@ -36,14 +36,20 @@ run_ok cluster none 2 2 0 # a shard in every worker
 equal "digest without parameter servers" "$(digest none)" "${alone[4]}"
 run_ok cluster tcp 2 1 2 --tcp
 equal "digest over TCP" "$(digest tcp)" "${alone[2]}"
+run_ok belfry train_and_evaluate --config_file tcp/job.yaml --model_dir again
+equal "job.yaml of a cluster in one process" "$(digest again)" "${alone[2]}"
+run_fails 2 "another run trains in tcp" flock tcp/job.lock "$BUILD/tools/belfry" local train --quiet --distributed \
+    --job_dir tcp -- "${digits[@]}" "${settings[@]}" --train_steps 40
 run_ok cluster evaluator 2 1 1 --evaluator_count 1
 equal "digest with an evaluator" "$(digest evaluator)" "${alone[2]}"
 check "the evaluator's result is shown" grep -q "eval at step 30: loss" err.txt
 grep -E '^(loss|batch_mean_loss|accuracy|examples) ' out.txt >evaluator.txt
 run_ok belfry evaluate --model_dir evaluator --eval_files "$EVAL_CSV"
 equal "and is the job's" "$(cat evaluator.txt)" "$(grep -E '^(loss|batch_mean_loss|accuracy|examples) ' out.txt)"
-run_fails 1 'evaluator 0|missing.csv' belfry local train --distributed --quiet --job_dir missing --evaluator_count 1 -- \
-    "${digits[@]}" --eval_files missing.csv --train_steps 1000000
+capture belfry local train --distributed --quiet --job_dir missing --evaluator_count 1 -- "${digits[@]}" \
+    --eval_files missing.csv --train_steps 1000000
+check "data that the evaluator cannot read ends the job at once" test "$code" -ne 0
+check "and is named" grep -q 'evaluator 0 .*: evaluation input: cannot open missing.csv' err.txt
 
 # Every kind of model: convolutions, statistics of batches, sequences; with one thread and with two.
 for model in "cnn --filters 4,6 --window 3 --dense_units 16" "resnet --blocks 1 --width 4" \

@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/linux_lock.h"
 #include "support/bel_test.h"
 
 static void check_content(const char *path, const char *expected)
@@ -154,7 +155,7 @@ static bel_code lock_elsewhere(const char *path, double timeout_secs)
     pid_t child = fork();
     if (child == 0) {
         int lock;
-        bel_status *status = bel_file_lock(path, timeout_secs, &lock);
+        bel_status *status = bel_linux_lock(path, timeout_secs, &lock);
         _exit((int)bel_status_code(status));
     }
     assert_int_equal(waitpid(child, &how, 0), child);
@@ -167,14 +168,14 @@ static void test_lock(void **state)
     (void)state;
     int lock;
     char *folder = bel_test_folder(), *path = bel_path_join(folder, "lock");
-    BEL_ASSERT_OK(bel_file_lock(path, 0, &lock));
-    assert_int_equal(lock_elsewhere(path, 0.02), BEL_UNAVAILABLE);
-    bel_file_unlock(lock);
+    BEL_ASSERT_OK(bel_linux_lock(path, 0, &lock));
+    assert_int_equal(lock_elsewhere(path, 0.02), BEL_FAILED_PRECONDITION);
+    bel_linux_unlock(lock);
     assert_int_equal(lock_elsewhere(path, 0), BEL_OK);
-    BEL_ASSERT_OK(bel_file_lock(path, 0, &lock)); // its holder has ended
-    bel_file_unlock(lock);
+    BEL_ASSERT_OK(bel_linux_lock(path, 0, &lock)); // its holder has ended
+    bel_linux_unlock(lock);
     BEL_ASSERT_OK(bel_dir_remove(folder));
-    BEL_ASSERT_FAILS(bel_file_lock(path, 0, &lock), BEL_NOT_FOUND, path);
+    BEL_ASSERT_FAILS(bel_linux_lock(path, 0, &lock), BEL_NOT_FOUND, path);
     bel_free(path);
     bel_free(folder);
 }
