@@ -161,7 +161,6 @@ static INLINE void ftrl(const bel_rule_step *step, const float *gradient, float 
     float inverse = step->rate, decay = step->weight_decay, l1 = step->l1;
     float l2 = step->twice_l2, shrinkage = step->twice_shrinkage;
     float *restrict s = slots[0], *restrict z = slots[1];
-    EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor + decay * values[i];
         float before = root_power(s[i], step->power);
