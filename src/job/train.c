@@ -24,6 +24,7 @@
 #include "base/thread.h"
 #include "job/job_trace.h"
 #include "job/member.h"
+#include "launch/folder_lock.h"
 
 // --- Before --------------------------------------------------------------------------------------
 
@@ -105,6 +106,7 @@ static bel_status *make_crew(bel_job *job)
 {
     if (job->task == NULL) return bel_job_embed(job, &job->crew);
     const bel_remote_config config = {.members = job->members,
+                                      .replaces = job->replaces,
                                       .task = job->task,
                                       .estimator = job->estimator,
                                       .built = job->built,
@@ -138,26 +140,15 @@ static bel_status *check_elastic(const bel_job *job)
                    "replicas follow the workers, the other keeps their number");
 }
 
-// Two runs at once would remove each other's checkpoints. Of a cluster the supervisor has the lock,
-// since a master may be replaced.
-static bel_status *lock_folder(bel_job *job)
-{
-    const char *model_dir = job->estimator->config.model_dir;
-    BEL_TRY(bel_dir_create(model_dir));
-    if (job->task != NULL) return NULL;
-    char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
-    bel_status *status = bel_linux_lock(path, 0, &job->lock);
-    bel_free(path);
-    BEL_TRY_CTX(status, "another run trains in %s", model_dir);
-    return NULL;
-}
-
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
-    BEL_TRY(lock_folder(job));
+    BEL_TRY(job->task == NULL ? bel_folder_lock(config->model_dir, &job->lock)
+                              : bel_dir_create(config->model_dir));
     BEL_TRY(check_elastic(job));
-    if (job->task != NULL) BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members));
+    if (job->task != NULL) {
+        BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members, &job->replaces));
+    }
     BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
     BEL_TRY(bel_job_build(job));
     job->optimizer = job->built->spec.optimizer;

@@ -44,7 +44,8 @@ typedef struct bel_job {
     bel_control_state state; // the newest
     bel_run_log *log;
     bel_look *look;
-    int lock; // descriptor; -1: none
+    int lock;      // bel_folder_lock's
+    bool replaces; // bel_remote_listen's
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;

@@ -11,12 +11,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
+#include "launch/folder_lock.h"
 #include "launch/stop_signals.h"
 #include "launch/supervisor_inner.h"
-#include "launch/task.h"
 
 static const double usual_grace_secs = 15;
 static const int tick_ms = 1000;
@@ -394,19 +393,6 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
     s->output = (bel_str){0};
 }
 
-// One run a folder, whoever its masters are.
-static bel_status *lock_folder(const char *model_dir, int *out_lock)
-{
-    *out_lock = -1;
-    if (model_dir == NULL) return NULL;
-    BEL_TRY(bel_dir_create(model_dir));
-    char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
-    bel_status *status = bel_linux_lock(path, 0, out_lock);
-    bel_free(path);
-    BEL_TRY_CTX(status, "another run trains in %s", model_dir);
-    return NULL;
-}
-
 static bel_status *supervise_locked(const bel_supervisor_config *config,
                                     bel_supervisor_result *out_result)
 {
@@ -434,8 +420,8 @@ static bel_status *supervise_locked(const bel_supervisor_config *config,
 
 bel_status *bel_supervise(const bel_supervisor_config *config, bel_supervisor_result *out_result)
 {
-    int lock;
-    BEL_TRY(lock_folder(config->model_dir, &lock));
+    int lock = -1;
+    if (config->model_dir != NULL) BEL_TRY(bel_folder_lock(config->model_dir, &lock));
     bel_status *status = supervise_locked(config, out_result);
     bel_linux_unlock(lock);
     return status;

@@ -31,7 +31,8 @@ typedef struct bel_supervisor_config {
     const char *program;    // path of the executable
     char *const *arguments; // of every process, NULL at the end, without the program's name
     const char *log_dir;    // created if missing
-    const char *model_dir;  // where a wish for another number of workers is left (scale.h)
+    const char *model_dir;  // locked meanwhile; a wish for other workers is left there (scale.h);
+                            // NULL: neither
     bool tcp;               // loopback ports in place of unix sockets
     double grace_secs;      // how long processes have to end by themselves; 0: 15
     // Called about once a second and at every change, from the supervisor's only thread; may be

@@ -27,9 +27,6 @@
 #include "belfry/status.h"
 #include "wire/role.h"
 
-// In the model folder: locked by who trains there, the supervisor of a cluster (base/linux_lock.h).
-#define BEL_LOCK_FILE "job.lock"
-
 typedef struct bel_task {
     char *job; // the job's name, for messages
     bel_role role;
