@@ -33,13 +33,14 @@ static int worker_seats(const bel_task *task, const bel_estimator *estimator)
 }
 
 bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
-                              bel_members **out_members)
+                              bel_members **out_members, bool *out_replaces)
 {
     const bel_run_config *config = &estimator->config;
     char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
     char *token = bel_strf("%016llx%016llx", (unsigned long long)bel_clock_ns(),
                            (unsigned long long)(bel_clock_wall() * 1e6));
     bool left_behind = bel_file_exists(path); // by a master that was killed
+    *out_replaces = task->foreign ? left_behind : task->incarnation > 0;
     bel_status *status = bel_file_write_atomic(path, token, strlen(token));
     bel_free(path);
     if (status == NULL) {
@@ -56,7 +57,6 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
             .wanted_workers = task->worker_count,
             .min_workers = task->min_workers,
             .token = token,
-            .replaces = task->foreign ? left_behind : task->incarnation > 0,
             .join_timeout_secs = task->join_timeout_secs,
             .silence_timeout_secs = task->silence_timeout_secs,
             .recovers = task->recovers};
@@ -301,7 +301,7 @@ static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_sha
 // Members may have been told to train before: by this master, or by one that it replaces.
 static bool began(const remote *r)
 {
-    return bel_members_replaces(r->config.members) || r->crew.generation > 0;
+    return r->config.replaces || r->crew.generation > 0;
 }
 
 // Nothing is left to train: members are only told to go.

@@ -14,9 +14,10 @@
 #include "master/members.h"
 
 // Writes model_dir/job.token and listens, so that members can join while the master builds its
-// model. Free with bel_members_destroy.
+// model. Free with bel_members_destroy. *out_replaces: another master did not end, and members may
+// be of its job.
 bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
-                              bel_members **out_members) BEL_MUST_USE;
+                              bel_members **out_members, bool *out_replaces) BEL_MUST_USE;
 
 // Removes job.token and job.scale, once the members are gone; not those of a master that has taken
 // this one's place.
@@ -24,6 +25,7 @@ void bel_remote_unlisten(const bel_run_config *config, const bel_members *member
 
 typedef struct bel_remote_config {
     bel_members *members;
+    bool replaces; // bel_remote_listen's
     const bel_task *task;
     const bel_estimator *estimator;
     const bel_built *built;

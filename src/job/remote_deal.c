@@ -52,7 +52,7 @@ static void look_for_wish(remote *r)
 void bel_remote_expect(remote *r)
 {
     look_for_wish(r);
-    bool replaces = bel_members_replaces(r->config.members) && !r->gathered && is_elastic(r);
+    bool replaces = r->config.replaces && !r->gathered && is_elastic(r);
     r->gathered = true;
     int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
     const char *model_dir = r->config.estimator->config.model_dir;

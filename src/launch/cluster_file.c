@@ -333,9 +333,16 @@ static bel_status *check_own(const bel_yaml *yaml, const bel_yaml_node *root,
         return bel_yaml_error(yaml, count,
                               "there are no workers, and the master does not train: nobody would");
     }
-    if (workers + (cluster->master_trains ? 1 : 0) <= BEL_CLUSTER_MOST) return NULL;
-    return bel_yaml_error(yaml, count, "with the master that trains these are more than %d workers",
-                          BEL_CLUSTER_MOST);
+    workers += cluster->master_trains ? 1 : 0;
+    if (workers > BEL_CLUSTER_MOST) {
+        return bel_yaml_error(yaml, count,
+                              "with the master that trains these are more than %d workers",
+                              BEL_CLUSTER_MOST);
+    }
+    if (cluster->min_workers <= workers) return NULL;
+    return bel_yaml_error(yaml, bel_yaml_member(bel_yaml_member(root, "limits"), "min_workers"),
+                          "min_workers is %d, but there are only %d workers", cluster->min_workers,
+                          workers);
 }
 
 // --- Families ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "belfry/estimator.h"
+#include "master/join.h"
 #include "transport/grpc/mailbox.h"
 
 enum { LINGER_MS = 500 };
@@ -21,11 +21,6 @@ typedef struct seat { // a member, joined or not
     int64_t lost_ns;      // when it was lost, or when the job began to wait for it
     bool came_back;       // and the caller has not been told
 } seat;
-
-typedef struct expected { // what a member's settings must be
-    char *const *names, *const *values;
-    int count;
-} expected;
 
 typedef struct caller { // a mailbox that has not said who it is
     struct caller *next;
@@ -40,7 +35,7 @@ struct bel_members {
     seat *seats;
     int seat_count;
     int next_seat; // whose message is taken next: everybody in turn
-    expected expected;
+    bel_join_rules rules;
     pthread_mutex_t mutex; // guards callers
     caller *callers;
     int64_t step; // of the job
@@ -83,6 +78,7 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     bel_members *members = bel_xcalloc(1, sizeof *members);
     members->config = *config;
     members->token = bel_xstrdup(config->token);
+    members->rules = (bel_join_rules){.counts = members->config.counts, .token = members->token};
     members->bell = bel_doorbell_create();
     pthread_mutex_init(&members->mutex, NULL);
     const int *counts = config->counts;
@@ -102,11 +98,6 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     }
     *out_members = members;
     return NULL;
-}
-
-bool bel_members_replaces(const bel_members *members)
-{
-    return members->config.replaces;
 }
 
 const char *bel_members_token(const bel_members *members)
@@ -176,74 +167,6 @@ static const char *name_of(const bel_member *member, char text[32])
     return bel_role_text(member->role, member->index, text);
 }
 
-// The first setting in which a member differs; NULL: none.
-static bel_status *compare_settings(const expected *e, const bel_message *join, const char *name)
-{
-    if (join->role != BEL_ROLE_WORKER) return NULL; // only workers build the model
-    for (int i = 0; i < e->count; i++) {
-        const char *value = NULL;
-        for (size_t k = 0; k < join->setting_count && value == NULL; k++)
-            if (strcmp(join->settings[k].name, e->names[i]) == 0) value = join->settings[k].value;
-        if (value != NULL && strcmp(value, e->values[i]) == 0) continue;
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s on %s runs with other settings than the master: %s is %s there and %s "
-                       "here",
-                       name, join->host, e->names[i], value != NULL ? value : "not set",
-                       e->values[i]);
-    }
-    return NULL;
-}
-
-// A seat is for the highest incarnation; of the same one, for the process that has it.
-static bel_status *check_seat(const seat *s, const bel_message *join, const char *name)
-{
-    if (join->incarnation < s->member.incarnation) {
-        return BEL_ERR(BEL_ALREADY_EXISTS,
-                       "%s on %s (pid %lld, incarnation %u) was replaced by incarnation %u", name,
-                       join->host, (long long)join->pid, join->incarnation, s->member.incarnation);
-    }
-    bool another = join->pid != s->member.pid || join->incarnation != s->member.incarnation ||
-                   (s->member.host != NULL && strcmp(join->host, s->member.host) != 0);
-    if (s->mailbox == NULL || !another || join->incarnation > s->member.incarnation) return NULL;
-    return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "%s on %s (pid %lld) joins, but it is there already, on %s (pid %lld)", name,
-                   join->host, (long long)join->pid, s->member.host, (long long)s->member.pid);
-}
-
-static bel_status *check_join(const bel_members *members, const bel_message *join, int member)
-{
-    char text[32];
-    bool known_role = join->role >= 0 && join->role < BEL_ROLE_COUNT;
-    const char *name =
-        known_role ? bel_role_text((bel_role)join->role, join->index, text) : "a stranger";
-    if (join->protocol != BEL_PROTOCOL_VERSION || strcmp(join->text, bel_version()) != 0) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s on %s runs belfry %s with protocol %d, the master %s with protocol %d; "
-                       "hint: install the same version everywhere",
-                       name, join->host, join->text, join->protocol, bel_version(),
-                       BEL_PROTOCOL_VERSION);
-    }
-    if (member < 0) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s on %s is no member of this job: it has %d workers, %d parameter servers "
-                       "and %d evaluators",
-                       name, join->host, members->config.counts[BEL_ROLE_WORKER],
-                       members->config.counts[BEL_ROLE_PS],
-                       members->config.counts[BEL_ROLE_EVALUATOR]);
-    }
-    const seat *s = &members->seats[member];
-    BEL_TRY(check_seat(s, join, name));
-    if (strcmp(join->folder, members->token) != 0) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s on %s does not see the master's model_dir: %s; hint: all roles need one "
-                       "shared folder under the same name",
-                       name, join->host,
-                       join->folder[0] == '\0' ? "job.token is missing there"
-                                               : "job.token there is another");
-    }
-    return compare_settings(&members->expected, join, name);
-}
-
 static void tell_end(bel_members *members, bel_mailbox *mailbox)
 {
     bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_END,
@@ -264,7 +187,10 @@ static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const
     if (join->role >= 0 && join->role < BEL_ROLE_COUNT) {
         member = bel_members_find(members, (bel_role)join->role, join->index);
     }
-    bel_status *status = check_join(members, join, member);
+    const seat *taken = member >= 0 ? &members->seats[member] : NULL;
+    bel_status *status =
+        bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
+                       taken != NULL && taken->mailbox != NULL);
     if (status != NULL) {
         bel_mailbox_refuse(mailbox, bel_status_code(status), bel_status_message(status));
         bel_mailbox_close(mailbox, LINGER_MS);
@@ -411,7 +337,9 @@ bel_status *bel_members_gather(bel_members *members, char *const *names, char *c
                                int count, bool (*stop)(void))
 {
     enum { NAP_NS = 100000000 };
-    members->expected = (expected){names, values, count};
+    members->rules.names = names;
+    members->rules.values = values;
+    members->rules.setting_count = count;
     int64_t deadline = bel_clock_ns() + (int64_t)(members->config.join_timeout_secs * 1e9);
     bel_str missing = {0};
     bel_status *status = NULL;

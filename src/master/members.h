@@ -32,7 +32,6 @@ typedef struct bel_members_config {
     int wanted_workers;         // those below this index
     int min_workers;   // a worker that stays away is done without while so many remain; 0: never
     const char *token; // what a member must have read in the model folder
-    bool replaces;     // another master, which did not end: members may be of its job
     double join_timeout_secs, silence_timeout_secs;
     bool recovers; // who is lost may come back within the join timeout
 } bel_members_config;
@@ -44,7 +43,6 @@ void bel_members_destroy(bel_members *members); // NULL is fine
 
 bel_endpoint *bel_members_endpoint(bel_members *members);
 const char *bel_members_token(const bel_members *members);
-bool bel_members_replaces(const bel_members *members); // config's `replaces`
 
 // Waits until all members have joined. A member that runs another version, sees another model
 // folder, or whose settings differ from these (name by name) is refused, and that is the error:

@@ -286,6 +286,8 @@ static void test_clashes(void **state)
         {"master: {host: -oProxy}\n", "c.yaml:1:16: expected the name or address"},
         {"workers: {count: 2, hosts: [a, b, c]}\n",
          "c.yaml:1:28: 3 hosts, but the count of workers is 2"},
+        {"workers: {count: 2}\nlimits: {min_workers: 3}\n",
+         "c.yaml:2:23: min_workers is 3, but there are only 2 workers"},
         {"workers: {hosts: [a, b]}\n", "c.yaml:1:18: 2 hosts, but the count of workers is 1"},
         {"parameter_servers: {count: 0, hosts: [a]}\n",
          "c.yaml:1:38: 1 host, but the count of parameter_servers is 0"},

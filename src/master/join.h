@@ -1,0 +1,20 @@
+// Who may join: what a member says of itself against what the job is.
+#ifndef BELFRY_MASTER_JOIN_H
+#define BELFRY_MASTER_JOIN_H
+
+#include "master/members.h"
+
+typedef struct bel_join_rules {
+    const int *counts;                  // seats of each role
+    const char *token;                  // what a member must have read in the model folder
+    char *const *names, *const *values; // settings of a worker
+    int setting_count;
+} bel_join_rules;
+
+// `seat` is the one that the member asks for, NULL when there is none; `connected`: its process has
+// a mailbox. FAILED_PRECONDITION: another version, no seat or a taken one, another folder, another
+// setting (named, with both values). ALREADY_EXISTS: the process was replaced by a later one.
+bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
+                           const bel_member *seat, bool connected) BEL_MUST_USE;
+
+#endif
