@@ -13,7 +13,6 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/str.h"

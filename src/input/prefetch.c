@@ -54,6 +54,7 @@ static slot *slot_of(const bel_prefetch *prefetch, int64_t index)
     return &prefetch->slots[index % prefetch->slot_count];
 }
 
+// True while no thread may read on. Brings `resting` up to date.
 static bool rests(bel_prefetch *prefetch)
 {
     int64_t free = prefetch->slot_count - (prefetch->next - prefetch->released);

@@ -56,8 +56,8 @@ void bel_job_record_set_process(bel_job_record *record);
 // QUEUED by this process. ALREADY_EXISTS: the name is taken by a job that has not ended, or may run
 // elsewhere (one that has ended is replaced only with `replace`). INVALID_ARGUMENT: a name must be
 // letters, digits, _ and -, at most 100 of them, and begin with a letter; texts must be UTF-8.
-// FAILED_PRECONDITION: neither XDG_STATE_HOME nor HOME says where. UNAVAILABLE: others have been
-// adding jobs for ten seconds.
+// FAILED_PRECONDITION: neither XDG_STATE_HOME nor HOME says where, or others have been adding jobs
+// for ten seconds.
 bel_status *bel_registry_add(const bel_job_record *record, bool replace) BEL_MUST_USE;
 
 // Makes this process the one that runs a QUEUED job, and reads it. FAILED_PRECONDITION: it is not
