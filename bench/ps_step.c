@@ -1,6 +1,7 @@
 // A synchronous step of two workers and one shard without computing, three processes over shared
 // memory or gRPC on a unix socket: both workers report all gradients, the shard updates, both see
 // the new version. Beside it the bare arithmetic on the same number of threads in one process.
+// Medians of steps.
 // usage: bench_ps_step [MILLIONS-OF-PARAMETERS] [sgd|momentum] [STEPS] [shm|grpc]
 #include <signal.h>
 #include <stdio.h>
@@ -32,6 +33,15 @@ static bool over_grpc;
 static void check(bel_status *status)
 {
     if (bench_end(status) != 0) _exit(1);
+}
+
+// Milliseconds since *begun, which becomes now.
+static double ms_since(int64_t *begun)
+{
+    int64_t now = bel_clock_ns();
+    double ms = (double)(now - *begun) * 1e-6;
+    *begun = now;
+    return ms;
 }
 
 static void make_layout(int64_t elements)
@@ -234,13 +244,13 @@ static bel_status *run_worker(const char *path, int worker)
     BEL_TRY(over_grpc ? connect_grpc(&r, &peer, path, worker, bell)
                       : connect_shm(&r, path, worker, bell, region));
     BEL_TRY(bel_client_pull(client, 0));
-    int64_t begun = 0;
+    double *times = bel_xcalloc((size_t)steps + 1, sizeof *times);
+    int64_t begun = bel_clock_ns();
     for (int64_t number = 0; number <= steps; number++) {
         BEL_TRY(step(client, worker, gradients, number));
-        if (number == WARM) begun = bel_clock_ns();
+        times[number] = ms_since(&begun);
     }
-    double ms = (double)(bel_clock_ns() - begun) * 1e-6 / (double)(steps - WARM);
-    if (worker == 0) printf("%.3f\n", ms);
+    if (worker == 0) printf("%.3f\n", bench_median(times + WARM, (int)(steps + 1 - WARM)));
     return NULL;
 }
 
@@ -273,16 +283,17 @@ static double time_bare(void)
     }
     bel_team *team;
     check(bel_team_create(bel_available_cores(), &team));
-    int64_t begun = 0;
+    double *times = bel_xcalloc((size_t)steps, sizeof *times);
+    int64_t begun = bel_clock_ns();
     for (int64_t number = 0; number < steps; number++) {
-        if (number == WARM) begun = bel_clock_ns();
         bare b = {.gradients = {arrays[0], arrays[1]},
                   .values = arrays[2 + number % 2],
                   .new_values = arrays[3 - number % 2],
                   .velocity = optimizer.kind == BEL_OPTIMIZER_MOMENTUM ? arrays[4] : NULL};
         bel_team_run(team, run_tile, &b, (layout->size >> 17) + 1);
+        times[number] = ms_since(&begun);
     }
-    return (double)(bel_clock_ns() - begun) * 1e-6 / (double)(steps - WARM);
+    return bench_median(times + WARM, (int)(steps - WARM));
 }
 
 // --- The run -------------------------------------------------------------------------------------

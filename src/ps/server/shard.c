@@ -442,58 +442,65 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
     if (sent) bel_shard_send_passed_locked(shard, job.local);
 }
 
+// Runs one job, and publishes if it was the last. False: there is none.
+static bool run_job_locked(bel_shard *shard)
+{
+    if (shard->ready_count == 0 || shard->error != NULL) return false;
+    bel_shard_job job = shard->ready[--shard->ready_count];
+    shard->running++;
+    pthread_mutex_unlock(&shard->mutex);
+    int64_t begun = bel_clock_ns();
+    bel_fault_point("shard_passes");
+    bel_status *status = bel_shard_run_job(shard, job);
+    bel_fault_point("shard_passed");
+    int64_t done = bel_clock_ns();
+    if (bel_trace_is_on()) trace_job(shard, job, begun, done);
+    pthread_mutex_lock(&shard->mutex);
+    shard->running--;
+    if (status == NULL) finish_job_locked(shard, job, done - begun);
+    if (status != NULL) keep_error_locked(shard, status);
+    bel_shard_move_norms_locked(shard);
+    try_publish_locked(shard);
+    return true;
+}
+
+// Takes frames and publishes what is finished; true when it did publish.
+static bool poll_locked(bel_shard *shard)
+{
+    drain_locked(shard);
+    bel_shard_move_norms_locked(shard);
+    return try_publish_locked(shard);
+}
+
 bool bel_shard_work(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
-    drain_locked(shard);
-    bel_shard_move_norms_locked(shard);
-    bool worked = try_publish_locked(shard);
-    if (shard->ready_count > 0 && shard->error == NULL) {
-        bel_shard_job job = shard->ready[--shard->ready_count];
-        shard->running++;
-        pthread_mutex_unlock(&shard->mutex);
-        int64_t begun = bel_clock_ns();
-        bel_fault_point("shard_passes");
-        bel_status *status = bel_shard_run_job(shard, job);
-        bel_fault_point("shard_passed");
-        int64_t done = bel_clock_ns();
-        if (bel_trace_is_on()) trace_job(shard, job, begun, done);
-        pthread_mutex_lock(&shard->mutex);
-        shard->running--;
-        if (status == NULL) finish_job_locked(shard, job, done - begun);
-        if (status != NULL) keep_error_locked(shard, status);
-        bel_shard_move_norms_locked(shard);
-        try_publish_locked(shard);
-        worked = true;
-    }
+    bool published = poll_locked(shard);
+    bool ran = run_job_locked(shard);
     pthread_mutex_unlock(&shard->mutex);
-    return worked;
+    return published || ran;
 }
 
-// Takes frames and publishes what is finished; how many chunks can be worked on now.
-static int poll_shard(bel_shard *shard)
-{
-    pthread_mutex_lock(&shard->mutex);
-    drain_locked(shard);
-    bel_shard_move_norms_locked(shard);
-    try_publish_locked(shard);
-    int ready = shard->error == NULL ? shard->ready_count : 0;
-    pthread_mutex_unlock(&shard->mutex);
-    return ready;
-}
-
-static void work_until_done(void *context, int64_t tile)
+// Takes no frames: who found the next step's here would go on with it, and leave the thread that
+// calls the team waiting.
+static void run_what_is_ready(void *context, int64_t tile)
 {
     (void)tile;
-    while (bel_shard_work(context)) {
+    bel_shard *shard = context;
+    pthread_mutex_lock(&shard->mutex);
+    while (run_job_locked(shard)) {
     }
+    pthread_mutex_unlock(&shard->mutex);
 }
 
 bool bel_shard_work_together(bel_shard *shard, bel_team *team)
 {
-    if (poll_shard(shard) <= 1) return bel_shard_work(shard);
-    bel_team_run(team, work_until_done, shard, bel_team_size(team));
-    return true;
+    pthread_mutex_lock(&shard->mutex);
+    bool published = poll_locked(shard);
+    int ready = shard->error == NULL ? shard->ready_count : 0;
+    pthread_mutex_unlock(&shard->mutex);
+    if (ready > 1) bel_team_run(team, run_what_is_ready, shard, bel_team_size(team));
+    return ready > 1 || bel_shard_work(shard) || published;
 }
 
 bel_status *bel_shard_check(bel_shard *shard)
