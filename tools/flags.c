@@ -211,6 +211,9 @@ static const bel_option table[] = {
     {"executor", STRING, RUNNING, "sync", "sync|async", NULL, RUN,
      "How a tower runs a model: operation by operation, or each as soon as its inputs are there, which "
      "helps models with branches."},
+    {"precision", STRING, TRAINING, "f32", "f32|bf16", NULL, RUN,
+     "Type in which activations are kept for the backward pass; bf16 takes half the memory for them. "
+     "Everything is computed in f32."},
     {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
      "Training without progress for so long is an error."},
     {"mode", STRING, TRAINING, "sync", "sync|async|bounded", NULL, RUN,

@@ -151,6 +151,11 @@ typedef enum bel_lane_choice { BEL_LANE_AUTO, BEL_LANE_SHM, BEL_LANE_GRPC } bel_
 /// and takes more memory.
 typedef enum bel_executor { BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC } bel_executor;
 
+/// In what type a replica keeps activations from its forward pass to its backward pass. BF16: in
+/// half the memory, rounded to 8 bits of mantissa; whatever is computed, and parameters, gradients,
+/// losses and statistics are F32 all the same, and so is evaluation.
+typedef enum bel_precision { BEL_PRECISION_F32, BEL_PRECISION_BF16 } bel_precision;
+
 /// When the reports of workers become an update.
 typedef enum bel_aggregation {
     /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
@@ -171,14 +176,15 @@ typedef enum bel_aggregation {
 
 /// How to run. Zero-initialise with bel_run_config_init, which sets the defaults in brackets.
 typedef struct bel_run_config {
-    const char *model_dir; ///< checkpoints, events, report; created if missing
-    uint64_t seed;         ///< [1]
-    int worker_count;      ///< workers in this process [1]
-    int tower_count;       ///< towers of a worker; a CPU tower is a share of the cores [1]
-    const int *towers_of;  ///< towers of each worker, if they differ; NULL: tower_count each
-    int shard_count;       ///< parameter-server shards in this process [1]
-    int thread_count;      ///< threads of a tower; 0: cores / towers of this machine [0]
-    bel_executor executor; ///< [SYNC]
+    const char *model_dir;   ///< checkpoints, events, report; created if missing
+    uint64_t seed;           ///< [1]
+    int worker_count;        ///< workers in this process [1]
+    int tower_count;         ///< towers of a worker; a CPU tower is a share of the cores [1]
+    const int *towers_of;    ///< towers of each worker, if they differ; NULL: tower_count each
+    int shard_count;         ///< parameter-server shards in this process [1]
+    int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
+    bel_executor executor;   ///< [SYNC]
+    bel_precision precision; ///< [F32]
     int64_t save_checkpoints_steps;       ///< 0: by time [0]
     double save_checkpoints_secs;         ///< 0: off; ignored when steps are set [600]
     int keep_checkpoint_max;              ///< 0: keep all [5]

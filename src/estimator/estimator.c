@@ -37,6 +37,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"shard_count", c->shard_count, 1, MAX_SHARDS},
         {"thread_count", c->thread_count, 0, MAX_THREADS},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
+        {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
         {"metrics_port", c->metrics_port, -1, 65535},
         {"save_checkpoints_steps", (double)c->save_checkpoints_steps, 0, steps},
         {"save_checkpoints_secs", c->save_checkpoints_secs, 0, 1e9},

@@ -1,6 +1,10 @@
 // Reverse-mode differentiation as a rewriting of the graph: gradient rules add ordinary operations.
 // Contributions to one value are added in the reverse order of the operations that made them, so
 // the gradient's bits are fixed by the graph.
+//
+// Where activations are kept in halves, every rule is shown values that are cast back from them.
+// Each rule gets casts of its own, which passes leave where they are read; what a rule does not
+// read, or only by its shape, is left out of programs.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,10 +13,54 @@
 
 typedef struct autodiff {
     bel_graph *graph;
-    size_t node_count; // of the graph before differentiation
-    bool *depends;     // by value id: a wanted value is reached from it going backwards
-    bel_value **grads; // by value id: the gradient so far
+    size_t node_count;  // of the graph before differentiation
+    bool *depends;      // by value id: a wanted value is reached from it going backwards
+    bel_value **grads;  // by value id: the gradient so far
+    bel_dtype kept;     // type of activations between the passes
+    bool *computed;     // by value id: from an input
+    bel_value **halves; // by value id: rounded to `kept`, or NULL
 } autodiff;
+
+// --- Activations ---------------------------------------------------------------------------------
+
+static void mark_computed(autodiff *ad)
+{
+    for (size_t n = 0; n < ad->node_count; n++) {
+        const bel_node *node = ad->graph->nodes[n];
+        bool any = node->op == BEL_OP_INPUT;
+        for (int i = 0; i < node->input_count; i++)
+            any = any || ad->computed[node->inputs[i]->id];
+        for (int i = 0; i < node->output_count; i++)
+            ad->computed[node->outputs[i]->id] = any;
+    }
+}
+
+static bool is_activation(const autodiff *ad, const bel_value *value)
+{
+    int flags = bel_op_get(value->node->op)->flags;
+    bool exact = (flags & BEL_OP_EXACT) != 0 && value->output > 0;
+    return ad->computed[value->id] && (flags & BEL_OP_LEAF) == 0 && !exact &&
+           value->spec.dtype == BEL_DTYPE_F32 && value->spec.shape.rank > 0;
+}
+
+// What a gradient rule sees of a value. Aliases of one value share its halves.
+static bel_value *keep(autodiff *ad, bel_value *value)
+{
+    if (ad->kept == BEL_DTYPE_F32 || !is_activation(ad, value)) return value;
+    bel_node *node = value->node;
+    if ((bel_op_get(node->op)->flags & BEL_OP_ALIAS) != 0) {
+        bel_value *inputs[BEL_OP_MAX_INPUTS];
+        memcpy(inputs, node->inputs, sizeof inputs);
+        inputs[0] = keep(ad, inputs[0]);
+        if (inputs[0] == node->inputs[0]) return value;
+        return bel_graph_add(ad->graph, node->op, &node->attrs, inputs, node->input_count);
+    }
+    bel_value **halves = &ad->halves[value->id];
+    if (*halves == NULL) *halves = bel_cast(ad->graph, value, ad->kept);
+    return bel_cast(ad->graph, *halves, BEL_DTYPE_F32);
+}
+
+// --- Gradients -----------------------------------------------------------------------------------
 
 // Marks every value that depends on one of the wanted values.
 static void mark_dependents(autodiff *ad, bel_value *const *values, int count)
@@ -41,12 +89,10 @@ static void differentiate(autodiff *ad, const bel_node *node)
     bel_gradient g = {.graph = ad->graph, .attrs = &node->attrs, .input_count = node->input_count};
     bool reached = false, wanted = false;
     for (int i = 0; i < node->output_count; i++) {
-        g.outputs[i] = node->outputs[i];
         g.output_grads[i] = ad->grads[node->outputs[i]->id];
         reached = reached || g.output_grads[i] != NULL;
     }
     for (int i = 0; i < node->input_count; i++) {
-        g.inputs[i] = node->inputs[i];
         g.needed[i] = ad->depends[node->inputs[i]->id];
         wanted = wanted || g.needed[i];
     }
@@ -57,6 +103,12 @@ static void differentiate(autodiff *ad, const bel_node *node)
                        "through it",
                        node->name, def->name);
         return;
+    }
+    for (int i = 0; i < node->output_count; i++)
+        g.outputs[i] = keep(ad, node->outputs[i]);
+    for (int i = 0; i < node->input_count; i++) {
+        bool again = i > 0 && node->inputs[i] == node->inputs[i - 1];
+        g.inputs[i] = again ? g.inputs[i - 1] : keep(ad, node->inputs[i]);
     }
     def->gradient(&g);
     for (int i = 0; i < node->input_count; i++)
@@ -80,14 +132,24 @@ static bool loss_ok(bel_graph *graph, const bel_value *loss)
 void bel_gradients(bel_graph *graph, bel_value *loss, bel_value *const *values, int count,
                    bel_value **out_gradients)
 {
+    bel_gradients_keeping(graph, BEL_DTYPE_F32, loss, values, count, out_gradients);
+}
+
+void bel_gradients_keeping(bel_graph *graph, bel_dtype kept, bel_value *loss,
+                           bel_value *const *values, int count, bel_value **out_gradients)
+{
     memset(out_gradients, 0, (size_t)count * sizeof *out_gradients);
     if (!loss_ok(graph, loss)) return;
     size_t value_count = graph->value_count;
     autodiff ad = {.graph = graph,
                    .node_count = graph->node_count,
                    .depends = bel_xcalloc(value_count, sizeof(bool)),
-                   .grads = bel_xcalloc(value_count, sizeof(bel_value *))};
+                   .grads = bel_xcalloc(value_count, sizeof(bel_value *)),
+                   .kept = kept,
+                   .computed = bel_xcalloc(value_count, sizeof(bool)),
+                   .halves = bel_xcalloc(value_count, sizeof(bel_value *))};
     mark_dependents(&ad, values, count);
+    mark_computed(&ad);
     bel_graph_push_scope(graph, "gradients");
     ad.grads[loss->id] = bel_scalar(graph, loss->spec.dtype, 1.0);
     for (size_t n = ad.node_count; n-- > 0 && graph->error_code == BEL_OK;)
@@ -97,4 +159,6 @@ void bel_gradients(bel_graph *graph, bel_value *loss, bel_value *const *values, 
         if (values[i] != NULL) out_gradients[i] = ad.grads[values[i]->id];
     bel_free(ad.depends);
     bel_free(ad.grads);
+    bel_free(ad.computed);
+    bel_free(ad.halves);
 }

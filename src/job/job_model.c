@@ -39,7 +39,9 @@ static bel_status *add_reports(bel_job *job)
     }
     for (size_t l = 0; l < lookups; l++)
         values[count + l] = graph->inputs[graph->lookups[l].rows].value;
-    bel_gradients(graph, job->built->spec.loss, values, (int)(count + lookups), job->reports);
+    bool halves = job->estimator->config.precision == BEL_PRECISION_BF16;
+    bel_gradients_keeping(graph, halves ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, job->built->spec.loss,
+                          values, (int)(count + lookups), job->reports);
     for (size_t v = 0; v < count; v++)
         if (values[v] == NULL) job->reports[v] = graph->variables[v].assigned;
     bel_free(values);

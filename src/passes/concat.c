@@ -47,6 +47,7 @@ static bool has_operation(const bel_rewriter *r, const plan *p, const bel_value 
     if (node->op != p->model->op || node->input_count != p->model->input_count ||
         p->varying >= node->input_count || !bel_attrs_equal(&node->attrs, &p->model->attrs) ||
         r->uses[part->id] > 1 ||
+        node->inputs[p->varying]->spec.dtype != p->model->inputs[p->varying]->spec.dtype ||
         !bel_shape_equal(&node->inputs[p->varying]->spec.shape, &part->spec.shape))
         return false;
     return node->input_count == 1 || is_constant(node->inputs[1 - p->varying]);

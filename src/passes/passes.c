@@ -62,6 +62,45 @@ static void rewrite_node(bel_rewriter *r, const bel_node *node, bel_value **valu
         values[node->outputs[i]->id] = made[i];
 }
 
+// A node that makes halves of what another one has made stands right behind that: so the larger
+// value need not be kept. Gives such nodes by the value that they read, as lists: the first, and
+// for each the next, as index plus one.
+typedef struct narrowing {
+    int *first, *next;
+} narrowing;
+
+static bool narrows(const bel_node *node)
+{
+    if (node->op != BEL_OP_CAST) return false;
+    bel_dtype to = node->outputs[0]->spec.dtype;
+    bool leaf = (bel_op_get(node->inputs[0]->node->op)->flags & BEL_OP_LEAF) != 0;
+    return (to == BEL_DTYPE_F16 || to == BEL_DTYPE_BF16) && !leaf;
+}
+
+static narrowing find_narrowing(const bel_graph *graph, const bool *needed)
+{
+    narrowing found = {.first = bel_xcalloc(graph->value_count, sizeof(int)),
+                       .next = bel_xcalloc(graph->node_count, sizeof(int))};
+    for (size_t n = graph->node_count; n-- > 0;) {
+        if (!needed[n] || !narrows(graph->nodes[n])) continue;
+        int *first = &found.first[graph->nodes[n]->inputs[0]->id];
+        found.next[n] = *first;
+        *first = (int)n + 1;
+    }
+    return found;
+}
+
+static void rewrite_with_halves(bel_rewriter *r, const bel_node *node, const narrowing *halves,
+                                const int *uses, bel_value **values)
+{
+    rewrite_node(r, node, values);
+    for (int i = 0; i < node->output_count; i++) {
+        r->uses[values[node->outputs[i]->id]->id] += uses[node->outputs[i]->id];
+        for (int n = halves->first[node->outputs[i]->id]; n > 0; n = halves->next[n - 1])
+            rewrite_with_halves(r, node->outputs[i]->graph->nodes[n - 1], halves, uses, values);
+    }
+}
+
 static bel_graph *walk(const bel_graph *graph, const bel_shape *input_shapes,
                        bel_value *const *outputs, int output_count, bel_rewriter *r,
                        bel_value **values)
@@ -73,13 +112,13 @@ static bel_graph *walk(const bel_graph *graph, const bel_shape *input_shapes,
     r->to = bel_graph_create();
     bel_copy_leaves(graph, input_shapes, r->to, values);
     bel_rewriter_keep_up(r);
+    narrowing halves = find_narrowing(graph, needed);
     for (size_t n = 0; n < graph->node_count; n++) {
-        if (!needed[n]) continue;
         const bel_node *node = graph->nodes[n];
-        rewrite_node(r, node, values);
-        for (int i = 0; i < node->output_count; i++)
-            r->uses[values[node->outputs[i]->id]->id] += uses[node->outputs[i]->id];
+        if (needed[n] && !narrows(node)) rewrite_with_halves(r, node, &halves, uses, values);
     }
+    bel_free(halves.first);
+    bel_free(halves.next);
     bel_free(uses);
     bel_free(needed);
     return r->to;

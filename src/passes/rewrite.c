@@ -89,10 +89,18 @@ void bel_input_specs(const bel_node *node, bel_spec *out_specs)
         out_specs[i] = node->inputs[i]->spec;
 }
 
+// Halves are widened where they are read: one result for all would be kept from the first reader to
+// the last, and that is what halves are there to avoid.
+static bool widens_halves(const bel_node *wanted)
+{
+    bel_dtype from = wanted->inputs[0]->spec.dtype;
+    return wanted->op == BEL_OP_CAST && (from == BEL_DTYPE_F16 || from == BEL_DTYPE_BF16);
+}
+
 // A node that computes the same, or NULL.
 static bel_node *find_same(const bel_rewriter *r, const bel_node *wanted)
 {
-    if ((bel_op_get(wanted->op)->flags & BEL_OP_RANDOM) != 0) return NULL;
+    if ((bel_op_get(wanted->op)->flags & BEL_OP_RANDOM) != 0 || widens_halves(wanted)) return NULL;
     size_t bytes = (size_t)wanted->input_count * sizeof wanted->inputs[0];
     for (int at = r->users[wanted->inputs[0]->id]; at > 0; at = r->next[at - 1]) {
         bel_node *node = r->to->nodes[at - 1];

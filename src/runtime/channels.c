@@ -21,7 +21,8 @@ static bool is_weights(const bel_node *node, const bel_value *value)
 // True when `node` can have a channels-last operand `value`.
 static bool allows(const bel_node *node, const bel_spec *specs, const bel_value *value)
 {
-    if ((flags_of(node) & BEL_OP_CHANNELS) != 0) return !is_weights(node, value);
+    bool f32 = specs[value->id].dtype == BEL_DTYPE_F32;
+    if ((flags_of(node) & BEL_OP_CHANNELS) != 0) return f32 && !is_weights(node, value);
     if ((flags_of(node) & BEL_OP_ELEMENTWISE) == 0) return false;
     const bel_shape *shape = &specs[node->outputs[0]->id].shape;
     for (int i = 0; i < node->input_count; i++)
@@ -53,7 +54,7 @@ void bel_channels_last(const bel_graph *graph, const bool *needed, const bel_spe
         const bel_node *node = graph->nodes[n];
         for (int i = 0; needed[n] && i < node->output_count; i++) {
             const bel_spec *spec = &specs[node->outputs[i]->id];
-            bool image = spec->dtype == BEL_DTYPE_F32 && spec->shape.rank >= 3;
+            bool image = spec->shape.rank >= 3;
             out_last[node->outputs[i]->id] = image && allows(node, specs, node->outputs[i]);
         }
         for (int i = 0; needed[n] && i < node->input_count; i++)

@@ -27,7 +27,7 @@ static const rate rates[BEL_OP_COUNT] = {
     [BEL_OP_GREATER_OR_EQUAL] = {.whole = 100},
     [BEL_OP_LESS_OR_EQUAL] = {.whole = 100},
     [BEL_OP_WHERE] = {.whole = 100},
-    [BEL_OP_CAST] = {.whole = 80},
+    [BEL_OP_CAST] = {.whole = 42},
     [BEL_OP_EXP] = {.whole = 128},
     [BEL_OP_LOG] = {.whole = 150},
     [BEL_OP_SIGMOID] = {.whole = 150},

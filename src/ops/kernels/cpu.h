@@ -57,6 +57,9 @@ typedef struct bel_cpu_kernels {
     void (*map_channels)(const float *u, const float *v, const float *factors, const float *seconds,
                          const float *offsets, int64_t pixels, int64_t channels, int64_t n,
                          float *y);
+    // bfloat16: rounded to nearest, ties to even, as bel_bfloat_make; and back
+    void (*to_bfloat)(const float *x, uint16_t *y, int64_t n);
+    void (*from_bfloat)(const uint16_t *x, float *y, int64_t n);
     // y = kept[j] ? x * scale : 0
     void (*masked_scale)(const float *x, const uint8_t *kept, float scale, float *y, int64_t n);
     // y [m, n] = a [m, k] b [k, n], rows one behind another, added to `bias` [n] (NULL: 0) in order

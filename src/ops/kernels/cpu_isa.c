@@ -232,6 +232,25 @@ static void masked_scale(const float *x, const uint8_t *kept, float scale, float
         y[i] = select_f32(kept[i] != 0, x[i] * scale, 0.0f);
 }
 
+static void to_bfloat(const float *x, uint16_t *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+        uint32_t nan = (bits >> 16 & 0x8000) | 0x7fc0, is_nan = 0u - (x[i] != x[i]);
+        y[i] = (uint16_t)((rounded & ~is_nan) | (nan & is_nan));
+    }
+}
+
+static void from_bfloat(const uint16_t *x, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)x[i] << 16;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+}
+
 // --- Sums ----------------------------------------------------------------------------------------
 
 static inline float add_lanes(float lanes[LANES])
@@ -457,6 +476,8 @@ const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
     .sum_rows = sum_rows,
     .sum_channels = sum_channels,
     .map_channels = map_channels,
+    .to_bfloat = to_bfloat,
+    .from_bfloat = from_bfloat,
     .masked_scale = masked_scale,
     .few_rows = few_rows,
 };
