@@ -214,6 +214,9 @@ static const bel_option table[] = {
     {"precision", STRING, TRAINING, "f32", "f32|bf16", NULL, RUN,
      "Type in which activations are kept for the backward pass; bf16 takes half the memory for them. "
      "Everything is computed in f32."},
+    {"activation_memory", INT, TRAINING, "0", "[0, 8388608]", "MiB", RUN,
+     "Memory that a tower may take for the values of a step; what does not fit is computed again when the "
+     "backward pass needs it, with the same bits. 0: no limit."},
     {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
      "Training without progress for so long is an error."},
     {"mode", STRING, TRAINING, "sync", "sync|async|bounded", NULL, RUN,

@@ -194,12 +194,13 @@ typedef struct bel_run_config {
     bool report;                  ///< write report.html [true]
     bool allow_changes;           ///< resume although settings that determine the bits changed
     bool averages;                ///< bel_evaluate, bel_predict: moving averages, if there [true]
-    int64_t table_memory;         ///< bytes of a table's rows on a shard; 0: no limit [0]
-    double stall_timeout_secs;    ///< no progress for so long is an error [600]
-    bel_lane_choice lane;         ///< how workers and shards of a cluster exchange [AUTO]
-    bel_aggregation aggregation;  ///< [SYNC]
-    int replicas_to_aggregate;    ///< workers; 0: all of them with SYNC, else 1 [0]
-    int max_staleness;            ///< BOUNDED [0]
+    int64_t activation_memory; ///< bytes of a tower's values; computes some again; 0: no limit [0]
+    int64_t table_memory;      ///< bytes of a table's rows on a shard; 0: no limit [0]
+    double stall_timeout_secs; ///< no progress for so long is an error [600]
+    bel_lane_choice lane;      ///< how workers and shards of a cluster exchange [AUTO]
+    bel_aggregation aggregation; ///< [SYNC]
+    int replicas_to_aggregate;   ///< workers; 0: all of them with SYNC, else 1 [0]
+    int max_staleness;           ///< BOUNDED [0]
     bool elastic_rescale; ///< of a cluster: replicas and learning rate follow the number of workers
     int metrics_port;     ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
     const char *metrics_address; ///< where it listens; NULL: 127.0.0.1

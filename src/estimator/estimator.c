@@ -38,6 +38,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"thread_count", c->thread_count, 0, MAX_THREADS},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
+        {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
         {"metrics_port", c->metrics_port, -1, 65535},
         {"save_checkpoints_steps", (double)c->save_checkpoints_steps, 0, steps},
         {"save_checkpoints_secs", c->save_checkpoints_secs, 0, 1e9},
@@ -54,6 +55,12 @@ static bel_status *check_limits(const bel_run_config *c)
         if (l->value >= l->low && l->value <= l->high) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from %g to %g, got %g", l->name, l->low,
                        l->high, l->value);
+    }
+    if (c->activation_memory > 0 && c->executor == BEL_EXECUTOR_ASYNC) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "activation_memory needs the synchronous executor: the asynchronous one runs "
+            "operations in no fixed order");
     }
     for (int w = 0; c->towers_of != NULL && w < c->worker_count; w++) {
         if (c->towers_of[w] >= 1 && c->towers_of[w] <= MAX_TOWERS) continue;

@@ -247,6 +247,7 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .tower_count = estimator->towers_of[w],
                                 .thread_count = estimator->thread_count,
                                 .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
+                                .memory_bytes = (size_t)estimator->config.activation_memory,
                                 .seed = estimator->config.seed,
                                 .first_step = first_step,
                                 .segment = *segment,

@@ -25,7 +25,8 @@ static bel_status *measure_activations(const bel_job *job, int64_t *out_bytes)
     bel_program *program = NULL;
     const bel_run_config *config = &job->estimator->config;
     const bel_program_options options = {.threads = job->estimator->thread_count,
-                                         .asynchronous = config->executor == BEL_EXECUTOR_ASYNC};
+                                         .asynchronous = config->executor == BEL_EXECUTOR_ASYNC,
+                                         .memory_bytes = (size_t)config->activation_memory};
     bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);
     if (status == NULL) *out_bytes = (int64_t)bel_program_arena_bytes(program);
     bel_program_destroy(program);

@@ -88,6 +88,7 @@ static bel_status *create_worker(member *m, const bel_message *setup)
                                 .tower_count = bel_estimator_towers(estimator, m->task->index),
                                 .thread_count = estimator->thread_count,
                                 .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
+                                .memory_bytes = (size_t)estimator->config.activation_memory,
                                 .seed = estimator->config.seed,
                                 .first_step = setup->step,
                                 .segment = {.first_step = schedule->segment_first_step,

@@ -201,19 +201,14 @@ static void add_group(const fuser *f, int g, bel_graph *to, bel_value **values)
 
 static void copy_node(const bel_node *node, bel_graph *to, bel_value **values)
 {
-    if (node->op == BEL_OP_CONSTANT) {
-        values[node->outputs[0]->id] = bel_graph_add_view(to, node->name, &node->constant);
-        return;
-    }
-    if ((bel_op_get(node->op)->flags & BEL_OP_LEAF) != 0) return; // there already
-    bel_value *inputs[BEL_OP_MAX_INPUTS];
+    bool there = node->op == BEL_OP_INPUT || node->op == BEL_OP_VARIABLE;
+    if (there) return;
+    bel_value *inputs[BEL_OP_MAX_INPUTS], *outputs[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < node->input_count; i++)
         inputs[i] = values[node->inputs[i]->id];
-    const bel_node *made =
-        bel_graph_add_node(to, node->name, node->op, &node->attrs, inputs, node->input_count);
-    BEL_CHECK(made != NULL);
+    bel_copy_node(node, node->name, inputs, to, outputs);
     for (int i = 0; i < node->output_count; i++)
-        values[node->outputs[i]->id] = made->outputs[i];
+        values[node->outputs[i]->id] = outputs[i];
 }
 
 static bel_graph *rebuild(const fuser *f, const bool *needed, int *out_count, bel_value **values)

@@ -58,4 +58,9 @@ bel_graph *bel_fuse(const bel_graph *from, bel_value *const *outputs, int output
 void bel_copy_leaves(const bel_graph *from, const bel_shape *input_shapes, bel_graph *to,
                      bel_value **out_values);
 
+// A node of another graph in `to`, under a name of its own; a constant as a view. `out_values` has
+// room for all its outputs.
+void bel_copy_node(const bel_node *node, const char *name, bel_value *const *inputs, bel_graph *to,
+                   bel_value **out_values);
+
 #endif

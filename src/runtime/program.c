@@ -412,21 +412,13 @@ static void plan_memory(compiler *c)
     }
 }
 
-static bel_value **output_values(const bel_program_output *outputs, int output_count)
-{
-    bel_value **values = bel_xcalloc((size_t)output_count + 1, sizeof *values);
-    for (int i = 0; i < output_count; i++)
-        values[i] = outputs[i].value;
-    return values;
-}
-
 static bel_status *compile(compiler *c, const bel_shape *input_shapes)
 {
     BEL_TRY(bel_graph_verify(c->graph));
     BEL_TRY(bel_graph_infer(c->graph, input_shapes, c->specs));
     for (int i = 0; i < c->output_count; i++)
         if (!c->outputs[i].external) c->reserved[c->outputs[i].value->id] = true;
-    bel_value **values = output_values(c->outputs, c->output_count);
+    bel_value **values = bel_output_values(c->outputs, c->output_count);
     bel_graph_mark(c->graph, values, c->output_count, c->needed);
     bel_free(values);
     if (!c->options->reference) {
@@ -445,9 +437,9 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     return NULL;
 }
 
-static bel_status *compile_graph(const bel_graph *graph, const bel_shape *input_shapes,
-                                 const bel_program_output *outputs, int output_count,
-                                 const bel_program_options *options, bel_program *program)
+bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_shapes,
+                              const bel_program_output *outputs, int output_count,
+                              const bel_program_options *options, bel_program *program)
 {
     compiler c = {.graph = graph,
                   .outputs = outputs,
@@ -474,50 +466,10 @@ static bel_status *compile_graph(const bel_graph *graph, const bel_shape *input_
     return status;
 }
 
-// Compiles what the passes make of the graph.
-static bel_status *compile_rewritten(const bel_graph *graph, const bel_shape *input_shapes,
-                                     const bel_program_output *outputs, int output_count,
-                                     const bel_program_options *options, bel_program *program)
-{
-    bel_value **values = output_values(outputs, output_count);
-    bel_status *status =
-        bel_passes_run(graph, input_shapes, values, output_count, options->passes_off,
-                       options->reference, &program->rewritten);
-    bel_free(values);
-    if (status != NULL) return status;
-    bel_program_output *made = bel_xcalloc((size_t)output_count + 1, sizeof *made);
-    for (int i = 0; i < output_count; i++) {
-        made[i] = outputs[i];
-        made[i].value = program->rewritten.values[outputs[i].value->id];
-    }
-    status =
-        compile_graph(program->rewritten.graph, input_shapes, made, output_count, options, program);
-    bel_free(made);
-    return status;
-}
-
-bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
-                                const bel_program_output *outputs, int output_count,
-                                const bel_program_options *options, bel_program **out_program)
-{
-    static const bel_program_options defaults = {.threads = 1};
-    if (options == NULL) options = &defaults;
-    bel_program *program = bel_xcalloc(1, sizeof *program);
-    program->arena = bel_arena_create();
-    bool rewrite = (~options->passes_off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST)) != 0;
-    bel_status *status = (rewrite ? compile_rewritten : compile_graph)(
-        graph, input_shapes, outputs, output_count, options, program);
-    if (status == NULL) {
-        *out_program = program;
-    } else {
-        bel_program_destroy(program);
-    }
-    return status;
-}
-
 void bel_program_destroy(bel_program *program)
 {
     if (program == NULL) return;
+    bel_recomputed_deinit(&program->recomputed);
     bel_rewritten_deinit(&program->rewritten);
     bel_arena_destroy(program->arena);
     bel_free(program->calls);

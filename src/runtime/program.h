@@ -30,12 +30,17 @@ typedef struct bel_program_options {
     // what depends on them alone is computed once (by the synchronous executor).
     bool fixed_variables;
     unsigned passes_off; // bits (1 << bel_pass)
-    int threads;         // of the team; the bits depend on it with BEL_FAULT=threads2 alone
+    // What the arena may take at most; 0: as much as it needs. Values are computed again rather
+    // than kept where that is necessary (passes/recompute.h), with the same bits. Not for
+    // asynchronous programs, whose calls have no order.
+    size_t memory_bytes;
+    int threads; // of the team; the bits depend on it with BEL_FAULT=threads2 alone
 } bel_program_options;
 
 // `input_shapes` are closed, in the order of the graph's inputs. The graph goes through the passes
 // (passes/passes.h) first. Values that no output needs are not computed. The program does not keep
-// the graph, but constants live in the graph: it must stay.
+// the graph, but constants live in the graph: it must stay. Errors: those of bel_passes_run;
+// RESOURCE_EXHAUSTED: more memory is needed than the options allow.
 bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
                                 const bel_program_output *outputs, int output_count,
                                 const bel_program_options *options,
@@ -63,6 +68,9 @@ typedef struct bel_program_line {
     int64_t tiles, cost_ns;
 } bel_program_line;
 bel_program_line bel_program_line_at(const bel_program *program, int instruction);
+
+// Operations that are run again to save memory.
+int bel_program_repeated_count(const bel_program *program);
 
 // Copies the calls, makes room for what the prologue computes, and points them into `arena`
 // (bel_program_arena_bytes, 64-byte aligned), which several instances of one tower may share. The

@@ -3,6 +3,7 @@
 #define BELFRY_RUNTIME_PROGRAM_INNER_H
 
 #include "passes/passes.h"
+#include "passes/recompute.h"
 #include "runtime/program.h"
 
 typedef enum bel_location_kind {
@@ -50,8 +51,9 @@ typedef struct bel_program_result {
 typedef struct bel_flow bel_flow;
 
 struct bel_program {
-    bel_rewritten rewritten; // has constants; empty without passes
-    bel_arena *arena;        // names and kernel parameters
+    bel_rewritten rewritten;   // has constants; empty without passes
+    bel_recomputed recomputed; // of that graph; empty where memory is not limited
+    bel_arena *arena;          // names and kernel parameters
     bel_program_call *calls;
     int call_count;
     bel_program_group *groups;
@@ -64,5 +66,14 @@ struct bel_program {
     int prologue_calls, prologue_groups;
     bel_flow *flow; // NULL: for the synchronous executor
 };
+
+// Compiles `graph` as it is into an empty program; arguments and errors as of bel_program_compile.
+bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_shapes,
+                              const bel_program_output *outputs, int output_count,
+                              const bel_program_options *options,
+                              bel_program *program) BEL_MUST_USE;
+
+// The values of the outputs; free with bel_free.
+bel_value **bel_output_values(const bel_program_output *outputs, int output_count);
 
 #endif

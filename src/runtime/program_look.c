@@ -12,6 +12,11 @@ int bel_program_instruction_count(const bel_program *program)
     return program->call_count;
 }
 
+int bel_program_repeated_count(const bel_program *program)
+{
+    return program->recomputed.count;
+}
+
 int bel_program_prologue_count(const bel_program *program)
 {
     return program->prologue_calls;

@@ -43,7 +43,8 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
         bel_xcalloc(config->model->graph->input_count, sizeof *tower->input_shapes);
     BEL_TRY(bel_team_create(config->thread_count, &tower->team));
     bel_program_options options = {.threads = config->thread_count,
-                                   .asynchronous = config->asynchronous};
+                                   .asynchronous = config->asynchronous,
+                                   .memory_bytes = config->memory_bytes};
     tower->runner =
         bel_runner_create(config->model->graph, worker->outputs, worker->output_count, &options);
     if (rounds_of(tower) == 0) return NULL;

@@ -36,8 +36,9 @@ typedef struct bel_worker_config {
     bel_client *client;
     float *const *ranges; // by replica of the worker: its gradients, laid out as the space; zeroed
     int tower_count;
-    int thread_count;  // of each tower
-    bool asynchronous; // executor
+    int thread_count;    // of each tower
+    bool asynchronous;   // executor
+    size_t memory_bytes; // of a tower's program; 0: no limit
     uint64_t seed;
     int64_t first_step;
     bel_input_segment segment; // which blocks the steps from first_step on read …

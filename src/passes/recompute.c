@@ -1,0 +1,397 @@
+// The program as a list of steps that grows: at each round the peak is found, and the value that is
+// cheapest to make again for what it takes there is made again behind it.
+#include "passes/recompute.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "passes/rewrite.h"
+
+typedef struct step {
+    const bel_node *node;
+    bool again;                                                 // a copy of a step that came before
+    int inputs[BEL_OP_MAX_INPUTS], outputs[BEL_OP_MAX_OUTPUTS]; // values of the list
+} step;
+
+typedef struct item {
+    const bel_value *value; // what it stands for
+    size_t bytes;           // 0: outside, as leaves and external outputs are
+    bool wanted;            // an output
+} item;
+
+typedef struct list {
+    step *steps;
+    item *items;
+    int step_count, item_count;
+    size_t step_capacity, item_capacity;
+} list;
+
+// Where the items of a list live, by item. An alias has a root, the item in whose memory it lies.
+typedef struct lives {
+    int *root;
+    int *made, *end; // steps that make it and read it last
+    int *back;       // of what lies idle at the peak: the first step behind it that reads it; or -1
+    size_t *memory;  // by step: alive while it runs
+    int peak;        // the step with the most
+} lives;
+
+static int flags_of(const step *s)
+{
+    return bel_op_get(s->node->op)->flags;
+}
+
+static bool is_alias(const step *s)
+{
+    return (flags_of(s) & BEL_OP_ALIAS) != 0;
+}
+
+static size_t bytes_of(const bel_value *value)
+{
+    return bel_tensor_bytes(&(bel_tensor){.dtype = value->spec.dtype, .shape = value->spec.shape});
+}
+
+// --- The list ------------------------------------------------------------------------------------
+
+static int add_item(list *l, const bel_value *value, size_t bytes)
+{
+    l->items = bel_xgrow(l->items, &l->item_capacity, (size_t)l->item_count + 1, sizeof *l->items);
+    l->items[l->item_count] = (item){.value = value, .bytes = bytes};
+    return l->item_count++;
+}
+
+static void insert_step(list *l, int at, const step *made)
+{
+    l->steps = bel_xgrow(l->steps, &l->step_capacity, (size_t)l->step_count + 1, sizeof *l->steps);
+    memmove(l->steps + at + 1, l->steps + at, (size_t)(l->step_count - at) * sizeof *l->steps);
+    l->steps[at] = *made;
+    l->step_count++;
+}
+
+// The first items are the values of the graph, by id.
+static list list_of(const bel_graph *graph, bel_value *const *outputs, const bool *external,
+                    int output_count)
+{
+    list l = {.steps = NULL};
+    bool *needed = bel_xcalloc(graph->node_count, sizeof *needed);
+    bel_graph_mark(graph, outputs, output_count, needed);
+    for (size_t v = 0; v < graph->value_count; v++) {
+        const bel_value *value = graph->values[v];
+        bool leaf = (bel_op_get(value->node->op)->flags & BEL_OP_LEAF) != 0;
+        add_item(&l, value, leaf ? 0 : bytes_of(value));
+    }
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        step s = {.node = node};
+        for (int i = 0; i < node->input_count; i++)
+            s.inputs[i] = node->inputs[i]->id;
+        for (int i = 0; i < node->output_count; i++)
+            s.outputs[i] = node->outputs[i]->id;
+        if (needed[n]) insert_step(&l, l.step_count, &s);
+    }
+    for (int i = 0; i < output_count; i++) {
+        const bel_value *root = outputs[i];
+        while ((bel_op_get(root->node->op)->flags & BEL_OP_ALIAS) != 0)
+            root = root->node->inputs[0];
+        l.items[root->id].wanted = true;
+        if (external[i]) l.items[root->id].bytes = 0;
+    }
+    bel_free(needed);
+    return l;
+}
+
+static list copy_list(const list *from)
+{
+    list to = {.step_count = from->step_count, .item_count = from->item_count};
+    size_t steps = (size_t)from->step_count, items = (size_t)from->item_count;
+    to.steps = bel_xgrow(NULL, &to.step_capacity, steps, sizeof *to.steps);
+    to.items = bel_xgrow(NULL, &to.item_capacity, items, sizeof *to.items);
+    memcpy(to.steps, from->steps, steps * sizeof *to.steps);
+    memcpy(to.items, from->items, items * sizeof *to.items);
+    return to;
+}
+
+static void free_list(list *l)
+{
+    bel_free(l->steps);
+    bel_free(l->items);
+}
+
+// --- Lives ---------------------------------------------------------------------------------------
+
+static void free_lives(lives *v)
+{
+    bel_free(v->root);
+    bel_free(v->made);
+    bel_free(v->end);
+    bel_free(v->back);
+    bel_free(v->memory);
+}
+
+// True for a step that looks at the elements of its input, not at its shape alone.
+static bool reads(const step *s, int input)
+{
+    return !is_alias(s) && bel_op_reads(s->node->op, input);
+}
+
+static void find_ends(const list *l, lives *v)
+{
+    for (int i = 0; i < l->item_count; i++) {
+        v->root[i] = i;
+        v->made[i] = v->end[i] = v->back[i] = -1;
+    }
+    for (int s = 0; s < l->step_count; s++) {
+        const step *at = &l->steps[s];
+        for (int i = 0; i < at->node->output_count; i++) {
+            v->made[at->outputs[i]] = v->end[at->outputs[i]] = s;
+            if (is_alias(at)) v->root[at->outputs[i]] = v->root[at->inputs[0]];
+        }
+        for (int i = 0; i < at->node->input_count; i++)
+            if (reads(at, i)) v->end[v->root[at->inputs[i]]] = s;
+    }
+    for (int i = 0; i < l->item_count; i++)
+        if (l->items[i].wanted) v->end[v->root[i]] = l->step_count;
+}
+
+// A result that lies over the first input takes that one's memory while the step runs.
+static void end_overwritten(const list *l, lives *v)
+{
+    for (int s = 0; s < l->step_count; s++) {
+        const step *at = &l->steps[s];
+        if ((flags_of(at) & BEL_OP_INPLACE) == 0) continue;
+        int input = v->root[at->inputs[0]];
+        size_t bytes = l->items[at->outputs[0]].bytes;
+        if (v->end[input] == s && bytes == l->items[input].bytes) v->end[input] = s - 1;
+    }
+}
+
+static void find_idle(const list *l, lives *v)
+{
+    for (int s = l->step_count - 1; s >= v->peak; s--) {
+        const step *at = &l->steps[s];
+        for (int i = 0; i < at->node->input_count; i++)
+            if (reads(at, i)) v->back[v->root[at->inputs[i]]] = s > v->peak ? s : -1;
+    }
+    for (int i = 0; i < l->item_count; i++)
+        if (v->made[i] >= v->peak || v->end[i] == l->step_count) v->back[i] = -1;
+}
+
+static lives find_lives(const list *l)
+{
+    size_t items = (size_t)l->item_count, steps = (size_t)l->step_count;
+    lives v = {.root = bel_xcalloc(items, sizeof(int)),
+               .made = bel_xcalloc(items, sizeof(int)),
+               .end = bel_xcalloc(items, sizeof(int)),
+               .back = bel_xcalloc(items, sizeof(int)),
+               .memory = bel_xcalloc(steps + 1, sizeof(size_t))};
+    find_ends(l, &v);
+    end_overwritten(l, &v);
+    for (int i = 0; i < l->item_count; i++) {
+        if (v.root[i] != i || v.made[i] < 0) continue;
+        for (int s = v.made[i]; s <= v.end[i] && s < l->step_count; s++)
+            v.memory[s] += l->items[i].bytes;
+    }
+    for (int s = 1; s < l->step_count; s++)
+        if (v.memory[s] > v.memory[v.peak]) v.peak = s;
+    find_idle(l, &v);
+    return v;
+}
+
+// --- What is made again --------------------------------------------------------------------------
+
+// Roughly in nanoseconds: only proportions matter.
+static double cost_of(const bel_node *node)
+{
+    const double moved = 0.02, multiply_add = 0.03;
+    double bytes = 0, work = 0;
+    for (int i = 0; i < node->input_count + node->output_count; i++) {
+        const bel_value *value =
+            i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+        bytes += (double)bytes_of(value);
+    }
+    const bel_shape *x = &node->inputs[0]->spec.shape, *y = &node->outputs[0]->spec.shape;
+    const bel_shape *w = node->input_count > 1 ? &node->inputs[1]->spec.shape : NULL;
+    switch (node->op) {
+    case BEL_OP_MATMUL:
+    case BEL_OP_GEMM:
+        work = (double)bel_shape_elements(x) * (double)(y->rank > 0 ? y->dims[y->rank - 1] : 1);
+        break;
+    case BEL_OP_CONV:
+    case BEL_OP_CONV_TRANSPOSE:
+        work = (double)bel_shape_elements(y) * (double)bel_shape_elements(w) / (double)w->dims[0];
+        break;
+    case BEL_OP_GRU:
+    case BEL_OP_LSTM: work = (double)bel_shape_elements(x) * (double)(w->dims[1] + 1) * 2; break;
+    default: break;
+    }
+    return 100 + bytes * moved + work * multiply_add;
+}
+
+enum { CHAIN = 32, SMALL = 16 };
+
+// A step whose results lie idle at the peak, with those before it that must be run again as well
+// because what they made is gone by then. What is small beside the results is rather kept.
+typedef struct chain {
+    int steps[CHAIN], count;
+    int64_t gain; // bytes at the peak
+    double cost;
+} chain;
+
+static bool can_repeat(const step *s)
+{
+    return !s->again && (flags_of(s) & (BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_RANDOM)) == 0;
+}
+
+static bool has_step(const chain *c, int wanted)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->steps[i] == wanted) return true;
+    return false;
+}
+
+// Adds step `s` and what it needs.
+static void add_to_chain(const list *l, const lives *v, int s, chain *c)
+{
+    const step *at = &l->steps[s];
+    c->steps[c->count++] = s;
+    c->cost += cost_of(at->node);
+    for (int i = 0; i < at->node->input_count; i++) {
+        int root = v->root[at->inputs[i]], made = v->made[root];
+        if (!reads(at, i) || v->end[root] >= v->peak || has_step(c, made)) continue;
+        int64_t bytes = (int64_t)l->items[root].bytes;
+        bool again = bytes * SMALL > c->gain && c->count < CHAIN && can_repeat(&l->steps[made]);
+        if (again) {
+            add_to_chain(l, v, made, c);
+        } else {
+            c->gain -= bytes;
+        }
+    }
+}
+
+static chain chain_of(const list *l, const lives *v, int s)
+{
+    const step *at = &l->steps[s];
+    chain c = {.count = 0};
+    for (int i = 0; can_repeat(at) && i < at->node->output_count; i++)
+        if (v->back[at->outputs[i]] >= 0) c.gain += (int64_t)l->items[at->outputs[i]].bytes;
+    if (c.gain > 0) add_to_chain(l, v, s, &c);
+    return c;
+}
+
+// The chain that gains most for its cost; without steps: none gains.
+static chain choose(const list *l, const lives *v)
+{
+    chain best = {.count = 0};
+    for (int s = 0; s < v->peak; s++) {
+        chain c = chain_of(l, v, s);
+        bool gains = c.count > 0 && c.gain > 0;
+        if (gains && (best.count == 0 || (double)c.gain * best.cost > (double)best.gain * c.cost))
+            best = c;
+    }
+    return best;
+}
+
+// Runs step `from` again at `at`; `again` says by item what its copies are, -1: there is none.
+static void repeat(list *l, int from, int at, int *again)
+{
+    step copy = l->steps[from];
+    copy.again = true;
+    for (int i = 0; i < copy.node->input_count; i++)
+        if (again[copy.inputs[i]] >= 0) copy.inputs[i] = again[copy.inputs[i]];
+    for (int i = 0; i < copy.node->output_count; i++) {
+        const bel_value *value = l->items[copy.outputs[i]].value;
+        again[copy.outputs[i]] = add_item(l, value, bytes_of(value));
+        copy.outputs[i] = again[copy.outputs[i]];
+    }
+    insert_step(l, at, &copy);
+}
+
+// Runs a chain again before the first step that reads what lies idle of it, with aliases of what it
+// makes. Who reads that from there on reads the copies.
+static void make_again(list *l, const lives *v, const chain *c)
+{
+    const step *maker = &l->steps[c->steps[0]];
+    int items = l->item_count, reader = l->step_count;
+    for (int i = 0; i < maker->node->output_count; i++) {
+        int back = v->back[maker->outputs[i]];
+        if (back >= 0 && back < reader) reader = back;
+    }
+    int *again = bel_xcalloc((size_t)items, sizeof *again), at = reader;
+    memset(again, 0xff, (size_t)items * sizeof *again); // -1
+    for (int s = 0; s < reader; s++) {
+        const step *old = &l->steps[s];
+        bool early = is_alias(old) && old->inputs[0] < items;
+        if (has_step(c, s) || (early && again[old->inputs[0]] >= 0)) repeat(l, s, at++, again);
+    }
+    for (int r = at; r < l->step_count; r++)
+        for (int i = 0; i < l->steps[r].node->input_count; i++) {
+            int *input = &l->steps[r].inputs[i];
+            if (*input < items && again[*input] >= 0) *input = again[*input];
+        }
+    bel_free(again);
+}
+
+// --- The new graph -------------------------------------------------------------------------------
+
+static void add_step(const step *s, int number, bel_graph *to, bel_value **made)
+{
+    bel_value *inputs[BEL_OP_MAX_INPUTS], *outputs[BEL_OP_MAX_OUTPUTS];
+    for (int i = 0; i < s->node->input_count; i++)
+        inputs[i] = made[s->inputs[i]];
+    char *name = s->again ? bel_strf("%s/again_%d", s->node->name, number) : NULL;
+    bel_copy_node(s->node, name != NULL ? name : s->node->name, inputs, to, outputs);
+    bel_free(name);
+    for (int i = 0; i < s->node->output_count; i++)
+        made[s->outputs[i]] = outputs[i];
+}
+
+static void build(const list *l, const bel_graph *from, bel_recomputed *out)
+{
+    bel_shape *shapes = bel_xcalloc(from->input_count, sizeof *shapes);
+    for (size_t i = 0; i < from->input_count; i++)
+        shapes[i] = from->inputs[i].value->spec.shape;
+    out->graph = bel_graph_create();
+    out->values = bel_xcalloc((size_t)l->item_count, sizeof(bel_value *));
+    bel_copy_leaves(from, shapes, out->graph, out->values);
+    bel_free(shapes);
+    for (int s = 0; s < l->step_count; s++) {
+        const step *at = &l->steps[s];
+        bool there = at->node->op == BEL_OP_INPUT || at->node->op == BEL_OP_VARIABLE;
+        if (!there) add_step(at, s, out->graph, out->values);
+        if (at->again && !is_alias(at)) out->count++;
+    }
+}
+
+void bel_recompute(const bel_graph *graph, bel_value *const *outputs, const bool *external,
+                   int output_count, size_t target_bytes, bel_recomputed *out)
+{
+    enum { MOST = 3 }; // times as many steps as there were
+    list now = list_of(graph, outputs, external, output_count), best = copy_list(&now);
+    int limit = MOST * now.step_count;
+    *out = (bel_recomputed){.peak_bytes = SIZE_MAX};
+    while (now.step_count < limit) {
+        lives v = find_lives(&now);
+        size_t peak = v.memory[v.peak];
+        chain chosen = {.count = 0};
+        if (peak > target_bytes) chosen = choose(&now, &v);
+        if (peak < out->peak_bytes) {
+            free_list(&best);
+            best = copy_list(&now);
+            out->peak_bytes = peak;
+        }
+        if (chosen.count > 0) make_again(&now, &v, &chosen);
+        free_lives(&v);
+        if (chosen.count == 0) break;
+    }
+    build(&best, graph, out);
+    free_list(&now);
+    free_list(&best);
+}
+
+void bel_recomputed_deinit(bel_recomputed *recomputed)
+{
+    bel_graph_destroy(recomputed->graph);
+    bel_free(recomputed->values);
+    *recomputed = (bel_recomputed){.graph = NULL};
+}

@@ -1,0 +1,115 @@
+// From a graph to a program: the passes, and then, where memory is limited, programs that keep less
+// and compute more, until one fits.
+#include "base/alloc.h"
+#include "runtime/program_inner.h"
+
+bel_value **bel_output_values(const bel_program_output *outputs, int output_count)
+{
+    bel_value **values = bel_xcalloc((size_t)output_count + 1, sizeof *values);
+    for (int i = 0; i < output_count; i++)
+        values[i] = outputs[i].value;
+    return values;
+}
+
+// The outputs as values of another graph, by id of their own.
+static bel_program_output *map_outputs(const bel_program_output *outputs, int output_count,
+                                       bel_value *const *values)
+{
+    bel_program_output *made = bel_xcalloc((size_t)output_count + 1, sizeof *made);
+    for (int i = 0; i < output_count; i++) {
+        made[i] = outputs[i];
+        if (values != NULL) made[i].value = values[outputs[i].value->id];
+    }
+    return made;
+}
+
+static bel_program *new_program(void)
+{
+    bel_program *program = bel_xcalloc(1, sizeof *program);
+    program->arena = bel_arena_create();
+    return program;
+}
+
+// Compiles `graph` with what is computed again, so that the arena is expected to take `target`, in
+// place of *program. Says whether more could be saved.
+static bel_status *compile_smaller(const bel_graph *graph, const bel_shape *input_shapes,
+                                   const bel_program_output *outputs, int output_count,
+                                   const bel_program_options *options, size_t target,
+                                   bool *out_least, bel_program **program)
+{
+    bel_value **values = bel_output_values(outputs, output_count);
+    bool *external = bel_xcalloc((size_t)output_count + 1, sizeof *external);
+    for (int i = 0; i < output_count; i++)
+        external[i] = outputs[i].external;
+    bel_program *made = new_program();
+    bel_recompute(graph, values, external, output_count, target, &made->recomputed);
+    *out_least = made->recomputed.peak_bytes > target;
+    bel_program_output *wanted = map_outputs(outputs, output_count, made->recomputed.values);
+    bel_status *status = bel_program_build(made->recomputed.graph, input_shapes, wanted,
+                                           output_count, options, made);
+    bel_free(wanted);
+    bel_free(external);
+    bel_free(values);
+    made->rewritten = (*program)->rewritten; // which holds `graph`, or at least its constants
+    (*program)->rewritten = (bel_rewritten){.graph = NULL};
+    bel_program_destroy(*program);
+    *program = made;
+    return status;
+}
+
+// Kernels need memory to work in, and a plan has gaps: what is expected and what comes of it
+// differ. So the target is lowered until the plan fits.
+static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
+                       const bel_program_output *outputs, int output_count,
+                       const bel_program_options *options, bel_program **program)
+{
+    enum { ROUNDS = 8 };
+    size_t limit = options->memory_bytes, target = limit, least = SIZE_MAX;
+    bool is_least = options->asynchronous;
+    for (int round = 0; round <= ROUNDS; round++) {
+        size_t bytes = (*program)->arena_bytes;
+        if (bytes <= limit) return NULL;
+        if (bytes < least) least = bytes;
+        if (is_least || round == ROUNDS) break;
+        size_t over = round == 0 ? 0 : bytes - limit;
+        target = target > over ? target - over : 0;
+        BEL_TRY(compile_smaller(graph, input_shapes, outputs, output_count, options, target,
+                                &is_least, program));
+    }
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "the values of a step need at least %.1f MiB, but may take only %.1f MiB",
+                   (double)least * 0x1p-20, (double)limit * 0x1p-20);
+}
+
+bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
+                                const bel_program_output *outputs, int output_count,
+                                const bel_program_options *options, bel_program **out_program)
+{
+    static const bel_program_options defaults = {.threads = 1};
+    if (options == NULL) options = &defaults;
+    bel_program *program = new_program();
+    unsigned passes = ~options->passes_off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
+    bool rewrite = passes != 0 || options->memory_bytes > 0;
+    bel_status *status = NULL;
+    if (rewrite) {
+        bel_value **values = bel_output_values(outputs, output_count);
+        status = bel_passes_run(graph, input_shapes, values, output_count, options->passes_off,
+                                options->reference, &program->rewritten);
+        bel_free(values);
+        if (status == NULL) graph = program->rewritten.graph;
+    }
+    bel_program_output *wanted = NULL;
+    if (status == NULL) {
+        wanted = map_outputs(outputs, output_count, program->rewritten.values);
+        status = bel_program_build(graph, input_shapes, wanted, output_count, options, program);
+    }
+    if (status == NULL && options->memory_bytes > 0)
+        status = fit(graph, input_shapes, wanted, output_count, options, &program);
+    bel_free(wanted);
+    if (status == NULL) {
+        *out_program = program;
+    } else {
+        bel_program_destroy(program);
+    }
+    return status;
+}
