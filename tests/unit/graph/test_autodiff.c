@@ -142,12 +142,58 @@ static void test_no_gradient(void **state)
     bel_graph_destroy(graph);
 }
 
+// The gradient of (x + 1/512)² reads x + 1/512 as rounded to 8 bits; the loss does not. An alias of
+// an activation shares its halves.
+static void test_halves(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_shape one = BEL_SHAPE(1), matrix = BEL_SHAPE(1, 1);
+    bel_value *x = scalar_input(graph), *gradient;
+    bel_value *y =
+        bel_add(graph, bel_reshape(graph, x, &one), bel_scalar(graph, BEL_DTYPE_F32, 0x1p-9));
+    y = bel_reshape(graph, y, &matrix);
+    bel_value *loss = bel_reduce_sum(graph, bel_mul(graph, y, y), NULL, 0, false);
+    bel_gradients_keeping(graph, BEL_DTYPE_BF16, loss, &x, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    assert_true(evaluate(graph, loss, 1) == (1 + 0x1p-9) * (1 + 0x1p-9));
+    assert_true(evaluate(graph, gradient, 1) == 2);
+    assert_true(evaluate(graph, gradient, 3.5f) == 7);
+    bel_graph_destroy(graph);
+}
+
+// Statistics of normalisation and what losses keep for themselves are not rounded.
+static void test_exact(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(BEL_DIM_BATCH, 4), labels = BEL_SHAPE(BEL_DIM_BATCH);
+    bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape), *gradient;
+    bel_value *y = bel_layer_norm(graph, bel_abs(graph, x), "norm");
+    bel_value *label = bel_input_value(graph, "label", BEL_DTYPE_I64, &labels);
+    bel_value *loss = bel_softmax_cross_entropy(graph, y, label);
+    loss = bel_reduce_mean(graph, loss, NULL, 0, false);
+    bel_gradients_keeping(graph, BEL_DTYPE_BF16, loss, &x, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    int halves = 0;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        bool narrows = node->op == BEL_OP_CAST && node->outputs[0]->spec.dtype == BEL_DTYPE_BF16;
+        if (!narrows) continue;
+        halves++;
+        assert_int_equal(node->inputs[0]->output, 0);
+    }
+    assert_true(halves > 0);
+    bel_graph_destroy(graph);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_paths), cmocka_unit_test(test_twice),
         cmocka_unit_test(test_wanted_values), cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_no_gradient),
+        cmocka_unit_test(test_no_gradient),   cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-// Random graphs with all passes, some and none give the same bits: several runs, in which inputs
-// and then variables change. A failure prints the seed and the graph before and after.
+// Random graphs with all passes, some and none give the same bits, and so they do where some values
+// must be computed again, as memory is limited: several runs, in which inputs and then variables
+// change. A failure prints the seed and the graph before and after.
 #include <math.h>
 #include <stdlib.h>
 
@@ -44,7 +45,8 @@ static void add_gradients(fed *f)
     int count = (int)g->graph->variable_count < 6 ? (int)g->graph->variable_count : 6;
     for (int v = 0; v < count; v++)
         wanted[v] = g->graph->variables[v].value;
-    bel_gradients(g->graph, loss, wanted, count, gradients);
+    bel_dtype kept = draw(g, 2) == 0 ? BEL_DTYPE_F32 : BEL_DTYPE_BF16;
+    bel_gradients_keeping(g->graph, kept, loss, wanted, count, gradients);
     f->outputs[f->output_count++] = (bel_program_output){.value = loss};
     for (int v = 0; v < count; v++) {
         if (gradients[v] == NULL) continue;
@@ -158,12 +160,38 @@ static bool same_bits(const bel_tensor *a, const bel_tensor *b)
     return true;
 }
 
-static void check_graph(fed *f, uint64_t seed, bel_team *team, int *counts)
+// The least of some limits that the program keeps; 0: none.
+static size_t find_limit(const fed *f, const bel_program_options *options)
+{
+    enum { PARTS = 8 };
+    size_t whole = 0, found = 0;
+    for (size_t parts = PARTS; parts > 0; parts--) {
+        bel_program_options limited = *options;
+        limited.memory_bytes = parts == PARTS ? 0 : whole * parts / PARTS;
+        bel_program *program;
+        bel_status *status = bel_program_compile(f->random.graph, f->shapes, f->outputs,
+                                                 f->output_count, &limited, &program);
+        if (status != NULL) {
+            assert_int_equal(bel_status_code(status), BEL_RESOURCE_EXHAUSTED);
+            bel_status_destroy(status);
+            break;
+        }
+        size_t bytes = bel_program_arena_bytes(program);
+        bel_program_destroy(program);
+        if (parts == PARTS) whole = bytes;
+        if (whole == 0) break;
+        if (parts < PARTS) assert_true(bytes <= limited.memory_bytes);
+        found = limited.memory_bytes;
+    }
+    return found;
+}
+
+static void check_graph(fed *f, uint64_t seed, bel_team *team, int *counts, int *repeated)
 {
     const bel_program_options plain_options = {.passes_off = BEL_PASSES_ALL};
     unsigned off = draw(&f->random, 2) == 0 ? 0 : (unsigned)draw(&f->random, BEL_PASSES_ALL + 1);
-    const bel_program_options options = {.passes_off = off,
-                                         .fixed_variables = draw(&f->random, 2) == 0};
+    bel_program_options options = {.passes_off = off, .fixed_variables = draw(&f->random, 2) == 0};
+    if (draw(&f->random, 4) == 0) options.memory_bytes = find_limit(f, &options);
     running plain, made;
     start(f, &plain_options, &plain);
     start(f, &options, &made);
@@ -183,6 +211,7 @@ static void check_graph(fed *f, uint64_t seed, bel_team *team, int *counts)
     }
     for (int p = 0; p < BEL_PASS_COUNT; p++)
         counts[p] += made.program->rewritten.counts[p];
+    *repeated += bel_program_repeated_count(made.program);
     counts[BEL_PASS_HOIST] += bel_program_prologue_count(made.program);
     stop(&plain, f->output_count);
     stop(&made, f->output_count);
@@ -195,13 +224,13 @@ static void test_random_graphs(void **state)
     const char *only = getenv("BELFRY_SEED"), *more = getenv("BELFRY_GRAPHS");
     uint64_t first = only != NULL ? strtoull(only, NULL, 10) : 0;
     uint64_t end = only != NULL ? first + 1 : more != NULL ? strtoull(more, NULL, 10) : GRAPHS;
-    int counts[BEL_PASS_COUNT] = {0}, refused = 0;
+    int counts[BEL_PASS_COUNT] = {0}, refused = 0, repeated = 0;
     bel_team *team;
     BEL_ASSERT_OK(bel_team_create(1, &team));
     for (uint64_t seed = first; seed < end; seed++) {
         fed f;
         if (feed(&f, seed)) {
-            check_graph(&f, seed, team, counts);
+            check_graph(&f, seed, team, counts, &repeated);
         } else {
             refused++;
         }
@@ -210,6 +239,7 @@ static void test_random_graphs(void **state)
     bel_team_destroy(team);
     if (only != NULL) return;
     assert_true((uint64_t)refused < end / 10);
+    if (repeated < 100) fail_msg("%d operations were run again", repeated);
     for (int p = 0; p < BEL_PASS_COUNT; p++)
         if (counts[p] < 100)
             fail_msg("pass %s found %d nodes", bel_pass_name((bel_pass)p), counts[p]);

@@ -1,0 +1,72 @@
+// The vector kernels between f32 and bfloat16 beside tensor/half.h: every half, numbers on both
+// sides of every border between two of them, infinities and NaNs, at all instruction-set levels.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/isa.h"
+#include "ops/kernels/cpu.h"
+#include "support/bel_test.h"
+#include "tensor/half.h"
+
+enum { HALVES = 1 << 16, LOW = 7 };
+
+static const uint32_t low_bits[LOW] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xc000, 0xffff};
+static const bel_cpu_kernels *const levels[] = {&bel_cpu_kernels_v2, &bel_cpu_kernels_v3,
+                                                &bel_cpu_kernels_v4};
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void test_rounding(void **state)
+{
+    (void)state;
+    float *x = bel_xcalloc((size_t)HALVES * LOW, sizeof *x);
+    uint16_t *y = bel_xcalloc((size_t)HALVES * LOW, sizeof *y);
+    for (int i = 0; i < HALVES * LOW; i++)
+        x[i] = float_of((uint32_t)(i / LOW) << 16 | low_bits[i % LOW]);
+    for (int level = 0; level <= (int)bel_isa_get(); level++) {
+        levels[level]->to_bfloat(x, y, (int64_t)HALVES * LOW);
+        for (int i = 0; i < HALVES * LOW; i++) {
+            uint16_t expected = bel_bfloat_make((double)x[i]);
+            if (y[i] != expected)
+                fail_msg("level %d: %a became %#x, expected %#x", level, (double)x[i], y[i],
+                         expected);
+        }
+    }
+    bel_free(x);
+    bel_free(y);
+}
+
+static void test_widening(void **state)
+{
+    (void)state;
+    uint16_t *x = bel_xcalloc(HALVES, sizeof *x);
+    float *y = bel_xcalloc(HALVES, sizeof *y);
+    for (int i = 0; i < HALVES; i++)
+        x[i] = (uint16_t)i;
+    for (int level = 0; level <= (int)bel_isa_get(); level++) {
+        levels[level]->from_bfloat(x, y, HALVES);
+        for (int i = 0; i < HALVES; i++) {
+            double expected = bel_bfloat_get(x[i]);
+            bool nan = isnan(expected) && isnan(y[i]);
+            bool same = (double)y[i] == expected && !signbit(y[i]) == !signbit(expected);
+            if (!nan && !same)
+                fail_msg("level %d: %#x became %a, expected %a", level, x[i], (double)y[i],
+                         expected);
+        }
+    }
+    bel_free(x);
+    bel_free(y);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding),
+                                              cmocka_unit_test(test_widening)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
