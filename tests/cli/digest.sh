@@ -39,6 +39,27 @@ for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 
     equal "$name: workers of 3 and 1 towers, shards" "$(digest "$name-odd")" "$(digest "$name-one")"
 done
 
+# Less memory for activations: computed again with the same bits, or kept as halves with others.
+deep=(--model resnet --blocks 2 --width 16 --train_batch_size 64 --train_steps 8)
+loss() { sed -nE 's/^loss ([0-9.]+)$/\1/p' out.txt; }
+run_ok train deep "${deep[@]}" --num_gpus 2
+exact=$(loss)
+run_ok train deep-again "${deep[@]}" --num_workers 2 --activation_memory 3
+equal "some values are computed again" "$(digest deep-again)" "$(digest deep)"
+run_ok train half "${deep[@]}" --num_gpus 2 --precision bf16
+check "a loss of ${exact:-?}, with halves $(loss)" \
+    awk "BEGIN { exit !($(loss) > 0.98 * ${exact:-9} && $(loss) < 1.02 * ${exact:-0}) }"
+check "halves have bits of their own" test "$(digest half)" != "$(digest deep)"
+run_ok train half-again "${deep[@]}" --num_workers 2 --num_threads 2 --parameter_server_count 3 --precision bf16 \
+    --activation_memory 3
+equal "halves: workers, threads, shards, computed again" "$(digest half-again)" "$(digest half)"
+run_ok train half-async "${deep[@]}" --num_gpus 2 --num_threads 2 --executor async --precision bf16
+equal "halves: the asynchronous executor" "$(digest half-async)" "$(digest half)"
+run_fails 2 "precision was bf16" train half "${deep[@]}" --num_gpus 2 --train_steps 16
+run_fails 2 "activation_memory needs the synchronous executor" train none "${deep[@]}" --executor async \
+    --activation_memory 3
+run_fails 1 "MiB, but may take only 1.0 MiB" train none "${deep[@]}" --activation_memory 1
+
 # Recurrent layers over eight steps of eight pixels: the same, and for threads.
 for model in "gru --recurrent_units 24" "lstm --recurrent_units 20,16"; do
     read -r -a words <<<"$model"

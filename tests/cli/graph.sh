@@ -25,6 +25,15 @@ for model in "dnn --train_files $TRAIN_CSV" "linear --train_files $TRAIN_CSV" \
     check "${words[0]}: $expected us are expected in all, the last line says ${total:-?}" \
         awk "BEGIN { exit !($expected > 0 && $expected > 0.99 * ${total:-0} - 1 && $expected < 1.01 * ${total:-0} + 1) }"
 done
+memory_of() { # [flags]: KiB of a deep model's step
+    run_ok belfry graph --model resnet --blocks 2 --width 16 --train_batch_size 64 --train_files "$TRAIN_CSV" "$@" >&2
+    sed -nE 's/.*; memory ([0-9.]+) (KiB|MiB),.*/\1 \2/p' out.txt | awk '{ print int($1 * ($2 == "MiB" ? 1024 : 1)) }'
+}
+whole=$(memory_of) halves=$(memory_of --precision bf16)
+check "activations in halves: $halves KiB for $whole" test "$((halves * 100))" -lt "$((whole * 70))"
+tight=$(memory_of --activation_memory 3)
+check "a step in 3 MiB takes $tight KiB" test "$tight" -le 3072
+check "what is computed again" grep -qE '^[1-9][0-9]* operations run again to save memory$' out.txt
 run_ok belfry graph "${small[@]}" --dump --l2 0.01
 cp out.txt dump.txt
 check "the graph before and after" test "$(grep -cE '^(before|after):$' out.txt)" -eq 2
