@@ -84,9 +84,9 @@ bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
                              const bel_attr_list *attrs, bel_value *const *inputs, int input_count);
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor);
 
-// bel_gradients (belfry/graph.h) that read activations, what was computed from inputs, as rounded to
-// `kept`: BF16, so that half as much is kept from the forward to the backward pass, or F32, as they
-// are. The forward pass is the same, and gradients are f32.
+// bel_gradients (belfry/graph.h) that read activations, what was computed from inputs, as rounded
+// to `kept`: BF16, so that half as much is kept from the forward to the backward pass, or F32, as
+// they are. The forward pass is the same, and gradients are f32.
 void bel_gradients_keeping(bel_graph *graph, bel_dtype kept, bel_value *loss,
                            bel_value *const *values, int count, bel_value **out_gradients);
 

@@ -151,7 +151,8 @@ enum {
     BEL_OP_CHANNELS = 16,
     // Element i of the result depends on elements i alone, if all operands have one shape.
     BEL_OP_ELEMENTWISE = 32,
-    // What it makes beside output 0 is kept as it is whatever the precision: statistics, logarithms.
+    // What it makes beside output 0 is kept as it is whatever the precision: statistics,
+    // logarithms.
     BEL_OP_EXACT = 64,
 };
 

@@ -1,4 +1,4 @@
-// Compiling: which nodes are needed, which values share memory, where each buffer lies.
+// Building: which nodes are needed, which values share memory, where each buffer lies.
 //
 // A *buffer* is memory that one or more values live in: aliases (Reshape) and in-place results join
 // the buffer of their input. A buffer lies in the arena, or outside: an input, a variable, a
