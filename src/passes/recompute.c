@@ -188,12 +188,14 @@ static lives find_lives(const list *l)
     find_ends(l, &v);
     end_overwritten(l, &v);
     for (int i = 0; i < l->item_count; i++) {
-        if (v.root[i] != i || v.made[i] < 0) continue;
-        for (int s = v.made[i]; s <= v.end[i] && s < l->step_count; s++)
-            v.memory[s] += l->items[i].bytes;
+        if (v.root[i] != i || v.made[i] < 0 || v.end[i] < v.made[i]) continue;
+        v.memory[v.made[i]] += l->items[i].bytes; // what changes at a step; sums wrap around
+        if (v.end[i] < l->step_count) v.memory[v.end[i] + 1] -= l->items[i].bytes;
     }
-    for (int s = 1; s < l->step_count; s++)
+    for (int s = 1; s < l->step_count; s++) {
+        v.memory[s] += v.memory[s - 1];
         if (v.memory[s] > v.memory[v.peak]) v.peak = s;
+    }
     find_idle(l, &v);
     return v;
 }
