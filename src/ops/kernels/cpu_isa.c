@@ -388,6 +388,22 @@ static void log_softmax(const float *x, float *y, int64_t n)
         y[i] = x[i] - offset;
 }
 
+static float powers(float *x, float scale, float shift, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = exp_one(x[i] * scale - shift);
+    return sum(x, n);
+}
+
+static void powers_grad(float *restrict x, float *restrict y, float scale, float shift, float inner,
+                        int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = exp_one(x[i] * scale - shift);
+        y[i] = x[i] * (y[i] - inner) * scale;
+    }
+}
+
 static void softmax_grad(const float *dy, const float *y, float *dx, int64_t n)
 {
     float inner = dot(dy, y, n);
@@ -450,10 +466,13 @@ const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
     .sum = sum,
     .sum_square = sum_square,
     .max = max_of,
+    .dot = dot,
     .softmax = softmax,
     .log_softmax = log_softmax,
     .softmax_grad = softmax_grad,
     .log_softmax_grad = log_softmax_grad,
+    .powers = powers,
+    .powers_grad = powers_grad,
     .sum_rows = sum_rows,
     .sum_channels = sum_channels,
     .map_channels = map_channels,
