@@ -15,10 +15,10 @@
 
 enum { N = 8, HEADS = 8, WIDTH = 64, OPERANDS = 3, MAX_PAIRS = 999 };
 
-typedef struct seen {
+typedef struct hiding {
     const char *name;
     bool lengths, causal;
-} seen;
+} hiding;
 
 typedef struct running {
     bel_graph *graph;
@@ -32,7 +32,7 @@ static void check(bel_status *status)
     if (bench_end(status) != 0) exit(1);
 }
 
-static running start(bool fused, int64_t t, const seen *seen, int threads)
+static running start(bool fused, int64_t t, const hiding *h, int threads)
 {
     running r = {.graph = bel_graph_create()};
     bel_graph *g = r.graph;
@@ -42,10 +42,9 @@ static running start(bool fused, int64_t t, const seen *seen, int threads)
     bel_value *x[OPERANDS], *lengths = NULL, *gradients[OPERANDS];
     for (int i = 0; i < OPERANDS; i++)
         x[i] = bel_input_value(g, names[i], BEL_DTYPE_F32, &shape);
-    if (seen->lengths) lengths = bel_input_value(g, "lengths", BEL_DTYPE_I64, &list);
-    bel_value *y =
-        fused ? bel_attention_fused(g, x[0], x[1], x[2], lengths, seen->causal, 0)
-              : bel_attention_composed(g, x[0], x[1], x[2], NULL, lengths, seen->causal, 0);
+    if (h->lengths) lengths = bel_input_value(g, "lengths", BEL_DTYPE_I64, &list);
+    bel_value *y = fused ? bel_attention_fused(g, x[0], x[1], x[2], lengths, h->causal, 0)
+                         : bel_attention_composed(g, x[0], x[1], x[2], NULL, lengths, h->causal, 0);
     bel_program_output outputs[1 + OPERANDS] = {
         {.value = bel_reduce_sum_square(g, y, NULL, 0, false)}};
     bel_gradients(g, outputs[0].value, x, OPERANDS, gradients);
@@ -63,7 +62,7 @@ static running start(bool fused, int64_t t, const seen *seen, int threads)
             numbers[k] = (float)((k + i) * 7919 % 2003) / 1000.0f - 1.0f;
         bel_instance_bind_input(r.instance, i, numbers);
     }
-    if (!seen->lengths) return r;
+    if (!h->lengths) return r;
     int64_t *numbers = r.inputs[OPERANDS] = bel_xcalloc(N, sizeof *numbers);
     for (int i = 0; i < N; i++)
         numbers[i] = t * (i + 1) / N;
@@ -89,9 +88,9 @@ static double time_run(const running *r, bel_team *team)
     return (double)(bel_clock_ns() - begun) * 1e-6;
 }
 
-static void compare(int64_t t, const seen *seen, int threads, int pairs)
+static void compare(int64_t t, const hiding *h, int threads, int pairs)
 {
-    running composed = start(false, t, seen, threads), fused = start(true, t, seen, threads);
+    running composed = start(false, t, h, threads), fused = start(true, t, h, threads);
     double before[MAX_PAIRS], after[MAX_PAIRS], ratios[MAX_PAIRS];
     bel_team *team;
     check(bel_team_create(threads, &team));
@@ -104,7 +103,7 @@ static void compare(int64_t t, const seen *seen, int threads, int pairs)
     }
     printf("attention, %s, t %3lld, %d thread%s: composed %.2f ms, one operation %.2f ms; ratio "
            "%.2f; memory %.1f and %.1f MB\n",
-           seen->name, (long long)t, threads, threads > 1 ? "s" : "", bench_median(before, pairs),
+           h->name, (long long)t, threads, threads > 1 ? "s" : "", bench_median(before, pairs),
            bench_median(after, pairs), bench_median(ratios, pairs),
            (double)bel_program_arena_bytes(composed.program) * 1e-6,
            (double)bel_program_arena_bytes(fused.program) * 1e-6);
@@ -115,13 +114,13 @@ static void compare(int64_t t, const seen *seen, int threads, int pairs)
 
 int main(int count, char **arguments)
 {
-    static const seen all_seen[] = {
+    static const hiding hidings[] = {
         {"all seen", false, false}, {"causal", false, true}, {"lengths", true, false}};
     int pairs = count > 1 ? atoi(arguments[1]) : 21;
     if (pairs < 1 || pairs > MAX_PAIRS) pairs = MAX_PAIRS;
-    for (size_t i = 0; i < sizeof all_seen / sizeof all_seen[0]; i++)
+    for (size_t i = 0; i < sizeof hidings / sizeof hidings[0]; i++)
         for (int threads = 1; threads <= 2; threads++)
             for (int64_t t = 32; t <= 512; t *= 2)
-                compare(t, &all_seen[i], threads, pairs);
+                compare(t, &hidings[i], threads, pairs);
     return 0;
 }

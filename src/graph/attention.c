@@ -63,12 +63,16 @@ static bool is_stack(const bel_value *value)
     return bel_value_shape(value).rank == 4;
 }
 
-// As one operation, but for a mask and heads too wide for its kernel: it is the faster one at all
-// lengths (bench/README.md).
-static bool is_fused(const bel_value *query, const bel_value *value, const bel_value *mask)
+// One operation leaves out what lengths or causality hide and keeps no scores, but computes them
+// twice. So it pays with lengths, from 64 keys on where it is causal, and from 256 keys on else
+// (bench/README.md); of an open number of keys many are expected.
+static bool is_fused(const bel_value *query, const bel_value *value, const bel_value *mask,
+                     const bel_value *lengths, bool causal)
 {
-    int64_t d = bel_value_shape(query).dims[3], e = bel_value_shape(value).dims[3];
-    return mask == NULL && d <= BEL_ATTENTION_MOST_WIDTH && e <= BEL_ATTENTION_MOST_WIDTH;
+    int64_t d = bel_value_shape(query).dims[3];
+    int64_t s = bel_value_shape(value).dims[2], e = bel_value_shape(value).dims[3];
+    if (mask != NULL || d > BEL_ATTENTION_MOST_WIDTH || e > BEL_ATTENTION_MOST_WIDTH) return false;
+    return lengths != NULL || s < 0 || s >= (causal ? 64 : 256);
 }
 
 bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel_value *value,
@@ -84,7 +88,7 @@ bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel
                        (int)bel_value_shape(key).rank, (int)bel_value_shape(value).rank);
         return NULL;
     }
-    return is_fused(query, value, mask)
+    return is_fused(query, value, mask, lengths, causal)
                ? bel_attention_fused(graph, query, key, value, lengths, causal, scale)
                : bel_attention_composed(graph, query, key, value, mask, lengths, causal, scale);
 }

@@ -17,23 +17,23 @@
 // Sizes by measurement on Zen 3, with 32 KB and 512 KB of cache.
 enum {
     LANES = BEL_PRODUCT_LANES,
-    QUERIES = 64,          // at a time
-    MOST_QUERIES = 512,    // of a tile
+    QUERIES = 48,          // at a time
+    MOST_QUERIES = 576,    // of a tile
     MOST_KEYS = 128,       // of a block
     STEP = MOST_KEYS + 16, // between rows of scores: no power of two, columns share no cache lines
     KEY_FLOATS = 1 << 13,  // room for a block of keys or values
     QUERY_FLOATS = QUERIES * BEL_ATTENTION_MOST_WIDTH,
-    SUM_FLOATS = 1 << 15, // for the sums of a tile of queries
+    SUM_FLOATS = 9 << 12, // for the sums of a tile of queries
     TILES = 16,           // at least, where there are queries enough
     PARTS = 8,            // of the gradient, the same
 };
 
 typedef struct attention_walk {
     bel_attention_shape shape;
-    int64_t matrices, wide_d, wide_e; // widths in whole panels
-    int64_t keys;                     // of a block
-    int64_t queries, tiles;           // of a tile, and tiles of a matrix
-    int64_t parts, part_keys;         // of a matrix, in the gradient
+    int64_t matrices;
+    int64_t keys;             // of a block
+    int64_t queries, tiles;   // of a tile, and tiles of a matrix
+    int64_t parts, part_keys; // of a matrix, in the gradient
 } attention_walk;
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -66,16 +66,13 @@ static int64_t seen_of(const attention_walk *w, int64_t length, int64_t query, i
 // Panels of the matrix [rows, width].
 static void pack(const float *from, int64_t rows, int64_t width, float *to)
 {
-    for (int64_t j = 0; j < width; j += LANES) {
-        int64_t lanes = smaller(LANES, width - j);
-        for (int64_t i = 0; i < rows; i++, to += LANES) {
-            if (lanes == LANES) {
-                memcpy(to, from + i * width + j, LANES * sizeof *to);
-            } else {
-                memset(to, 0, LANES * sizeof *to);
-                memcpy(to, from + i * width + j, (size_t)lanes * sizeof *to);
-            }
-        }
+    for (int64_t j = 0; j + LANES <= width; j += LANES, to += rows * LANES)
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(to + i * LANES, from + i * width + j, LANES * sizeof *to);
+    int64_t rest = width % LANES;
+    for (int64_t i = 0; i < rows && rest > 0; i++, to += LANES) {
+        memset(to, 0, LANES * sizeof *to);
+        memcpy(to, from + (i + 1) * width - rest, (size_t)rest * sizeof *to);
     }
 }
 
@@ -87,39 +84,75 @@ static void pack_transposed(const float *from, int64_t rows, int64_t width, floa
         kernels->transpose(from + i * width, width, smaller(LANES, rows - i), width, to, LANES);
 }
 
-// y [m, n] = a [m, k] · panels, or that added to y, whose rows have room for whole panels.
+// y [m, n] = a [m, k] · panels, or that added to y.
 typedef struct panel_product {
     int64_t m, n, k;
     const float *a, *panels;
     int64_t a_row, a_column;
+    int64_t panel_rows; // at least k
     bool adds;
     float *y;
     int64_t y_row;
 } panel_product;
 
+// Fewer columns than a panel has: they are computed beside y.
+static void run_edge(const panel_product *x, bel_product_block *block, int64_t lanes)
+{
+    float edge[BEL_PRODUCT_MAX_ROWS * LANES] = {0}, *y = block->c;
+    size_t bytes = (size_t)lanes * sizeof *y;
+    for (int64_t r = 0; r < block->rows; r++) {
+        if (x->adds) memcpy(edge + r * LANES, y + r * x->y_row, bytes);
+        block->c_rows[r] = r * LANES;
+    }
+    block->c = edge;
+    block->start = edge;
+    block->start_step = LANES;
+    bel_product_kernels_get()->run(block);
+    for (int64_t r = 0; r < block->rows; r++)
+        memcpy(y + r * x->y_row, edge + r * LANES, bytes);
+}
+
 static void multiply(const panel_product *x)
 {
     static const bel_product_segment whole = {0, 0};
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    bel_product_block block = {.segments = &whole,
-                               .segment_count = 1,
-                               .k = x->k,
-                               .a_step = x->a_column,
-                               .b_step = LANES,
-                               .start_step = x->y_row};
+    bel_product_block block = {
+        .segments = &whole, .segment_count = 1, .k = x->k, .a_step = x->a_column, .b_step = LANES};
     for (int64_t j = 0; j < x->n; j += LANES) {
-        block.b = x->panels + j * x->k;
+        block.b = x->panels + j * x->panel_rows;
         for (int64_t i = 0; i < x->m; i += block.rows) {
             block.rows = bel_product_rows(x->m - i, kernels->rows_most);
             block.c = x->y + i * x->y_row + j;
             block.start = x->adds ? block.c : NULL;
+            block.start_step = x->y_row;
             for (int64_t r = 0; r < block.rows; r++) {
                 block.a[r] = x->a + (i + r) * x->a_row;
                 block.c_rows[r] = r * x->y_row;
             }
-            kernels->run(&block);
+            if (x->n - j >= LANES) {
+                kernels->run(&block);
+            } else {
+                run_edge(x, &block, x->n - j);
+            }
         }
     }
+}
+
+// y [count, keys] = x [count, width] · panels of keys or values; rows of y have room for whole
+// panels.
+static void score(const float *x, const float *panels, int64_t count, int64_t keys, int64_t width,
+                  float *y)
+{
+    multiply(&(panel_product){.m = count,
+                              .n = whole_panels(keys),
+                              .k = width,
+                              .a = x,
+                              .a_row = width,
+                              .a_column = 1,
+                              .panels = panels,
+                              .panel_rows = width,
+                              .y = y,
+                              .y_row = STEP});
 }
 
 // --- Forward -------------------------------------------------------------------------------------
@@ -142,6 +175,7 @@ static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int6
     const attention_walk *w = f->walk;
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
     float *most = f->room->most + at, *totals = f->room->totals + at;
+    int64_t e = w->shape.e;
     float scale = (float)w->shape.scale, added[QUERIES], factors[QUERIES];
     for (int64_t i = 0; i < count; i++) {
         float *scores = f->room->scores + i * STEP;
@@ -158,10 +192,10 @@ static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int6
     }
     cpu->unary[BEL_CPU_EXP](factors, factors, count);
     for (int64_t i = 0; i < count; i++) {
-        float *sums = f->room->sums + (at + i) * w->wide_e;
+        float *sums = f->room->sums + (at + i) * e;
         totals[i] = totals[i] * factors[i] + added[i];
         if (key > 0 && factors[i] != 1) {
-            cpu->binary_scalar[BEL_CPU_MUL](sums, &factors[i], sums, w->wide_e);
+            cpu->binary_scalar[BEL_CPU_MUL](sums, &factors[i], sums, e);
         }
     }
 }
@@ -176,26 +210,20 @@ static void run_keys(const forward *f, int64_t key, int64_t keys)
     if (w->shape.causal && key > f->first) begin = (key - f->first) / QUERIES * QUERIES;
     for (int64_t at = begin; at < f->count; at += QUERIES) {
         int64_t count = smaller(QUERIES, f->count - at);
+        int64_t seen = seen_of(w, f->length, f->first + at + count - 1, key, keys);
+        score(f->q + at * d, f->room->keys, count, seen, d, f->room->scores);
+        weigh(f, at, count, key, seen);
         multiply(&(panel_product){.m = count,
-                                  .n = keys,
-                                  .k = d,
-                                  .a = f->q + at * d,
-                                  .a_row = d,
-                                  .a_column = 1,
-                                  .panels = f->room->keys,
-                                  .y = f->room->scores,
-                                  .y_row = STEP});
-        weigh(f, at, count, key, keys);
-        multiply(&(panel_product){.m = count,
-                                  .n = w->wide_e,
-                                  .k = keys,
+                                  .n = e,
+                                  .k = seen,
                                   .a = f->room->scores,
                                   .a_row = STEP,
                                   .a_column = 1,
                                   .panels = f->room->values,
+                                  .panel_rows = keys,
                                   .adds = key > 0,
-                                  .y = f->room->sums + at * w->wide_e,
-                                  .y_row = w->wide_e});
+                                  .y = f->room->sums + at * e,
+                                  .y_row = e});
     }
 }
 
@@ -203,9 +231,8 @@ static void run_keys(const forward *f, int64_t key, int64_t keys)
 // sees nothing.
 static void finish(const forward *f, float *y, float *log_totals)
 {
-    const attention_walk *w = f->walk;
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
-    int64_t e = w->shape.e;
+    int64_t e = f->walk->shape.e;
     if (f->length == 0) {
         memset(y, 0, (size_t)(f->count * e) * sizeof *y);
         memset(log_totals, 0, (size_t)f->count * sizeof *log_totals);
@@ -213,7 +240,7 @@ static void finish(const forward *f, float *y, float *log_totals)
     }
     for (int64_t i = 0; i < f->count; i++) {
         float factor = 1 / f->room->totals[i];
-        cpu->binary_scalar[BEL_CPU_MUL](f->room->sums + i * w->wide_e, &factor, y + i * e, e);
+        cpu->binary_scalar[BEL_CPU_MUL](f->room->sums + i * e, &factor, y + i * e, e);
     }
     cpu->unary[BEL_CPU_LOG](f->room->totals, log_totals, f->count);
     cpu->binary[BEL_CPU_ADD](log_totals, f->room->most, log_totals, f->count);
@@ -249,7 +276,6 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
 
 typedef struct backward_room {
     float keys[KEY_FLOATS], keys_transposed[KEY_FLOATS], values_transposed[KEY_FLOATS];
-    float dk[KEY_FLOATS], dv[KEY_FLOATS];                 // rows of whole panels
     float scores[QUERIES * STEP], slopes[QUERIES * STEP]; // which become p, and their gradients
     float queries[QUERY_FLOATS];
 } backward_room;
@@ -278,70 +304,46 @@ static void slope(const backward *b, int64_t query, int64_t count, int64_t key, 
     }
 }
 
-// sum [keys, wide] (+)= weights' · x of `count` queries, x [count, width].
+// sum [keys, width] += weights' · x of `count` queries, x [count, width].
 static void add_queries(const backward *b, const float *weights, const float *x, int64_t count,
-                        int64_t keys, int64_t width, bool adds, float *sum)
+                        int64_t keys, int64_t width, float *sum)
 {
-    int64_t wide = whole_panels(width);
     pack(x, count, width, b->room->queries);
     multiply(&(panel_product){.m = keys,
-                              .n = wide,
+                              .n = width,
                               .k = count,
                               .a = weights,
                               .a_row = 1,
                               .a_column = STEP,
                               .panels = b->room->queries,
-                              .adds = adds,
+                              .panel_rows = count,
+                              .adds = true,
                               .y = sum,
-                              .y_row = wide});
+                              .y_row = width});
 }
 
-// y [count, keys] = x [count, width] · panels of keys or values.
-static void score(const float *x, const float *panels, int64_t count, int64_t keys, int64_t width,
-                  float *y)
-{
-    multiply(&(panel_product){.m = count,
-                              .n = keys,
-                              .k = width,
-                              .a = x,
-                              .a_row = width,
-                              .a_column = 1,
-                              .panels = panels,
-                              .y = y,
-                              .y_row = STEP});
-}
-
-static void run_queries(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys,
-                        bool adds)
+static void run_queries(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys)
 {
     const attention_walk *w = b->walk;
     backward_room *room = b->room;
     int64_t d = w->shape.d, e = w->shape.e;
-    score(b->q + query * d, room->keys_transposed, count, keys, d, room->scores);
-    score(b->dy + query * e, room->values_transposed, count, keys, e, room->slopes);
-    slope(b, query, count, key, keys);
-    add_queries(b, room->scores, b->dy + query * e, count, keys, e, adds, room->dv);
-    add_queries(b, room->slopes, b->q + query * d, count, keys, d, adds, room->dk);
+    int64_t seen = seen_of(w, b->length, query + count - 1, key, keys);
+    score(b->q + query * d, room->keys_transposed, count, seen, d, room->scores);
+    score(b->dy + query * e, room->values_transposed, count, seen, e, room->slopes);
+    slope(b, query, count, key, seen);
+    add_queries(b, room->scores, b->dy + query * e, count, seen, e, b->dv + key * e);
+    add_queries(b, room->slopes, b->q + query * d, count, seen, d, b->dk + key * d);
     multiply(&(panel_product){.m = count,
-                              .n = w->wide_d,
-                              .k = keys,
+                              .n = d,
+                              .k = seen,
                               .a = room->slopes,
                               .a_row = STEP,
                               .a_column = 1,
                               .panels = room->keys,
-                              .y = room->queries,
-                              .y_row = w->wide_d});
-    for (int64_t i = 0; i < count; i++) {
-        float *dq = b->dq + (query + i) * d;
-        bel_cpu_kernels_get()->binary[BEL_CPU_ADD](dq, room->queries + i * w->wide_d, dq, d);
-    }
-}
-
-// Rows of `wide` columns, of which `width` count.
-static void unpack(const float *from, int64_t rows, int64_t width, int64_t wide, float *to)
-{
-    for (int64_t i = 0; i < rows; i++)
-        memcpy(to + i * width, from + i * wide, (size_t)width * sizeof *to);
+                              .panel_rows = keys,
+                              .adds = true,
+                              .y = b->dq + query * d,
+                              .y_row = d});
 }
 
 static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
@@ -353,15 +355,8 @@ static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
     pack(b->k + key * d, keys, d, room->keys);
     pack_transposed(b->k + key * d, keys, d, room->keys_transposed);
     pack_transposed(b->v + key * e, keys, e, room->values_transposed);
-    if (begin >= w->shape.t) {
-        memset(b->dk + key * d, 0, (size_t)(keys * d) * sizeof *b->dk);
-        memset(b->dv + key * e, 0, (size_t)(keys * e) * sizeof *b->dv);
-        return;
-    }
     for (int64_t at = begin; at < w->shape.t; at += QUERIES)
-        run_queries(b, at, smaller(QUERIES, w->shape.t - at), key, keys, at > begin);
-    unpack(room->dk, keys, d, w->wide_d, b->dk + key * d);
-    unpack(room->dv, keys, e, w->wide_e, b->dv + key * e);
+        run_queries(b, at, smaller(QUERIES, w->shape.t - at), key, keys);
 }
 
 // A part of the keys of a matrix. With several parts each has queries' gradients of its own.
@@ -390,14 +385,13 @@ static void run_backward(const bel_kernel_call *call, int64_t tile)
                   .room = &room};
     for (int64_t i = 0; i < t; i++)
         inner[i] = bel_cpu_kernels_get()->dot(b.dy + i * e, y + i * e, e);
-    memset(b.dq, 0, (size_t)(t * d) * sizeof *b.dq);
     int64_t begin = part * w->part_keys, end = smaller(begin + w->part_keys, shape->s);
-    int64_t seen = smaller(b.length, end);
-    for (int64_t at = begin; at < seen; at += w->keys)
-        run_keys_backward(&b, at, smaller(w->keys, seen - at));
-    if (seen < begin) seen = begin;
-    memset(b.dk + seen * d, 0, (size_t)((end - seen) * d) * sizeof *b.dk);
-    memset(b.dv + seen * e, 0, (size_t)((end - seen) * e) * sizeof *b.dv);
+    memset(b.dq, 0, (size_t)(t * d) * sizeof *b.dq);
+    memset(b.dk + begin * d, 0, (size_t)((end - begin) * d) * sizeof *b.dk);
+    memset(b.dv + begin * e, 0, (size_t)((end - begin) * e) * sizeof *b.dv);
+    end = smaller(end, b.length);
+    for (int64_t at = begin; at < end; at += w->keys)
+        run_keys_backward(&b, at, smaller(w->keys, end - at));
 }
 
 // Adds the parts of the queries' gradients, in order.
@@ -415,12 +409,10 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 
 static attention_walk make_walk(const bel_attention_shape *shape)
 {
+    int64_t widest = whole_panels(shape->d > shape->e ? shape->d : shape->e);
     attention_walk w = {.shape = *shape,
                         .matrices = shape->n * shape->heads,
-                        .wide_d = whole_panels(shape->d),
-                        .wide_e = whole_panels(shape->e)};
-    int64_t widest = w.wide_d > w.wide_e ? w.wide_d : w.wide_e;
-    w.keys = smaller(MOST_KEYS, KEY_FLOATS / widest / LANES * LANES);
+                        .keys = smaller(MOST_KEYS, KEY_FLOATS / widest / LANES * LANES)};
     return w;
 }
 
@@ -429,14 +421,14 @@ static int64_t work_of(const attention_walk *w, int64_t products)
 {
     enum { VECTOR = 8 };
     int64_t pairs = w->matrices * w->shape.t * w->shape.s / (w->shape.causal ? 2 : 1);
-    return pairs * products * (w->wide_d + w->wide_e) / 2 / VECTOR;
+    return pairs * products * (whole_panels(w->shape.d) + whole_panels(w->shape.e)) / 2 / VECTOR;
 }
 
 void bel_attention_prepare(const bel_prepare *prepare, bel_kernel_call *call,
                            const bel_attention_shape *shape)
 {
     attention_walk w = make_walk(shape);
-    w.queries = w.wide_e > 0 ? SUM_FLOATS / w.wide_e / QUERIES * QUERIES : MOST_QUERIES;
+    w.queries = SUM_FLOATS / (shape->e > 0 ? shape->e : 1) / QUERIES * QUERIES;
     w.queries = smaller(w.queries, MOST_QUERIES);
     while (w.queries > QUERIES && w.matrices * ((shape->t + w.queries - 1) / w.queries) < TILES)
         w.queries = w.queries / 2 / QUERIES * QUERIES;

@@ -278,6 +278,12 @@ static float dot(const float *x, const float *y, int64_t n)
     return add_lanes(lanes);
 }
 
+// One instruction, where select_f32 is five.
+static inline float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
 static float max_of(const float *x, int64_t n)
 {
     float lanes[LANES];
@@ -286,11 +292,11 @@ static float max_of(const float *x, int64_t n)
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int l = 0; l < LANES; l++)
-            lanes[l] = select_f32(x[i + l] > lanes[l], x[i + l], lanes[l]);
+            lanes[l] = larger(x[i + l], lanes[l]);
     for (int l = 0; i < n; i++, l++)
-        lanes[l] = select_f32(x[i] > lanes[l], x[i], lanes[l]);
+        lanes[l] = larger(x[i], lanes[l]);
     for (int l = 1; l < LANES; l++)
-        lanes[0] = select_f32(lanes[l] > lanes[0], lanes[l], lanes[0]);
+        lanes[0] = larger(lanes[l], lanes[0]);
     return lanes[0];
 }
 
