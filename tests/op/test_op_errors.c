@@ -193,7 +193,7 @@ static void test_refused(void **state)
         bel_graph *graph = bel_graph_create();
         for (int i = 0; i < count; i++) {
             bel_dtype dtype = op_input_is_float(&inputs[i]) ? BEL_DTYPE_F32 : BEL_DTYPE_I64;
-            const char *const names[] = {"a", "b", "c", "d", "e"};
+            const char *const names[] = {"a", "b", "c", "d", "e", "f"};
             values[i] = bel_input_value(graph, names[i], dtype, &inputs[i].shape);
         }
         bel_attr_list attrs = op_parse_attrs(refused[r].attrs);
