@@ -63,15 +63,24 @@ static bool is_stack(const bel_value *value)
     return bel_value_shape(value).rank == 4;
 }
 
+// Whether all are stacks of as many matrices; the composed form also broadcasts.
+static bool have_one_stack(const bel_value *query, const bel_value *key, const bel_value *value)
+{
+    bel_shape q = bel_value_shape(query), k = bel_value_shape(key), v = bel_value_shape(value);
+    return q.dims[0] == k.dims[0] && q.dims[0] == v.dims[0] && q.dims[1] == k.dims[1] &&
+           q.dims[1] == v.dims[1];
+}
+
 // One operation leaves out what lengths or causality hide and keeps no scores, but computes them
 // twice. So it pays with lengths, from 64 keys on where it is causal, and from 256 keys on else
 // (bench/README.md); of an open number of keys many are expected.
-static bool is_fused(const bel_value *query, const bel_value *value, const bel_value *mask,
-                     const bel_value *lengths, bool causal)
+static bool is_fused(const bel_value *query, const bel_value *key, const bel_value *value,
+                     const bel_value *mask, const bel_value *lengths, bool causal)
 {
     int64_t d = bel_value_shape(query).dims[3];
     int64_t s = bel_value_shape(value).dims[2], e = bel_value_shape(value).dims[3];
-    if (mask != NULL || d > BEL_ATTENTION_MOST_WIDTH || e > BEL_ATTENTION_MOST_WIDTH) return false;
+    if (mask != NULL || !have_one_stack(query, key, value)) return false;
+    if (d > BEL_ATTENTION_MOST_WIDTH || e > BEL_ATTENTION_MOST_WIDTH) return false;
     return lengths != NULL || s < 0 || s >= (causal ? 64 : 256);
 }
 
@@ -88,7 +97,7 @@ bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel
                        (int)bel_value_shape(key).rank, (int)bel_value_shape(value).rank);
         return NULL;
     }
-    return is_fused(query, value, mask, lengths, causal)
+    return is_fused(query, key, value, mask, lengths, causal)
                ? bel_attention_fused(graph, query, key, value, lengths, causal, scale)
                : bel_attention_composed(graph, query, key, value, mask, lengths, causal, scale);
 }
