@@ -349,7 +349,11 @@ BEL_API bel_value *bel_masked_softmax(bel_graph *graph, bel_value *x, bel_value 
 /// Scaled dot-product attention (Vaswani et al. 2017, eq. 1): softmax(scale · q kᵀ) v for q [n,
 /// heads, t, d], k [n, heads, s, d] and v [n, heads, s, e] of type T -> [n, heads, t, e]. What may
 /// be seen as in bel_masked_softmax; scale 0: 1 / sqrt(d). k and v may hold anything behind a
-/// length; where only a mask or `causal` hides them they must be finite numbers.
+/// length; where only a mask or `causal` hides them they must be finite numbers. Without a mask,
+/// with lengths, or at least 256 keys (64 if causal), or an open number of them, and d and e up to
+/// 256, this is one operation that goes by blocks (Milakov & Gimelshein 2018; Dao et al. 2022):
+/// memory grows with t + s, not t · s, and what nobody sees is not computed. Otherwise products and
+/// bel_masked_softmax.
 BEL_API bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key,
                                  bel_value *value, bel_value *mask, bel_value *lengths, bool causal,
                                  double scale);

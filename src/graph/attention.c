@@ -1,9 +1,12 @@
-// Attention, made of products of stacks of matrices and MaskedSoftmax.
+// Attention: composed of products of stacks of matrices and MaskedSoftmax, or as one operation; and
+// the layer of several heads.
+#include "graph/attention.h"
+
 #include <math.h>
 #include <stdio.h>
 
-#include "belfry/ops.h"
 #include "graph/attrs.h"
+#include "ops/kernels/attention.h"
 
 bel_value *bel_sequence_mask(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t axis)
 {
@@ -25,37 +28,78 @@ bel_value *bel_masked_softmax(bel_graph *graph, bel_value *x, bel_value *mask, b
     return bel_graph_add(graph, BEL_OP_MASKED_SOFTMAX, &attrs, inputs, count);
 }
 
-static bool is_stack(const bel_value *value)
+bel_value *bel_attention_fused(bel_graph *graph, bel_value *query, bel_value *key, bel_value *value,
+                               bel_value *lengths, bool causal, double scale)
 {
-    return bel_value_shape(value).rank == 4;
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "causal", causal);
+    if (scale > 0) bel_attr_put(&attrs, "scale", scale);
+    bel_value *inputs[] = {query, key, value, lengths};
+    return bel_graph_add(graph, BEL_OP_ATTENTION, &attrs, inputs, lengths != NULL ? 4 : 3);
 }
 
-bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel_value *value,
-                         bel_value *mask, bel_value *lengths, bool causal, double scale)
+bel_value *bel_attention_composed(bel_graph *graph, bel_value *query, bel_value *key,
+                                  bel_value *value, bel_value *mask, bel_value *lengths,
+                                  bool causal, double scale)
 {
-    if (query == NULL || key == NULL || value == NULL) return NULL;
-    bel_shape q = bel_value_shape(query);
-    if (!is_stack(query) || !is_stack(key) || !is_stack(value) || q.dims[3] < 1) {
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "%sattention: expected query, key and value [n, heads, t, d], got ranks %d, "
-                       "%d and %d",
-                       graph->scope, (int)q.rank, (int)bel_value_shape(key).rank,
-                       (int)bel_value_shape(value).rank);
-        return NULL;
-    }
     if (lengths != NULL) { // else what is hidden, times 0, would be not a number if it is none
         key = bel_sequence_mask(graph, key, lengths, 2);
         value = bel_sequence_mask(graph, value, lengths, 2);
     }
     bel_attr_list attrs = {.count = 0};
     bel_attr_put(&attrs, "transB", 1);
-    bel_attr_put(&attrs, "alpha", scale > 0 ? scale : 1 / sqrt((double)q.dims[3]));
+    bel_attr_put(&attrs, "alpha",
+                 scale > 0 ? scale : 1 / sqrt((double)bel_value_shape(query).dims[3]));
     bel_value *inputs[] = {query, key};
     bel_value *scores = bel_graph_add(graph, BEL_OP_MATMUL, &attrs, inputs, 2);
     bel_value *weights = mask != NULL || lengths != NULL || causal
                              ? bel_masked_softmax(graph, scores, mask, lengths, causal)
                              : bel_softmax(graph, scores);
     return bel_matmul(graph, weights, value);
+}
+
+static bool is_stack(const bel_value *value)
+{
+    return bel_value_shape(value).rank == 4;
+}
+
+// Whether all are stacks of as many matrices; the composed form also broadcasts.
+static bool have_one_stack(const bel_value *query, const bel_value *key, const bel_value *value)
+{
+    bel_shape q = bel_value_shape(query), k = bel_value_shape(key), v = bel_value_shape(value);
+    return q.dims[0] == k.dims[0] && q.dims[0] == v.dims[0] && q.dims[1] == k.dims[1] &&
+           q.dims[1] == v.dims[1];
+}
+
+// One operation leaves out what lengths or causality hide and keeps no scores, but computes them
+// twice. So it pays with lengths, from 64 keys on where it is causal, and from 256 keys on else
+// (bench/README.md); of an open number of keys many are expected.
+static bool is_fused(const bel_value *query, const bel_value *key, const bel_value *value,
+                     const bel_value *mask, const bel_value *lengths, bool causal)
+{
+    int64_t d = bel_value_shape(query).dims[3];
+    int64_t s = bel_value_shape(value).dims[2], e = bel_value_shape(value).dims[3];
+    if (mask != NULL || !have_one_stack(query, key, value)) return false;
+    if (d > BEL_ATTENTION_MOST_WIDTH || e > BEL_ATTENTION_MOST_WIDTH) return false;
+    return lengths != NULL || s < 0 || s >= (causal ? 64 : 256);
+}
+
+bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel_value *value,
+                         bel_value *mask, bel_value *lengths, bool causal, double scale)
+{
+    if (query == NULL || key == NULL || value == NULL) return NULL;
+    if (!is_stack(query) || !is_stack(key) || !is_stack(value) ||
+        bel_value_shape(query).dims[3] < 1) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sattention: expected query, key and value [n, heads, t, d], got ranks %d, "
+                       "%d and %d",
+                       graph->scope, (int)bel_value_shape(query).rank,
+                       (int)bel_value_shape(key).rank, (int)bel_value_shape(value).rank);
+        return NULL;
+    }
+    return is_fused(query, key, value, mask, lengths, causal)
+               ? bel_attention_fused(graph, query, key, value, lengths, causal, scale)
+               : bel_attention_composed(graph, query, key, value, mask, lengths, causal, scale);
 }
 
 // --- Layer ---------------------------------------------------------------------------------------

@@ -104,11 +104,12 @@ static void differentiate(autodiff *ad, const bel_node *node)
                        node->name, def->name);
         return;
     }
+    bool exact = (def->flags & BEL_OP_EXACT_INPUTS) != 0;
     for (int i = 0; i < node->output_count; i++)
-        g.outputs[i] = keep(ad, node->outputs[i]);
+        g.outputs[i] = exact ? node->outputs[i] : keep(ad, node->outputs[i]);
     for (int i = 0; i < node->input_count; i++) {
         bool again = i > 0 && node->inputs[i] == node->inputs[i - 1];
-        g.inputs[i] = again ? g.inputs[i - 1] : keep(ad, node->inputs[i]);
+        g.inputs[i] = exact ? node->inputs[i] : again ? g.inputs[i - 1] : keep(ad, node->inputs[i]);
     }
     def->gradient(&g);
     for (int i = 0; i < node->input_count; i++)

@@ -142,6 +142,11 @@ bel_infer_fn bel_infer_sequence_mask, bel_infer_masked_softmax;
 bel_gradient_fn bel_grad_sequence_mask, bel_grad_masked_softmax;
 bel_prepare_fn bel_prepare_sequence_mask, bel_prepare_masked_softmax;
 
+// attention.c
+bel_infer_fn bel_infer_attention, bel_infer_attention_grad;
+bel_gradient_fn bel_grad_attention;
+bel_prepare_fn bel_prepare_attention, bel_prepare_attention_grad;
+
 // ctc.c
 bel_infer_fn bel_infer_ctc_loss, bel_infer_ctc_loss_grad;
 bel_gradient_fn bel_grad_ctc_loss;

@@ -154,6 +154,8 @@ enum {
     // What it makes beside output 0 is kept as it is whatever the precision: statistics,
     // logarithms.
     BEL_OP_EXACT = 64,
+    // And so are its inputs and output 0, as its gradient sees them: those numbers belong to them.
+    BEL_OP_EXACT_INPUTS = 128,
 };
 
 typedef struct bel_op_def {

@@ -7,8 +7,9 @@
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/sequence.h"
 
-static bel_status *check_lengths(const bel_spec *lengths, const bel_shape *x)
+bel_status *bel_check_lengths(const bel_spec *lengths, const bel_shape *x)
 {
     bool fits = lengths->dtype == BEL_DTYPE_I64 && lengths->shape.rank == 1 && x->rank >= 2 &&
                 lengths->shape.dims[0] == x->dims[0];
@@ -19,9 +20,8 @@ static bel_status *check_lengths(const bel_spec *lengths, const bel_shape *x)
         bel_shape_text(x, xt), bel_shape_text(&lengths->shape, lt), bel_dtype_name(lengths->dtype));
 }
 
-// The length of sequence `index`; one that cannot be is reported and counts as 0.
-static int64_t length_of(const bel_kernel_call *call, const bel_tensor *lengths, int64_t index,
-                         int64_t most)
+int64_t bel_length_of(const bel_kernel_call *call, const bel_tensor *lengths, int64_t index,
+                      int64_t most)
 {
     int64_t length = ((const int64_t *)lengths->data)[index];
     if (length >= 0 && length <= most) return length;
@@ -37,7 +37,7 @@ bel_status *bel_infer_sequence_mask(const bel_attr_list *attrs, const bel_spec *
     (void)input_count;
     int32_t axis;
     const bel_shape *x = &inputs[0].shape;
-    BEL_TRY(check_lengths(&inputs[1], x));
+    BEL_TRY(bel_check_lengths(&inputs[1], x));
     BEL_TRY(bel_read_axis(attrs, 1, x->rank, &axis));
     if (axis == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "axis 0 counts the sequences, time must be another");
@@ -66,7 +66,7 @@ static void run_sequence_mask(const bel_kernel_call *call, int64_t tile)
     int64_t end = first + p->per_tile < rows ? first + p->per_tile : rows;
     for (int64_t row = first; row < end; row++) {
         size_t at = (size_t)(row * p->times) * p->inner_bytes;
-        int64_t length = length_of(call, &call->inputs[1], row / p->outer, p->times);
+        int64_t length = bel_length_of(call, &call->inputs[1], row / p->outer, p->times);
         size_t kept = (size_t)length * p->inner_bytes;
         const char *x = (const char *)call->inputs[0].data + at;
         char *y = (char *)call->outputs[0].data + at;
@@ -131,7 +131,7 @@ bel_status *bel_infer_masked_softmax(const bel_attr_list *attrs, const bel_spec 
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected x [..., queries, keys], got %s",
                        bel_shape_text(x, xt));
     }
-    if (h.lengths >= 0) BEL_TRY(check_lengths(&inputs[h.lengths], x));
+    if (h.lengths >= 0) BEL_TRY(bel_check_lengths(&inputs[h.lengths], x));
     if (h.mask < 0) return NULL;
     bel_shape both;
     const bel_shape *mask = &inputs[h.mask].shape;
@@ -161,7 +161,7 @@ static int64_t seen_by(const bel_kernel_call *call, int64_t row)
     if (p->hiding.causal && query + 1 < seen) seen = query + 1;
     if (p->hiding.lengths < 0) return seen;
     const bel_tensor *lengths = &call->inputs[p->hiding.lengths];
-    int64_t length = length_of(call, lengths, row / p->sequence_rows, p->columns);
+    int64_t length = bel_length_of(call, lengths, row / p->sequence_rows, p->columns);
     return length < seen ? length : seen;
 }
 

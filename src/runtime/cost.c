@@ -72,6 +72,8 @@ static const rate rates[BEL_OP_COUNT] = {
     [BEL_OP_GLOBAL_AVERAGE_POOL] = {.whole = 52},
     [BEL_OP_BATCH_NORM] = {.reads = 80, .whole = 34},
     [BEL_OP_BATCH_NORM_GRAD] = {.reads = 55, .whole = 25},
+    [BEL_OP_ATTENTION] = {.work = 0.24},
+    [BEL_OP_ATTENTION_GRAD] = {.work = 0.24},
     [BEL_OP_GRU] = {.reads = 60, .work = 0.22},
     [BEL_OP_LSTM] = {.reads = 70, .work = 0.22},
     [BEL_OP_GRU_GRAD] = {.reads = 10, .writes = 420, .work = 0.087},

@@ -130,6 +130,7 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "output_padding",
                                         "output_shape",
                                         "causal",
+                                        "scale",
                                         "zero_infinity"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {

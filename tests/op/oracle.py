@@ -228,6 +228,27 @@ def masked_softmax(attrs, x, *hiding):
     return x.masked_fill(~seen, -math.inf).softmax(-1).nan_to_num(0.0)
 
 
+def attention_scores(attrs, q, k, lengths):
+    """Scores, and which of them count."""
+    scores = (attrs.get("scale") or q.shape[-1] ** -0.5) * (q @ k.transpose(-1, -2))
+    seen = torch.ones_like(scores, dtype=torch.bool)
+    for given in lengths:
+        seen = seen & (torch.arange(k.shape[2]) < given.reshape(-1, 1, 1, 1))
+    return scores, seen.tril() if attrs.get("causal") else seen
+
+
+def attention(attrs, q, k, v, *lengths):
+    scores, seen = attention_scores(attrs, q, k, lengths)
+    return scores.masked_fill(~seen, -math.inf).softmax(-1).nan_to_num(0.0) @ v
+
+
+def attention_grad(attrs, dy, q, k, v, y, log_totals, *lengths):
+    scores, seen = attention_scores(attrs, q, k, lengths)
+    weights = (scores - log_totals.unsqueeze(-1)).exp() * seen
+    slopes = weights * (dy @ v.transpose(-1, -2) - (dy * y).sum(-1, keepdim=True))
+    return (attrs.get("scale") or q.shape[-1] ** -0.5) * (slopes @ k)
+
+
 def ctc_loss(attrs, logits, labels, frames, counts):
     log_p = logits.log_softmax(-1).transpose(0, 1)
     return F.ctc_loss(log_p, labels, frames, counts, 0, "none", attrs.get("zero_infinity", 0) != 0)
@@ -602,6 +623,8 @@ OPS = {
     "GROUP_NORM_GRAD": group_norm_grad,
     "SEQUENCE_MASK": sequence_mask,
     "MASKED_SOFTMAX": masked_softmax,
+    "ATTENTION": attention,
+    "ATTENTION_GRAD": attention_grad,
     "CTC_LOSS": ctc_loss,
     "CTC_LOSS_GRAD": ctc_loss_grad,
     "GRU": recurrent(False),

@@ -264,11 +264,11 @@ static void test_few_rows(void **state)
 
 // --- A whole row at a time -----------------------------------------------------------------------
 
-enum { KINDS = 10 };
+enum { KINDS = 11 };
 
 static const bel_row_norm_map norm_map = {0.3f, 1.7f, 0.01f};
 
-// Softmax and its like: kinds 0 to 3; then normalisation.
+// Softmax and its like: kinds 0 to 3; then normalisation and attention.
 static void run_row(int level, int kind, const float *x, const float *y, float *out, int n)
 {
     const bel_cpu_kernels *table = kernels[level];
@@ -283,6 +283,17 @@ static void run_row(int level, int kind, const float *x, const float *y, float *
     case 5: norm->scale_all(x, norm_map, 0.7f, 0.1f, out, n); break;
     case 6: norm->apply_each(x, y, norm_map, y, 0.2f, 0.1f, out, n); break;
     case 7: norm->apply_all(x, y, norm_map, 1.3f, 0.2f, 0.1f, out, n); break;
+    case 8:
+        memcpy(out, x, (size_t)n * sizeof *out);
+        out[0] += table->powers(out, 1.3f, 0.2f, n);
+        break;
+    case 9:
+        memcpy(other, x, (size_t)n * sizeof *out);
+        memcpy(out, y, (size_t)n * sizeof *out);
+        table->powers_grad(other, out, 1.3f, 0.2f, 0.7f, n);
+        for (int i = 0; i < n; i++)
+            out[i] += other[i];
+        break;
     default:
         memcpy(out, y, (size_t)n * sizeof *out);
         norm->add_scales(x, y, norm_map, out, other, n);
@@ -293,7 +304,7 @@ static void run_row(int level, int kind, const float *x, const float *y, float *
 }
 
 // Sums and the maximum: kinds 0 to 3, of which the last is the rules' sum of squares, in double;
-// then the sums of normalisation.
+// then the sums of normalisation and attention.
 static double run_reduction(int level, int kind, const float *x, int n)
 {
     switch (kind) {
@@ -306,7 +317,8 @@ static double run_reduction(int level, int kind, const float *x, int n)
     case 6: return row_norms[level]->sum_squares(x, 0.3f, n);
     case 7: return row_norms[level]->dot(x, x, n);
     case 8: return row_norms[level]->dot_mapped(x, norm_map, x, n);
-    default: return row_norms[level]->dot_scaled(x, norm_map, x, x, n);
+    case 9: return row_norms[level]->dot_scaled(x, norm_map, x, x, n);
+    default: return (double)kernels[level]->dot(x, x, n);
     }
 }
 

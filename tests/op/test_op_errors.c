@@ -13,8 +13,9 @@ static void check_data_error(const char *inputs, bel_op op, const char *part)
             BEL_ASSERT_FAILS(bel_instance_run(run.instance, team, &run.context, NULL, NULL),
                              BEL_OUT_OF_RANGE, part);
         }
-        int64_t *indices = run.data[1].data;
-        for (int64_t i = 0; i < bel_shape_elements(&run.data[1].shape); i++)
+        const bel_tensor *last = &run.data[run.input_count - 1];
+        int64_t *indices = last->data;
+        for (int64_t i = 0; i < bel_shape_elements(&last->shape); i++)
             indices[i] = 0;
         BEL_ASSERT_OK(bel_instance_run(run.instance, team, &run.context, NULL, NULL));
         bel_team_destroy(team);
@@ -37,6 +38,8 @@ static void test_data_errors(void **state)
                      "GatherElements_2: index, label or length 10 is out of range [0, 10)");
     check_data_error("f[3,4] i[3]:5:6", BEL_OP_SEQUENCE_MASK, "length 5 is out of range [0, 5)");
     check_data_error("f[3,2,4] i[3]:-1:0", BEL_OP_MASKED_SOFTMAX, "-1 is out of range [0, 5)");
+    check_data_error("f[3,1,2,4] f[3,1,5,4] f[3,1,5,4] i[3]:6:7", BEL_OP_ATTENTION,
+                     "Attention_4: index, label or length 6 is out of range [0, 6)");
 }
 
 // --- Shapes that are refused ---------------------------------------------------------------------
@@ -122,6 +125,17 @@ static const struct {
      "expected a mask and lengths, got two of one kind"},
     {BEL_OP_MASKED_SOFTMAX, "f[2,3] i[3]", "", "lengths [n] i64, got [2, 3] and [3] i64"},
     {BEL_OP_MASKED_SOFTMAX, "i[2,3]", "", "MaskedSoftmax: expected f32 or f64, got i64"},
+    {BEL_OP_ATTENTION, "f[2,3,4] f[2,3,4] f[2,3,4]", "",
+     "Attention: expected q [n, heads, t, d], k [n, heads, s, d] and v [n, heads, s, e]"},
+    {BEL_OP_ATTENTION, "f[2,1,3,4] f[2,1,5,3] f[2,1,5,6]", "",
+     "got [2, 1, 3, 4] f32, [2, 1, 5, 3] f32 and [2, 1, 5, 6] f32"},
+    {BEL_OP_ATTENTION, "f[2,1,3,4] f[2,1,5,4] f[2,1,6,4]", "", "all f32 or all f64"},
+    {BEL_OP_ATTENTION, "f[2,1,3,4] f[1,1,5,4] f[2,1,5,4]", "", "got [2, 1, 3, 4] f32, [1, 1, 5"},
+    {BEL_OP_ATTENTION, "f[2,1,3,4] i[2,1,5,4] f[2,1,5,4]", "", "[2, 1, 5, 4] i64 and"},
+    {BEL_OP_ATTENTION, "f[2,1,3,4] f[2,1,5,4] f[2,1,5,4] i[3]", "",
+     "expected x [n, ...] and lengths [n] i64, got [2, 1, 3, 4] and [3] i64"},
+    {BEL_OP_ATTENTION_GRAD, "f[2,1,3,5] f[2,1,3,4] f[2,1,5,4] f[2,1,5,5] f[2,1,3,5] f[2,1,5]", "",
+     "AttentionGrad: input 5: expected f32 [2, 1, 3], got f32 [2, 1, 5]"},
     {BEL_OP_FLATTEN, "f[2,3]", "axis=3", "cannot flatten [2, 3] at axis 3"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=2", "ArgMax: axis 2 does not exist in rank 2"},
     {BEL_OP_ARG_MAX, "f[3,4]", "axis=-3", "ArgMax: axis -3 does not exist in rank 2"},
@@ -179,7 +193,7 @@ static void test_refused(void **state)
         bel_graph *graph = bel_graph_create();
         for (int i = 0; i < count; i++) {
             bel_dtype dtype = op_input_is_float(&inputs[i]) ? BEL_DTYPE_F32 : BEL_DTYPE_I64;
-            const char *const names[] = {"a", "b", "c", "d", "e"};
+            const char *const names[] = {"a", "b", "c", "d", "e", "f"};
             values[i] = bel_input_value(graph, names[i], dtype, &inputs[i].shape);
         }
         bel_attr_list attrs = op_parse_attrs(refused[r].attrs);

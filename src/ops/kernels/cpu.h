@@ -45,9 +45,14 @@ typedef struct bel_cpu_kernels {
     bel_cpu_unary_fn *unary[BEL_CPU_UNARY_COUNT];
     bel_cpu_curve_fn *curve[BEL_CPU_CURVE_COUNT];
     bel_cpu_curve_grad_fn *curve_grad[BEL_CPU_CURVE_GRAD_COUNT];
-    bel_cpu_reduce_fn *sum, *sum_square, *max;          // max of n >= 1
+    bel_cpu_reduce_fn *sum, *sum_square, *max; // max of n >= 1
+    float (*dot)(const float *x, const float *y, int64_t n);
     bel_cpu_unary_fn *softmax, *log_softmax;            // one row of n
     bel_cpu_binary_fn *softmax_grad, *log_softmax_grad; // one row: dy, y -> dx
+    // x = e^(x * scale - shift); returns the sum of these powers
+    float (*powers)(float *x, float scale, float shift, int64_t n);
+    // x the same, and y = x * (y - inner) * scale
+    void (*powers_grad)(float *x, float *y, float scale, float shift, float inner, int64_t n);
     // y[j] = sum over i of x[i * stride + j], rows added in order
     void (*sum_rows)(const float *x, int64_t rows, int64_t stride, float *y, int64_t n);
     // Images, channels last: adds x and x · y (y NULL: x alone) of each pixel to its channel's sums

@@ -1,0 +1,463 @@
+// See attention.h. Sums of products run in the blocks of product.h; what these read as a right
+// side, panels of 16 columns, is packed, and filled up with zeros to whole panels.
+//
+// A block of keys is packed once, then queries pass by it, QUERIES at a time. A tile is a run of
+// queries of one matrix; that of the gradient a run of keys, since their gradients are sums over
+// the queries. All is cut by shape alone, and every sum has one order.
+#include "ops/kernels/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/kernels/cpu.h"
+#include "ops/kernels/elements.h"
+#include "ops/kernels/product.h"
+#include "ops/sequence.h"
+
+// Sizes by measurement on Zen 3, with 32 KB and 512 KB of cache.
+enum {
+    LANES = BEL_PRODUCT_LANES,
+    QUERIES = 48,          // at a time
+    MOST_QUERIES = 576,    // of a tile
+    MOST_KEYS = 128,       // of a block
+    STEP = MOST_KEYS + 16, // between rows of scores: no power of two, columns share no cache lines
+    KEY_FLOATS = 1 << 13,  // room for a block of keys or values
+    QUERY_FLOATS = QUERIES * BEL_ATTENTION_MOST_WIDTH,
+    SUM_FLOATS = 9 << 12, // for the sums of a tile of queries
+    TILES = 16,           // at least, where there are queries enough
+    PARTS = 8,            // of the gradient, the same
+};
+
+typedef struct attention_walk {
+    bel_attention_shape shape;
+    int64_t matrices;
+    int64_t keys;             // of a block
+    int64_t queries, tiles;   // of a tile, and tiles of a matrix
+    int64_t parts, part_keys; // of a matrix, in the gradient
+} attention_walk;
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t whole_panels(int64_t width)
+{
+    return (width + LANES - 1) / LANES * LANES;
+}
+
+static int64_t length_of(const bel_kernel_call *call, int64_t matrix)
+{
+    const bel_attention_shape *shape = &((const attention_walk *)call->params)->shape;
+    if (shape->lengths < 0) return shape->s;
+    return bel_length_of(call, &call->inputs[shape->lengths], matrix / shape->heads, shape->s);
+}
+
+// How many of `keys` keys from `key` on a query sees.
+static int64_t seen_of(const attention_walk *w, int64_t length, int64_t query, int64_t key,
+                       int64_t keys)
+{
+    int64_t seen = bel_attention_seen(&w->shape, length, query) - key;
+    return seen < 0 ? 0 : smaller(seen, keys);
+}
+
+// --- Products ------------------------------------------------------------------------------------
+
+// Panels of the matrix [rows, width].
+static void pack(const float *from, int64_t rows, int64_t width, float *to)
+{
+    for (int64_t j = 0; j + LANES <= width; j += LANES, to += rows * LANES)
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(to + i * LANES, from + i * width + j, LANES * sizeof *to);
+    int64_t rest = width % LANES;
+    for (int64_t i = 0; i < rows && rest > 0; i++, to += LANES) {
+        memset(to, 0, LANES * sizeof *to);
+        memcpy(to, from + (i + 1) * width - rest, (size_t)rest * sizeof *to);
+    }
+}
+
+// Panels of the transpose of [rows, width]. What stands behind the last row is of no account.
+static void pack_transposed(const float *from, int64_t rows, int64_t width, float *to)
+{
+    const bel_product_kernels *kernels = bel_product_kernels_get();
+    for (int64_t i = 0; i < rows; i += LANES, to += width * LANES)
+        kernels->transpose(from + i * width, width, smaller(LANES, rows - i), width, to, LANES);
+}
+
+// y [m, n] = a [m, k] · panels, or that added to y.
+typedef struct panel_product {
+    int64_t m, n, k;
+    const float *a, *panels;
+    int64_t a_row, a_column;
+    int64_t panel_rows; // at least k
+    bool adds;
+    float *y;
+    int64_t y_row;
+} panel_product;
+
+// Fewer columns than a panel has: they are computed beside y.
+static void run_edge(const panel_product *x, bel_product_block *block, int64_t lanes)
+{
+    float edge[BEL_PRODUCT_MAX_ROWS * LANES] = {0}, *y = block->c;
+    size_t bytes = (size_t)lanes * sizeof *y;
+    for (int64_t r = 0; r < block->rows; r++) {
+        if (x->adds) memcpy(edge + r * LANES, y + r * x->y_row, bytes);
+        block->c_rows[r] = r * LANES;
+    }
+    block->c = edge;
+    block->start = edge;
+    block->start_step = LANES;
+    bel_product_kernels_get()->run(block);
+    for (int64_t r = 0; r < block->rows; r++)
+        memcpy(y + r * x->y_row, edge + r * LANES, bytes);
+}
+
+static void multiply(const panel_product *x)
+{
+    static const bel_product_segment whole = {0, 0};
+    const bel_product_kernels *kernels = bel_product_kernels_get();
+    bel_product_block block = {
+        .segments = &whole, .segment_count = 1, .k = x->k, .a_step = x->a_column, .b_step = LANES};
+    for (int64_t j = 0; j < x->n; j += LANES) {
+        block.b = x->panels + j * x->panel_rows;
+        for (int64_t i = 0; i < x->m; i += block.rows) {
+            block.rows = bel_product_rows(x->m - i, kernels->rows_most);
+            block.c = x->y + i * x->y_row + j;
+            block.start = x->adds ? block.c : NULL;
+            block.start_step = x->y_row;
+            for (int64_t r = 0; r < block.rows; r++) {
+                block.a[r] = x->a + (i + r) * x->a_row;
+                block.c_rows[r] = r * x->y_row;
+            }
+            if (x->n - j >= LANES) {
+                kernels->run(&block);
+            } else {
+                run_edge(x, &block, x->n - j);
+            }
+        }
+    }
+}
+
+// y [count, keys] = x [count, width] · panels of keys or values; rows of y have room for whole
+// panels.
+static void score(const float *x, const float *panels, int64_t count, int64_t keys, int64_t width,
+                  float *y)
+{
+    multiply(&(panel_product){.m = count,
+                              .n = whole_panels(keys),
+                              .k = width,
+                              .a = x,
+                              .a_row = width,
+                              .a_column = 1,
+                              .panels = panels,
+                              .panel_rows = width,
+                              .y = y,
+                              .y_row = STEP});
+}
+
+// --- Forward -------------------------------------------------------------------------------------
+
+typedef struct forward_room {
+    float keys[KEY_FLOATS], values[KEY_FLOATS], scores[QUERIES * STEP], sums[SUM_FLOATS];
+    float most[MOST_QUERIES], totals[MOST_QUERIES];
+} forward_room;
+
+typedef struct forward {
+    const attention_walk *walk;
+    int64_t length, first, count; // queries of the tile
+    const float *q, *k, *v;       // q: of the first one
+    forward_room *room;
+} forward;
+
+// Scores of `count` queries of the tile, from `at` on, become weights; their sums shrink.
+static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int64_t keys)
+{
+    const attention_walk *w = f->walk;
+    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
+    float *most = f->room->most + at, *totals = f->room->totals + at;
+    int64_t e = w->shape.e;
+    float scale = (float)w->shape.scale, added[QUERIES], factors[QUERIES];
+    for (int64_t i = 0; i < count; i++) {
+        float *scores = f->room->scores + i * STEP;
+        int64_t seen = seen_of(w, f->length, f->first + at + i, key, keys);
+        added[i] = factors[i] = 0;
+        if (seen > 0) {
+            float now = fmaxf(most[i], cpu->max(scores, seen) * scale);
+            float shift = now == -INFINITY ? 0 : now;
+            added[i] = cpu->powers(scores, scale, shift, seen);
+            factors[i] = most[i] - shift;
+            most[i] = now;
+        }
+        memset(scores + seen, 0, (size_t)(keys - seen) * sizeof *scores);
+    }
+    cpu->unary[BEL_CPU_EXP](factors, factors, count);
+    for (int64_t i = 0; i < count; i++) {
+        float *sums = f->room->sums + (at + i) * e;
+        totals[i] = totals[i] * factors[i] + added[i];
+        if (key > 0 && factors[i] != 1) {
+            cpu->binary_scalar[BEL_CPU_MUL](sums, &factors[i], sums, e);
+        }
+    }
+}
+
+// `keys` keys from `key` on, with the queries that see some of them.
+static void run_keys(const forward *f, int64_t key, int64_t keys)
+{
+    const attention_walk *w = f->walk;
+    int64_t d = w->shape.d, e = w->shape.e, begin = 0;
+    pack_transposed(f->k + key * d, keys, d, f->room->keys);
+    pack(f->v + key * e, keys, e, f->room->values);
+    if (w->shape.causal && key > f->first) begin = (key - f->first) / QUERIES * QUERIES;
+    for (int64_t at = begin; at < f->count; at += QUERIES) {
+        int64_t count = smaller(QUERIES, f->count - at);
+        int64_t seen = seen_of(w, f->length, f->first + at + count - 1, key, keys);
+        score(f->q + at * d, f->room->keys, count, seen, d, f->room->scores);
+        weigh(f, at, count, key, seen);
+        multiply(&(panel_product){.m = count,
+                                  .n = e,
+                                  .k = seen,
+                                  .a = f->room->scores,
+                                  .a_row = STEP,
+                                  .a_column = 1,
+                                  .panels = f->room->values,
+                                  .panel_rows = keys,
+                                  .adds = key > 0,
+                                  .y = f->room->sums + at * e,
+                                  .y_row = e});
+    }
+}
+
+// Results of the tile's queries, and the logarithms of their sums of powers; zeros where a query
+// sees nothing.
+static void finish(const forward *f, float *y, float *log_totals)
+{
+    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
+    int64_t e = f->walk->shape.e;
+    if (f->length == 0) {
+        memset(y, 0, (size_t)(f->count * e) * sizeof *y);
+        memset(log_totals, 0, (size_t)f->count * sizeof *log_totals);
+        return;
+    }
+    for (int64_t i = 0; i < f->count; i++) {
+        float factor = 1 / f->room->totals[i];
+        cpu->binary_scalar[BEL_CPU_MUL](f->room->sums + i * e, &factor, y + i * e, e);
+    }
+    cpu->unary[BEL_CPU_LOG](f->room->totals, log_totals, f->count);
+    cpu->binary[BEL_CPU_ADD](log_totals, f->room->most, log_totals, f->count);
+}
+
+static void run_forward(const bel_kernel_call *call, int64_t tile)
+{
+    const attention_walk *w = call->params;
+    const bel_attention_shape *shape = &w->shape;
+    _Alignas(64) forward_room room;
+    int64_t matrix = tile / w->tiles, first = tile % w->tiles * w->queries;
+    int64_t row = matrix * shape->t + first;
+    forward f = {.walk = w,
+                 .length = length_of(call, matrix),
+                 .first = first,
+                 .count = smaller(w->queries, shape->t - first),
+                 .q = (const float *)call->inputs[0].data + row * shape->d,
+                 .k = (const float *)call->inputs[1].data + matrix * shape->s * shape->d,
+                 .v = (const float *)call->inputs[2].data + matrix * shape->s * shape->e,
+                 .room = &room};
+    for (int64_t i = 0; i < f.count; i++) {
+        room.most[i] = -INFINITY;
+        room.totals[i] = 0;
+    }
+    int64_t end = bel_attention_seen(shape, f.length, first + f.count - 1);
+    for (int64_t key = 0; key < end; key += w->keys)
+        run_keys(&f, key, smaller(w->keys, end - key));
+    finish(&f, (float *)call->outputs[0].data + row * shape->e,
+           (float *)call->outputs[1].data + row);
+}
+
+// --- Gradient ------------------------------------------------------------------------------------
+
+typedef struct backward_room {
+    float keys[KEY_FLOATS], keys_transposed[KEY_FLOATS], values_transposed[KEY_FLOATS];
+    float scores[QUERIES * STEP], slopes[QUERIES * STEP]; // which become p, and their gradients
+    float queries[QUERY_FLOATS];
+} backward_room;
+
+typedef struct backward { // one matrix
+    const attention_walk *walk;
+    int64_t length;
+    const float *dy, *q, *k, *v, *log_totals, *inner; // inner: dy · y of each query
+    float *dq, *dk, *dv;
+    backward_room *room;
+} backward;
+
+// Weights of `count` queries and the gradients of their scores.
+static void slope(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys)
+{
+    const attention_walk *w = b->walk;
+    const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
+    for (int64_t i = 0; i < count; i++) {
+        float *scores = b->room->scores + i * STEP, *slopes = b->room->slopes + i * STEP;
+        int64_t seen = seen_of(w, b->length, query + i, key, keys);
+        size_t hidden = (size_t)(keys - seen) * sizeof *scores;
+        cpu->powers_grad(scores, slopes, (float)w->shape.scale, b->log_totals[query + i],
+                         b->inner[query + i], seen);
+        memset(scores + seen, 0, hidden);
+        memset(slopes + seen, 0, hidden);
+    }
+}
+
+// sum [keys, width] += weights' · x of `count` queries, x [count, width].
+static void add_queries(const backward *b, const float *weights, const float *x, int64_t count,
+                        int64_t keys, int64_t width, float *sum)
+{
+    pack(x, count, width, b->room->queries);
+    multiply(&(panel_product){.m = keys,
+                              .n = width,
+                              .k = count,
+                              .a = weights,
+                              .a_row = 1,
+                              .a_column = STEP,
+                              .panels = b->room->queries,
+                              .panel_rows = count,
+                              .adds = true,
+                              .y = sum,
+                              .y_row = width});
+}
+
+static void run_queries(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys)
+{
+    const attention_walk *w = b->walk;
+    backward_room *room = b->room;
+    int64_t d = w->shape.d, e = w->shape.e;
+    int64_t seen = seen_of(w, b->length, query + count - 1, key, keys);
+    score(b->q + query * d, room->keys_transposed, count, seen, d, room->scores);
+    score(b->dy + query * e, room->values_transposed, count, seen, e, room->slopes);
+    slope(b, query, count, key, seen);
+    add_queries(b, room->scores, b->dy + query * e, count, seen, e, b->dv + key * e);
+    add_queries(b, room->slopes, b->q + query * d, count, seen, d, b->dk + key * d);
+    multiply(&(panel_product){.m = count,
+                              .n = d,
+                              .k = seen,
+                              .a = room->slopes,
+                              .a_row = STEP,
+                              .a_column = 1,
+                              .panels = room->keys,
+                              .panel_rows = keys,
+                              .adds = true,
+                              .y = b->dq + query * d,
+                              .y_row = d});
+}
+
+static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
+{
+    const attention_walk *w = b->walk;
+    backward_room *room = b->room;
+    int64_t d = w->shape.d, e = w->shape.e;
+    int64_t begin = w->shape.causal ? key / QUERIES * QUERIES : 0;
+    pack(b->k + key * d, keys, d, room->keys);
+    pack_transposed(b->k + key * d, keys, d, room->keys_transposed);
+    pack_transposed(b->v + key * e, keys, e, room->values_transposed);
+    for (int64_t at = begin; at < w->shape.t; at += QUERIES)
+        run_queries(b, at, smaller(QUERIES, w->shape.t - at), key, keys);
+}
+
+// A part of the keys of a matrix. With several parts each has queries' gradients of its own.
+static void run_backward(const bel_kernel_call *call, int64_t tile)
+{
+    const attention_walk *w = call->params;
+    const bel_attention_shape *shape = &w->shape;
+    _Alignas(64) backward_room room;
+    int64_t part = tile / w->matrices, matrix = tile % w->matrices;
+    int64_t t = shape->t, d = shape->d, e = shape->e, row = matrix * t, key = matrix * shape->s;
+    float *inner = (float *)call->workspace + tile * t;
+    float *parts = (float *)call->workspace + w->parts * w->matrices * t;
+    const float *y = (const float *)call->inputs[4].data + row * e;
+    backward b = {.walk = w,
+                  .length = length_of(call, matrix),
+                  .dy = (const float *)call->inputs[0].data + row * e,
+                  .q = (const float *)call->inputs[1].data + row * d,
+                  .k = (const float *)call->inputs[2].data + key * d,
+                  .v = (const float *)call->inputs[3].data + key * e,
+                  .log_totals = (const float *)call->inputs[5].data + row,
+                  .inner = inner,
+                  .dq = w->parts > 1 ? parts + tile * t * d
+                                     : (float *)call->outputs[0].data + row * d,
+                  .dk = (float *)call->outputs[1].data + key * d,
+                  .dv = (float *)call->outputs[2].data + key * e,
+                  .room = &room};
+    for (int64_t i = 0; i < t; i++)
+        inner[i] = bel_cpu_kernels_get()->dot(b.dy + i * e, y + i * e, e);
+    int64_t begin = part * w->part_keys, end = smaller(begin + w->part_keys, shape->s);
+    memset(b.dq, 0, (size_t)(t * d) * sizeof *b.dq);
+    memset(b.dk + begin * d, 0, (size_t)((end - begin) * d) * sizeof *b.dk);
+    memset(b.dv + begin * e, 0, (size_t)((end - begin) * e) * sizeof *b.dv);
+    end = smaller(end, b.length);
+    for (int64_t at = begin; at < end; at += w->keys)
+        run_keys_backward(&b, at, smaller(w->keys, end - at));
+}
+
+// Adds the parts of the queries' gradients, in order.
+static void run_add_parts(const bel_kernel_call *call, int64_t tile)
+{
+    const attention_walk *w = call->params;
+    int64_t elements = w->matrices * w->shape.t * w->shape.d, begin = bel_tile_begin(tile);
+    int64_t count = bel_tile_end(tile, elements) - begin;
+    const float *parts = (const float *)call->workspace + w->parts * w->matrices * w->shape.t;
+    float *dq = (float *)call->outputs[0].data + begin;
+    bel_cpu_kernels_get()->sum_rows(parts + begin, w->parts, elements, dq, count);
+}
+
+// --- Choice --------------------------------------------------------------------------------------
+
+static attention_walk make_walk(const bel_attention_shape *shape)
+{
+    int64_t widest = whole_panels(shape->d > shape->e ? shape->d : shape->e);
+    attention_walk w = {.shape = *shape,
+                        .matrices = shape->n * shape->heads,
+                        .keys = smaller(MOST_KEYS, KEY_FLOATS / widest / LANES * LANES)};
+    return w;
+}
+
+// Vector operations of `products` sums of products over all pairs of queries and keys.
+static int64_t work_of(const attention_walk *w, int64_t products)
+{
+    enum { VECTOR = 8 };
+    int64_t pairs = w->matrices * w->shape.t * w->shape.s / (w->shape.causal ? 2 : 1);
+    return pairs * products * (whole_panels(w->shape.d) + whole_panels(w->shape.e)) / 2 / VECTOR;
+}
+
+void bel_attention_prepare(const bel_prepare *prepare, bel_kernel_call *call,
+                           const bel_attention_shape *shape)
+{
+    attention_walk w = make_walk(shape);
+    w.queries = SUM_FLOATS / (shape->e > 0 ? shape->e : 1) / QUERIES * QUERIES;
+    w.queries = smaller(w.queries, MOST_QUERIES);
+    while (w.queries > QUERIES && w.matrices * ((shape->t + w.queries - 1) / w.queries) < TILES)
+        w.queries = w.queries / 2 / QUERIES * QUERIES;
+    w.tiles = (shape->t + w.queries - 1) / w.queries;
+    call->run = run_forward;
+    call->tile_count = w.matrices * w.tiles;
+    call->work = work_of(&w, 2);
+    call->params = bel_arena_copy(prepare->arena, &w, sizeof w);
+}
+
+void bel_attention_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,
+                                    const bel_attention_shape *shape)
+{
+    attention_walk w = make_walk(shape);
+    int64_t blocks = (shape->s + w.keys - 1) / w.keys, part_blocks = blocks > 0 ? blocks : 1;
+    while (part_blocks > 1 && w.matrices * ((blocks + part_blocks - 1) / part_blocks) < PARTS)
+        part_blocks = (part_blocks + 1) / 2;
+    w.part_keys = part_blocks * w.keys;
+    w.parts = blocks > 0 ? (blocks + part_blocks - 1) / part_blocks : 1;
+    int64_t floats = w.parts * w.matrices * shape->t;
+    call->run = run_backward;
+    call->tile_count = w.parts * w.matrices;
+    if (w.parts > 1) {
+        floats *= 1 + shape->d;
+        call->run_writes = true;
+        call->after = run_add_parts;
+        call->after_tiles = bel_tiles_of(w.matrices * shape->t * shape->d);
+    }
+    call->work = work_of(&w, 5);
+    call->workspace_bytes = (size_t)floats * sizeof(float);
+    call->params = bel_arena_copy(prepare->arena, &w, sizeof w);
+}

@@ -1,0 +1,38 @@
+// Attention in f32 without its scores in memory: softmax(scale · q kᵀ) v block by block (Milakov &
+// Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, "FlashAttention").
+//
+// Keys and values go by in blocks that fit the first caches. Each query keeps the largest score so
+// far, the sum of the powers and the sum of the values that these weigh; when the largest grows,
+// the sums shrink by the power of the difference. What is left of a query is one number, the
+// logarithm of its sum of powers, from which the gradient makes the weights again. A tile takes
+// 250 KB of its thread's stack.
+#ifndef BELFRY_OPS_KERNELS_ATTENTION_H
+#define BELFRY_OPS_KERNELS_ATTENTION_H
+
+#include "ops/op.h"
+
+// Of q and k, or of v: the widest head that these kernels take.
+enum { BEL_ATTENTION_MOST_WIDTH = 256 };
+
+// q [n, heads, t, d], k [n, heads, s, d], v [n, heads, s, e].
+typedef struct bel_attention_shape {
+    int64_t n, heads, t, s, d, e;
+    double scale;
+    bool causal;
+    int lengths; // which input; -1: none
+} bel_attention_shape;
+
+// How many keys, from the first on, a query of a sequence of `length` keys sees.
+static inline int64_t bel_attention_seen(const bel_attention_shape *shape, int64_t length,
+                                         int64_t query)
+{
+    return shape->causal && query + 1 < length ? query + 1 : length;
+}
+
+// Choose calls for f32: inputs q, k, v, or dy, q, k, v, y and the logarithms.
+void bel_attention_prepare(const bel_prepare *prepare, bel_kernel_call *call,
+                           const bel_attention_shape *shape);
+void bel_attention_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,
+                                    const bel_attention_shape *shape);
+
+#endif

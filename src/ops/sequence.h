@@ -1,0 +1,14 @@
+// Lengths of padded sequences: what operations that take them as an input share.
+#ifndef BELFRY_OPS_SEQUENCE_H
+#define BELFRY_OPS_SEQUENCE_H
+
+#include "ops/op.h"
+
+// Lengths [n] i64 for x [n, ...].
+bel_status *bel_check_lengths(const bel_spec *lengths, const bel_shape *x) BEL_MUST_USE;
+
+// The length of sequence `index`; one that is not in [0, most] is reported and counts as 0.
+int64_t bel_length_of(const bel_kernel_call *call, const bel_tensor *lengths, int64_t index,
+                      int64_t most);
+
+#endif

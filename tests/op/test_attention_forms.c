@@ -1,0 +1,147 @@
+// The two forms of attention, one operation and composed ones: results and gradients agree on
+// random shapes, lengths and causality, also across blocks of queries and keys; and which form is
+// taken.
+#include "graph/attention.h"
+
+#include "base/rng.h"
+#include "op/op_case.h"
+#include "ops/kernels/attention.h"
+
+enum { OPERANDS = 3, OUTPUTS = 1 + OPERANDS, SHAPES = 40 };
+
+typedef struct attention_case {
+    int64_t n, heads, t, s, d, e;
+    bool lengths, causal;
+    double scale;
+} attention_case;
+
+static bel_value *add_input(op_run *run, const char *name, bel_shape shape)
+{
+    int i = run->input_count++;
+    const op_input input = {.kind = 'f', .shape = shape, .low = -1.5, .high = 1.6};
+    run->data[i] = op_make_input(&input, i, BEL_DTYPE_F32);
+    run->values[i] = bel_input_value(run->graph, name, BEL_DTYPE_F32, &shape);
+    return run->values[i];
+}
+
+// Sequences of 0 steps, of all, and between.
+static bel_value *add_lengths(op_run *run, const attention_case *c)
+{
+    int i = run->input_count++;
+    bel_shape shape = BEL_SHAPE(c->n);
+    int64_t *lengths = bel_xmalloc((size_t)c->n * sizeof *lengths);
+    for (int64_t k = 0; k < c->n; k++)
+        lengths[k] = k == 1 ? 0 : c->s - k * 37 % (c->s + 1);
+    run->data[i] = (bel_tensor){BEL_DTYPE_I64, shape, lengths};
+    run->values[i] = bel_input_value(run->graph, "lengths", BEL_DTYPE_I64, &shape);
+    return run->values[i];
+}
+
+// Outputs: the result, and the gradients of the sum of its squares.
+static void create(op_run *run, const attention_case *c, bool fused)
+{
+    *run = (op_run){.graph = bel_graph_create(), .context = {.seed = 1}};
+    bel_value *q = add_input(run, "q", BEL_SHAPE(c->n, c->heads, c->t, c->d));
+    bel_value *k = add_input(run, "k", BEL_SHAPE(c->n, c->heads, c->s, c->d));
+    bel_value *v = add_input(run, "v", BEL_SHAPE(c->n, c->heads, c->s, c->e)), *gradients[OPERANDS];
+    bel_value *lengths = c->lengths ? add_lengths(run, c) : NULL;
+    bel_value *y =
+        fused ? bel_attention_fused(run->graph, q, k, v, lengths, c->causal, c->scale)
+              : bel_attention_composed(run->graph, q, k, v, NULL, lengths, c->causal, c->scale);
+    bel_value *loss = bel_reduce_sum_square(run->graph, y, NULL, 0, false);
+    bel_gradients(run->graph, loss, run->values, OPERANDS, gradients);
+    BEL_ASSERT_OK(bel_graph_check(run->graph));
+    bel_program_output outputs[OUTPUTS] = {{.value = y}};
+    for (int i = 0; i < OPERANDS; i++)
+        outputs[1 + i].value = gradients[i];
+    op_run_compile(run, outputs, OUTPUTS, false);
+    op_run_start(run, 2);
+}
+
+static void compare(const attention_case *c)
+{
+    op_run fused, composed;
+    create(&fused, c, true);
+    create(&composed, c, false);
+    for (int o = 0; o < OUTPUTS; o++) {
+        bel_tensor got = bel_instance_output(fused.instance, o);
+        bel_tensor expected = bel_instance_output(composed.instance, o);
+        int64_t elements = bel_shape_elements(&expected.shape);
+        double largest = 1;
+        for (int64_t i = 0; i < elements; i++)
+            largest = fmax(largest, fabs(bel_element_get(&expected, i)));
+        for (int64_t i = 0; i < elements; i++) {
+            double g = bel_element_get(&got, i), e = bel_element_get(&expected, i);
+            if (fabs(g - e) <= 1e-5 * largest) continue;
+            fail_msg("n %lld, heads %lld, t %lld, s %lld, d %lld, e %lld, lengths %d, causal %d: "
+                     "output %d, element %lld: one operation %.9g, composed %.9g",
+                     (long long)c->n, (long long)c->heads, (long long)c->t, (long long)c->s,
+                     (long long)c->d, (long long)c->e, c->lengths, c->causal, o, (long long)i, g,
+                     e);
+        }
+    }
+    op_run_destroy(&fused);
+    op_run_destroy(&composed);
+}
+
+static void test_forms_agree(void **state)
+{
+    (void)state;
+    bel_rng_key key = bel_rng_key_make(1, "attention", 0);
+    for (uint64_t i = 0; i < SHAPES; i++) {
+        uint32_t a[4], b[4];
+        bel_rng_block(key, i, 0, a);
+        bel_rng_block(key, i, 1, b);
+        int64_t most = i % 4 == 0 ? 300 : 60; // some with several blocks
+        attention_case c = {.n = 1 + a[0] % 4,
+                            .heads = 1 + a[1] % 3,
+                            .t = 1 + a[2] % most,
+                            .s = 1 + a[3] % most,
+                            .d = 1 + b[0] % 40,
+                            .e = 1 + b[1] % 40,
+                            .lengths = b[2] % 2 == 0,
+                            .causal = b[3] % 2 == 0,
+                            .scale = i % 5 == 0 ? 0.2 : 0};
+        compare(&c);
+    }
+}
+
+// The operation that makes bel_attention of these shapes.
+static bel_op chosen(int64_t keys, int64_t width, bool masked, bool with_lengths, bool causal)
+{
+    bel_graph *g = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(BEL_DIM_BATCH, 2, keys, width), list = BEL_SHAPE(BEL_DIM_BATCH);
+    bel_shape seen = BEL_SHAPE(keys);
+    bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
+    bel_value *mask = masked ? bel_input_value(g, "mask", BEL_DTYPE_BOOL, &seen) : NULL;
+    bel_value *lengths = with_lengths ? bel_input_value(g, "lengths", BEL_DTYPE_I64, &list) : NULL;
+    bel_value *y = bel_attention(g, x, x, x, mask, lengths, causal, 0);
+    BEL_ASSERT_OK(bel_graph_check(g));
+    bel_op op = y->node->op;
+    bel_graph_destroy(g);
+    return op;
+}
+
+static void test_choice(void **state)
+{
+    (void)state;
+    enum { WIDEST = BEL_ATTENTION_MOST_WIDTH };
+    assert_int_equal(chosen(256, 8, false, false, false), BEL_OP_ATTENTION);
+    assert_int_equal(chosen(255, 8, false, false, false), BEL_OP_MATMUL);
+    assert_int_equal(chosen(64, 8, false, false, true), BEL_OP_ATTENTION);
+    assert_int_equal(chosen(63, 8, false, false, true), BEL_OP_MATMUL);
+    assert_int_equal(chosen(5, 8, false, true, false), BEL_OP_ATTENTION);
+    assert_int_equal(chosen(BEL_DIM_TIME, 8, false, false, false), BEL_OP_ATTENTION);
+    assert_int_equal(chosen(256, 8, true, true, true), BEL_OP_MATMUL);
+    assert_int_equal(chosen(256, WIDEST, false, true, true), BEL_OP_ATTENTION);
+    assert_int_equal(chosen(256, WIDEST + 1, false, true, true), BEL_OP_MATMUL);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms_agree),
+        cmocka_unit_test(test_choice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
