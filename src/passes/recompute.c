@@ -225,6 +225,7 @@ static double cost_of(const bel_node *node)
         break;
     case BEL_OP_GRU:
     case BEL_OP_LSTM: work = (double)bel_shape_elements(x) * (double)(w->dims[1] + 1) * 2; break;
+    case BEL_OP_ATTENTION: work = (double)bel_shape_elements(x) * (double)w->dims[2] * 2; break;
     default: break;
     }
     return 100 + bytes * moved + work * multiply_add;

@@ -187,13 +187,42 @@ static void test_exact(void **state)
     bel_graph_destroy(graph);
 }
 
+static const bel_node *find_node(const bel_graph *graph, bel_op op)
+{
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n]->op == op) return graph->nodes[n];
+    fail_msg("no such operation");
+    return NULL;
+}
+
+// The logarithms of attention belong to the queries and keys that made them.
+static void test_exact_inputs(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(BEL_DIM_BATCH, 2, 300, 4);
+    bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape), *gradient;
+    bel_value *h = bel_abs(graph, x);
+    bel_value *y = bel_attention(graph, h, h, h, NULL, NULL, true, 0);
+    bel_value *loss = bel_reduce_mean(graph, bel_mul(graph, y, y), NULL, 0, false);
+    bel_gradients_keeping(graph, BEL_DTYPE_BF16, loss, &x, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    const bel_node *attention = find_node(graph, BEL_OP_ATTENTION);
+    const bel_node *slope = find_node(graph, BEL_OP_ATTENTION_GRAD);
+    for (int i = 0; i < 3; i++)
+        assert_ptr_equal(slope->inputs[1 + i], attention->inputs[i]);
+    assert_ptr_equal(slope->inputs[4], attention->outputs[0]);
+    (void)find_node(graph, BEL_OP_CAST); // for the square
+    bel_graph_destroy(graph);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_paths), cmocka_unit_test(test_twice),
         cmocka_unit_test(test_wanted_values), cmocka_unit_test(test_losses),
         cmocka_unit_test(test_no_gradient),   cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_exact),         cmocka_unit_test(test_exact_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
