@@ -19,6 +19,7 @@
 #include "job/job_trace.h"
 #include "job/member_inner.h"
 #include "job/numbers.h"
+#include "ps/layout/row_room.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
 
@@ -208,7 +209,9 @@ static bel_status *add_tables(member *m, const bel_message *setup)
 
 static bel_status *make_layout(member *m, const bel_message *setup)
 {
+    const int64_t most = (int64_t)1 << 40; // parameters
     size_t count = setup->variable_count;
+    int64_t all = 0;
     if (setup->address_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no shards");
     }
@@ -219,7 +222,10 @@ static bel_status *make_layout(member *m, const bel_message *setup)
         bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_STATE_SUM;
         for (int32_t d = 0; d < from->shape.rank; d++)
             good = good && from->shape.dims[d] >= 0;
-        if (!good || bel_shape_elements(&from->shape) < 0) {
+        good = good && bel_shape_elements(&from->shape) <= most - all;
+        if (good) {
+            all += bel_shape_elements(&from->shape);
+        } else {
             status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
         }
         variables[v] = (bel_layout_variable){
@@ -234,10 +240,9 @@ static bel_status *make_layout(member *m, const bel_message *setup)
 }
 
 // What is made once in the life of a process.
-static bel_status *make_memory(member *m, const bel_message *setup)
+static bel_status *make_memory(member *m)
 {
     member_shard *s = &m->shard;
-    if (!m->worker.here) BEL_TRY(make_layout(m, setup));
     const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
     BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->space : &m->worker.space));
     if (!s->here) return NULL;
@@ -261,7 +266,7 @@ static bel_status *check_setup(const member *m, const bel_message *setup)
     if (setup->incarnation_count != (size_t)m->deal->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
     }
-    return NULL;
+    return bel_row_room_check(layout, m->deal->replica_count);
 }
 
 // A shard of this process reads its worker's reports where they lie, so it ends before they go.
@@ -297,12 +302,13 @@ static bel_status *start_parts(member *m, const bel_message *setup)
     if (m->evaluates) return NULL;
     bool first = m->deal == NULL;
     BEL_TRY(take_deal(m, setup));
-    if (first) BEL_TRY(make_memory(m, setup));
+    if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
+    BEL_TRY(check_setup(m, setup));
+    if (first) BEL_TRY(make_memory(m));
     member_shard *s = &m->shard;
     if (s->here && s->space == NULL) {
         BEL_TRY(bel_member_make_parameters(m, s->layout, &s->space));
     }
-    BEL_TRY(check_setup(m, setup));
     if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
     if (m->shard.here) BEL_TRY(bel_member_shard_start(m, setup));
     return m->worker.here ? bel_member_worker_run(m) : NULL;
