@@ -25,16 +25,33 @@ enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
 
 // --- Joining -------------------------------------------------------------------------------------
 
-// What the master has written into the model folder; "" when it cannot be read here.
-static char *read_token(const char *model_dir)
+// A network file system that is asked for the folder's names looks at it anew.
+static void look_at_folder(const char *model_dir)
 {
-    char *path = bel_path_join(model_dir, BEL_TOKEN_FILE), *token;
+    char **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // the token will be missing as well
+    for (size_t i = 0; i < count; i++)
+        bel_free(names[i]);
+    bel_free(names);
+}
+
+// Reads what the master has written into the model folder; "" when it cannot be read here. True
+// when it was something else before.
+static bool read_token(member *m)
+{
+    const char *model_dir = m->estimator->config.model_dir;
+    char *path = bel_path_join(model_dir, BEL_TOKEN_FILE), *token = NULL;
     size_t size;
-    bel_status *status = bel_file_read(path, &token, &size);
+    look_at_folder(model_dir);
+    bel_status_ignore(bel_file_read(path, &token, &size)); // the master says what is wrong
+    if (token == NULL) token = bel_xstrdup("");
+    bool other = m->token == NULL || strcmp(token, m->token) != 0;
     bel_free(path);
-    if (status == NULL) return token;
-    bel_status_ignore(status); // the master says what is wrong
-    return bel_xstrdup("");
+    bel_free(m->token);
+    m->token = token;
+    m->token_ns = bel_clock_ns();
+    return other;
 }
 
 void bel_member_send(member *m, bel_message message)
@@ -63,7 +80,6 @@ static void send_join(member *m)
     bel_message_setting *list = bel_xcalloc(count, sizeof *list);
     for (size_t i = 0; i < count; i++)
         list[i] = (bel_message_setting){settings->names[i], settings->values[i]};
-    char *token = read_token(m->estimator->config.model_dir);
     char *version = bel_xstrdup(bel_version());
     char *address = bel_xstrdup(bel_endpoint_address(m->endpoint));
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_JOIN,
@@ -75,12 +91,11 @@ static void send_join(member *m)
                                      .host = host,
                                      .pid = (int64_t)getpid(),
                                      .address = address,
-                                     .folder = token,
+                                     .folder = m->token,
                                      .step = step_of(m),
                                      .clock_ns = bel_clock_ns(),
                                      .settings = list,
                                      .setting_count = count});
-    bel_free(token);
     bel_free(version);
     bel_free(address);
     bel_free(list);
@@ -135,8 +150,31 @@ static bel_status *join(member *m)
         why = NULL;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
     }
+    m->answered = false;
+    m->joined_ns = bel_clock_ns();
+    (void)read_token(m);
     send_join(m);
     return NULL;
+}
+
+// What this master has not heard, since it is another one or did not let this member in.
+static void tell_again(member *m)
+{
+    m->worker.told = m->told_stop = false;
+    m->status_ns = 0;
+    bel_member_shard_tell_again(m);
+}
+
+// What it has joined with may have been an old token: it joins with the new one.
+static void join_with_new_token(member *m)
+{
+    enum { PAUSE_NS = 100000000 };
+    const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
+    int64_t now = bel_clock_ns();
+    if (m->answered || now - m->joined_ns > patience_ns || now - m->token_ns < PAUSE_NS) return;
+    if (!read_token(m)) return;
+    send_join(m);
+    tell_again(m);
 }
 
 // --- The start -----------------------------------------------------------------------------------
@@ -331,6 +369,7 @@ static void tell_failure(member *m, const bel_status *status)
 
 static bel_status *take_message(member *m, const bel_message *message)
 {
+    m->answered = true;
     if (message->kind == BEL_MESSAGE_SETUP) return start_parts(m, message);
     if (message->kind == BEL_MESSAGE_END) {
         m->over = true;
@@ -406,9 +445,7 @@ static bel_status *find_master_again(member *m, bel_status *why)
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
     BEL_TRY(join(m));
-    m->worker.told = m->told_stop = false;
-    m->status_ns = 0;
-    bel_member_shard_tell_again(m);
+    tell_again(m);
     return NULL;
 }
 
@@ -434,6 +471,7 @@ static bel_status *obey(member *m)
         if (status == NULL && m->shard.has_engine) status = bel_member_shard_check(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
+        join_with_new_token(m);
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
@@ -497,6 +535,7 @@ static void release(member *m)
     bel_deal_destroy(m->deal);
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);
+    bel_free(m->token);
 }
 
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "job/member.h"
+#include "job/remote.h"
 #include "support/bel_test.h"
 #include "transport/grpc/mailbox.h"
 
@@ -170,9 +171,32 @@ static void test_setups_that_cannot_be(void **state)
     refuse_setup(large, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
 }
 
+static void join_reads(fixture *f, const char *token)
+{
+    bel_message join = take(f, BEL_MESSAGE_JOIN);
+    assert_string_equal(join.folder, token);
+    bel_message_deinit(&join);
+}
+
+// The folder of a network file system may come late, or be an old one first.
+static void test_a_late_token(void **state)
+{
+    (void)state;
+    fixture f;
+    set_up(&f);
+    join_reads(&f, "");
+    bel_free(bel_test_file(f.folder, BEL_TOKEN_FILE, "old", 3));
+    join_reads(&f, "old");
+    bel_free(bel_test_file(f.folder, BEL_TOKEN_FILE, "new", 3));
+    join_reads(&f, "new");
+    tear_down(&f);
+    assert_int_equal(f.end, BEL_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_late_token),
         cmocka_unit_test(test_setups_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
