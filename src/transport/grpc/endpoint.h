@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "belfry/status.h"
+#include "transport/grpc/spans.h"
 
 typedef struct bel_endpoint bel_endpoint;
 typedef struct bel_stream bel_stream;
@@ -36,9 +37,10 @@ typedef struct bel_stream_events {
     void (*closed)(void *context, bel_status *status);
 } bel_stream_events;
 
-// Small pieces are copied; spans are referred to until the message has left.
+// Small pieces are copied; spans are referred to, which `spans` counts.
 void bel_stream_message_copy(bel_stream_message *message, const void *bytes, size_t count);
-void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count);
+void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count,
+                             bel_spans *spans);
 size_t bel_stream_message_bytes(const bel_stream_message *message);
 
 typedef struct bel_endpoint_config {

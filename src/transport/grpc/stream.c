@@ -58,9 +58,16 @@ void bel_stream_message_copy(bel_stream_message *message, const void *bytes, siz
     add_slice(message, grpc_slice_from_copied_buffer(bytes, count), count);
 }
 
-void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count)
+void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count,
+                             bel_spans *spans)
 {
-    add_slice(message, grpc_slice_from_static_buffer(bytes, count), count);
+    union { // gRPC never writes to it
+        const void *read;
+        void *start;
+    } memory = {.read = bytes};
+    bel_spans_begin(spans);
+    add_slice(message, grpc_slice_new_with_user_data(memory.start, count, bel_spans_end, spans),
+              count);
 }
 
 size_t bel_stream_message_bytes(const bel_stream_message *message)
