@@ -88,6 +88,11 @@ bel_endpoint *bel_stream_endpoint(bel_stream *stream);
 // called with a lock that fill takes.
 void bel_stream_kick(bel_stream *stream);
 
+// Nothing more is sent: the peer gets what was sent, all of it, and then ends the stream. Ending it
+// from here may cost what the peer has not taken yet. By the side that opened it, once fill has
+// been asked and had nothing.
+void bel_stream_close(bel_stream *stream);
+
 // Ends the stream with an error that the peer sees (a server's stream), or cancels it.
 void bel_stream_end(bel_stream *stream, bel_code code, const char *message);
 
