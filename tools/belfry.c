@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/fault.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "flags.h"
@@ -286,28 +284,6 @@ static bel_status *run(int count, char **words, int *out_exit_code)
 
 // --- The end ------------------------------------------------------------------------------------
 
-// One line, whatever bytes a file's name or a text of the user brought into the message.
-static void print_error(const bel_status *status)
-{
-    bel_str line = {0};
-    const char *message = bel_status_message(status);
-    if (bel_log_get_format() == BEL_LOG_JSON) {
-        bel_str_printf(&line, "{\"time\":%.3f,\"level\":\"error\",\"code\":\"%s\",\"message\":",
-                       bel_clock_wall(), bel_code_name(bel_status_code(status)));
-        bel_json_write_string(&line, message);
-        bel_str_puts(&line, "}\n");
-    } else {
-        bel_str_puts(&line, bel_log_is_interactive() ? "\r\033[K" : ""); // over a progress line
-        bel_str_puts(&line, "belfry: ");
-        for (const char *c = message; *c != '\0'; c++)
-            bel_str_append(&line, (unsigned char)*c < 0x20 || *c == 0x7f ? "?" : c, 1);
-        bel_str_puts(&line, "\n");
-    }
-    fputs(line.text, stderr);
-    bel_str_deinit(&line);
-    bel_log_write(BEL_LOG_DEBUG, "raised at %s", bel_status_trace(status));
-}
-
 int main(int argument_count, char **arguments)
 {
     int exit_code = 0;
@@ -315,7 +291,7 @@ int main(int argument_count, char **arguments)
     if (status == NULL) status = bel_results_flush();
     bel_package_over();
     if (status != NULL) {
-        print_error(status);
+        bel_log_failure(status);
         if (exit_code == 0) exit_code = bel_status_exit_code(status);
         bel_status_destroy(status);
     }

@@ -268,10 +268,11 @@ typedef struct bel_result {
 /// In a process of a cluster (BELFRY_TASK or TF_CONFIG in the environment, docs/cluster-yaml.md)
 /// this plays the process's role, and worker and shard counts come from there: the master's result
 /// is the job's; a worker returns when the job ends, a parameter server too, without calling any of
-/// the program's functions. CANCELLED there: the job failed, and the master says why. Errors: those
-/// of input and model function; FAILED_PRECONDITION: the checkpoint was made with other settings
-/// (listed); ABORTED: the loss is not finite (nothing is saved from then on); DEADLINE_EXCEEDED: no
-/// progress; RESOURCE_EXHAUSTED: memory, disk.
+/// the program's functions. CANCELLED there: the job failed, and the master says why. A worker
+/// whose step does not end with the job ends the process; the master's own says why before. Errors:
+/// those of input and model function; FAILED_PRECONDITION: the checkpoint was made with other
+/// settings (listed); ABORTED: the loss is not finite (nothing is saved from then on);
+/// DEADLINE_EXCEEDED: no progress; RESOURCE_EXHAUSTED: memory, disk.
 BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train,
                                            const bel_eval_spec *evals, int eval_count,
                                            bel_result *out_result) BEL_MUST_USE;

@@ -31,5 +31,9 @@ static inline bool bel_size_mul(size_t a, size_t b, size_t *out_product)
 {
     return !__builtin_mul_overflow(a, b, out_product);
 }
+static inline bool bel_size_add(size_t a, size_t b, size_t *out_sum)
+{
+    return !__builtin_add_overflow(a, b, out_sum);
+}
 
 #endif

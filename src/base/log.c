@@ -115,3 +115,23 @@ void bel_log_progress(const char *text, const char *json, bool final)
     }
     pthread_mutex_unlock(&log_mutex);
 }
+
+void bel_log_failure(const bel_status *status)
+{
+    bel_str line = {0};
+    const char *message = bel_status_message(status);
+    if (line_format == BEL_LOG_JSON) {
+        bel_str_printf(&line, "{\"time\":%.3f,\"level\":\"error\",\"code\":\"%s\",\"message\":",
+                       bel_clock_wall(), bel_code_name(bel_status_code(status)));
+        bel_json_write_string(&line, message);
+        bel_str_puts(&line, "}\n");
+    } else {
+        bel_str_puts(&line, "belfry: ");
+        for (const char *c = message; *c != '\0'; c++)
+            bel_str_append(&line, (unsigned char)*c < 0x20 || *c == 0x7f ? "?" : c, 1);
+        bel_str_puts(&line, "\n");
+    }
+    bel_log_line(BEL_LOG_ERROR, line.text);
+    bel_str_deinit(&line);
+    bel_log_write(BEL_LOG_DEBUG, "raised at %s", bel_status_trace(status));
+}

@@ -30,6 +30,10 @@ void bel_log_progress(const char *text, const char *json, bool final);
 // A line of another process's log that already looks as it should, with its newline.
 void bel_log_line(bel_log_level level, const char *line);
 
+// The line of an error that ends the process: "belfry: …", or as JSON with "code". On one line,
+// whatever bytes a file's name or a text of the user brought into the message.
+void bel_log_failure(const bel_status *status);
+
 // True when stderr is a terminal and the format is text.
 bool bel_log_is_interactive(void);
 

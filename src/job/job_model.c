@@ -8,6 +8,7 @@
 #include "job/train.h"
 #include "optim/multiplier.h"
 #include "optim/rule.h"
+#include "ps/layout/row_room.h"
 
 bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
                                bel_input **out_input)
@@ -128,12 +129,21 @@ static bel_status *check_tables(const bel_job *job)
 {
     const bel_graph *graph = job->built->graph;
     if (graph->table_count == 0) return NULL;
+    size_t batch = (size_t)bel_input_batch_size(job->input), all = 0, ids;
     for (size_t l = 0; l < graph->lookup_count; l++) {
         const bel_graph_lookup *lookup = &graph->lookups[l];
-        if (bel_graph_lookup_ids(graph, lookup) >= 0) continue;
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "table \"%s\": every example must have the same number of ids",
-                       graph->tables[lookup->table].name);
+        const char *name = graph->tables[lookup->table].name;
+        int64_t count = bel_graph_lookup_ids(graph, lookup);
+        if (count < 0) {
+            return BEL_ERR(BEL_UNIMPLEMENTED,
+                           "table \"%s\": every example must have the same number of ids", name);
+        }
+        bool fits = bel_size_mul((size_t)count, batch, &ids) && bel_size_add(all, ids, &all) &&
+                    all <= BEL_ROW_ROOM_MOST;
+        if (fits) continue;
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "table \"%s\": a batch of %zu examples with %lld ids each is too much", name,
+                       batch, (long long)count);
     }
     return NULL;
 }
@@ -154,6 +164,7 @@ bel_status *bel_job_build(bel_job *job)
     BEL_TRY(check_multipliers(job));
     BEL_TRY(check_memory(job));
     make_layout(job);
+    BEL_TRY(bel_row_room_check(job->layout, estimator->replica_count));
     job->model = (bel_worker_model){.graph = job->built->graph,
                                     .loss = job->built->spec.loss,
                                     .reports = job->reports,

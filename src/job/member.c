@@ -19,21 +19,39 @@
 #include "job/job_trace.h"
 #include "job/member_inner.h"
 #include "job/numbers.h"
+#include "ps/layout/row_room.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
 
 // --- Joining -------------------------------------------------------------------------------------
 
-// What the master has written into the model folder; "" when it cannot be read here.
-static char *read_token(const char *model_dir)
+// A network file system that is asked for the folder's names looks at it anew.
+static void look_at_folder(const char *model_dir)
 {
-    char *path = bel_path_join(model_dir, BEL_TOKEN_FILE), *token;
+    char **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // the token will be missing as well
+    for (size_t i = 0; i < count; i++)
+        bel_free(names[i]);
+    bel_free(names);
+}
+
+// Reads what the master has written into the model folder; "" when it cannot be read here. True
+// when it was something else before.
+static bool read_token(member *m)
+{
+    const char *model_dir = m->estimator->config.model_dir;
+    char *path = bel_path_join(model_dir, BEL_TOKEN_FILE), *token = NULL;
     size_t size;
-    bel_status *status = bel_file_read(path, &token, &size);
+    look_at_folder(model_dir);
+    bel_status_ignore(bel_file_read(path, &token, &size)); // the master says what is wrong
+    if (token == NULL) token = bel_xstrdup("");
+    bool other = m->token == NULL || strcmp(token, m->token) != 0;
     bel_free(path);
-    if (status == NULL) return token;
-    bel_status_ignore(status); // the master says what is wrong
-    return bel_xstrdup("");
+    bel_free(m->token);
+    m->token = token;
+    m->token_ns = bel_clock_ns();
+    return other;
 }
 
 void bel_member_send(member *m, bel_message message)
@@ -62,7 +80,6 @@ static void send_join(member *m)
     bel_message_setting *list = bel_xcalloc(count, sizeof *list);
     for (size_t i = 0; i < count; i++)
         list[i] = (bel_message_setting){settings->names[i], settings->values[i]};
-    char *token = read_token(m->estimator->config.model_dir);
     char *version = bel_xstrdup(bel_version());
     char *address = bel_xstrdup(bel_endpoint_address(m->endpoint));
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_JOIN,
@@ -74,12 +91,11 @@ static void send_join(member *m)
                                      .host = host,
                                      .pid = (int64_t)getpid(),
                                      .address = address,
-                                     .folder = token,
+                                     .folder = m->token,
                                      .step = step_of(m),
                                      .clock_ns = bel_clock_ns(),
                                      .settings = list,
                                      .setting_count = count});
-    bel_free(token);
     bel_free(version);
     bel_free(address);
     bel_free(list);
@@ -134,8 +150,31 @@ static bel_status *join(member *m)
         why = NULL;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
     }
+    m->answered = false;
+    m->joined_ns = bel_clock_ns();
+    (void)read_token(m);
     send_join(m);
     return NULL;
+}
+
+// What this master has not heard, since it is another one or did not let this member in.
+static void tell_again(member *m)
+{
+    m->worker.told = m->told_stop = false;
+    m->status_ns = 0;
+    bel_member_shard_tell_again(m);
+}
+
+// What it has joined with may have been an old token: it joins with the new one.
+static void join_with_new_token(member *m)
+{
+    enum { PAUSE_NS = 100000000 };
+    const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
+    int64_t now = bel_clock_ns();
+    if (m->answered || now - m->joined_ns > patience_ns || now - m->token_ns < PAUSE_NS) return;
+    if (!read_token(m)) return;
+    send_join(m);
+    tell_again(m);
 }
 
 // --- The start -----------------------------------------------------------------------------------
@@ -208,7 +247,9 @@ static bel_status *add_tables(member *m, const bel_message *setup)
 
 static bel_status *make_layout(member *m, const bel_message *setup)
 {
+    const int64_t most = (int64_t)1 << 40; // parameters
     size_t count = setup->variable_count;
+    int64_t all = 0;
     if (setup->address_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no shards");
     }
@@ -219,7 +260,10 @@ static bel_status *make_layout(member *m, const bel_message *setup)
         bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_STATE_SUM;
         for (int32_t d = 0; d < from->shape.rank; d++)
             good = good && from->shape.dims[d] >= 0;
-        if (!good || bel_shape_elements(&from->shape) < 0) {
+        good = good && bel_shape_elements(&from->shape) <= most - all;
+        if (good) {
+            all += bel_shape_elements(&from->shape);
+        } else {
             status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
         }
         variables[v] = (bel_layout_variable){
@@ -234,10 +278,9 @@ static bel_status *make_layout(member *m, const bel_message *setup)
 }
 
 // What is made once in the life of a process.
-static bel_status *make_memory(member *m, const bel_message *setup)
+static bel_status *make_memory(member *m)
 {
     member_shard *s = &m->shard;
-    if (!m->worker.here) BEL_TRY(make_layout(m, setup));
     const bel_layout *layout = m->worker.here ? m->worker.job.layout : m->layout;
     BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->space : &m->worker.space));
     if (!s->here) return NULL;
@@ -261,7 +304,7 @@ static bel_status *check_setup(const member *m, const bel_message *setup)
     if (setup->incarnation_count != (size_t)m->deal->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
     }
-    return NULL;
+    return bel_row_room_check(layout, m->deal->replica_count);
 }
 
 // A shard of this process reads its worker's reports where they lie, so it ends before they go.
@@ -297,12 +340,13 @@ static bel_status *start_parts(member *m, const bel_message *setup)
     if (m->evaluates) return NULL;
     bool first = m->deal == NULL;
     BEL_TRY(take_deal(m, setup));
-    if (first) BEL_TRY(make_memory(m, setup));
+    if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
+    BEL_TRY(check_setup(m, setup));
+    if (first) BEL_TRY(make_memory(m));
     member_shard *s = &m->shard;
     if (s->here && s->space == NULL) {
         BEL_TRY(bel_member_make_parameters(m, s->layout, &s->space));
     }
-    BEL_TRY(check_setup(m, setup));
     if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
     if (m->shard.here) BEL_TRY(bel_member_shard_start(m, setup));
     return m->worker.here ? bel_member_worker_run(m) : NULL;
@@ -325,6 +369,7 @@ static void tell_failure(member *m, const bel_status *status)
 
 static bel_status *take_message(member *m, const bel_message *message)
 {
+    m->answered = true;
     if (message->kind == BEL_MESSAGE_SETUP) return start_parts(m, message);
     if (message->kind == BEL_MESSAGE_END) {
         m->over = true;
@@ -400,9 +445,7 @@ static bel_status *find_master_again(member *m, bel_status *why)
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
     BEL_TRY(join(m));
-    m->worker.told = m->told_stop = false;
-    m->status_ns = 0;
-    bel_member_shard_tell_again(m);
+    tell_again(m);
     return NULL;
 }
 
@@ -428,6 +471,7 @@ static bel_status *obey(member *m)
         if (status == NULL && m->shard.has_engine) status = bel_member_shard_check(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
+        join_with_new_token(m);
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
@@ -491,6 +535,7 @@ static void release(member *m)
     bel_deal_destroy(m->deal);
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);
+    bel_free(m->token);
 }
 
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,

@@ -15,8 +15,11 @@ typedef struct bel_member_program {
     const bel_train_spec *train;
     const bel_eval_spec *evals;
     int eval_count;
-    // Set when the master has ended, where it is in this process; else NULL.
+    // Where the master is in this process, else NULL: set when it has ended, and what ends the
+    // process then if a step of this member does not end.
     const atomic_bool *master_over;
+    void (*leave)(void *context);
+    void *leave_context;
 } bel_member_program;
 
 // An evaluator that belongs to no cluster: evaluates each newest checkpoint in the model folder

@@ -90,6 +90,10 @@ typedef struct member {
     bel_counting counting;
     bel_layout *layout;  // a parameter server's own, from the master's description
     uint32_t generation; // of the state here; 0: none
+    char *token;         // that it has joined with
+    int64_t joined_ns;   // when it joined first, over this connection
+    int64_t token_ns;    // when it read the token last
+    bool answered;       // the master has said something since
     member_shard shard;
     member_worker worker;
     int64_t status_ns; // when it was last sent

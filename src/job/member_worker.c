@@ -183,14 +183,22 @@ void bel_member_worker_check(member *m)
     bel_str_deinit(&words);
 }
 
+// A master in this process has clocks of its own, and must say how the job ended.
+static bool goes_on_waiting(const member *m, int64_t deadline)
+{
+    const atomic_bool *over = m->program->master_over;
+    return over != NULL ? !atomic_load(over) : bel_clock_ns() < deadline;
+}
+
 // A step that does not end, in a user's code or a file system that is stuck, must not keep a
 // process whose job is over, or the others of a job that begins anew.
 static void wait_for_worker(member *m, double patience_secs)
 {
+    enum { NAP_NS = 50000000 };
     member_worker *w = &m->worker;
     int64_t deadline = bel_clock_ns() + (int64_t)(patience_secs * 1e9);
-    while (!atomic_load(&w->ended) && bel_clock_ns() < deadline)
-        (void)bel_doorbell_wait(m->bell, deadline);
+    while (!atomic_load(&w->ended) && goes_on_waiting(m, deadline))
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
     if (atomic_load(&w->ended)) {
         pthread_join(w->thread, NULL);
         w->has_thread = false;
@@ -198,6 +206,7 @@ static void wait_for_worker(member *m, double patience_secs)
     }
     bel_log_write(BEL_LOG_WARN, "the job goes on or is over, but a step does not end: leaving "
                                 "without it");
+    if (m->program->leave != NULL) m->program->leave(m->program->leave_context);
     _exit(1);
 }
 

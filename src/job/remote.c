@@ -57,6 +57,7 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
             .wanted_workers = task->worker_count,
             .min_workers = task->min_workers,
             .token = token,
+            .folder_patience_secs = BEL_TOKEN_PATIENCE_SECS,
             .join_timeout_secs = task->join_timeout_secs,
             .silence_timeout_secs = task->silence_timeout_secs,
             .recovers = task->recovers};

@@ -42,4 +42,8 @@ enum { BEL_HELLO_WORKER = 1, BEL_HELLO_SHARD, BEL_HELLO_MASTER };
 
 #define BEL_TOKEN_FILE "job.token"
 
+// A network file system may show a member an older folder for a moment: so long it reads the token
+// again, and the master waits for that.
+enum { BEL_TOKEN_PATIENCE_SECS = 5 };
+
 #endif

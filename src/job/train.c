@@ -397,8 +397,18 @@ typedef struct trainer { // the worker of a master that trains: another member i
     bel_task task;
     bel_member_program program;
     pthread_t thread;
+    bel_status *status; // of the master, once it is over
     atomic_bool master_over;
 } trainer;
+
+// A step of that worker does not end. Nothing that it uses can be taken away, not even by the
+// caller, so the process ends here, with the master's word.
+static void leave_without_step(void *context)
+{
+    const trainer *t = context;
+    if (t->status != NULL) bel_log_failure(t->status);
+    _exit(bel_status_exit_code(t->status));
+}
 
 static void *trainer_main(void *argument)
 {
@@ -420,12 +430,14 @@ static bel_status *run_training_master(bel_job *job, const bel_member_program *p
 {
     trainer t = {.task = *job->task, .program = *program};
     t.program.master_over = &t.master_over;
+    t.program.leave = leave_without_step;
+    t.program.leave_context = &t;
     t.task.role = BEL_ROLE_WORKER;
     t.task.index = 0;
     t.task.listen_address = trainer_address(job->task);
     bel_status *status = bel_thread_start(&t.thread, trainer_main, &t);
     if (status == NULL) {
-        status = run_master(job, program->evals, program->eval_count);
+        status = t.status = run_master(job, program->evals, program->eval_count);
         atomic_store(&t.master_over, true);
         pthread_join(t.thread, NULL);
     }

@@ -43,8 +43,9 @@ static bel_status *check_seat(const bel_member *seat, bool connected, const bel_
 }
 
 bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
-                           const bel_member *seat, bool connected)
+                           const bel_member *seat, bool connected, bool *out_blind)
 {
+    *out_blind = false;
     char text[32];
     bool known_role = join->role >= 0 && join->role < BEL_ROLE_COUNT;
     const char *name =
@@ -65,6 +66,7 @@ bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
     }
     BEL_TRY(check_seat(seat, connected, join, name));
     if (strcmp(join->folder, rules->token) != 0) {
+        *out_blind = true;
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s does not see the master's model_dir: %s; hint: all roles need one "
                        "shared folder under the same name",

@@ -25,6 +25,9 @@ typedef struct seat { // a member, joined or not
 typedef struct caller { // a mailbox that has not said who it is
     struct caller *next;
     bel_mailbox *mailbox;
+    bel_status *refusal; // what it has said so far will not do; NULL: it has not said anything
+    bool blind;          // for it does not see the model folder, which may come
+    int64_t blind_ns;    // since when
 } caller;
 
 struct bel_members {
@@ -38,7 +41,8 @@ struct bel_members {
     bel_join_rules rules;
     pthread_mutex_t mutex; // guards callers
     caller *callers;
-    int64_t step; // of the job
+    int64_t patient_until_ns; // for members that do not see the model folder
+    int64_t step;             // of the job
     int64_t losses, restarts;
     bool dismissed;
     bel_code end_code; // what everybody is told then
@@ -78,6 +82,7 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     bel_members *members = bel_xcalloc(1, sizeof *members);
     members->config = *config;
     members->token = bel_xstrdup(config->token);
+    members->patient_until_ns = INT64_MAX;
     members->rules = (bel_join_rules){.counts = members->config.counts, .token = members->token};
     members->bell = bel_doorbell_create();
     pthread_mutex_init(&members->mutex, NULL);
@@ -121,6 +126,7 @@ void bel_members_destroy(bel_members *members)
         caller *c = members->callers;
         members->callers = c->next;
         bel_mailbox_close(c->mailbox, 0);
+        bel_status_ignore(c->refusal); // nobody asks any more
         bel_free(c);
     }
     pthread_mutex_destroy(&members->mutex);
@@ -180,22 +186,17 @@ static void set_text(char **text, const char *value)
     *text = bel_xstrdup(value);
 }
 
-// Sits a caller down, or refuses it. The mailbox is closed when it is refused.
-static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const bel_message *join)
+// Sits a caller down, or says why not. *out_blind: bel_join_check's.
+static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const bel_message *join,
+                               bool *out_blind)
 {
     int member = -1;
     if (join->role >= 0 && join->role < BEL_ROLE_COUNT) {
         member = bel_members_find(members, (bel_role)join->role, join->index);
     }
     const seat *taken = member >= 0 ? &members->seats[member] : NULL;
-    bel_status *status =
-        bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
-                       taken != NULL && taken->mailbox != NULL);
-    if (status != NULL) {
-        bel_mailbox_refuse(mailbox, bel_status_code(status), bel_status_message(status));
-        bel_mailbox_close(mailbox, LINGER_MS);
-        return status;
-    }
+    BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
+                           taken != NULL && taken->mailbox != NULL, out_blind));
     seat *s = &members->seats[member];
     members->losses += s->mailbox != NULL; // and back before anybody noticed
     bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of whom it replaces
@@ -216,6 +217,49 @@ static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const
     return NULL;
 }
 
+// It is sat down, or c->refusal says why not.
+static void take_word(bel_members *members, caller *c, const bel_message *word)
+{
+    if (c->blind && word->kind != BEL_MESSAGE_JOIN) return; // it says so again when it sits
+    bel_status_ignore(c->refusal);                          // it joins once more
+    c->refusal = word->kind == BEL_MESSAGE_JOIN ? seat_caller(members, c->mailbox, word, &c->blind)
+                                                : BEL_ERR(BEL_INVALID_ARGUMENT, "expected a join");
+    if (c->refusal == NULL) c->mailbox = NULL; // the seat's
+    if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_ns();
+}
+
+// False: it has not said who it is, or may still come to see the model folder.
+static bool is_through(const bel_members *members, const caller *c)
+{
+    int64_t patience_ns = (int64_t)(members->config.folder_patience_secs * 1e9);
+    int64_t now = bel_clock_ns();
+    if (c->mailbox == NULL || c->refusal == NULL) return c->mailbox == NULL;
+    return !c->blind || now - c->blind_ns >= patience_ns || now >= members->patient_until_ns;
+}
+
+// Takes what a caller says. False: it stays. Else *out_refusal says why it was sent away, if it
+// was.
+static bool hear_caller(bel_members *members, caller *c, bel_status **out_refusal)
+{
+    bel_message word;
+    if (bel_mailbox_take(c->mailbox, &word)) {
+        take_word(members, c, &word);
+        bel_message_deinit(&word);
+    } else if (bel_mailbox_is_over(c->mailbox)) { // it has gone by itself
+        bel_mailbox_close(c->mailbox, 0);
+        bel_status_ignore(c->refusal); // of no interest any more
+        c->mailbox = NULL;
+        c->refusal = NULL;
+    }
+    if (!is_through(members, c)) return false;
+    if (c->mailbox != NULL) {
+        bel_mailbox_refuse(c->mailbox, bel_status_code(c->refusal), bel_status_message(c->refusal));
+        bel_mailbox_close(c->mailbox, LINGER_MS);
+    }
+    *out_refusal = c->refusal;
+    return true;
+}
+
 // Looks at those who have called; strangers and late-comers are refused without ending the job.
 static bel_status *hear_callers(bel_members *members, bool joining)
 {
@@ -227,25 +271,17 @@ static bel_status *hear_callers(bel_members *members, bool joining)
     while (list != NULL) {
         caller *c = list;
         list = c->next;
-        bel_message message;
-        bool said = bel_mailbox_take(c->mailbox, &message);
-        if (!said && !bel_mailbox_is_over(c->mailbox)) { // it will
+        bel_status *status = NULL;
+        if (!hear_caller(members, c, &status)) {
             pthread_mutex_lock(&members->mutex);
             c->next = members->callers;
             members->callers = c;
             pthread_mutex_unlock(&members->mutex);
             continue;
         }
-        bel_status *status = NULL;
-        if (said && message.kind == BEL_MESSAGE_JOIN) {
-            status = seat_caller(members, c->mailbox, &message);
-        } else {
-            if (said) bel_mailbox_refuse(c->mailbox, BEL_INVALID_ARGUMENT, "expected a join");
-            bel_mailbox_close(c->mailbox, said ? LINGER_MS : 0);
-        }
-        if (said) bel_message_deinit(&message);
-        bool late = bel_status_code(status) == BEL_ALREADY_EXISTS; // its successor is here
-        if (status != NULL && joining && !late && first == NULL) {
+        bel_code code = bel_status_code(status);
+        bool counts = code != BEL_ALREADY_EXISTS && code != BEL_INVALID_ARGUMENT;
+        if (status != NULL && joining && counts && first == NULL) {
             first = status;
         } else if (status != NULL) {
             bel_log_write(BEL_LOG_WARN, "refused: %s", bel_status_message(status));
@@ -341,6 +377,7 @@ bel_status *bel_members_gather(bel_members *members, char *const *names, char *c
     members->rules.values = values;
     members->rules.setting_count = count;
     int64_t deadline = bel_clock_ns() + (int64_t)(members->config.join_timeout_secs * 1e9);
+    members->patient_until_ns = deadline;
     bel_str missing = {0};
     bel_status *status = NULL;
     for (;;) {
@@ -351,11 +388,13 @@ bel_status *bel_members_gather(bel_members *members, char *const *names, char *c
         int64_t now = bel_clock_ns();
         if (stop()) status = BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
         if (now >= deadline && status == NULL && !give_up_missing(members)) {
-            status = late(members, missing.text);
+            status = hear_callers(members, true); // one that is blind is the reason
+            if (status == NULL) status = late(members, missing.text);
         }
         if (status != NULL) break;
         bel_doorbell_wait(members->bell, now + NAP_NS < deadline ? now + NAP_NS : deadline);
     }
+    members->patient_until_ns = INT64_MAX;
     for (int i = 0; i < members->seat_count; i++)
         members->seats[i].came_back = false; // the caller looks at all of them
     bel_str_deinit(&missing);
@@ -402,11 +441,14 @@ static bool take_from(bel_members *members, int index, bel_message *out_message)
         return true;
     }
     while (s->mailbox != NULL && bel_mailbox_take(s->mailbox, out_message)) {
-        if (out_message->kind != BEL_MESSAGE_STATUS) return true;
-        s->member.step = out_message->step;
-        bel_free(s->member.doing);
-        s->member.doing = bel_xstrdup(out_message->text);
-        take_numbers(s, out_message);
+        if (out_message->kind == BEL_MESSAGE_STATUS) {
+            s->member.step = out_message->step;
+            bel_free(s->member.doing);
+            s->member.doing = bel_xstrdup(out_message->text);
+            take_numbers(s, out_message);
+        } else if (out_message->kind != BEL_MESSAGE_JOIN) { // it sits already
+            return true;
+        }
         bel_message_deinit(out_message);
     }
     return false;

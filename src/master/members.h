@@ -32,6 +32,7 @@ typedef struct bel_members_config {
     int wanted_workers;         // those below this index
     int min_workers;   // a worker that stays away is done without while so many remain; 0: never
     const char *token; // what a member must have read in the model folder
+    double folder_patience_secs; // one that has read something else may join again within that
     double join_timeout_secs, silence_timeout_secs;
     bool recovers; // who is lost may come back within the join timeout
 } bel_members_config;

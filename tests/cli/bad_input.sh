@@ -205,4 +205,10 @@ run_fails 2 'the model says no' train p --train_steps 1 --package refusing.so
 run_fails 2 'loss in TRAIN' train p --train_steps 1 --package ./hollow.so
 check "nothing was saved by them" test ! -e p/ckpt-00000001
 
+# --- Tables for which there cannot be room
+make_clicks
+run_fails 1 'table "deep": 4000000000 ids of a replica|rows of 4096 floats, replicas: 1' \
+    belfry train_and_evaluate "${clicks[@]}" --train_steps 1 --model_dir room --train_batch_size 2000000000 \
+    --embedding_width 4096
+
 finish

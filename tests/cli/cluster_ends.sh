@@ -147,6 +147,13 @@ run_fails 1 "no step for|worker 0 computes|ps 0 waits for reports of worker 0, 1
     belfry local train --distributed --job_dir stalled -- "${digits[@]}" --train_steps 50 --stall_timeout 3
 unset BEL_FAULT
 check "something is left after a stall" nothing_left
+echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 1}}" >trains.yaml
+export BEL_FAULT=hang:tower_step@master-0 # of a master that trains: it has the last word all the same
+run_fails 1 "no step for|worker 0 computes" \
+    belfry local train --config trains.yaml --job_dir own -- "${digits[@]}" --train_steps 50 --stall_timeout 3
+unset BEL_FAULT
+check "something is left after a master's own stall" nothing_left
+check "the token stays after a master's own stall" test ! -e own/job.token
 
 # --- What cannot work
 run_fails 1 "the loss is not finite" belfry local train --distributed --job_dir nan -- \
@@ -227,7 +234,6 @@ check "a wrong secret is refused" grep -q "does not show this job's secret" work
 check "and the master says so" grep -q "refused a call from .* does not show this job's secret" err.txt
 
 # --- A master that trains says at once what is wrong with its data
-echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 1}}" >trains.yaml
 echo bad >bad.csv
 run_fails 3 "bad.csv" timeout 20 "$BUILD/tools/belfry" local train --config trains.yaml --job_dir bad -- \
     "${digits[@]}" --eval_files bad.csv --train_steps 5

@@ -1,6 +1,35 @@
 // Offsets are sums over what lies before.
 #include "ps/layout/row_room.h"
 
+#include "base/alloc.h"
+
+// An id of a replica has room for its key and its row twice: reported, and asked for and answered.
+// What fills up to multiples is for each node, of which there are no more than replicas.
+static bool add_table(const bel_layout_table *table, int shard_count, int64_t replica_count,
+                      size_t *bytes)
+{
+    size_t each = 2 * bel_row_set_bytes(1, table->width), filling = BEL_ROW_ALIGN, own;
+    return bel_size_mul((size_t)table->ids, each, &own) &&
+           bel_size_mul(filling, (size_t)shard_count + 3, &filling) &&
+           bel_size_add(own, filling, &own) && bel_size_mul(own, (size_t)replica_count, &own) &&
+           bel_size_add(*bytes, own, bytes) && *bytes <= BEL_ROW_ROOM_MOST;
+}
+
+bel_status *bel_row_room_check(const bel_layout *layout, int64_t replica_count)
+{
+    size_t bytes = 0;
+    for (int t = 0; t < layout->table_count; t++) {
+        const bel_layout_table *table = &layout->tables[t];
+        if (add_table(table, layout->shard_count, replica_count, &bytes)) continue;
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "table \"%s\": %lld ids of a replica's batch, rows of %d floats, replicas: "
+                       "%lld; these need more room than there can be (%zu GiB for all tables)",
+                       table->name, (long long)table->ids, table->width, (long long)replica_count,
+                       BEL_ROW_ROOM_MOST >> 30);
+    }
+    return NULL;
+}
+
 int64_t bel_row_room_ids(const bel_layout *layout, const bel_deal *deal, int worker, int table)
 {
     return (int64_t)bel_deal_replicas(deal, worker) * layout->tables[table].ids;

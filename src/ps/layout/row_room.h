@@ -17,10 +17,18 @@
 
 enum { BEL_ROW_ALIGN = 8 };
 
+// All room of a job together may take so many bytes: what is more is no model, and would not find
+// addresses either.
+#define BEL_ROW_ROOM_MOST ((size_t)1 << 44)
+
 static inline size_t bel_row_aligned(size_t bytes)
 {
     return (bytes + BEL_ROW_ALIGN - 1) / BEL_ROW_ALIGN * BEL_ROW_ALIGN;
 }
+
+// Before anything below is asked: whether there can be that much room for so many replicas.
+// RESOURCE_EXHAUSTED names the table with which it is too much, and its numbers.
+bel_status *bel_row_room_check(const bel_layout *layout, int64_t replica_count) BEL_MUST_USE;
 
 // Ids of a table that one worker's replicas have in a step, at most.
 int64_t bel_row_room_ids(const bel_layout *layout, const bel_deal *deal, int worker, int table);

@@ -96,7 +96,7 @@ void bel_ledger_reset_locked(bel_shard *shard)
     for (int k = 0; k < shard->config.layout->shard_count; k++)
         ledger->mail[k].count = 0;
     memset(ledger->stale, 0, sizeof ledger->stale);
-    ledger->queue_count = ledger->returned_count = ledger->copying = 0;
+    ledger->queue_count = ledger->returned_count = ledger->copies = 0;
 }
 
 void bel_shard_grant_from(bel_shard *shard, int64_t first_block)
@@ -198,7 +198,7 @@ static void answer_locked(bel_shard *shard, int worker, int64_t version)
         bel_shard_push_locked(shard,
                               (bel_shard_job){.kind = BEL_JOB_COPY, .local = i, .worker = worker});
         w->copies++;
-        shard->ledger.copying++;
+        shard->ledger.copies++;
     }
     if (w->copies == 0) announce_locked(shard, worker, version);
 }
@@ -206,7 +206,7 @@ static void answer_locked(bel_shard *shard, int worker, int64_t version)
 void bel_ledger_copied_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
-    shard->ledger.copying--;
+    shard->ledger.copies--;
     if (--w->copies == 0) announce_locked(shard, worker, w->answer);
 }
 
@@ -304,7 +304,7 @@ static void close_page_locked(bel_shard *shard)
 bool bel_ledger_step_done_locked(const bel_shard *shard)
 {
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
-    if (!page->known || shard->ledger.copying > 0) return false;
+    if (!page->known || shard->ledger.copies > 0) return false;
     for (int w = 0; w < shard->config.deal->worker_count; w++)
         if (page->counts[w] && !shard->workers[w].complete) return false;
     return true;

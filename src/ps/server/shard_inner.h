@@ -97,7 +97,7 @@ typedef struct bel_ledger {
     int64_t stale[BEL_STALENESS_BINS];
     double *tallies;         // by node: copies
     const double **counting; // by node: tallies of this step's workers; NULL: does not count
-    int copying;             // copies under way: the next version is not published before
+    int copies;              // that are under way: the next version is not published before
 } bel_ledger;
 
 // Rows that a worker asks for in a step; it may do so in several pulls. The answers stay until it

@@ -127,7 +127,7 @@ static void read_rows_locked(bel_shard *shard, int t, int worker)
 {
     shard->tables[t].readers++;
     shard->tables[t].pulls[worker].waits = false;
-    shard->ledger.copying++;
+    shard->ledger.copies++;
     bel_shard_push_locked(shard,
                           (bel_shard_job){.kind = BEL_JOB_ROWS, .local = t, .worker = worker});
 }
@@ -335,7 +335,7 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
     pull->busy = false;
     send_rows_locked(shard, table, worker, pull->number);
-    shard->ledger.copying--;
+    shard->ledger.copies--;
     shard->tables[table].readers--;
     if (shard->tables[table].due && shard->tables[table].readers == 0) update_locked(shard, table);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "belfry/status.h"
+#include "transport/grpc/spans.h"
 
 typedef struct bel_endpoint bel_endpoint;
 typedef struct bel_stream bel_stream;
@@ -36,9 +37,10 @@ typedef struct bel_stream_events {
     void (*closed)(void *context, bel_status *status);
 } bel_stream_events;
 
-// Small pieces are copied; spans are referred to until the message has left.
+// Small pieces are copied; spans are referred to, which `spans` counts.
 void bel_stream_message_copy(bel_stream_message *message, const void *bytes, size_t count);
-void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count);
+void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count,
+                             bel_spans *spans);
 size_t bel_stream_message_bytes(const bel_stream_message *message);
 
 typedef struct bel_endpoint_config {
@@ -85,6 +87,11 @@ bel_endpoint *bel_stream_endpoint(bel_stream *stream);
 // There may be something to send: fill will be asked, on this thread or the endpoint's. Must not be
 // called with a lock that fill takes.
 void bel_stream_kick(bel_stream *stream);
+
+// Nothing more is sent: the peer gets what was sent, all of it, and then ends the stream. Ending it
+// from here may cost what the peer has not taken yet. By the side that opened it, once fill has
+// been asked and had nothing.
+void bel_stream_close(bel_stream *stream);
 
 // Ends the stream with an error that the peer sees (a server's stream), or cancels it.
 void bel_stream_end(bel_stream *stream, bel_code code, const char *message);

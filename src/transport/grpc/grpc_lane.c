@@ -14,13 +14,14 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/rng.h"
 #include "base/thread.h"
 #include "transport/queue.h"
 #include "wire/frame.h"
 
 enum { FRAME_HELLO = BEL_FRAME_KIND_COUNT, FRAME_TAKEN, FRAME_CLOSE }; // the lane's own kinds
-enum { RETRY_MS = 20, CLOSE_MS = 1000, REASON_TEXT = 256, SMALL_BYTES = 512 };
+enum { RETRY_MS = 20, CLOSE_MS = 1000, LET_GO_MS = 5000, REASON_TEXT = 256, SMALL_BYTES = 512 };
 
 typedef struct grpc_lane grpc_lane;
 
@@ -48,6 +49,7 @@ struct grpc_lane {
     char *address; // NULL: the end that waits
     bel_lane_hello hello;
     bel_frame_queue *in;
+    bel_spans *spans;      // payloads that gRPC refers to, of all its streams
     pthread_mutex_t mutex; // guards what follows
     pthread_cond_t cond;
     int references;
@@ -74,6 +76,7 @@ static void unlock_and_release(grpc_lane *lane)
     pthread_mutex_unlock(&lane->mutex);
     if (!last) return;
     bel_frame_queue_destroy(lane->in);
+    bel_spans_release(lane->spans);
     pthread_cond_destroy(&lane->cond);
     pthread_mutex_destroy(&lane->mutex);
     bel_free(lane->ring);
@@ -154,7 +157,7 @@ static void write_frame_locked(grpc_lane *lane, bel_stream_message *message)
     size_t left = frame->payload_bytes - lane->cursor_done, count = left < room ? left : room;
     const uint8_t *bytes = (const uint8_t *)frame->payload + lane->cursor_done;
     if (count > SMALL_BYTES) {
-        bel_stream_message_span(message, bytes, count);
+        bel_stream_message_span(message, bytes, count, lane->spans);
     } else if (count > 0) {
         bel_stream_message_copy(message, bytes, count);
     }
@@ -484,7 +487,8 @@ static bool grpc_is_cut(const bel_lane *base)
     return bel_frame_queue_is_over(((const grpc_lane *)base)->in);
 }
 
-// What was sent goes out first; the peer then ends the stream. A peer that does not is given up.
+// What was sent goes out first; the peer then ends the stream. A peer that does not is given up,
+// and gRPC lets go of what it has not read.
 static void grpc_close(bel_lane *base)
 {
     grpc_lane *lane = (grpc_lane *)base;
@@ -504,10 +508,13 @@ static void grpc_close(bel_lane *base)
     lane->closed = true;
     pthread_mutex_unlock(&lane->mutex);
     bel_endpoint_settle(lane->endpoint);
-    pthread_mutex_lock(&lane->mutex);
-    unlock_and_release(lane);
     if (stream != NULL) bel_stream_end(stream, BEL_CANCELLED, "closed");
     bel_stream_release(stream);
+    if (!bel_spans_wait(lane->spans, bel_clock_ns() + LET_GO_MS * (int64_t)1000000)) {
+        bel_log_write(BEL_LOG_WARN, "what a closed lane has sent is still to be written");
+    }
+    pthread_mutex_lock(&lane->mutex);
+    unlock_and_release(lane);
 }
 
 static const bel_lane_ops grpc_ops = {
@@ -528,6 +535,7 @@ bel_lane *bel_grpc_lane_create(bel_endpoint *endpoint, const bel_grpc_lane_confi
     lane->references = 1;
     lane->cursor = 1;
     lane->ring = bel_xcalloc(config->capacity, sizeof *lane->ring);
+    lane->spans = bel_spans_create();
     lane->in = bel_frame_queue_create(config->capacity, config->bell);
     pthread_mutex_init(&lane->mutex, NULL);
     bel_cond_init(&lane->cond);
@@ -552,6 +560,13 @@ uint64_t bel_grpc_lane_streams(bel_lane *base)
     uint64_t streams = lane->streams;
     pthread_mutex_unlock(&lane->mutex);
     return streams;
+}
+
+bel_spans *bel_grpc_lane_spans(bel_lane *base)
+{
+    grpc_lane *lane = (grpc_lane *)base;
+    bel_spans_retain(lane->spans);
+    return lane->spans;
 }
 
 const char *bel_grpc_lane_cut_reason(const bel_lane *base)

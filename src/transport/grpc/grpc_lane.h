@@ -3,7 +3,8 @@
 // Frames are numbered each way. An end keeps what it has sent until the other end says that it was
 // taken; when the stream breaks, the client end opens another, both say what they have received
 // whole, and go on from there. So a frame arrives once, whatever happens to streams, and a span may
-// be changed as soon as its frame was answered.
+// be changed as soon as its frame was answered. bel_lane_close returns when gRPC reads no span any
+// more, so that their memory may go; it waits for that, but no longer than 5 s.
 #ifndef BELFRY_TRANSPORT_GRPC_GRPC_LANE_H
 #define BELFRY_TRANSPORT_GRPC_GRPC_LANE_H
 
@@ -35,6 +36,9 @@ bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *
 
 // How many streams it has had; 1 when nothing ever broke.
 uint64_t bel_grpc_lane_streams(bel_lane *lane);
+
+// Its payloads that gRPC refers to, for tests. The caller releases them.
+bel_spans *bel_grpc_lane_spans(bel_lane *lane);
 
 // Why the lane was cut; only once bel_lane_is_cut says so.
 const char *bel_grpc_lane_cut_reason(const bel_lane *lane);

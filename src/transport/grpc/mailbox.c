@@ -32,6 +32,7 @@ struct bel_mailbox {
     letters out, in;
     letter *sending; // until the message that holds its last part has left
     size_t sent;     // bytes of it that messages have taken
+    bool calls;      // it has opened the stream
     bool opened, over, closed;
     bel_status *why;
     int64_t heard_ns;
@@ -248,6 +249,7 @@ bel_mailbox *bel_mailbox_open(bel_endpoint *endpoint, const char *address, bel_d
     bel_stream_events events = events_of(mailbox);
     bel_stream *stream = bel_stream_open(endpoint, address, BEL_MAILBOX_PATH, &events);
     pthread_mutex_lock(&mailbox->mutex);
+    mailbox->calls = true;
     mailbox->stream = stream;
     if (stream == NULL) { // the endpoint is ending
         mailbox->over = true;
@@ -334,6 +336,17 @@ void bel_mailbox_refuse(bel_mailbox *mailbox, bel_code code, const char *message
     bel_stream_end(mailbox->stream, code, message);
 }
 
+// The last letters are out, but the peer may not have taken them: it ends the stream when it has.
+static void wait_for_peer_locked(bel_mailbox *mailbox, int64_t deadline)
+{
+    pthread_mutex_unlock(&mailbox->mutex);
+    bel_stream_close(mailbox->stream);
+    pthread_mutex_lock(&mailbox->mutex);
+    bool in_time = true;
+    while (in_time && !mailbox->over)
+        in_time = bel_cond_wait_until(&mailbox->cond, &mailbox->mutex, deadline);
+}
+
 void bel_mailbox_close(bel_mailbox *mailbox, int64_t wait_ms)
 {
     if (mailbox == NULL) return;
@@ -345,6 +358,8 @@ void bel_mailbox_close(bel_mailbox *mailbox, int64_t wait_ms)
     mailbox->closed = true;
     bel_stream *stream = mailbox->over ? NULL : mailbox->stream;
     if (stream != NULL) bel_stream_retain(stream);
+    bool in_order = stream != NULL && mailbox->calls && in_time && wait_ms > 0;
+    if (in_order) wait_for_peer_locked(mailbox, deadline);
     release_and_unlock(mailbox);
     if (stream != NULL) bel_stream_end(stream, BEL_CANCELLED, "closed");
     bel_stream_release(stream);

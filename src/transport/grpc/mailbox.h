@@ -41,7 +41,8 @@ int64_t bel_mailbox_silence_ns(bel_mailbox *mailbox);
 // Ends the stream with an error that the peer sees (on the side that accepted it).
 void bel_mailbox_refuse(bel_mailbox *mailbox, bel_code code, const char *message);
 
-// Waits until what was sent is out, at most `wait_ms`; then ends the stream. NULL is fine.
+// Waits until what was sent is out and, on the side that opened it, until the peer has taken it, at
+// most `wait_ms`; then ends the stream. NULL is fine.
 void bel_mailbox_close(bel_mailbox *mailbox, int64_t wait_ms);
 
 #endif

@@ -34,7 +34,7 @@ struct bel_stream {
     bool has_status;   // no batch may start any more
     bel_status *error; // why this side ended it
 
-    bel_grpc_op start_op, receive_op, send_op, status_op;
+    bel_grpc_op start_op, receive_op, send_op, close_op, status_op;
     grpc_metadata secret;
     grpc_metadata_array initial, trailing;
     grpc_status_code status;
@@ -58,9 +58,16 @@ void bel_stream_message_copy(bel_stream_message *message, const void *bytes, siz
     add_slice(message, grpc_slice_from_copied_buffer(bytes, count), count);
 }
 
-void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count)
+void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count,
+                             bel_spans *spans)
 {
-    add_slice(message, grpc_slice_from_static_buffer(bytes, count), count);
+    union { // gRPC never writes to it
+        const void *read;
+        void *start;
+    } memory = {.read = bytes};
+    bel_spans_begin(spans);
+    add_slice(message, grpc_slice_new_with_user_data(memory.start, count, bel_spans_end, spans),
+              count);
 }
 
 size_t bel_stream_message_bytes(const bel_stream_message *message)
@@ -219,6 +226,8 @@ static void receive_done(bel_grpc_op *op, bool ok)
             bel_stream_end(stream, bel_status_code(status), bel_status_message(status));
             bel_status_destroy(status);
         }
+    } else if (ok && stream->is_server) {
+        bel_stream_cancel(stream); // the peer is through
     }
     end(stream, false);
 }
@@ -253,6 +262,19 @@ static void send_done(bel_grpc_op *op, bool ok)
 void bel_stream_kick(bel_stream *stream)
 {
     if (atomic_fetch_add(&stream->kicks, 1) == 0) send_next(stream);
+}
+
+static void close_done(bel_grpc_op *op, bool ok)
+{
+    (void)ok;
+    end(op->owner, false);
+}
+
+void bel_stream_close(bel_stream *stream)
+{
+    BEL_CHECK(!stream->is_server);
+    grpc_op op = {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
+    (void)begin(stream, &op, 1, &stream->close_op); // a stream that is over is closed
 }
 
 static void start_done(bel_grpc_op *op, bool ok)
@@ -302,6 +324,7 @@ void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
     stream->start_op = (bel_grpc_op){start_done, stream};
     stream->receive_op = (bel_grpc_op){receive_done, stream};
     stream->send_op = (bel_grpc_op){send_done, stream};
+    stream->close_op = (bel_grpc_op){close_done, stream};
     stream->status_op = (bel_grpc_op){status_done, stream};
     bel_endpoint_add(stream->endpoint, stream);
     // The status is asked for last: until then the stream cannot end, and what ends it is an event

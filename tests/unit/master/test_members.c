@@ -38,7 +38,7 @@ static bool stop_now(void)
     return true;
 }
 
-static fixture set_up_with(double join_secs, bool recovers)
+static fixture set_up_with(double join_secs, bool recovers, double folder_secs)
 {
     fixture f = {0};
     const bel_members_config config = {
@@ -46,6 +46,7 @@ static fixture set_up_with(double join_secs, bool recovers)
         .counts = {[BEL_ROLE_WORKER] = 2, [BEL_ROLE_PS] = 1},
         .wanted_workers = 2,
         .token = "token",
+        .folder_patience_secs = folder_secs,
         .join_timeout_secs = join_secs,
         .silence_timeout_secs = SOON_SECONDS,
         .recovers = recovers};
@@ -58,7 +59,7 @@ static fixture set_up_with(double join_secs, bool recovers)
 
 static fixture set_up(double join_secs)
 {
-    return set_up_with(join_secs, false);
+    return set_up_with(join_secs, false, 0);
 }
 
 static void tear_down(fixture *f)
@@ -161,6 +162,54 @@ static void test_refusals(void **state)
     refuse(join, "worker 1 on host-a runs with other settings than the master: seed is 2 there");
     join.setting_count = 0;
     refuse(join, "seed is not set there and 1 here");
+}
+
+// A member that reads an old token, or none, may join again; once it sits, that is no message.
+static void test_late_folder(void **state)
+{
+    (void)state;
+    static char old[] = "old", none[] = "";
+    fixture f = set_up_with(SOON_SECONDS, false, SOON_SECONDS);
+    bel_message join = good_join(BEL_ROLE_PS, 0), blind = join;
+    blind.folder = none;
+    bel_mailbox_close(call(&f, &blind), SOON_SECONDS * 1000); // nobody's error
+    f.peer_count = 0;
+    bel_mailbox *peer = call(&f, &blind);
+    blind.folder = old;
+    bel_mailbox_send(peer, &blind);
+    bel_mailbox_send(peer, &(bel_message){.kind = BEL_MESSAGE_STATUS, .text = old});
+    bel_mailbox_send(peer, &join);
+    join.index = 0, join.role = BEL_ROLE_WORKER;
+    call(&f, &join);
+    join.index = 1;
+    call(&f, &join);
+    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on));
+    join = good_join(BEL_ROLE_PS, 0);
+    bel_mailbox_send(peer, &join);
+    bel_mailbox_send(peer, &(bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = 1});
+    int member;
+    bel_message got;
+    assert_true(bel_members_take(f.members, SOON_SECONDS, &member, &got));
+    assert_int_equal(got.kind, BEL_MESSAGE_PROGRESS);
+    bel_message_deinit(&got);
+    tear_down(&f);
+}
+
+// One whose folder stays another is refused for that while others are still waited for.
+static void test_another_folder(void **state)
+{
+    (void)state;
+    static char old[] = "old";
+    static const double join_secs[] = {SOON_SECONDS, 0.2}, folder_secs[] = {0.05, SOON_SECONDS};
+    for (int i = 0; i < 2; i++) { // after its patience, or with that for all
+        fixture f = set_up_with(join_secs[i], false, folder_secs[i]);
+        bel_message join = good_join(BEL_ROLE_WORKER, 1);
+        join.folder = old;
+        call(&f, &join);
+        BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on),
+                         BEL_FAILED_PRECONDITION, "worker 1 on host-a does not see");
+        tear_down(&f);
+    }
 }
 
 static void test_twice(void **state)
@@ -291,7 +340,7 @@ static const bel_member *await_join(fixture *f)
 static void test_coming_back(void **state)
 {
     (void)state;
-    fixture f = set_up_with(SOON_SECONDS, true);
+    fixture f = set_up_with(SOON_SECONDS, true, 0);
     call_all(&f);
     const bel_member *worker =
         bel_members_get(f.members, bel_members_find(f.members, BEL_ROLE_WORKER, 1));
@@ -329,7 +378,7 @@ static void test_coming_back(void **state)
 static void test_late_word(void **state)
 {
     (void)state;
-    fixture f = set_up_with(SOON_SECONDS, true);
+    fixture f = set_up_with(SOON_SECONDS, true, 0);
     bel_message join = good_join(BEL_ROLE_WORKER, 0);
     join.incarnation = 1;
     call(&f, &join);
@@ -349,7 +398,7 @@ static void test_late_word(void **state)
 static void test_staying_away(void **state)
 {
     (void)state;
-    fixture f = set_up_with(0.3, true);
+    fixture f = set_up_with(0.3, true, 0);
     call_all(&f);
     bel_mailbox_close(f.peers[2], 0);
     f.peer_count = 2;
@@ -503,6 +552,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gather),       cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_twice),        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_late_folder),  cmocka_unit_test(test_another_folder),
         cmocka_unit_test(test_messages),     cmocka_unit_test(test_lost),
         cmocka_unit_test(test_long_message), cmocka_unit_test(test_coming_back),
         cmocka_unit_test(test_late_word),    cmocka_unit_test(test_staying_away),

@@ -33,6 +33,7 @@ typedef struct cluster {
     int64_t last_version; // at which training stops
     int64_t decided;      // newest version that was asked about
     double examples;      // in its tally
+    void (*while_publishing)(struct cluster *c, int64_t version); // NULL: nothing happens then
 } cluster;
 
 static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
@@ -65,6 +66,7 @@ static uint32_t decide(void *context, int64_t version, const double *tally)
     cluster *c = context;
     c->decided = version;
     c->examples = tally == NULL ? 0 : tally[BEL_TALLY_EXAMPLES];
+    if (c->while_publishing != NULL) c->while_publishing(c, version);
     return version >= c->last_version ? BEL_DECIDE_STOP : 0;
 }
 

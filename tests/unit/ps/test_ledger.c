@@ -242,7 +242,8 @@ static void blocks_are_granted_once(void **state)
 
 // --- Workers that are replaced -------------------------------------------------------------------
 
-static int64_t replace(cluster *c, int worker)
+// The successor has not said anything yet.
+static int64_t replace_silently(cluster *c, int worker)
 {
     int64_t lowest = INT64_MAX, step;
     for (int k = 0; k < c->layout->shard_count; k++) {
@@ -255,8 +256,14 @@ static int64_t replace(cluster *c, int worker)
     bel_client_destroy(c->clients[worker]);
     c->client_configs[worker].incarnation = 1;
     c->clients[worker] = bel_client_create(&c->client_configs[worker]);
-    BEL_ASSERT_OK(bel_client_pull(c->clients[worker], lowest));
     return lowest;
+}
+
+static int64_t replace(cluster *c, int worker)
+{
+    int64_t step = replace_silently(c, worker);
+    BEL_ASSERT_OK(bel_client_pull(c->clients[worker], step));
+    return step;
 }
 
 static void replaced_worker_gets_blocks_back(void **state)
@@ -290,6 +297,51 @@ static void worker_lost_in_the_middle_is_known(void **state)
     }
     assert_int_equal(replace(c, 0), 0); // where shard 1 stands
     assert_int_equal(bel_shard_counted_step(c->shards[0], 0), 0);
+    cluster_destroy(c);
+}
+
+// --- Copies and publications ---------------------------------------------------------------------
+
+static void worker_2_pulls(cluster *c, int64_t version)
+{
+    if (version != 1) return;
+    BEL_ASSERT_OK(bel_client_pull(c->clients[2], 0));
+    (void)bel_shard_work(c->shards[0]);
+    assert_int_equal(bel_shard_count(c->shards[0]).queue, 0); // nothing is copied for it now
+}
+
+// Who asks while a version is being published gets that one, when it is.
+static void answer_waits_for_a_publication(void **state)
+{
+    (void)state;
+    cluster *c = create(1, as_they_come);
+    everybody_begins(c);
+    assert_int_equal(replace_silently(c, 2), 0);
+    c->while_publishing = worker_2_pulls;
+    report_step(c, 0, 0);
+    next_is(c, 0, 0, 1);
+    next_is(c, 2, -1, 1);
+    const expected_step steps[] = {{{0, -1, -1}, {0}}};
+    worker_has(c, 2, steps, 1);
+    cluster_destroy(c);
+}
+
+// Worker 0 asks before worker 1 has reported. Its copy is made last, and is of version 0.
+static void publication_waits_for_copies(void **state)
+{
+    (void)state;
+    cluster *c = create(1, as_they_come);
+    everybody_begins(c);
+    assert_int_equal(replace(c, 0), 0);
+    report_step(c, 1, 0);
+    while (c->decided < 1)
+        assert_true(bel_shard_work(c->shards[0]));
+    bel_frame frame;
+    bool answered = false;
+    while (bel_lane_receive(c->worker_ends[0][0], &frame))
+        answered = answered || (frame.kind == BEL_FRAME_VERSION && frame.step == 0);
+    assert_true(answered);
+    worker_has(c, 0, NULL, 0);
     cluster_destroy(c);
 }
 
@@ -394,6 +446,8 @@ int main(void)
         cmocka_unit_test(blocks_are_granted_once),
         cmocka_unit_test(replaced_worker_gets_blocks_back),
         cmocka_unit_test(worker_lost_in_the_middle_is_known),
+        cmocka_unit_test(answer_waits_for_a_publication),
+        cmocka_unit_test(publication_waits_for_copies),
         cmocka_unit_test(repeated_and_late_frames_do_nothing),
         cmocka_unit_test(pull_that_was_overtaken_does_nothing),
         cmocka_unit_test(malformed_frames_are_refused),

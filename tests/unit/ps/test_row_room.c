@@ -66,9 +66,63 @@ static void without_tables_there_is_none(void **state)
     bel_layout_destroy(layout);
 }
 
+// `count` tables that are alike, on one shard.
+static bel_layout *make_tables(int count, int width, int64_t ids)
+{
+    static char dense[] = "dense", user[] = "user";
+    const bel_layout_variable variable = {.name = dense, .shape = BEL_SHAPE(4)};
+    bel_layout *layout = bel_layout_create(&variable, 1, 1);
+    for (int t = 0; t < count; t++)
+        bel_layout_add_table(layout, &(bel_layout_table){.name = user, .width = width, .ids = ids});
+    return layout;
+}
+
+static void check(int count, int width, int64_t ids, int64_t replicas, const char *part)
+{
+    bel_layout *layout = make_tables(count, width, ids);
+    bel_status *status = bel_row_room_check(layout, replicas);
+    if (part == NULL) {
+        BEL_ASSERT_OK(status);
+    } else {
+        BEL_ASSERT_FAILS(status, BEL_RESOURCE_EXHAUSTED, part);
+    }
+    bel_layout_destroy(layout);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    check(1, 64, 1 << 20, 1024, NULL);
+    check(1, INT32_MAX, INT64_MAX, INT32_MAX, "table \"user\": 9223372036854775807 ids");
+    check(1, 1 << 20, 1 << 20, 1, NULL);                     // 8 TiB
+    check(2, 1 << 20, 1 << 20, 1, "rows of 1048576 floats"); // with the second there are 16
+    check(1, 1 << 20, 1 << 20, 2, "replicas: 2;");
+    check(1, 1, 1, INT64_MAX, "need more room than there can be");
+}
+
+// The check counts no less than there is.
+static void the_check_counts_all(void **state)
+{
+    (void)state;
+    const int64_t ids = 1 << 20;
+    bel_layout *layout = make_tables(1, 62, ids);
+    const int replicas_of[] = {3, 5};
+    bel_deal *deal = bel_deal_create(replicas_of, 2);
+    size_t bytes = 0;
+    for (int w = 0; w < 2; w++)
+        bytes += bel_row_room_bytes(layout, deal, w) + bel_row_room_answer_bytes(layout, deal, w);
+    size_t all = 8 * 2 * bel_row_set_bytes(ids, 62);
+    assert_true(bytes <= all + 8 * 4 * BEL_ROW_ALIGN);
+    assert_true(bytes > all - all / 100);
+    bel_deal_destroy(deal);
+    bel_layout_destroy(layout);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(the_check_counts_all),
         cmocka_unit_test(parts_follow_each_other),
         cmocka_unit_test(without_tables_there_is_none),
     };

@@ -385,6 +385,38 @@ static void test_replaced_workers(void **state)
     }
 }
 
+// Worker 1 ends when all of its report is sent, but one shard only has it: that one is a version
+// ahead, and gives its successor the step that it repeats, and what came of it. At the last step
+// that is the end.
+static void test_replaced_between_shards(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {3, 2};
+    for (int64_t at = 0; at < STEPS; at++) {
+        for (int ahead = 0; ahead < 2; ahead++) {
+            cluster *c = cluster_create(2, replicas_of, 2, optimizers[0], STEPS);
+            for (int64_t step = 0; step < STEPS; step++) {
+                wait_for(c, 0, step);
+                wait_for(c, 1, step);
+                while (work_for_shards(c)) { // what needs no report is done
+                }
+                report_step(c, 0, step);
+                report_step(c, 1, step);
+                if (step != at) continue;
+                while (bel_shard_work(c->shards[ahead])) {
+                }
+                assert_int_equal(replace_worker(c, 1, 1), step); // where the other stands
+                wait_for(c, 1, step);
+                report_step(c, 1, step);
+            }
+            for (int w = 0; w < 2; w++)
+                assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
+            check_values(c, &optimizers[0]);
+            cluster_destroy(c);
+        }
+    }
+}
+
 // --- Frames that are refused ---------------------------------------------------------------------
 
 static void check_refused(bel_frame frame, const char *part)
@@ -476,10 +508,15 @@ static void test_waiting(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),         cmocka_unit_test(test_averages),
-        cmocka_unit_test(test_trusting),       cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_dropped_frames), cmocka_unit_test(test_refused_frames),
-        cmocka_unit_test(test_refused_norms),  cmocka_unit_test(test_replaced_workers),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_averages),
+        cmocka_unit_test(test_trusting),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_dropped_frames),
+        cmocka_unit_test(test_refused_frames),
+        cmocka_unit_test(test_refused_norms),
+        cmocka_unit_test(test_replaced_workers),
+        cmocka_unit_test(test_replaced_between_shards),
         cmocka_unit_test(test_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 // Endpoints and lanes when something is wrong: addresses, secrets, peers that say nonsense.
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -263,11 +264,71 @@ static void test_tls(void **state)
     BEL_ASSERT_FAILS(bel_endpoint_create(&missing, &server), BEL_NOT_FOUND, "/nowhere/ca.pem");
 }
 
+typedef struct stuck_reader { // does not read on before it is let go
+    atomic_bool here, goes_on;
+} stuck_reader;
+
+static void *place_when_let_go(void *context, const bel_frame *frame)
+{
+    stuck_reader *reader = context;
+    (void)frame;
+    atomic_store(&reader->here, true);
+    while (!atomic_load(&reader->goes_on))
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return NULL;
+}
+
+// What is sent is referred to while its reader does not read. When the lane is closed it may go.
+static void spans_may_go(bel_endpoint *server, bel_endpoint *client)
+{
+    enum { BYTES = 32 << 20 };
+    const int64_t second_ns = 1000000000;
+    stuck_reader reader = {0};
+    void *memory;
+    BEL_ASSERT_OK(bel_pages_create(BYTES, true, "a payload", &memory));
+    bel_grpc_lane_config config = {
+        .capacity = 4, .place = place_when_let_go, .place_context = &reader};
+    waiting = bel_grpc_lane_create(server, &config);
+    bel_lane *lane =
+        bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
+    bel_spans *spans = bel_grpc_lane_spans(lane);
+    assert_true(bel_spans_wait(spans, 0));
+    BEL_ASSERT_OK(bel_lane_send(
+        lane,
+        &(bel_frame){.kind = BEL_FRAME_REPORT, .payload = memory, .payload_bytes = (size_t)BYTES}));
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * second_ns;
+    while (!atomic_load(&reader.here) && bel_clock_ns() < deadline)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(atomic_load(&reader.here));
+    assert_false(bel_spans_wait(spans, 0));
+    bel_lane_close(lane);
+    assert_true(bel_spans_wait(spans, 0));
+    bel_spans_release(spans);
+    bel_pages_destroy(memory, BYTES);
+    atomic_store(&reader.goes_on, true);
+    bel_lane_close(waiting);
+    bel_endpoint_destroy(client);
+    bel_endpoint_destroy(server);
+}
+
+static void test_spans(void **state)
+{
+    (void)state;
+    never = false;
+    char *folder = bel_test_folder(), *local = bel_strf("unix:%s/s", folder);
+    spans_may_go(endpoint(local, "s"), endpoint(NULL, "s"));
+    spans_may_go(endpoint("127.0.0.1:0", "s"), endpoint(NULL, "s"));
+    spans_may_go(tls_endpoint("127.0.0.1:0", "host"), tls_endpoint(NULL, "host"));
+    bel_free(local);
+    bel_test_remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),    cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_wrong_secret), cmocka_unit_test(test_hello),
-        cmocka_unit_test(test_malformed),    cmocka_unit_test(test_tls)};
+        cmocka_unit_test(test_malformed),    cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_spans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
