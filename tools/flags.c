@@ -139,6 +139,9 @@ static const bel_option table[] = {
      "The same for --weight_decay, such as '*/bias=0'."},
     {"moving_average_decay", DOUBLE, TRAINING, "0", "[0, 1)", NULL, OPTIMIZER,
      "Keep moving averages of the parameters, which are evaluated in their place; 0: off."},
+    {"table_mean", STRING, TRAINING, "replicas", "replicas|contributors", NULL, OPTIMIZER,
+     "Whose gradients a row of a table gets the mean of: of all replicas, or of those whose batch has "
+     "its id."},
     {"moving_average_ramp", BOOL, TRAINING, "false", NULL, NULL, OPTIMIZER,
      "The decay is at most (1 + step) / (10 + step)."},
     {"clip_value", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,

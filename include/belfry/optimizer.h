@@ -113,6 +113,10 @@ typedef struct bel_optimizer {
     /// [off]. Checkpoints hold it as "<variable>/average"; evaluation and prediction use it.
     double moving_average_decay; ///< d
     bool moving_average_ramp; ///< d = min(d, (1 + step) / (10 + step)), step from 0 (num_updates)
+    /// A row of a table gets the mean over the replicas whose batch names it, as sparse gradients
+    /// of TensorFlow's SyncReplicasOptimizer do; else over all that count, as a dense variable
+    /// whose other gradients are 0 [off]
+    bool mean_by_contributors;
 } bel_optimizer;
 
 /// Fills defaults in and checks ranges. INVALID_ARGUMENT names the field, its value and the range.

@@ -91,8 +91,10 @@ static void add_table(bel_job *job, int index)
 {
     const bel_graph *graph = job->built->graph;
     const bel_graph_table *from = &graph->tables[index];
-    bel_layout_table table = {
-        .name = from->name, .width = from->width, .initializer = from->initializer};
+    bel_layout_table table = {.name = from->name,
+                              .width = from->width,
+                              .initializer = from->initializer,
+                              .counts_replicas = job->built->spec.optimizer.mean_by_contributors};
     for (size_t l = 0; l < graph->lookup_count; l++)
         if (graph->lookups[l].table == index) {
             table.ids +=

@@ -235,12 +235,13 @@ static bel_status *add_tables(member *m, const bel_message *setup)
         if (!good) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: table \"%s\"", from->name);
         }
-        bel_layout_add_table(m->layout,
-                             &(bel_layout_table){.name = from->name,
-                                                 .width = from->width,
-                                                 .ids = from->ids,
-                                                 .initializer = {.kind = (bel_init_kind)from->start,
-                                                                 .value = from->start_value}});
+        bel_layout_add_table(
+            m->layout, &(bel_layout_table){.name = from->name,
+                                           .width = from->width,
+                                           .ids = from->ids,
+                                           .counts_replicas = setup->optimizer.mean_by_contributors,
+                                           .initializer = {.kind = (bel_init_kind)from->start,
+                                                           .value = from->start_value}});
     }
     return NULL;
 }

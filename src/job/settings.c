@@ -77,6 +77,7 @@ static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
         add(settings, "moving_average_decay", "%.9g%s", o->moving_average_decay,
             o->moving_average_ramp ? ", ramp" : "");
     }
+    if (o->mean_by_contributors) add(settings, "table_mean", "contributors");
     if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
     if (o->clip_norm > 0) add(settings, "clip_norm", "%.9g", o->clip_norm);
     if (o->clip_global_norm > 0) add(settings, "clip_global_norm", "%.9g", o->clip_global_norm);

@@ -126,6 +126,7 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         BEL_OPTIMIZER_FTRL,     BEL_OPTIMIZER_LAMB,    BEL_OPTIMIZER_LARS,
         BEL_OPTIMIZER_MOMENTUM, BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_SGD};
     static const char *const switches[] = {"false", "true", NULL};
+    static const char *const means[] = {"replicas", "contributors", NULL};
     bel_optimizer optimizer = {
         .kind = kinds[choice(context, "optimizer", names)],
         .learning_rate = bel_context_param_number(context, "learning_rate", 0.001),
@@ -143,6 +144,7 @@ bel_optimizer bel_part_optimizer(bel_model_context *context)
         .weight_decay = bel_context_param_number(context, "weight_decay", 0),
         .lars_trust = bel_context_param_number(context, "lars_trust", 0.001),
         .moving_average_decay = bel_context_param_number(context, "moving_average_decay", 0),
+        .mean_by_contributors = choice(context, "table_mean", means) == 1,
         .moving_average_ramp = choice(context, "moving_average_ramp", switches) == 1,
         .clip_value = bel_context_param_number(context, "clip_value", 0),
         .clip_norm = bel_context_param_number(context, "clip_norm", 0),

@@ -63,7 +63,8 @@ void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel
 // weight_decay, clip_value, clip_norm, clip_global_norm (all 0: off), schedule (constant),
 // decay_rate (0.96), decay_steps (1000), alpha (0), warmup_steps (0), boundaries and rates (lists,
 // empty), lr_mult and decay_mult (lists of PATTERN=FACTOR, empty), moving_average_decay (0: off),
-// moving_average_ramp (false). A word that is none of the choices is a sticky error.
+// moving_average_ramp (false), table_mean (replicas). A word that is none of the choices is a
+// sticky error.
 bel_optimizer bel_part_optimizer(bel_model_context *context);
 
 #endif

@@ -149,6 +149,7 @@ static void fill_optimizer(optimizer_parts *parts)
     to->lars_trust = from->lars_trust;
     to->moving_average_decay = from->moving_average_decay;
     to->moving_average_ramp = from->moving_average_ramp;
+    to->mean_by_contributors = from->mean_by_contributors;
     to->clip_value = from->clip_value;
     to->clip_norm = from->clip_norm;
     to->clip_global_norm = from->clip_global_norm;
@@ -402,6 +403,7 @@ static bel_status *read_optimizer(const Belfry__Optimizer *from, bel_optimizer *
                           .lars_trust = from->lars_trust,
                           .moving_average_decay = from->moving_average_decay,
                           .moving_average_ramp = from->moving_average_ramp != 0,
+                          .mean_by_contributors = from->mean_by_contributors != 0,
                           .clip_value = from->clip_value,
                           .clip_norm = from->clip_norm,
                           .clip_global_norm = from->clip_global_norm,

@@ -13,13 +13,21 @@ static const bel_graph *graph_of(const bel_worker *worker)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// Gradients of a replica's ids, and the sums that are reported.
+static size_t gradient_bytes(const bel_worker_table *table)
+{
+    size_t width = (size_t)table->width + (size_t)table->report_width;
+    return (size_t)table->capacity * width * sizeof(float);
+}
+
 static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int index)
 {
     size_t replicas = (size_t)worker->replica_count;
-    table->width = worker->config.layout->tables[index].width;
-    table->capacity = worker->config.layout->tables[index].ids;
+    const bel_layout_table *from = &worker->config.layout->tables[index];
+    table->width = from->width;
+    table->report_width = bel_layout_report_width(from);
+    table->capacity = from->ids;
     int64_t most = table->capacity * worker->config.tower_count;
-    size_t floats = (size_t)table->capacity * (size_t)table->width;
     table->replicas = bel_xcalloc(replicas, sizeof *table->replicas);
     table->sets = bel_xcalloc(replicas, sizeof *table->sets);
     table->firsts = bel_xcalloc(replicas, sizeof *table->firsts);
@@ -30,9 +38,9 @@ static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int
         rows->ids = bel_xcalloc((size_t)table->capacity, sizeof *rows->ids);
         BEL_TRY(bel_row_batch_create(table->capacity, &rows->batch));
         void *memory;
-        BEL_TRY(bel_pages_create(2 * floats * sizeof(float), true, "gradients of rows", &memory));
+        BEL_TRY(bel_pages_create(gradient_bytes(table), true, "gradients of rows", &memory));
         rows->gradients = memory;
-        rows->sums = rows->gradients + floats;
+        rows->sums = rows->gradients + table->capacity * table->width;
     }
     return NULL;
 }
@@ -72,11 +80,10 @@ bel_status *bel_worker_create_rows(bel_worker *worker)
 
 static void destroy_table(const bel_worker *worker, bel_worker_table *table)
 {
-    size_t floats = (size_t)table->capacity * (size_t)table->width;
     for (int r = 0; table->replicas != NULL && r < worker->replica_count; r++) {
         bel_free(table->replicas[r].ids);
         bel_row_batch_destroy(table->replicas[r].batch);
-        bel_pages_destroy(table->replicas[r].gradients, 2 * floats * sizeof(float));
+        bel_pages_destroy(table->replicas[r].gradients, gradient_bytes(table));
     }
     bel_row_batch_destroy(table->all);
     bel_row_sum_deinit(&table->sum);
@@ -199,6 +206,16 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
     }
 }
 
+// Makes room behind each of the rows, from the last one on, and puts a 1 there.
+static void count_replica(float *rows, int64_t count, int width)
+{
+    for (int64_t i = count - 1; i >= 0; i--) {
+        float *to = rows + i * (width + 1);
+        memmove(to, rows + i * width, (size_t)width * sizeof *to);
+        to[width] = 1;
+    }
+}
+
 void bel_tower_sum_rows(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -206,6 +223,8 @@ void bel_tower_sum_rows(bel_tower *tower)
         const bel_worker_table *table = &worker->tables[t];
         const bel_replica_rows *rows = &table->replicas[tower->replica];
         bel_row_batch_sum(rows->batch, rows->gradients, table->width, rows->sums);
+        if (table->report_width > table->width)
+            count_replica(rows->sums, bel_row_batch_count(rows->batch), table->width);
     }
 }
 
@@ -222,7 +241,7 @@ static bel_status *report_node(bel_worker *worker, int t, int k)
                                        bel_row_batch_keys(rows->batch), rows->sums};
     }
     bel_row_set sum =
-        bel_row_sum_run(&table->sum, table->firsts, table->sets, node->count, table->width);
+        bel_row_sum_run(&table->sum, table->firsts, table->sets, node->count, table->report_width);
     return bel_client_report_rows(worker->config.client, worker->step, worker->decision, t, k,
                                   &sum);
 }

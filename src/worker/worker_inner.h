@@ -22,7 +22,7 @@ typedef struct bel_replica_rows {
 
 // Tables as a worker uses them.
 typedef struct bel_worker_table {
-    int width;
+    int width, report_width;
     int64_t capacity;           // ids of a replica's batch at most
     bel_replica_rows *replicas; // by replica of the worker
     int64_t *keys;              // distinct ids of the round's replicas, one after another

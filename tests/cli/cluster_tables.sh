@@ -74,6 +74,19 @@ equal "accuracy of the checkpoint" "$(accuracy)" "$measured"
 run_ok belfry predict --model_dir many --eval_files clicks-eval.csv --label_column clicked
 equal "predictions" "$(wc -l <out.txt)" 500
 
+# --- The mean over those that name a row
+alone mean-one --num_gpus 4 --table_mean contributors
+check "it is another mean" test "$(digest mean-one)" != "$one"
+for shape in "4 3" "2 2 --tcp" "2 0"; do
+    read -ra words <<<"$shape"
+    rm -rf many
+    cluster many --worker_count "${words[0]}" --parameter_server_count "${words[1]}" "${words[@]:2}" -- \
+        --num_gpus "$((4 / words[0]))" --table_mean contributors
+    equal "digest with contributors' means, $shape" "$(digest many)" "$(digest mean-one)"
+done
+run_fails 2 "table_mean was contributors" belfry train_and_evaluate --model_dir mean-one "${clicks[@]}" --train_steps 90 \
+    --train_batch_size 16 --num_gpus 4
+
 # --- Modes of aggregation: rows are read and updated in turns
 settings=(--train_steps 240 --save_checkpoints_steps 80 --eval_every_steps 60 --train_batch_size 16)
 has_learnt() { # WHAT

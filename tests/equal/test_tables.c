@@ -25,11 +25,12 @@ static void make_records(void)
     }
 }
 
+// `user`: NULL, or other ids.
 static bel_status *input(void *user, bel_mode mode, bel_dataset **out_dataset)
 {
-    (void)user;
+    int64_t *own = user != NULL ? user : &ids[0][0];
     const bel_memory_field fields[] = {
-        {"ids", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, FIELDS), .data = ids}},
+        {"ids", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, FIELDS), .data = own}},
         {"x", {.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(RECORDS, 2), .data = numbers}},
         {"label", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS), .data = labels}}};
     bel_dataset *data = bel_dataset_from_memory(fields, 3);
@@ -80,6 +81,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     if (strcmp(optimizer, "sgd") == 0) spec->optimizer.kind = BEL_OPTIMIZER_SGD;
     if (strcmp(optimizer, "momentum") == 0) spec->optimizer.kind = BEL_OPTIMIZER_MOMENTUM;
     if (strcmp(optimizer, "clip") == 0) spec->optimizer.clip_global_norm = 1;
+    const char *mean = bel_context_param(context, "mean", "replicas");
+    spec->optimizer.mean_by_contributors = strcmp(mean, "contributors") == 0;
+    if (strcmp(mean, "doubled") == 0) spec->optimizer.lr_mults[0].factor = 1;
     return NULL;
 }
 
@@ -174,6 +178,53 @@ static void same_numbers_as_a_dense_variable(void **state)
     }
 }
 
+// Each id is in one replica's batch: the mean over its contributors is the gradient itself, where
+// that over both replicas is a half of it.
+static void mean_over_contributors(void **state)
+{
+    (void)state;
+    static int64_t distinct[RECORDS][FIELDS];
+    for (int i = 0; i < RECORDS * FIELDS; i++)
+        (&distinct[0][0])[i] = i;
+    const topology two = {2, {1, 1}, 2, 1, 0};
+    const char *const means[] = {"contributors", "doubled", "replicas"};
+    bel_result results[3];
+    for (int m = 0; m < 3; m++) {
+        const bel_param params[] = {{"optimizer", "sgd"}, {"mean", means[m]}};
+        char *folder = bel_test_folder();
+        bel_estimator *estimator = create(&two, folder, params, 2);
+        bel_train_spec spec = {.input_fn = input, .input_user = distinct, .max_steps = 3};
+        BEL_ASSERT_OK(bel_train(estimator, &spec, &results[m]));
+        bel_estimator_destroy(estimator);
+        bel_test_remove_folder(folder);
+    }
+    assert_string_equal(results[0].digest, results[1].digest);
+    assert_string_not_equal(results[0].digest, results[2].digest);
+}
+
+static void contributors_give_the_same_bits_for_every_topology(void **state)
+{
+    (void)state;
+    const topology others[] = {{4, {1, 1, 1, 1}, 3, 1, 0}, {2, {3, 1}, 2, 2, 0}, {1, {1}, 2, 1, 4}};
+    const bel_param params[] = {{"start", "uniform"}, {"mean", "contributors"}};
+    char *folder = bel_test_folder();
+    bel_result expected = train(&base, folder, STEPS, params, 2);
+    bel_test_remove_folder(folder);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        folder = bel_test_folder();
+        bel_result got = train(&others[i], folder, STEPS, params, 2);
+        assert_string_equal(got.digest, expected.digest);
+        bel_test_remove_folder(folder);
+    }
+    // Alone, a replica is all contributors there are.
+    const topology alone = {1, {1}, 1, 1, 0};
+    char *one = bel_test_folder(), *other = bel_test_folder();
+    bel_result a = train(&alone, one, STEPS, params, 2), b = train(&alone, other, STEPS, params, 1);
+    assert_string_equal(a.digest, b.digest);
+    bel_test_remove_folder(one);
+    bel_test_remove_folder(other);
+}
+
 static bel_status *add_up(void *user, int64_t example, const bel_tensor *row)
 {
     double *right = user;
@@ -224,6 +275,8 @@ int main(void)
         cmocka_unit_test(same_bits_for_every_topology),
         cmocka_unit_test(same_bits_in_two_parts),
         cmocka_unit_test(same_numbers_as_a_dense_variable),
+        cmocka_unit_test(mean_over_contributors),
+        cmocka_unit_test(contributors_give_the_same_bits_for_every_topology),
         cmocka_unit_test(evaluation_and_prediction_see_the_rows),
         cmocka_unit_test(what_tables_cannot_do_is_refused),
     };

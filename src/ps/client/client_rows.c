@@ -192,7 +192,8 @@ static void lay_out_report(bel_client *client, int table, int node, const bel_ro
     size_t offset = bel_row_room_report(layout, config->deal, table, node);
     for (int k = 0; k < layout->shard_count; k++) {
         view->payloads[k] = at(config->row_room, offset);
-        offset += bel_row_aligned(bel_row_set_bytes(view->counts[k], layout->tables[table].width));
+        int width = bel_layout_report_width(&layout->tables[table]);
+        offset += bel_row_aligned(bel_row_set_bytes(view->counts[k], width));
     }
 }
 
@@ -201,7 +202,7 @@ bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t de
 {
     const bel_layout *layout = client->config.layout;
     table_view *view = &client->tables[table];
-    int shards = layout->shard_count, width = layout->tables[table].width;
+    int shards = layout->shard_count, width = bel_layout_report_width(&layout->tables[table]);
     lay_out_report(client, table, node, set);
     copy_parts(set, width, shards, view->payloads, view->counts, view->filled);
     for (int k = 0; k < shards; k++) {

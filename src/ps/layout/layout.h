@@ -48,7 +48,14 @@ typedef struct bel_layout_table {
     int width;   // floats of a row
     int64_t ids; // that a replica's batch has at most
     bel_initializer initializer;
+    bool counts_replicas; // rows of reports end with how many replicas are in their sums
 } bel_layout_table;
+
+// Floats of a row in a report.
+static inline int bel_layout_report_width(const bel_layout_table *table)
+{
+    return table->width + (table->counts_replicas ? 1 : 0);
+}
 
 typedef struct bel_layout {
     bel_layout_variable *variables;

@@ -8,7 +8,8 @@
 static bool add_table(const bel_layout_table *table, int shard_count, int64_t replica_count,
                       size_t *bytes)
 {
-    size_t each = 2 * bel_row_set_bytes(1, table->width), filling = BEL_ROW_ALIGN, own;
+    size_t each = 2 * bel_row_set_bytes(1, bel_layout_report_width(table)), filling = BEL_ROW_ALIGN,
+           own;
     return bel_size_mul((size_t)table->ids, each, &own) &&
            bel_size_mul(filling, (size_t)shard_count + 3, &filling) &&
            bel_size_add(own, filling, &own) && bel_size_mul(own, (size_t)replica_count, &own) &&
@@ -39,7 +40,7 @@ size_t bel_row_room_report_bytes(const bel_layout *layout, const bel_deal *deal,
                                  int node)
 {
     const bel_layout_table *t = &layout->tables[table];
-    return bel_row_set_bytes(deal->nodes[node].count * t->ids, t->width);
+    return bel_row_set_bytes(deal->nodes[node].count * t->ids, bel_layout_report_width(t));
 }
 
 // A report to each shard may need its own filling up to the next multiple.

@@ -131,6 +131,8 @@ typedef struct bel_shard_table {
     bel_row_sum sum;
     uint32_t *places; // of the rows that are updated
     size_t place_capacity;
+    float *means; // where a row's mean is that over its contributors
+    size_t mean_capacity;
     bool has_snapshot;
 } bel_shard_table;
 

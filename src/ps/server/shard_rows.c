@@ -97,6 +97,7 @@ void bel_shard_destroy_tables(bel_shard *shard)
         bel_free(table->sets);
         bel_row_sum_deinit(&table->sum);
         bel_free(table->places);
+        bel_free(table->means);
         bel_table_destroy(table->table);
     }
     for (int w = 0; shard->answer_rooms != NULL && w < deal->worker_count; w++)
@@ -261,7 +262,7 @@ static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
 {
     bel_shard_table *table = &shard->tables[frame->chunk];
     const bel_layout *layout = shard->config.layout;
-    int width = layout->tables[frame->chunk].width;
+    int width = bel_layout_report_width(&layout->tables[frame->chunk]);
     bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
     if (known && table->reported[frame->node]) {
         shard->counters.repeated++;
@@ -381,26 +382,45 @@ static const uint32_t *find_places(const bel_shard *shard, bel_shard_table *tabl
     return table->places;
 }
 
+// Means of sums that end with their numbers of replicas.
+static const float *take_means(bel_shard_table *table, const bel_row_set *sums, int width)
+{
+    table->means = bel_xgrow(table->means, &table->mean_capacity,
+                             (size_t)sums->count * (size_t)width + 1, sizeof *table->means);
+    const float *sum = sums->rows;
+    float *mean = table->means;
+    for (int64_t i = 0; i < sums->count; i++, sum += width + 1, mean += width) {
+        float factor = 1 / sum[width];
+        for (int k = 0; k < width; k++)
+            mean[k] = sum[k] * factor;
+    }
+    return table->means;
+}
+
 bel_status *bel_shard_update_table(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
     const bel_deal *deal = shard->config.deal;
-    int width = shard->config.layout->tables[t].width;
+    const bel_layout_table *layout = &shard->config.layout->tables[t];
     bool ledger = bel_shard_has_ledger(shard);
     for (int k = 0; k < deal->node_count; k++) {
         bool counts = !ledger || bel_ledger_counts(shard, deal->nodes[k].worker);
         table->sets[k] = counts ? table->reports[k] : (bel_row_set){.count = 0};
     }
-    bel_row_set all =
-        bel_row_sum_run(&table->sum, shard->node_firsts, table->sets, deal->node_count, width);
+    bel_row_set all = bel_row_sum_run(&table->sum, shard->node_firsts, table->sets,
+                                      deal->node_count, bel_layout_report_width(layout));
+    float scale = bel_shard_scale(shard);
+    if (layout->counts_replicas) {
+        all.rows = take_means(table, &all, layout->width);
+        scale = 1;
+    }
     // With a ledger a row that was not there when it was pulled may be there by now.
     const uint32_t *places = ledger ? NULL : find_places(shard, table, &all);
     int group = shard->group_of[shard->config.layout->variable_count + t];
     const bel_rule_step *numbers = &shard->groups[group].numbers;
     BEL_TRY_CTX(bel_table_update_places(table->table, NULL, numbers, all.keys, places, all.rows,
-                                        bel_shard_scale(shard), all.count),
-                "shard %d, table \"%s\"", shard->config.shard,
-                shard->config.layout->tables[t].name);
+                                        scale, all.count),
+                "shard %d, table \"%s\"", shard->config.shard, layout->name);
     return (shard->decision & BEL_DECIDE_SAVE) != 0 ? mark_snapshot(table) : NULL;
 }
 

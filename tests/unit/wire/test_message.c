@@ -59,6 +59,7 @@ static bel_message sample(void)
                       .moving_average_decay = 0.99,
                       .lars_trust = 0.31,
                       .moving_average_ramp = true,
+                      .mean_by_contributors = true,
                       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
                                    .decay_steps = 9,
                                    .boundaries = {[0] = 7, [14] = 8},
@@ -166,6 +167,7 @@ static void test_parts(void **state)
                         sizeof m.optimizer.decay_mults);
     assert_true(got.optimizer.lars_trust == 0.31);
     assert_true(got.optimizer.moving_average_decay == 0.99 && got.optimizer.moving_average_ramp);
+    assert_true(got.optimizer.mean_by_contributors);
     assert_int_equal(got.data_bytes, 3);
     assert_memory_equal(got.data, m.data, 3);
     bel_message_deinit(&got);
