@@ -1,4 +1,5 @@
-// The inside of a member: member.c (joining and messages), member_shard.c, member_worker.c.
+// The inside of a member: member.c (its start and messages), member_join.c, member_shard.c,
+// member_worker.c, member_memory.c.
 #ifndef BELFRY_JOB_MEMBER_INNER_H
 #define BELFRY_JOB_MEMBER_INNER_H
 
@@ -106,6 +107,14 @@ typedef struct member {
 
 // Sends a message to the master, with the generation of the state here. Main thread.
 void bel_member_send(member *m, bel_message message);
+
+// member_join.c. Calls the master until it answers, as it may not be there yet, or be started
+// again, and joins. UNAVAILABLE: it cannot be reached within the join timeout.
+bel_status *bel_member_join(member *m) BEL_MUST_USE;
+// What it has joined with may have been an old token: it joins with the new one, for a while.
+void bel_member_join_with_new_token(member *m);
+// What this master has not heard, since it is another one or did not let this member in.
+void bel_member_tell_again(member *m);
 
 // What is counted here, behind STATUS and ENDED; free the list with bel_free.
 double *bel_member_numbers(const member *m, size_t *out_count);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "master/callers.h"
 #include "master/join.h"
 #include "transport/grpc/mailbox.h"
 
@@ -22,14 +23,6 @@ typedef struct seat { // a member, joined or not
     bool came_back;       // and the caller has not been told
 } seat;
 
-typedef struct caller { // a mailbox that has not said who it is
-    struct caller *next;
-    bel_mailbox *mailbox;
-    bel_status *refusal; // what it has said so far will not do; NULL: it has not said anything
-    bool blind;          // for it does not see the model folder, which may come
-    int64_t blind_ns;    // since when
-} caller;
-
 struct bel_members {
     bel_members_config config;
     char *token;
@@ -39,8 +32,7 @@ struct bel_members {
     int seat_count;
     int next_seat; // whose message is taken next: everybody in turn
     bel_join_rules rules;
-    pthread_mutex_t mutex; // guards callers
-    caller *callers;
+    bel_callers *callers;
     int64_t patient_until_ns; // for members that do not see the model folder
     int64_t step;             // of the job
     int64_t losses, restarts;
@@ -48,6 +40,58 @@ struct bel_members {
     bel_code end_code; // what everybody is told then
     char *end_text;
 };
+
+// --- Seats ---------------------------------------------------------------------------------------
+
+static const char *name_of(const bel_member *member, char text[32])
+{
+    return bel_role_text(member->role, member->index, text);
+}
+
+static void tell_end(bel_members *members, bel_mailbox *mailbox)
+{
+    bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_END,
+                                             .code = (int32_t)members->end_code,
+                                             .text = members->end_text});
+}
+
+static void set_text(char **text, const char *value)
+{
+    bel_free(*text);
+    *text = bel_xstrdup(value);
+}
+
+// Sits a caller down, or says why not. *out_blind: bel_join_check's.
+static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const bel_message *join,
+                               bool *out_blind)
+{
+    bel_members *members = context;
+    int member = -1;
+    if (join->role >= 0 && join->role < BEL_ROLE_COUNT) {
+        member = bel_members_find(members, (bel_role)join->role, join->index);
+    }
+    const seat *taken = member >= 0 ? &members->seats[member] : NULL;
+    BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
+                           taken != NULL && taken->mailbox != NULL, out_blind));
+    seat *s = &members->seats[member];
+    members->losses += s->mailbox != NULL; // and back before anybody noticed
+    bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of whom it replaces
+    s->mailbox = mailbox;
+    s->came_back = true;
+    s->member.here = true;
+    s->member.ended = s->member.vacant = false;
+    members->restarts += s->member.pid != 0 && join->incarnation > s->member.incarnation;
+    s->member.incarnation = join->incarnation;
+    s->member.generation = join->generation;
+    s->member.step = join->step;
+    s->member.pid = join->pid;
+    s->member.clock_lead_ns = bel_clock_ns() - join->clock_ns;
+    set_text(&s->member.host, join->host);
+    set_text(&s->member.address, join->address);
+    set_text(&s->member.doing, "has joined");
+    if (members->dismissed) tell_end(members, mailbox);
+    return NULL;
+}
 
 // --- Life ----------------------------------------------------------------------------------------
 
@@ -59,12 +103,7 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
         const bel_endpoint_config *lanes = &members->config.endpoint;
         return lanes->accept(lanes->context, path, stream, out_events);
     }
-    caller *c = bel_xcalloc(1, sizeof *c);
-    c->mailbox = bel_mailbox_accept(stream, members->bell, out_events);
-    pthread_mutex_lock(&members->mutex);
-    c->next = members->callers;
-    members->callers = c;
-    pthread_mutex_unlock(&members->mutex);
+    bel_callers_add(members->callers, bel_mailbox_accept(stream, members->bell, out_events));
     return NULL;
 }
 
@@ -85,7 +124,7 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     members->patient_until_ns = INT64_MAX;
     members->rules = (bel_join_rules){.counts = members->config.counts, .token = members->token};
     members->bell = bel_doorbell_create();
-    pthread_mutex_init(&members->mutex, NULL);
+    members->callers = bel_callers_create(seat_caller, members);
     const int *counts = config->counts;
     size_t most =
         (size_t)(counts[BEL_ROLE_PS] + counts[BEL_ROLE_WORKER] + counts[BEL_ROLE_EVALUATOR]);
@@ -122,14 +161,7 @@ void bel_members_destroy(bel_members *members)
         bel_free(members->seats[i].loss);
     }
     bel_endpoint_destroy(members->endpoint);
-    while (members->callers != NULL) {
-        caller *c = members->callers;
-        members->callers = c->next;
-        bel_mailbox_close(c->mailbox, 0);
-        bel_status_ignore(c->refusal); // nobody asks any more
-        bel_free(c);
-    }
-    pthread_mutex_destroy(&members->mutex);
+    bel_callers_destroy(members->callers);
     bel_doorbell_destroy(members->bell);
     bel_free(members->seats);
     bel_free(members->token);
@@ -168,128 +200,10 @@ int bel_members_find(const bel_members *members, bel_role role, int index)
 
 // --- Joining -------------------------------------------------------------------------------------
 
-static const char *name_of(const bel_member *member, char text[32])
-{
-    return bel_role_text(member->role, member->index, text);
-}
-
-static void tell_end(bel_members *members, bel_mailbox *mailbox)
-{
-    bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_END,
-                                             .code = (int32_t)members->end_code,
-                                             .text = members->end_text});
-}
-
-static void set_text(char **text, const char *value)
-{
-    bel_free(*text);
-    *text = bel_xstrdup(value);
-}
-
-// Sits a caller down, or says why not. *out_blind: bel_join_check's.
-static bel_status *seat_caller(bel_members *members, bel_mailbox *mailbox, const bel_message *join,
-                               bool *out_blind)
-{
-    int member = -1;
-    if (join->role >= 0 && join->role < BEL_ROLE_COUNT) {
-        member = bel_members_find(members, (bel_role)join->role, join->index);
-    }
-    const seat *taken = member >= 0 ? &members->seats[member] : NULL;
-    BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
-                           taken != NULL && taken->mailbox != NULL, out_blind));
-    seat *s = &members->seats[member];
-    members->losses += s->mailbox != NULL; // and back before anybody noticed
-    bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of whom it replaces
-    s->mailbox = mailbox;
-    s->came_back = true;
-    s->member.here = true;
-    s->member.ended = s->member.vacant = false;
-    members->restarts += s->member.pid != 0 && join->incarnation > s->member.incarnation;
-    s->member.incarnation = join->incarnation;
-    s->member.generation = join->generation;
-    s->member.step = join->step;
-    s->member.pid = join->pid;
-    s->member.clock_lead_ns = bel_clock_ns() - join->clock_ns;
-    set_text(&s->member.host, join->host);
-    set_text(&s->member.address, join->address);
-    set_text(&s->member.doing, "has joined");
-    if (members->dismissed) tell_end(members, mailbox);
-    return NULL;
-}
-
-// It is sat down, or c->refusal says why not.
-static void take_word(bel_members *members, caller *c, const bel_message *word)
-{
-    if (c->blind && word->kind != BEL_MESSAGE_JOIN) return; // it says so again when it sits
-    bel_status_ignore(c->refusal);                          // it joins once more
-    c->refusal = word->kind == BEL_MESSAGE_JOIN ? seat_caller(members, c->mailbox, word, &c->blind)
-                                                : BEL_ERR(BEL_INVALID_ARGUMENT, "expected a join");
-    if (c->refusal == NULL) c->mailbox = NULL; // the seat's
-    if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_ns();
-}
-
-// False: it has not said who it is, or may still come to see the model folder.
-static bool is_through(const bel_members *members, const caller *c)
-{
-    int64_t patience_ns = (int64_t)(members->config.folder_patience_secs * 1e9);
-    int64_t now = bel_clock_ns();
-    if (c->mailbox == NULL || c->refusal == NULL) return c->mailbox == NULL;
-    return !c->blind || now - c->blind_ns >= patience_ns || now >= members->patient_until_ns;
-}
-
-// Takes what a caller says. False: it stays. Else *out_refusal says why it was sent away, if it
-// was.
-static bool hear_caller(bel_members *members, caller *c, bel_status **out_refusal)
-{
-    bel_message word;
-    if (bel_mailbox_take(c->mailbox, &word)) {
-        take_word(members, c, &word);
-        bel_message_deinit(&word);
-    } else if (bel_mailbox_is_over(c->mailbox)) { // it has gone by itself
-        bel_mailbox_close(c->mailbox, 0);
-        bel_status_ignore(c->refusal); // of no interest any more
-        c->mailbox = NULL;
-        c->refusal = NULL;
-    }
-    if (!is_through(members, c)) return false;
-    if (c->mailbox != NULL) {
-        bel_mailbox_refuse(c->mailbox, bel_status_code(c->refusal), bel_status_message(c->refusal));
-        bel_mailbox_close(c->mailbox, LINGER_MS);
-    }
-    *out_refusal = c->refusal;
-    return true;
-}
-
-// Looks at those who have called; strangers and late-comers are refused without ending the job.
 static bel_status *hear_callers(bel_members *members, bool joining)
 {
-    pthread_mutex_lock(&members->mutex);
-    caller *list = members->callers;
-    members->callers = NULL;
-    pthread_mutex_unlock(&members->mutex);
-    bel_status *first = NULL;
-    while (list != NULL) {
-        caller *c = list;
-        list = c->next;
-        bel_status *status = NULL;
-        if (!hear_caller(members, c, &status)) {
-            pthread_mutex_lock(&members->mutex);
-            c->next = members->callers;
-            members->callers = c;
-            pthread_mutex_unlock(&members->mutex);
-            continue;
-        }
-        bel_code code = bel_status_code(status);
-        bool counts = code != BEL_ALREADY_EXISTS && code != BEL_INVALID_ARGUMENT;
-        if (status != NULL && joining && counts && first == NULL) {
-            first = status;
-        } else if (status != NULL) {
-            bel_log_write(BEL_LOG_WARN, "refused: %s", bel_status_message(status));
-            bel_status_destroy(status);
-        }
-        bel_free(c);
-    }
-    return first;
+    int64_t patience_ns = (int64_t)(members->config.folder_patience_secs * 1e9);
+    return bel_callers_hear(members->callers, patience_ns, members->patient_until_ns, joining);
 }
 
 // True while somebody has not joined or not come back.

@@ -1,0 +1,138 @@
+// A list with a lock; who is heard is taken out of it meanwhile.
+#include "master/callers.h"
+
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { LINGER_MS = 500 }; // a refusal may be on its way
+
+typedef struct caller {
+    struct caller *next;
+    bel_mailbox *mailbox;
+    bel_status *refusal; // what it has said so far will not do; NULL: it has not said anything
+    bool blind;          // for it does not see the model folder, which may come
+    int64_t blind_ns;    // since when
+} caller;
+
+struct bel_callers {
+    bel_caller_sit *sit;
+    void *context;
+    pthread_mutex_t mutex; // guards the list
+    caller *first;
+};
+
+bel_callers *bel_callers_create(bel_caller_sit *sit, void *context)
+{
+    bel_callers *callers = bel_xcalloc(1, sizeof *callers);
+    callers->sit = sit;
+    callers->context = context;
+    pthread_mutex_init(&callers->mutex, NULL);
+    return callers;
+}
+
+void bel_callers_destroy(bel_callers *callers)
+{
+    while (callers->first != NULL) {
+        caller *c = callers->first;
+        callers->first = c->next;
+        bel_mailbox_close(c->mailbox, 0);
+        bel_status_ignore(c->refusal); // nobody asks any more
+        bel_free(c);
+    }
+    pthread_mutex_destroy(&callers->mutex);
+    bel_free(callers);
+}
+
+static void put(bel_callers *callers, caller *c)
+{
+    pthread_mutex_lock(&callers->mutex);
+    c->next = callers->first;
+    callers->first = c;
+    pthread_mutex_unlock(&callers->mutex);
+}
+
+void bel_callers_add(bel_callers *callers, bel_mailbox *mailbox)
+{
+    caller *c = bel_xcalloc(1, sizeof *c);
+    c->mailbox = mailbox;
+    put(callers, c);
+}
+
+// It is sat down, or c->refusal says why not.
+static void take_word(bel_callers *callers, caller *c, const bel_message *word)
+{
+    if (c->blind && word->kind != BEL_MESSAGE_JOIN) return; // it says so again when it sits
+    bel_status_ignore(c->refusal);                          // it joins once more
+    c->refusal = word->kind == BEL_MESSAGE_JOIN
+                     ? callers->sit(callers->context, c->mailbox, word, &c->blind)
+                     : BEL_ERR(BEL_INVALID_ARGUMENT, "expected a join");
+    if (c->refusal == NULL) c->mailbox = NULL; // the member's
+    if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_ns();
+}
+
+// False: it has not said who it is, or may still come to see the model folder.
+static bool is_through(const caller *c, int64_t patience_ns, int64_t until_ns)
+{
+    int64_t now = bel_clock_ns();
+    if (c->mailbox == NULL || c->refusal == NULL) return c->mailbox == NULL;
+    return !c->blind || now - c->blind_ns >= patience_ns || now >= until_ns;
+}
+
+// Takes what it says, or sees that it has gone.
+static void hear(bel_callers *callers, caller *c)
+{
+    bel_message word;
+    if (bel_mailbox_take(c->mailbox, &word)) {
+        take_word(callers, c, &word);
+        bel_message_deinit(&word);
+    } else if (bel_mailbox_is_over(c->mailbox)) {
+        bel_mailbox_close(c->mailbox, 0);
+        bel_status_ignore(c->refusal); // of no interest any more
+        c->mailbox = NULL;
+        c->refusal = NULL;
+    }
+}
+
+// Why it is sent away, or NULL.
+static bel_status *dismiss(caller *c)
+{
+    bel_status *refusal = c->refusal;
+    if (c->mailbox != NULL) {
+        bel_mailbox_refuse(c->mailbox, bel_status_code(refusal), bel_status_message(refusal));
+        bel_mailbox_close(c->mailbox, LINGER_MS);
+    }
+    bel_free(c);
+    return refusal;
+}
+
+bel_status *bel_callers_hear(bel_callers *callers, int64_t patience_ns, int64_t until_ns,
+                             bool joining)
+{
+    pthread_mutex_lock(&callers->mutex);
+    caller *list = callers->first;
+    callers->first = NULL;
+    pthread_mutex_unlock(&callers->mutex);
+    bel_status *first = NULL;
+    while (list != NULL) {
+        caller *c = list;
+        list = c->next;
+        hear(callers, c);
+        if (!is_through(c, patience_ns, until_ns)) {
+            put(callers, c);
+            continue;
+        }
+        bel_status *status = dismiss(c);
+        bel_code code = bel_status_code(status);
+        bool counts = code != BEL_ALREADY_EXISTS && code != BEL_INVALID_ARGUMENT;
+        if (status != NULL && joining && counts && first == NULL) {
+            first = status;
+        } else if (status != NULL) {
+            bel_log_write(BEL_LOG_WARN, "refused: %s", bel_status_message(status));
+            bel_status_destroy(status);
+        }
+    }
+    return first;
+}
