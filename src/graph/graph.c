@@ -218,6 +218,13 @@ bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
     return value;
 }
 
+const bel_value *bel_alias_root(const bel_value *value)
+{
+    while ((bel_op_get(value->node->op)->flags & BEL_OP_ALIAS) != 0)
+        value = value->node->inputs[0];
+    return value;
+}
+
 bel_value *bel_graph_find_input(const bel_graph *graph, const char *name)
 {
     for (size_t i = 0; i < graph->input_count; i++)

@@ -102,6 +102,9 @@ bel_status *bel_graph_infer(const bel_graph *graph, const bel_shape *input_shape
 // INTERNAL when it is not: a defect of whoever built or rewrote it.
 bel_status *bel_graph_verify(const bel_graph *graph) BEL_MUST_USE;
 
+// The value whose memory `value` shares by being a chain of aliases of it; often itself.
+const bel_value *bel_alias_root(const bel_value *value);
+
 bel_value *bel_graph_find_input(const bel_graph *graph, const char *name); // NULL: not there
 
 // Ids that one example has for a lookup; -1: it depends on the example.

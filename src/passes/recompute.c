@@ -91,11 +91,9 @@ static list list_of(const bel_graph *graph, bel_value *const *outputs, const boo
         if (needed[n]) insert_step(&l, l.step_count, &s);
     }
     for (int i = 0; i < output_count; i++) {
-        const bel_value *root = outputs[i];
-        while ((bel_op_get(root->node->op)->flags & BEL_OP_ALIAS) != 0)
-            root = root->node->inputs[0];
-        l.items[root->id].wanted = true;
-        if (external[i]) l.items[root->id].bytes = 0;
+        item *root = &l.items[bel_alias_root(outputs[i])->id];
+        root->wanted = true;
+        if (external[i]) root->bytes = 0;
     }
     bel_free(needed);
     return l;

@@ -66,19 +66,11 @@ static void place_leaf(compiler *c, const bel_node *node)
     c->buffer_of[value->id] = buffer;
 }
 
-// The value whose memory `value` shares by being a chain of aliases of it.
-static const bel_value *alias_root(const bel_value *value)
-{
-    while ((bel_op_get(value->node->op)->flags & BEL_OP_ALIAS) != 0)
-        value = value->node->inputs[0];
-    return value;
-}
-
 // The first external output that can be written in place by the node making `value`, or -1.
 static int external_output_of(const compiler *c, const bel_value *value)
 {
     for (int i = 0; i < c->output_count; i++)
-        if (c->outputs[i].external && alias_root(c->outputs[i].value) == value) return i;
+        if (c->outputs[i].external && bel_alias_root(c->outputs[i].value) == value) return i;
     return -1;
 }
 
@@ -305,10 +297,10 @@ static size_t find_resident(compiler *c)
     for (size_t n = 0; n < c->graph->node_count; n++) {
         const bel_node *node = c->graph->nodes[n];
         for (int i = 0; c->needed[n] && !c->fixed[n] && i < node->input_count; i++)
-            c->resident[alias_root(node->inputs[i])->id] = true;
+            c->resident[bel_alias_root(node->inputs[i])->id] = true;
     }
     for (int i = 0; i < c->output_count; i++)
-        c->resident[alias_root(c->outputs[i].value)->id] = true;
+        c->resident[bel_alias_root(c->outputs[i].value)->id] = true;
     size_t bytes = 0;
     for (size_t v = 0; v < c->graph->value_count; v++) {
         const bel_node *node = c->graph->values[v]->node;
@@ -325,7 +317,7 @@ static void find_prologue(compiler *c)
     if (!hoist || !c->options->fixed_variables || c->options->asynchronous) return;
     bool *fresh = bel_xcalloc(c->graph->node_count, sizeof *fresh);
     for (int i = 0; i < c->output_count; i++)
-        if (c->outputs[i].external) fresh[alias_root(c->outputs[i].value)->node->index] = true;
+        if (c->outputs[i].external) fresh[bel_alias_root(c->outputs[i].value)->node->index] = true;
     bel_passes_find_fixed(c->graph, fresh, c->fixed);
     bel_free(fresh);
     if (find_resident(c) <= RESIDENT_BYTES) return;

@@ -125,31 +125,37 @@ static void tear_down(fixture *f)
     bel_test_remove_folder(f->folder);
 }
 
+// A setup of generation 1 with one shard, at `address`, and one worker of one replica.
+static void send_setup(fixture *f, char *address, char *checkpoint, bel_message setup)
+{
+    char *addresses[] = {address};
+    int32_t replicas[] = {1};
+    uint32_t incarnations[] = {0};
+    setup.kind = BEL_MESSAGE_SETUP;
+    setup.generation = 1;
+    setup.folder = checkpoint;
+    setup.addresses = addresses;
+    setup.address_count = 1;
+    setup.replicas = replicas;
+    setup.replica_count = 1;
+    setup.incarnations = incarnations;
+    setup.incarnation_count = 1;
+    bel_mailbox_send(caller_of(f), &setup);
+}
+
 // A member that joins, is sent this setup, and must end with an error that holds `part`.
 static void refuse_setup(bel_message_variable variable, bel_message_table table, bel_code code,
                          const char *part)
 {
     static char address[] = "unix:/nowhere", checkpoint[] = "none";
-    char *addresses[] = {address};
-    int32_t replicas[] = {1};
-    uint32_t incarnations[] = {0};
     fixture f;
     set_up(&f);
     bel_message join = take(&f, BEL_MESSAGE_JOIN);
     bel_message_deinit(&join);
-    bel_mailbox_send(caller_of(&f), &(bel_message){.kind = BEL_MESSAGE_SETUP,
-                                                   .generation = 1,
-                                                   .folder = checkpoint,
-                                                   .addresses = addresses,
-                                                   .address_count = 1,
-                                                   .replicas = replicas,
-                                                   .replica_count = 1,
-                                                   .incarnations = incarnations,
-                                                   .incarnation_count = 1,
-                                                   .variables = &variable,
-                                                   .variable_count = 1,
-                                                   .tables = &table,
-                                                   .table_count = 1});
+    send_setup(
+        &f, address, checkpoint,
+        (bel_message){
+            .variables = &variable, .variable_count = 1, .tables = &table, .table_count = 1});
     bel_message ended = take(&f, BEL_MESSAGE_ENDED);
     assert_int_equal(ended.code, code);
     assert_non_null(strstr(ended.text, part));
@@ -229,23 +235,13 @@ static void begin(fake_worker *w)
     bel_message join = take(&w->f, BEL_MESSAGE_JOIN);
     w->address = bel_xstrdup(join.address);
     bel_message_deinit(&join);
-    char *addresses[] = {w->address}, *checkpoint = write_checkpoint(w->f.folder);
-    int32_t replicas[] = {1};
-    uint32_t incarnations[] = {0};
+    char *checkpoint = write_checkpoint(w->f.folder);
     bel_message_variable variable = {.name = dense, .shape = BEL_SHAPE(ELEMENTS)};
-    bel_mailbox_send(caller_of(&w->f), &(bel_message){.kind = BEL_MESSAGE_SETUP,
-                                                      .generation = 1,
-                                                      .folder = checkpoint,
-                                                      .addresses = addresses,
-                                                      .address_count = 1,
-                                                      .replicas = replicas,
-                                                      .replica_count = 1,
-                                                      .incarnations = incarnations,
-                                                      .incarnation_count = 1,
-                                                      .variables = &variable,
-                                                      .variable_count = 1,
-                                                      .schedule = {.last_step = 9, .save_steps = 1},
-                                                      .optimizer = {.learning_rate = 1}});
+    send_setup(&w->f, w->address, checkpoint,
+               (bel_message){.variables = &variable,
+                             .variable_count = 1,
+                             .schedule = {.last_step = 9, .save_steps = 1},
+                             .optimizer = {.learning_rate = 1}});
     bel_free(checkpoint);
 }
 

@@ -1,11 +1,12 @@
 // Endpoints and lanes when something is wrong: addresses, secrets, peers that say nonsense.
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "support/bel_test.h"
 #include "transport/grpc/grpc_lane.h"
 
@@ -265,16 +266,21 @@ static void test_tls(void **state)
 }
 
 typedef struct stuck_reader { // does not read on before it is let go
-    atomic_bool here, goes_on;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool here, goes_on;
 } stuck_reader;
 
 static void *place_when_let_go(void *context, const bel_frame *frame)
 {
     stuck_reader *reader = context;
     (void)frame;
-    atomic_store(&reader->here, true);
-    while (!atomic_load(&reader->goes_on))
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pthread_mutex_lock(&reader->mutex);
+    reader->here = true;
+    pthread_cond_broadcast(&reader->changed);
+    while (!reader->goes_on)
+        pthread_cond_wait(&reader->changed, &reader->mutex);
+    pthread_mutex_unlock(&reader->mutex);
     return NULL;
 }
 
@@ -283,7 +289,8 @@ static void spans_may_go(bel_endpoint *server, bel_endpoint *client)
 {
     enum { BYTES = 32 << 20 };
     const int64_t second_ns = 1000000000;
-    stuck_reader reader = {0};
+    stuck_reader reader = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    bel_cond_init(&reader.changed);
     void *memory;
     BEL_ASSERT_OK(bel_pages_create(BYTES, true, "a payload", &memory));
     bel_grpc_lane_config config = {
@@ -297,20 +304,26 @@ static void spans_may_go(bel_endpoint *server, bel_endpoint *client)
         lane,
         &(bel_frame){.kind = BEL_FRAME_REPORT, .payload = memory, .payload_bytes = (size_t)BYTES}));
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * second_ns;
-    bool under_way = false; // between two messages there may be none for a moment
-    while (!under_way && bel_clock_ns() < deadline) {
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        under_way = atomic_load(&reader.here) && !bel_spans_wait(spans, 0);
+    pthread_mutex_lock(&reader.mutex);
+    while (!reader.here)
+        assert_true(bel_cond_wait_until(&reader.changed, &reader.mutex, deadline));
+    pthread_mutex_unlock(&reader.mutex);
+    while (bel_spans_wait(spans, 0)) { // between two messages there may be none for a moment
+        assert_true(bel_clock_ns() < deadline);
+        sched_yield();
     }
-    assert_true(under_way);
     bel_lane_close(lane);
     assert_true(bel_spans_wait(spans, 0));
     bel_spans_release(spans);
     bel_pages_destroy(memory, BYTES);
-    atomic_store(&reader.goes_on, true);
+    pthread_mutex_lock(&reader.mutex);
+    reader.goes_on = true;
+    pthread_cond_broadcast(&reader.changed);
+    pthread_mutex_unlock(&reader.mutex);
     bel_lane_close(waiting);
     bel_endpoint_destroy(client);
     bel_endpoint_destroy(server);
+    pthread_cond_destroy(&reader.changed);
 }
 
 static void test_spans(void **state)
