@@ -342,11 +342,29 @@ static bel_status *finish_and_answer(member *m, const bel_message *message)
     return NULL;
 }
 
+// Sends what is left of the values that the master has asked for, as far as its lane has room.
+static void go_on_sending(member *m)
+{
+    member_shard *s = &m->shard;
+    bool whole;
+    if (s->sending < 0) return;
+    bel_status *status =
+        bel_shard_send_snapshot(s->shard, s->master_lane, s->sending, &s->sent, &whole);
+    if (status == NULL && !whole) return;
+    s->sending = -1;
+    if (status == NULL) return;
+    // The master is gone, and its mailbox will say so; or it will ask on another lane.
+    bel_log_write(BEL_LOG_DEBUG, "values of a snapshot: %s", bel_status_message(status));
+    bel_status_ignore(status); // said
+}
+
 // The master reads values on a lane of its own, which has a number: another master, or one that
-// began anew, brings another.
+// began anew, brings another. A master that asks once more on the same lane, since its connection
+// broke, gets what was sent before: lanes lose nothing.
 static void send_values(member *m, const bel_message *message)
 {
     member_shard *s = &m->shard;
+    if (s->reading == message->index && s->read_step == message->step) return;
     if (s->reading != message->index) {
         pthread_mutex_lock(&s->mutex);
         bel_lane *before = s->master_lane;
@@ -354,7 +372,7 @@ static void send_values(member *m, const bel_message *message)
         pthread_mutex_unlock(&s->mutex);
         bel_endpoint_settle(m->endpoint);
         bel_lane_close(before);
-        const bel_grpc_lane_config config = {.capacity = (size_t)s->layout->chunk_count + 2,
+        const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
                                              .place = refuse_frame};
         bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
         pthread_mutex_lock(&s->mutex);
@@ -362,8 +380,9 @@ static void send_values(member *m, const bel_message *message)
         s->reading = message->index;
         pthread_mutex_unlock(&s->mutex);
     }
-    // A lane that is cut means that the master is gone: its mailbox will say so.
-    bel_status_ignore(bel_shard_send_snapshot(s->shard, s->master_lane, message->step));
+    s->read_step = s->sending = message->step;
+    s->sent = 0;
+    go_on_sending(m);
 }
 
 // A worker is replaced: its predecessor's lane must be closed before the new one can be found.
@@ -470,6 +489,7 @@ void bel_member_shard_progress(member *m)
     if (s->control != NULL) bel_control_wait(s->control, 0, &state);
     // In this order: the master knows of each snapshot before it hears of a later step.
     tell_snapshot(m, &state);
+    go_on_sending(m);
     if (s->control != NULL) tell_progress(m, &state, due);
 }
 
@@ -513,6 +533,7 @@ void bel_member_shard_stop(member *m)
     s->master_lane = s->own_lane = NULL;
     s->control = NULL;
     s->reading = 0;
+    s->sending = s->read_step = -1;
 }
 
 void bel_member_shard_forget_deal(member *m)

@@ -37,7 +37,7 @@ static void number_lanes(remote *r)
 
 static void connect_lanes(remote *r)
 {
-    const bel_grpc_lane_config config = {.capacity = (size_t)r->config.layout->chunk_count + 2,
+    const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(r->config.layout),
                                          .bell = r->bell,
                                          .quiet = 1u << BEL_FRAME_PARAMS,
                                          .place = place_values,

@@ -94,4 +94,12 @@ static inline int64_t bel_grains_of(int64_t elements)
     return (elements + BEL_GRAIN - 1) / BEL_GRAIN;
 }
 
+// How many frames a lane holds that carries values of snapshots, of which a shard has a part: two
+// of them, since the receiver may ask for the next one before the sender has heard that all of the
+// last were taken.
+static inline size_t bel_layout_snapshot_frames(const bel_layout *layout)
+{
+    return 2 * ((size_t)layout->chunk_count + 1); // a version follows the chunks
+}
+
 #endif

@@ -176,9 +176,12 @@ bel_status *bel_shard_read_rows(const bel_shard *shard, int table,
                                 void *context) BEL_MUST_USE;
 
 // Sends the snapshot's values, or their averages where they are kept, for evaluation, on a lane
-// without shared memory: a PARAMS frame for each chunk and
-// then VERSION `version` with their number. The snapshot must stay until they are taken.
-bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version) BEL_MUST_USE;
+// without shared memory: a PARAMS frame for each of the shard's chunks and then VERSION `version`
+// with their number. Goes on with frame *sent, 0 at first, as far as the lane has room, and raises
+// it; *out_whole says that all are out. The snapshot must stay until they are taken.
+// UNAVAILABLE: the lane is cut.
+bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version, int *sent,
+                                    bool *out_whole) BEL_MUST_USE;
 
 // Writes this shard's part of a checkpoint, the snapshot's values and slots, into `folder`.
 // ABORTED: a variable is not finite (named), so nothing may be saved. Else the errors of

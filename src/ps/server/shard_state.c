@@ -58,25 +58,34 @@ bel_status *bel_shard_snapshot_now(bel_shard *shard)
     return bel_shard_mark_tables(shard);
 }
 
-bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version)
+bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version, int *sent,
+                                    bool *out_whole)
 {
     const float *values =
         shard->averages != NULL ? shard->config.snapshot_averages : shard->config.snapshot;
-    bel_frame frame = {
-        .generation = shard->config.generation, .sender = shard->config.shard, .step = version};
-    for (int i = 0; i < shard->chunk_count; i++) {
-        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
-        frame.kind = BEL_FRAME_PARAMS;
-        frame.chunk = shard->chunks[i].chunk;
-        frame.payload = values + chunk->offset;
-        frame.payload_bytes = (size_t)chunk->count * sizeof(float);
-        BEL_TRY(bel_lane_send(lane, &frame));
+    *out_whole = false;
+    for (; *sent <= shard->chunk_count; ++*sent) {
+        bel_frame frame = {.kind = BEL_FRAME_VERSION,
+                           .generation = shard->config.generation,
+                           .sender = shard->config.shard,
+                           .step = version,
+                           .chunk = shard->chunk_count};
+        if (*sent < shard->chunk_count) {
+            const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[*sent].chunk];
+            frame.kind = BEL_FRAME_PARAMS;
+            frame.chunk = shard->chunks[*sent].chunk;
+            frame.payload = values + chunk->offset;
+            frame.payload_bytes = (size_t)chunk->count * sizeof(float);
+        }
+        bel_status *status = bel_lane_send(lane, &frame);
+        if (bel_status_code(status) == BEL_RESOURCE_EXHAUSTED) {
+            bel_status_ignore(status); // it goes on from here when some were taken
+            return NULL;
+        }
+        if (status != NULL) return status;
     }
-    frame.kind = BEL_FRAME_VERSION;
-    frame.chunk = shard->chunk_count;
-    frame.payload = NULL;
-    frame.payload_bytes = 0;
-    return bel_lane_send(lane, &frame);
+    *out_whole = true;
+    return NULL;
 }
 
 // The first variable of the snapshot that holds a number that is not finite; NULL: all are.

@@ -256,6 +256,59 @@ static void test_averages(void **state)
     }
 }
 
+// Takes what is on the lane; returns the versions that were announced behind all their chunks.
+static int take_values(const cluster *c, bel_lane *lane, int *chunks)
+{
+    bel_frame frame;
+    int versions = 0;
+    while (bel_lane_receive(lane, &frame)) {
+        if (frame.kind == BEL_FRAME_PARAMS) {
+            assert_memory_equal(frame.payload, c->snapshot + c->layout->chunks[frame.chunk].offset,
+                                frame.payload_bytes);
+            ++*chunks;
+            continue;
+        }
+        assert_int_equal(frame.kind, BEL_FRAME_VERSION);
+        assert_int_equal(frame.chunk, *chunks);
+        *chunks = 0;
+        versions++;
+    }
+    return versions;
+}
+
+// However few frames a lane holds, values that are sent on it come whole, and those of one snapshot
+// after another.
+static void test_snapshots_over_a_small_lane(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {5};
+    enum { SNAPSHOTS = 12 };
+    cluster *c = cluster_create(1, replicas_of, 1, optimizers[0], STEPS);
+    BEL_ASSERT_OK(bel_shard_snapshot_now(c->shards[0]));
+    assert_true(c->layout->chunk_count >= 3);
+    for (size_t capacity = 1; capacity <= bel_layout_snapshot_frames(c->layout); capacity++) {
+        bel_lane *near, *far;
+        bel_inproc_lane_create(capacity, c->bell, c->bell, &near, &far);
+        int versions = 0, chunks = 0;
+        for (int64_t version = 0; version < SNAPSHOTS; version++) {
+            int sent = 0, tries = 0;
+            for (bool whole = false; !whole; tries++) {
+                assert_true(tries <= c->layout->chunk_count + 1);
+                BEL_ASSERT_OK(bel_shard_send_snapshot(c->shards[0], near, version, &sent, &whole));
+                versions += take_values(c, far, &chunks);
+            }
+        }
+        assert_int_equal(versions, SNAPSHOTS);
+        bel_lane_close(near);
+        bool whole;
+        int sent = 0;
+        BEL_ASSERT_FAILS(bel_shard_send_snapshot(c->shards[0], far, 0, &sent, &whole),
+                         BEL_UNAVAILABLE, "cut");
+        bel_lane_close(far);
+    }
+    cluster_destroy(c);
+}
+
 // --- The same bits everywhere --------------------------------------------------------------------
 
 static void copy_values(const cluster *c, float *out)
@@ -508,15 +561,11 @@ static void test_waiting(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_averages),
-        cmocka_unit_test(test_trusting),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_dropped_frames),
-        cmocka_unit_test(test_refused_frames),
-        cmocka_unit_test(test_refused_norms),
-        cmocka_unit_test(test_replaced_workers),
-        cmocka_unit_test(test_replaced_between_shards),
+        cmocka_unit_test(test_values),           cmocka_unit_test(test_averages),
+        cmocka_unit_test(test_trusting),         cmocka_unit_test(test_snapshots_over_a_small_lane),
+        cmocka_unit_test(test_same_bits),        cmocka_unit_test(test_dropped_frames),
+        cmocka_unit_test(test_refused_frames),   cmocka_unit_test(test_refused_norms),
+        cmocka_unit_test(test_replaced_workers), cmocka_unit_test(test_replaced_between_shards),
         cmocka_unit_test(test_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
