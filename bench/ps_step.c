@@ -64,9 +64,9 @@ typedef struct server {
     bool over;
 } server;
 
-static uint32_t decide(void *context, int64_t version, const double *tally)
+static uint32_t decide(void *context, int64_t version, const double *tally, bool over)
 {
-    (void)tally;
+    (void)tally, (void)over;
     server *s = context;
     s->over = version >= steps;
     return s->over ? BEL_DECIDE_STOP : 0;
@@ -183,7 +183,7 @@ static bel_status *step(bel_client *client, int worker, const float *gradients, 
     BEL_TRY(bel_client_wait(client, number, &decision));
     if ((decision & BEL_DECIDE_STOP) != 0) return NULL;
     for (int c = 0; c < layout->chunk_count; c++) {
-        BEL_TRY(bel_client_report(client, number, decision, c, worker,
+        BEL_TRY(bel_client_report(client, number, decision, c, worker, (bel_weight){1, 1},
                                   gradients + layout->chunks[c].offset));
     }
     tally[BEL_TALLY_EXAMPLES] = 1;

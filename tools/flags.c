@@ -230,6 +230,11 @@ static const bel_option table[] = {
      "are: the others are backups; more: workers take turns."},
     {"max_staleness", INT, TRAINING, "0", "[0, 1000000000]", "steps", RUN,
      "With --mode bounded: how far a worker may run ahead of the slowest."},
+    {"average", STRING, TRAINING, "examples", "examples|replicas", NULL, RUN,
+     "What replicas whose batches differ in size are weighted by: their examples, or each once."},
+    {"drop_remainder", BOOL, TRAINING, "false", NULL, NULL, RUN,
+     "Leave out what does not fill a step of all replicas at the end of the data, and say how much; "
+     "else the last step has what is left."},
     {"elastic_rescale", BOOL, TRAINING, "false", NULL, NULL, RUN,
      "In a cluster: when the number of workers changes, so do replicas and, by the same factor, the "
      "learning rate."},

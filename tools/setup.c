@@ -117,6 +117,10 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(mode, "bounded") == 0) config->aggregation = BEL_AGGREGATE_BOUNDED;
     config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
     config->elastic_rescale = bel_options_bool(options, "elastic_rescale");
+    if (strcmp(bel_options_string(options, "average"), "replicas") == 0) {
+        config->average = BEL_AVERAGE_REPLICAS;
+    }
+    config->drop_remainder = bel_options_bool(options, "drop_remainder");
     config->max_staleness = (int)bel_options_int(options, "max_staleness");
     config->metrics_port = (int)bel_options_int(options, "metrics_port");
     config->table_memory = bel_options_int(options, "table_memory") << 20;

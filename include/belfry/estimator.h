@@ -156,6 +156,12 @@ typedef enum bel_executor { BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC } bel_executor
 /// losses and statistics are F32 all the same, and so is evaluation.
 typedef enum bel_precision { BEL_PRECISION_F32, BEL_PRECISION_BF16 } bel_precision;
 
+/// How replicas count in an update, and in batch statistics that are kept.
+typedef enum bel_average {
+    BEL_AVERAGE_EXAMPLES, ///< each by its examples: the gradient is the mean over all examples
+    BEL_AVERAGE_REPLICAS, ///< each once: the gradient is the mean of the replicas' means
+} bel_average;
+
 /// When the reports of workers become an update.
 typedef enum bel_aggregation {
     /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
@@ -205,6 +211,10 @@ typedef struct bel_run_config {
     int metrics_port;     ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
     const char *metrics_address; ///< where it listens; NULL: 127.0.0.1
     const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
+    bel_average average;         ///< what replicas' gradients are weighted by [EXAMPLES]
+    /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
+    /// much; false: the last step has what is left. [false]
+    bool drop_remainder;
 } bel_run_config;
 
 BEL_API void bel_run_config_init(bel_run_config *config);

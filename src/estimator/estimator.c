@@ -38,6 +38,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"thread_count", c->thread_count, 0, MAX_THREADS},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
+        {"average", (double)c->average, BEL_AVERAGE_EXAMPLES, BEL_AVERAGE_REPLICAS},
         {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
         {"metrics_port", c->metrics_port, -1, 65535},
         {"save_checkpoints_steps", (double)c->save_checkpoints_steps, 0, steps},

@@ -226,6 +226,11 @@ int64_t bel_input_epoch_records(const bel_input *input)
     return input->positions.epoch_records;
 }
 
+int64_t bel_input_records(const bel_input *input)
+{
+    return input->positions.length;
+}
+
 int64_t bel_input_block_count(const bel_input *input, bool with_partial)
 {
     if (input->positions.endless) return INT64_MAX;

@@ -26,6 +26,8 @@ void bel_input_field_spec(const bel_input *input, int field, bel_dtype *out_dtyp
 int64_t bel_input_batch_size(const bel_input *input);
 int64_t bel_input_epoch_records(const bel_input *input); // records of one epoch, before map
 
+int64_t bel_input_records(const bel_input *input); // of all epochs; INT64_MAX when endless
+
 // Number of blocks: full ones only, or with the last, partial one. INT64_MAX when repeated forever.
 int64_t bel_input_block_count(const bel_input *input, bool with_partial);
 

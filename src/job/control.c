@@ -25,7 +25,7 @@ struct bel_control {
     int snapshot_shards; // that have finished it
     int running;
     int64_t last_save_ns;
-    bool cancelled, stop_wanted, interrupted, pause_wanted, paused;
+    bool cancelled, stop_wanted, interrupted, pause_wanted, paused, over;
     bel_status *error;
     bel_control_point points[POINTS]; // a ring; the oldest are overwritten
     int64_t point_count, points_taken;
@@ -82,15 +82,16 @@ static void add_point_locked(bel_control *control)
     control->point_examples = control->state.examples;
 }
 
-static void take_tally_locked(bel_control *control, int64_t version, const double *tally)
+static void take_tally_locked(bel_control *control, int64_t version, const double *tally, bool over)
 {
     const bel_control_config *config = &control->config;
-    control->state.loss = tally[BEL_TALLY_LOSS_SUM] / tally[BEL_TALLY_EXAMPLES];
+    double examples = tally[BEL_TALLY_EXAMPLES];
+    if (examples > 0) control->state.loss = tally[BEL_TALLY_LOSS_SUM] / examples;
     control->state.step = version;
-    control->state.examples += (int64_t)tally[BEL_TALLY_EXAMPLES];
+    control->state.examples += (int64_t)examples;
     bool first = version == config->first_step + 1;
     bool due = config->series_steps > 0 && version % config->series_steps == 0;
-    if (first || due || version == config->last_step) add_point_locked(control);
+    if (first || due || over || version == config->last_step) add_point_locked(control);
     if (tally[BEL_TALLY_NONFINITE] == 0 || control->error != NULL) return;
     control->error = BEL_ERR(BEL_ABORTED,
                              "the loss is not finite (%g) at step %lld; hint: a lower "
@@ -115,10 +116,11 @@ static bool due_locked(bel_control *control, int64_t version, bool *out_save, bo
     return (*out_save || *out_eval) && version != config->last_step; // the end saves by itself
 }
 
-static uint32_t decide_locked(bel_control *control, int64_t version)
+static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
 {
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
-    if (version >= control->config.last_step) return BEL_DECIDE_STOP;
+    control->over = over;
+    if (over || version >= control->config.last_step) return BEL_DECIDE_STOP;
     control->interrupted = stop_requested != 0 || control->stop_wanted;
     control->paused = control->pause_wanted && !control->interrupted;
     if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
@@ -133,13 +135,13 @@ static uint32_t decide_locked(bel_control *control, int64_t version)
     return BEL_DECIDE_SAVE;
 }
 
-uint32_t bel_control_decide(void *context, int64_t version, const double *tally)
+uint32_t bel_control_decide(void *context, int64_t version, const double *tally, bool over)
 {
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
     bool repeated = tally != NULL && control->state.step == version; // asked again after "later"
-    if (tally != NULL && !repeated) take_tally_locked(control, version, tally);
-    uint32_t decision = decide_locked(control, version);
+    if (tally != NULL && !repeated) take_tally_locked(control, version, tally, over);
+    uint32_t decision = decide_locked(control, version, over);
     pthread_mutex_unlock(&control->mutex);
     return decision;
 }
@@ -227,6 +229,14 @@ bool bel_control_was_paused(bel_control *control)
     bool paused = control->paused;
     pthread_mutex_unlock(&control->mutex);
     return paused;
+}
+
+bool bel_control_is_over(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    bool over = control->over;
+    pthread_mutex_unlock(&control->mutex);
+    return over;
 }
 
 void bel_control_pause(bel_control *control)

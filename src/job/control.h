@@ -13,6 +13,7 @@ typedef struct bel_control_config {
     int shard_count;
     int64_t first_step;
     int64_t last_step;    // training stops at this version at the latest
+    int64_t block_end;    // with a ledger: behind the last block of the input that is read
     int64_t save_steps;   // 0: off
     double save_secs;     // 0: off; used when save_steps is 0
     int64_t eval_steps;   // 0: off; a multiple of each evaluation's period
@@ -41,7 +42,7 @@ bel_control *bel_control_create(const bel_control_config *config);
 void bel_control_destroy(bel_control *control);
 
 // For bel_shard_config.events, with the control as context.
-uint32_t bel_control_decide(void *control, int64_t version, const double *tally);
+uint32_t bel_control_decide(void *control, int64_t version, const double *tally, bool over);
 void bel_control_snapshot_ready(void *control, int shard, int64_t version);
 
 // A worker has ended, with an error or NULL (owned by the control from now on). An error ends the
@@ -76,6 +77,9 @@ bool bel_control_was_interrupted(bel_control *control);
 
 // True when training ended because of bel_control_pause.
 bool bel_control_was_paused(bel_control *control);
+
+// True when training ended because the input has nothing left (bel_shard_events.decide).
+bool bel_control_is_over(bel_control *control);
 
 // True when somebody has asked (bel_request_stop) and the request is not forgotten.
 bool bel_control_stop_requested(void);

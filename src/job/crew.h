@@ -63,6 +63,7 @@ struct bel_crew {
     int worker_count;    // that play a part
     int replica_count;   // that they play
     bool paused;         // training ended for another deal: saved and loaded, it goes on
+    bool over;           // training ended as the input has nothing left
     bool lost;           // state is gone with a member: calls fail until load and start
     uint32_t generation; // of the state; 0 before the first start
     // With a ledger: the first block of the input that was not granted when the snapshot in hand

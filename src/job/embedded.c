@@ -249,6 +249,9 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
                                 .memory_bytes = (size_t)estimator->config.activation_memory,
                                 .seed = estimator->config.seed,
+                                .counts_replicas =
+                                    estimator->config.average == BEL_AVERAGE_REPLICAS,
+                                .whole_steps = estimator->config.drop_remainder,
                                 .first_step = first_step,
                                 .segment = *segment,
                                 .ledger = config->counting.workers > 0,
@@ -272,7 +275,7 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
     const bel_shard_events events = {.context = control,
                                      .decide = bel_control_decide,
                                      .snapshot_ready = bel_control_snapshot_ready};
-    bel_shard_grant_from(embedded->servers[0].shard, segment->first_block);
+    bel_shard_grant_from(embedded->servers[0].shard, segment->first_block, schedule->block_end);
     for (int k = 0; k < embedded->server_count; k++)
         bel_shard_start(embedded->servers[k].shard, &events);
     for (int w = 0; w < embedded->member_count; w++) {

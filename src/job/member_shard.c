@@ -155,6 +155,7 @@ static void send_progress(member *m, const bel_control_state *state)
                                          .examples = state->examples,
                                          .interrupted = interrupted,
                                          .paused = bel_control_was_paused(m->shard.control),
+                                         .over = bel_control_is_over(m->shard.control),
                                          .stale = stale,
                                          .stale_count = BEL_STALENESS_BINS + 1,
                                          .points = out,
@@ -163,11 +164,11 @@ static void send_progress(member *m, const bel_control_state *state)
 }
 
 // Shard 0. The last step is told without delay.
-static uint32_t decide(void *context, int64_t version, const double *tally)
+static uint32_t decide(void *context, int64_t version, const double *tally, bool over)
 {
     member *m = context;
     bel_fault_point("shard_decides");
-    uint32_t decision = bel_control_decide(m->shard.control, version, tally);
+    uint32_t decision = bel_control_decide(m->shard.control, version, tally, over);
     if (tally != NULL && atomic_exchange(&m->shard.resuming, false)) {
         bel_log_write(BEL_LOG_DEBUG, "published version %lld, the first after a start or a loss",
                       (long long)version);
@@ -299,7 +300,7 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup)
     BEL_TRY_CTX(load_checkpoint(s, setup->folder), "shard %d", s->index);
     make_lanes(m, setup);
     if (s->index == 0) s->control = make_control(s, &setup->schedule);
-    bel_shard_grant_from(s->shard, setup->schedule.segment_first_block);
+    bel_shard_grant_from(s->shard, setup->schedule.segment_first_block, setup->schedule.block_end);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);
     forget_told(s);

@@ -90,6 +90,9 @@ static bel_status *create_worker(member *m, const bel_message *setup)
                                 .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
                                 .memory_bytes = (size_t)estimator->config.activation_memory,
                                 .seed = estimator->config.seed,
+                                .counts_replicas =
+                                    estimator->config.average == BEL_AVERAGE_REPLICAS,
+                                .whole_steps = estimator->config.drop_remainder,
                                 .first_step = setup->step,
                                 .segment = {.first_step = schedule->segment_first_step,
                                             .first_block = schedule->segment_first_block,

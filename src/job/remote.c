@@ -89,7 +89,7 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     bel_free(r->checkpoint);
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
     r->begins_anew = crew->lost || crew->paused;
-    crew->lost = crew->paused = r->started = false;
+    crew->lost = crew->paused = crew->over = r->started = false;
     bool averaged = r->config.built->spec.optimizer.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
@@ -171,7 +171,7 @@ static bel_status *begin_generation(remote *r)
 static void forget(remote *r)
 {
     bel_remote_close_lanes(r);
-    r->crew.lost = r->crew.paused = r->finishing = r->pause_sent = false;
+    r->crew.lost = r->crew.paused = r->crew.over = r->finishing = r->pause_sent = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
     r->ended_workers = 0;
     r->heard_progress = false;
@@ -234,7 +234,8 @@ static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_st
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
     // Shard 0 has said why the last step is the last.
-    bool why = crew->interrupted || crew->paused || state->step >= r->schedule.last_step;
+    bool why =
+        crew->interrupted || crew->paused || crew->over || state->step >= r->schedule.last_step;
     bool ended = r->ended_workers == crew->worker_count && r->heard_progress && why &&
                  state->step >= r->end_step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too

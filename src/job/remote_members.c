@@ -95,7 +95,8 @@ static bel_message_schedule describe_schedule(const remote *r)
                                   .segment_replica_count = segment->replica_count,
                                   .counting_workers = counting->workers,
                                   .takes_stale = counting->takes_stale,
-                                  .max_lead = counting->max_lead};
+                                  .max_lead = counting->max_lead,
+                                  .block_end = schedule->block_end};
 }
 
 static void describe_members(const remote *r, setup *s)
@@ -162,6 +163,7 @@ static void take_progress(remote *r, const bel_message *m)
     r->state.examples = m->examples - r->examples_before;
     r->crew.interrupted = m->interrupted;
     r->crew.paused = m->paused;
+    r->crew.over = m->over;
     take_staleness(r, m);
     size_t count = r->point_count + m->point_count;
     r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);

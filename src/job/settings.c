@@ -117,6 +117,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->replicas_to_aggregate > 0 && backups) {
         add(settings, "replicas_to_aggregate", "%d", config->replicas_to_aggregate);
     }
+    if (config->average == BEL_AVERAGE_REPLICAS) add(settings, "average", "replicas");
+    if (config->drop_remainder) add(settings, "drop_remainder", "true");
     if (config->precision == BEL_PRECISION_BF16) add(settings, "precision", "bf16");
     add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
     add_optimizer(settings, &built->spec.optimizer);

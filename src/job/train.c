@@ -28,15 +28,31 @@
 
 // --- Before --------------------------------------------------------------------------------------
 
-// The version at which training ends: max_steps, or where the input cannot fill all replicas.
+// Behind the last block that is read: with drop_remainder whole steps of all replicas, or with a
+// ledger of one worker.
+static int64_t find_block_end(const bel_job *job)
+{
+    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
+    bool whole = job->estimator->config.drop_remainder;
+    int64_t blocks = bel_input_block_count(job->input, !whole);
+    int64_t together =
+        job->counting.workers > 0 ? job->estimator->replicas_of[0] : segment->replica_count;
+    int64_t left = blocks - segment->first_block;
+    if (!whole || blocks == INT64_MAX || left <= 0) return blocks;
+    return blocks - left % together;
+}
+
+// The version at which training ends: max_steps, or where the input ends; the last step has what is
+// left there. With a ledger the end of the input shows when it has come, and this is what is
+// expected: reports that are dropped, and blocks that are left out by going back, make it sooner.
 static bel_status *find_last_step(bel_job *job)
 {
     const bel_input_segment *segment = &job->segments[job->segment_count - 1];
-    int64_t blocks = bel_input_block_count(job->input, false), max_steps = job->spec->max_steps;
+    int64_t end = find_block_end(job), max_steps = job->spec->max_steps;
     int64_t by_input = INT64_MAX;
-    if (blocks != INT64_MAX) {
-        int64_t left = blocks - segment->first_block;
-        by_input = segment->first_step + (left > 0 ? left / segment->replica_count : 0);
+    if (end != INT64_MAX) {
+        int64_t left = end - segment->first_block, together = segment->replica_count;
+        by_input = segment->first_step + (left > 0 ? (left - 1) / together + 1 : 0);
     }
     if (max_steps <= 0 && by_input == INT64_MAX) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -44,15 +60,24 @@ static bel_status *find_last_step(bel_job *job)
                        "set; hint: --train_steps or --num_epochs");
     }
     job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
-    if (job->last_step == 0) {
-        int64_t batch = bel_input_batch_size(job->input);
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "one step needs %lld examples (batch size %lld × %d replicas), but the "
-                       "training input has only %lld; hint: a smaller batch size, or repeat",
-                       (long long)(batch * segment->replica_count), (long long)batch,
-                       (int)segment->replica_count, (long long)bel_input_epoch_records(job->input));
-    }
-    return NULL;
+    if (job->last_step > 0) return NULL;
+    int64_t batch = bel_input_batch_size(job->input), records = bel_input_records(job->input);
+    if (records == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "the training input has no example");
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "one whole step needs %lld examples (batch size %lld × %d replicas), but the "
+                   "training input has only %lld; hint: a smaller batch size, repeat, or no "
+                   "drop_remainder",
+                   (long long)(batch * segment->replica_count), (long long)batch,
+                   (int)segment->replica_count, (long long)records);
+}
+
+static void say_remainder(const bel_job *job)
+{
+    int64_t end = find_block_end(job), records = bel_input_records(job->input);
+    if (!job->estimator->config.drop_remainder || end == INT64_MAX) return;
+    bel_log_write(
+        BEL_LOG_INFO, "drop_remainder: %lld of %lld examples do not fill a step and are left out",
+        (long long)(records - end * bel_input_batch_size(job->input)), (long long)records);
 }
 
 static int64_t greatest_common_divisor(int64_t a, int64_t b)
@@ -258,6 +283,8 @@ static bel_status *watch(bel_job *job)
         }
         if (state->has_snapshot) crew->ops->release_snapshot(crew);
         write_points(job);
+        bool ended = !state->running && !crew->lost && !crew->interrupted && !crew->paused;
+        if (ended && job->counting.workers > 0) job->last_step = state->step; // perhaps sooner
         show_progress(job, state, &p, !state->running && !crew->lost);
     }
     bel_status *error = crew->ops->join(crew);
@@ -274,25 +301,34 @@ static bool nothing_left(const bel_job *job)
     return true;
 }
 
+// With a ledger the shards know when the input has nothing left.
+static int64_t stop_step(const bel_job *job)
+{
+    if (job->counting.workers == 0) return job->last_step;
+    return job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
+}
+
 static bel_status *run(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
     int64_t eval_steps = 0;
     BEL_TRY(job->crew->ops->gather(job->crew));
     bel_job_rescale(job);
-    if (config->elastic_rescale) BEL_TRY(find_last_step(job));
+    BEL_TRY(find_last_step(job)); // replicas may be others now, or blocks left out
     if (nothing_left(job)) return NULL;
     for (int i = 0; i < job->eval_count; i++)
         eval_steps = greatest_common_divisor(eval_steps, job->evals[i].spec->every_steps);
     bel_control_config control = {.shard_count = config->shard_count,
                                   .first_step = job->first_step,
-                                  .last_step = job->last_step,
+                                  .last_step = stop_step(job),
+                                  .block_end = find_block_end(job),
                                   .save_steps = config->save_checkpoints_steps,
                                   .save_secs = config->save_checkpoints_secs,
                                   .eval_steps = eval_steps,
                                   .series_steps = config->save_summary_steps,
                                   .worker_count = job->crew->worker_count};
     describe(job);
+    say_remainder(job);
     job->started_at = bel_clock_wall();
     int64_t begun = bel_clock_ns();
     BEL_TRY(job->crew->ops->start(job->crew, &control, &job->segments[job->segment_count - 1]));

@@ -32,6 +32,9 @@ typedef enum bel_frame_kind {
     BEL_FRAME_KIND_COUNT  // kinds of a lane's own stand behind (grpc/)
 } bel_frame_kind;
 
+// The block of a ticket that says: there are none left.
+enum { BEL_TICKET_NONE = -1 };
+
 // What everybody does at a step; decided by shard 0, repeated in every report.
 enum {
     BEL_DECIDE_SAVE = 1, // the update of this step also streams into the snapshot
@@ -47,6 +50,8 @@ typedef struct bel_frame {
     uint32_t decision;   // BEL_DECIDE_… of the step
     int32_t chunk;       // REPORT, PARAMS; others as above
     int32_t node;        // REPORT, TALLY: index among the deal's nodes; VERSION: its buffer
+    int32_t replicas;    // REPORT, ROW_REPORT: the weight of the node's sums (ps/layout/deal.h)
+    int64_t examples;    // … and its examples
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;

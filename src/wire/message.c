@@ -186,6 +186,7 @@ static void fill_schedule(const bel_message_schedule *from, Belfry__Schedule *to
     to->counting_workers = from->counting_workers;
     to->takes_stale = from->takes_stale;
     to->max_lead = from->max_lead;
+    to->block_end = from->block_end;
 }
 
 static void fill_times(const bel_message_times *from, Belfry__Times *to)
@@ -219,6 +220,7 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
     control->eval = m->eval;
     control->interrupted = m->interrupted;
     control->paused = m->paused;
+    control->over = m->over;
     control->granted = m->granted;
     control->counted = m->counted;
     control->clock = m->clock_ns;
@@ -278,6 +280,7 @@ static void read_scalars(const Belfry__Control *control, bel_message *m)
     m->eval = control->eval != 0;
     m->interrupted = control->interrupted != 0;
     m->paused = control->paused != 0;
+    m->over = control->over != 0;
     m->granted = control->granted;
     m->counted = control->counted;
     m->clock_ns = control->clock;
@@ -436,7 +439,8 @@ static bel_status *read_parts(const Belfry__Control *control, bel_message *m)
                                              .segment_replica_count = s->segment_replica_count,
                                              .counting_workers = s->counting_workers,
                                              .takes_stale = s->takes_stale != 0,
-                                             .max_lead = s->max_lead};
+                                             .max_lead = s->max_lead,
+                                             .block_end = s->block_end};
     }
     const Belfry__Times *t = control->times;
     if (t != NULL) {

@@ -10,7 +10,7 @@
 #include "belfry/optimizer.h"
 #include "belfry/status.h"
 
-enum { BEL_PROTOCOL_VERSION = 6, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
+enum { BEL_PROTOCOL_VERSION = 7, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
 
 // Kinds, and the fields of bel_message that each uses. Members put the generation of their state
 // into all but pings: what belongs to another one is void.
@@ -26,7 +26,7 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for),
                         // numbers (sight/numbers.h)
     BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted,
-                          // paused, stale (reports by lateness, then those dropped)
+                          // paused, over, stale (reports by lateness, then those dropped)
     BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval, granted
     BEL_MESSAGE_SAVE,     // master → shard: write the snapshot of step into folder
     BEL_MESSAGE_SAVED,    // shard → master: step; data (bel_ckpt_shard), or code and text
@@ -74,7 +74,7 @@ typedef struct bel_message_schedule {
     int64_t segment_first_step, segment_first_block, segment_replica_count;
     int32_t counting_workers; // bel_counting
     bool takes_stale;
-    int64_t max_lead;
+    int64_t max_lead, block_end;
 } bel_message_schedule;
 
 typedef struct bel_message_times {
@@ -111,7 +111,7 @@ typedef struct bel_message {
     int64_t examples;
     bel_message_point *points;
     size_t point_count;
-    bool save, eval, interrupted, paused;
+    bool save, eval, interrupted, paused, over;
     int64_t *stale; // reports by lateness, then those that were dropped
     size_t stale_count;
     int64_t granted, counted;

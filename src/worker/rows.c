@@ -30,6 +30,7 @@ static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int
     int64_t most = table->capacity * worker->config.tower_count;
     table->replicas = bel_xcalloc(replicas, sizeof *table->replicas);
     table->sets = bel_xcalloc(replicas, sizeof *table->sets);
+    table->weights = bel_xcalloc(replicas, sizeof *table->weights);
     table->firsts = bel_xcalloc(replicas, sizeof *table->firsts);
     table->keys = bel_xcalloc((size_t)most, sizeof *table->keys);
     BEL_TRY(bel_row_batch_create(most, &table->all));
@@ -89,6 +90,7 @@ static void destroy_table(const bel_worker *worker, bel_worker_table *table)
     bel_row_sum_deinit(&table->sum);
     bel_free(table->replicas);
     bel_free(table->sets);
+    bel_free(table->weights);
     bel_free(table->firsts);
     bel_free(table->keys);
 }
@@ -124,7 +126,7 @@ void bel_tower_gather_ids(bel_tower *tower)
         int64_t count = 0;
         for (size_t l = 0; l < graph->lookup_count; l++) {
             const bel_graph_lookup *lookup = &graph->lookups[l];
-            if (lookup->table != t) continue;
+            if (lookup->table != t || tower->batch == NULL) continue;
             int field = worker->config.model->fields[lookup->ids];
             int64_t n = ids_of(tower, lookup);
             memcpy(rows->ids + count, tower->batch->fields[field].data,
@@ -235,15 +237,17 @@ static bel_status *report_node(bel_worker *worker, int t, int k)
     bel_worker_table *table = &worker->tables[t];
     const bel_deal_node *node = &worker->config.deal->nodes[k];
     for (int i = 0; i < node->count; i++) {
-        const bel_replica_rows *rows = &table->replicas[node->first - worker->first_replica + i];
+        int replica = node->first - worker->first_replica + i;
+        const bel_replica_rows *rows = &table->replicas[replica];
         table->firsts[i] = node->first + i;
+        table->weights[i] = worker->weights[replica];
         table->sets[i] = (bel_row_set){bel_row_batch_count(rows->batch),
                                        bel_row_batch_keys(rows->batch), rows->sums};
     }
-    bel_row_set sum =
-        bel_row_sum_run(&table->sum, table->firsts, table->sets, node->count, table->report_width);
+    bel_row_set sum = bel_row_sum_run(&table->sum, table->firsts, table->sets, table->weights,
+                                      node->count, table->report_width);
     return bel_client_report_rows(worker->config.client, worker->step, worker->decision, t, k,
-                                  &sum);
+                                  table->weights[0], &sum);
 }
 
 bel_status *bel_worker_report_rows(bel_worker *worker)

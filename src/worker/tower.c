@@ -17,20 +17,22 @@ static int rounds_of(const bel_tower *tower)
     return left <= 0 ? 0 : (left + towers - 1) / towers;
 }
 
-// The order in which a tower reads blocks: its replicas of each step, step after step.
+// The order in which a tower reads blocks: its replicas of each step, step after step. Behind the
+// input's last block the order ends, and replicas that are left have no examples.
 static int64_t next_block(void *context, int64_t index)
 {
     const bel_tower *tower = context;
     const bel_worker_config *config = &tower->worker->config;
     int64_t rounds = rounds_of(tower), own = tower->index + index % rounds * config->tower_count;
+    int64_t end = bel_worker_block_end(tower->worker);
     if (config->ledger) {
         int64_t first = bel_client_grant(config->client, index / rounds);
-        return bel_worker_has_blocks(tower->worker, first) ? first + own : -1;
+        return first >= 0 && first + own < end ? first + own : -1;
     }
     int64_t step = config->first_step + index / rounds;
     int64_t replica = tower->worker->first_replica + own;
     int64_t block = bel_input_segment_block(&config->segment, step, replica);
-    return block < bel_input_block_count(config->input, false) ? block : -1;
+    return block < end ? block : -1;
 }
 
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
@@ -97,17 +99,34 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
     }
 }
 
-static void fill_tally(bel_tower *tower, const bel_instance *instance, const bel_batch *batch)
+static double *tally_of(const bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    double *tally = worker->tallies + (size_t)tower->replica * (size_t)worker->config.tally_width;
-    bel_tensor loss = bel_instance_output(instance, worker->report_count);
-    double value = (double)*(const float *)loss.data, examples = (double)batch->example_count;
-    tally[BEL_TALLY_LOSS_SUM] = value * examples;
-    tally[BEL_TALLY_EXAMPLES] = examples;
+    return worker->tallies + (size_t)tower->replica * (size_t)worker->config.tally_width;
+}
+
+static void fill_tally(bel_tower *tower, const bel_instance *instance)
+{
+    double *tally = tally_of(tower);
+    bel_tensor loss = bel_instance_output(instance, tower->worker->report_count);
+    double value = (double)*(const float *)loss.data;
+    tally[BEL_TALLY_LOSS_SUM] = value * tally[BEL_TALLY_EXAMPLES];
     tally[BEL_TALLY_NONFINITE] = isfinite(value) ? 0 : 1;
-    tally[BEL_TALLY_SHORT] =
-        (double)(bel_input_batch_size(worker->config.input) - batch->example_count);
+}
+
+// How the replica counts, as soon as its batch is there.
+static void set_weight(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    double *tally = tally_of(tower);
+    int64_t examples = tower->batch != NULL ? tower->batch->example_count : 0;
+    bel_weight weight = {.replicas = examples > 0, .examples = examples};
+    worker->plain_weights[tower->replica] = bel_weight_once(weight);
+    worker->weights[tower->replica] =
+        worker->config.counts_replicas ? bel_weight_once(weight) : weight;
+    memset(tally, 0, (size_t)worker->config.tally_width * sizeof *tally);
+    tally[BEL_TALLY_EXAMPLES] = (double)examples;
+    tally[BEL_TALLY_SHORT] = (double)(bel_input_batch_size(worker->config.input) - examples);
 }
 
 static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, int64_t done)
@@ -130,9 +149,9 @@ static bel_status *take_batch(bel_tower *tower)
     int64_t ready = bel_clock_ns();
     trace(tower, BEL_TRACE_INPUT, begun, ready);
     tower->input_ns += ready - begun;
-    if (tower->batch == NULL || tower->batch->example_count == 0) {
-        return BEL_ERR(BEL_DATA_LOSS, "the input has no example for this replica");
-    }
+    if (tower->batch != NULL && tower->batch->example_count == 0) tower->batch = NULL;
+    set_weight(tower);
+    if (tower->batch == NULL) return NULL; // behind the end, or a map skipped all of it
     const bel_graph *graph = model->graph;
     for (size_t i = 0; i < graph->input_count; i++)
         if (model->fields[i] >= 0)
@@ -159,12 +178,21 @@ static bel_status *run_batch(bel_tower *tower)
     tower->context.step = worker->step;
     tower->context.replica = worker->first_replica + tower->replica;
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
-    fill_tally(tower, instance, tower->batch);
+    fill_tally(tower, instance);
     bel_tower_sum_rows(tower);
     int64_t done = bel_clock_ns();
     trace(tower, BEL_TRACE_COMPUTE, begun, done);
     tower->compute_ns += done - begun;
     return NULL;
+}
+
+// A replica without examples is through with all that others write; nobody reads its gradients.
+static void pass_over(bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_layout *layout = worker->config.layout;
+    for (int r = 0; r < worker->report_count; r++)
+        publish(tower, r, 0, layout->variables[worker->output_variables[r]].elements);
 }
 
 static void keep_error(bel_tower *tower, bel_status *status)
@@ -189,7 +217,12 @@ void bel_tower_take(bel_tower *tower, int replica)
 
 void bel_tower_run(bel_tower *tower)
 {
-    if (tower->status == NULL) keep_error(tower, run_batch(tower));
+    if (tower->status != NULL) return;
+    if (tower->batch == NULL) {
+        pass_over(tower);
+    } else {
+        keep_error(tower, run_batch(tower));
+    }
 }
 
 void bel_tower_step(bel_tower *tower)

@@ -79,6 +79,8 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->replica_count = bel_deal_replicas(deal, config->worker);
     size_t replicas = (size_t)worker->replica_count;
     worker->tallies = bel_xcalloc(replicas * (size_t)config->tally_width, sizeof(double));
+    worker->weights = bel_xcalloc(2 * replicas, sizeof *worker->weights);
+    worker->plain_weights = worker->weights + replicas;
     worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);
     worker->chunk_reports = bel_xcalloc(chunks, sizeof *worker->chunk_reports);
     worker->towers = bel_xcalloc((size_t)config->tower_count, sizeof *worker->towers);
@@ -106,6 +108,7 @@ void bel_worker_destroy(bel_worker *worker)
     bel_worker_destroy_rows(worker);
     bel_free(worker->towers);
     bel_free(worker->tallies);
+    bel_free(worker->weights);
     bel_free(worker->chunk_left);
     bel_free(worker->chunk_reports);
     bel_free(worker->lookup_outputs);
@@ -125,19 +128,24 @@ bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, 
                              .span = (uint8_t)span};
 }
 
-// Sums each of this worker's nodes over its replicas, for one chunk, and sends them.
+// Sums each of this worker's nodes over its replicas, for one chunk, and sends them. All replicas
+// have their batches by then, so their weights are known. What is a plain sum over replicas is not
+// brought to a mean of examples.
 static bel_status *report_chunk(bel_worker *worker, int c)
 {
     const bel_deal *deal = worker->config.deal;
     const bel_chunk *chunk = &worker->config.layout->chunks[c];
+    bool plain = chunk->kind == BEL_VARIABLE_STATE_SUM;
     int w = worker->config.worker;
     int64_t begun = bel_trace_begin();
     for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
         const bel_deal_node *node = &deal->nodes[k];
-        float *const *ranges = worker->config.ranges + (node->first - worker->first_replica);
-        bel_deal_sum_node(node, ranges, chunk->offset, chunk->count);
+        int first = node->first - worker->first_replica;
+        float *const *ranges = worker->config.ranges + first;
+        const bel_weight *weights = (plain ? worker->plain_weights : worker->weights) + first;
+        bel_weight weight = bel_deal_sum_node(node, ranges, weights, chunk->offset, chunk->count);
         BEL_TRY(bel_client_report(worker->config.client, worker->step, worker->decision, c, k,
-                                  ranges[0] + chunk->offset));
+                                  weight, ranges[0] + chunk->offset));
         bel_fault_point("worker_reported");
     }
     bel_trace_end(bel_worker_event(worker, BEL_TRACE_REPORT, c), begun);
@@ -159,15 +167,19 @@ bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, i
     return NULL;
 }
 
-// Counts publications anew; chunks to which nothing is written are reported at once, as zeros.
-static bel_status *begin_reports(bel_worker *worker)
+static void begin_reports(bel_worker *worker)
 {
-    const bel_layout *layout = worker->config.layout;
-    for (int c = 0; c < layout->chunk_count; c++) {
+    for (int c = 0; c < worker->config.layout->chunk_count; c++) {
         atomic_store_explicit(&worker->chunk_left[c],
                               worker->chunk_reports[c] * worker->replica_count,
                               memory_order_relaxed);
     }
+}
+
+// Chunks to which nothing is written are reported as zeros.
+static bel_status *report_zeros(bel_worker *worker)
+{
+    const bel_layout *layout = worker->config.layout;
     for (int c = 0; c < layout->chunk_count; c++) {
         bool frozen = layout->chunks[c].kind == BEL_VARIABLE_FROZEN;
         if (worker->chunk_reports[c] == 0 && !frozen) BEL_TRY(report_chunk(worker, c));
@@ -248,27 +260,27 @@ static bel_status *run_rounds(bel_worker *worker)
 
 static bel_status *run_step(bel_worker *worker)
 {
-    BEL_TRY(begin_reports(worker));
+    begin_reports(worker);
     if (worker->config.layout->table_count > 0) {
         BEL_TRY(run_rounds(worker));
     } else {
         bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
         BEL_TRY(take_errors(worker));
     }
+    BEL_TRY(report_zeros(worker));
     bel_fault_point("worker_tallies");
     BEL_TRY(report_tallies(worker));
     bel_fault_point("worker_waits");
     return NULL;
 }
 
-bool bel_worker_has_blocks(const bel_worker *worker, int64_t first_block)
+int64_t bel_worker_block_end(const bel_worker *worker)
 {
-    int64_t count = bel_input_block_count(worker->config.input, false);
-    return first_block >= 0 && first_block <= count - worker->replica_count;
+    return bel_input_block_count(worker->config.input, !worker->config.whole_steps);
 }
 
-// Waits for the version to compute on next; with a ledger, for another one while the input has
-// nothing for this worker: then it waits for the end.
+// Waits for the version to compute on next; with a ledger, for another one while shard 0 has no
+// blocks for this worker: then it waits for the end.
 static bel_status *next_version(bel_worker *worker)
 {
     bel_client *client = worker->config.client;
@@ -278,7 +290,7 @@ static bel_status *next_version(bel_worker *worker)
     do {
         BEL_TRY(bel_client_wait_next(client, &worker->step, &worker->decision));
     } while ((worker->decision & BEL_DECIDE_STOP) == 0 &&
-             !bel_worker_has_blocks(worker, bel_client_grant(client, worker->times.steps)));
+             bel_client_grant(client, worker->times.steps) < 0);
     return NULL;
 }
 

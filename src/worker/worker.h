@@ -40,6 +40,8 @@ typedef struct bel_worker_config {
     bool asynchronous;   // executor
     size_t memory_bytes; // of a tower's program; 0: no limit
     uint64_t seed;
+    bool counts_replicas; // each replica counts once; false: by its examples
+    bool whole_steps;     // blocks that do not fill a step of all replicas are left out
     int64_t first_step;
     bel_input_segment segment; // which blocks the steps from first_step on read …
     bool ledger;               // … or those that are granted: not everybody counts in a step

@@ -29,6 +29,7 @@ typedef struct bel_worker_table {
     bel_row_batch *all;         // of them
     bel_row_sum sum;
     bel_row_set *sets; // scratch, by replica
+    bel_weight *weights;
     int *firsts;
 } bel_worker_table;
 
@@ -40,7 +41,7 @@ typedef struct bel_tower {
     bel_prefetch *prefetch;
     bel_run_context context;
     bel_shape *input_shapes; // scratch, by graph input
-    const bel_batch *batch;  // of the replica being run
+    const bel_batch *batch;  // of the replica being run; NULL: the input has no example for it
     float **rows;            // by lookup: its rows, by position
     int replica;             // being run, counted from the worker's first
     int64_t input_ns, compute_ns;
@@ -57,11 +58,13 @@ struct bel_worker {
     bel_program_output *outputs; // reports, then the loss
     int *output_variables;       // by report: the layout variable
     int report_count, output_count;
-    int *lookup_outputs;      // by lookup: its output, -1: none
-    bel_worker_table *tables; // by table of the layout
-    double *tallies;          // by replica, tally_width each
-    atomic_llong *chunk_left; // by chunk: elements until all replicas have finished it
-    int64_t *chunk_reports;   // by chunk: elements of it that are reported
+    int *lookup_outputs;       // by lookup: its output, -1: none
+    bel_worker_table *tables;  // by table of the layout
+    double *tallies;           // by replica, tally_width each
+    bel_weight *weights;       // by replica: how its gradients count in this step
+    bel_weight *plain_weights; // the same where each replica with examples counts once
+    atomic_llong *chunk_left;  // by chunk: elements until all replicas have finished it
+    int64_t *chunk_reports;    // by chunk: elements of it that are reported
     int64_t step;
     uint32_t decision;
     bel_worker_times times;
@@ -93,8 +96,8 @@ void bel_tower_sum_rows(bel_tower *tower); // its program has run
 // All replicas have run.
 bel_status *bel_worker_report_rows(bel_worker *worker) BEL_MUST_USE;
 
-// True while blocks are left for the worker's next step.
-bool bel_worker_has_blocks(const bel_worker *worker, int64_t first_block);
+// Behind the last block of the input that is read.
+int64_t bel_worker_block_end(const bel_worker *worker);
 
 // worker.c: a span of the worker's step.
 bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, int part);

@@ -328,7 +328,7 @@ int64_t bel_client_grant(bel_client *client, int64_t index)
     pthread_mutex_lock(&g->mutex);
     while (!g->over && g->numbers[index % GRANTS] < index)
         pthread_cond_wait(&g->came, &g->mutex); // ended by bel_client_end_grants at the latest
-    int64_t block = g->over ? -1 : g->blocks[index % GRANTS];
+    int64_t block = g->over ? BEL_TICKET_NONE : g->blocks[index % GRANTS];
     pthread_mutex_unlock(&g->mutex);
     return block;
 }
@@ -344,12 +344,14 @@ void bel_client_end_grants(bel_client *client)
 // --- Reports -------------------------------------------------------------------------------------
 
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
-                              int node, const float *data)
+                              int node, bel_weight weight, const float *data)
 {
     const bel_chunk *part = &client->config.layout->chunks[chunk];
     bel_frame frame = bel_client_frame(client, step, decision, node);
     frame.kind = BEL_FRAME_REPORT;
     frame.chunk = chunk;
+    frame.replicas = (int32_t)weight.replicas;
+    frame.examples = weight.examples;
     frame.payload = data;
     frame.payload_bytes = (size_t)part->count * sizeof(float);
     BEL_TRY_CTX(bel_lane_send(client->config.lanes[part->shard], &frame),

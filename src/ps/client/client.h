@@ -71,15 +71,15 @@ bel_status *bel_client_wait_next(bel_client *client, int64_t *version,
                                  uint32_t *out_decision) BEL_MUST_USE;
 
 // With a ledger: the first block of the blocks that this worker's step number `index`, from 0,
-// reads; waits for the grant. -1: bel_client_end_grants was called meanwhile, as when the worker
-// ends. Any thread.
+// reads; waits for the grant. BEL_TICKET_NONE: none are left, or bel_client_end_grants was called
+// meanwhile, as when the worker ends. Any thread.
 int64_t bel_client_grant(bel_client *client, int64_t index);
 void bel_client_end_grants(bel_client *client);
 
-// Sends node `node`'s sums of chunk `chunk` to its shard. The data stays as it is until the next
-// version is published. Any thread.
+// Sends node `node`'s sums of chunk `chunk`, with their weight (deal.h), to its shard. The data
+// stays as it is until the next version is published. Any thread.
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
-                              int node, const float *data) BEL_MUST_USE;
+                              int node, bel_weight weight, const float *data) BEL_MUST_USE;
 
 // Sends node `node`'s tally to shard 0, and to the others the step's decision with it.
 bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision, int node,
@@ -100,9 +100,10 @@ bel_status *bel_client_wait_rows(bel_client *client, int64_t step) BEL_MUST_USE;
 // Where the row of keys[index] lies, `width` floats, until rows of that table are asked for again.
 const float *bel_client_row(const bel_client *client, int table, int64_t index);
 
-// Sends node `node`'s sums of rows, each to its shard; every shard gets a report, if an empty one.
-// The set is copied into the room. For one thread.
+// Sends node `node`'s sums of rows, with their weight, each to its shard; every shard gets a
+// report, if an empty one. The set is copied into the room. For one thread.
 bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
-                                   int node, const bel_row_set *set) BEL_MUST_USE;
+                                   int node, bel_weight weight,
+                                   const bel_row_set *set) BEL_MUST_USE;
 
 #endif

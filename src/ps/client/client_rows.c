@@ -198,7 +198,7 @@ static void lay_out_report(bel_client *client, int table, int node, const bel_ro
 }
 
 bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
-                                   int node, const bel_row_set *set)
+                                   int node, bel_weight weight, const bel_row_set *set)
 {
     const bel_layout *layout = client->config.layout;
     table_view *view = &client->tables[table];
@@ -209,6 +209,8 @@ bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t de
         bel_frame frame = bel_client_frame(client, step, decision, node);
         frame.kind = BEL_FRAME_ROW_REPORT;
         frame.chunk = table;
+        frame.replicas = (int32_t)weight.replicas;
+        frame.examples = weight.examples;
         frame.payload = view->payloads[k];
         frame.payload_bytes = bel_row_set_bytes(view->counts[k], width);
         BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),

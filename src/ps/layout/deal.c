@@ -74,10 +74,45 @@ void bel_deal_destroy(bel_deal *deal)
     bel_free(deal);
 }
 
+// Both factors are of doubles that hold the quotients to the last bit, so they do not depend on
+// who computes them.
+bel_weight bel_weight_add(bel_weight left, bel_weight right, float *out_left, float *out_right)
+{
+    const bel_weight both = {left.replicas + right.replicas, left.examples + right.examples};
+    *out_left = *out_right = 1;
+    bool alike = left.examples * right.replicas == right.examples * left.replicas;
+    if (left.replicas == 0 || right.replicas == 0 || alike) return both;
+    double mean = (double)both.examples / (double)both.replicas;
+    *out_left = (float)((double)left.examples / (double)left.replicas / mean);
+    *out_right = (float)((double)right.examples / (double)right.replicas / mean);
+    return both;
+}
+
 static void add_f32(float *sum, const float *a, const float *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         sum[i] = a[i] + b[i];
+}
+
+static void add_scaled(float *sum, const float *a, float a_factor, const float *b, float b_factor,
+                       int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = a[i] * a_factor + b[i] * b_factor;
+}
+
+// a + b of two weights that both count; `sum` may be either of them.
+static bel_weight add_weighted(float *sum, const float *a, bel_weight a_weight, const float *b,
+                               bel_weight b_weight, int64_t n)
+{
+    float a_factor, b_factor;
+    const bel_weight both = bel_weight_add(a_weight, b_weight, &a_factor, &b_factor);
+    if (a_factor == 1 && b_factor == 1) {
+        add_f32(sum, a, b, n);
+    } else {
+        add_scaled(sum, a, a_factor, b, b_factor, n);
+    }
+    return both;
 }
 
 // The node of the list that starts at id `first`, or -1.
@@ -96,30 +131,40 @@ static int node_at(const bel_deal *deal, int first)
     return -1;
 }
 
+typedef struct summing {
+    const bel_deal *deal;
+    const float *const *inputs;
+    const bel_weight *weights;
+    int64_t n;
+    float *scratch; // a row for each level
+} summing;
+
 // Value of node (level, first), an input or row `level`; NULL when none of its ids exists or
 // counts.
-static const float *sum_below(const bel_deal *deal, const float *const *inputs, int level,
-                              int first, int64_t n, float *scratch)
+static const float *sum_below(const summing *s, int level, int first, bel_weight *out_weight)
 {
-    if (first >= deal->replica_count) return NULL;
-    int listed = node_at(deal, first);
-    if (listed >= 0 && deal->nodes[listed].level >= level) return inputs[listed];
+    *out_weight = (bel_weight){0};
+    if (first >= s->deal->replica_count) return NULL;
+    int listed = node_at(s->deal, first);
+    if (listed >= 0 && s->deal->nodes[listed].level >= level) {
+        if (s->inputs[listed] != NULL) *out_weight = s->weights[listed];
+        return s->inputs[listed];
+    }
     // The left half may come back in its own level's scratch, which the right half then overwrites:
     // so each half has scratch of its own side, and this node's sum goes to row `level`.
-    const float *left = sum_below(deal, inputs, level - 1, first, n, scratch);
-    float *row = scratch + (int64_t)level * n;
-    if (left == scratch + (int64_t)(level - 1) * n) {
-        memcpy(row, left, (size_t)n * sizeof *row);
-        left = row;
-    }
-    const float *right = sum_below(deal, inputs, level - 1, first + (1 << (level - 1)), n, scratch);
+    bel_weight right_weight;
+    const float *left = sum_below(s, level - 1, first, out_weight);
+    float *row = s->scratch + (int64_t)level * s->n;
+    const float *below = s->scratch + (int64_t)(level - 1) * s->n;
+    size_t bytes = (size_t)s->n * sizeof *row;
+    if (left == below) left = memcpy(row, left, bytes);
+    const float *right = sum_below(s, level - 1, first + (1 << (level - 1)), &right_weight);
     if (right == NULL) return left;
     if (left == NULL) {
-        if (right != scratch + (int64_t)(level - 1) * n) return right;
-        memcpy(row, right, (size_t)n * sizeof *row);
-        return row;
+        *out_weight = right_weight;
+        return right == below ? memcpy(row, right, bytes) : right;
     }
-    add_f32(row, left, right, n);
+    *out_weight = add_weighted(row, left, *out_weight, right, right_weight, s->n);
     return row;
 }
 
@@ -146,13 +191,15 @@ static const float *sum_divided(const bel_deal *deal, const float *const *inputs
     return scratch;
 }
 
-const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs, int64_t n,
-                          float *scratch)
+const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs,
+                          const bel_weight *weights, int64_t n, float *scratch)
 {
     if (deal->node_count == 1) return inputs[0];
     if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) return sum_sequential(deal, inputs, n, scratch);
     if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(deal, inputs, n, scratch);
-    return sum_below(deal, inputs, deal->depth, 0, n, scratch);
+    const summing s = {deal, inputs, weights, n, scratch};
+    bel_weight weight;
+    return sum_below(&s, deal->depth, 0, &weight);
 }
 
 // Adds the right neighbour's double sums to the left one's, level by level.
@@ -182,20 +229,47 @@ void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t
     bel_free(alive);
 }
 
-void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t offset, int64_t n)
+// BEL_FAULT=sum_sequential: one after another, and each counts as it is.
+static void sum_node_sequential(const bel_deal_node *node, float *const *ranges, int64_t offset,
+                                int64_t n)
 {
     float *sum = ranges[0] + offset;
-    if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
-        for (int j = 1; j < node->count; j++)
-            add_f32(sum, sum, ranges[j] + offset, n);
-        return;
+    for (int j = 1; j < node->count; j++)
+        add_f32(sum, sum, ranges[j] + offset, n);
+}
+
+// The sum of replicas [first, end) of the node, in place at the first of them, where [first, end)
+// is a node of the tree or what exists of one.
+static bel_weight sum_replicas(float *const *ranges, const bel_weight *weights, int first, int end,
+                               int64_t offset, int64_t n)
+{
+    if (end - first == 1) return weights[first];
+    int half = 1;
+    while (2 * half < end - first)
+        half *= 2;
+    bel_weight left = sum_replicas(ranges, weights, first, first + half, offset, n);
+    bel_weight right = sum_replicas(ranges, weights, first + half, end, offset, n);
+    float *sum = ranges[first] + offset;
+    const float *other = ranges[first + half] + offset;
+    if (right.replicas == 0) return left;
+    if (left.replicas > 0) return add_weighted(sum, sum, left, other, right, n);
+    memcpy(sum, other, (size_t)n * sizeof *sum);
+    return right;
+}
+
+bel_weight bel_deal_sum_node(const bel_deal_node *node, float *const *ranges,
+                             const bel_weight *weights, int64_t offset, int64_t n)
+{
+    if (!bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
+        return sum_replicas(ranges, weights, 0, node->count, offset, n);
     }
-    for (int stride = 1; stride < node->count; stride *= 2) {
-        for (int j = 0; j + stride < node->count; j += 2 * stride) {
-            sum = ranges[j] + offset;
-            add_f32(sum, sum, ranges[j + stride] + offset, n);
-        }
+    bel_weight all = {0};
+    for (int j = 0; j < node->count; j++) {
+        all.replicas += weights[j].replicas;
+        all.examples += weights[j].examples;
     }
+    sum_node_sequential(node, ranges, offset, n);
+    return all;
 }
 
 size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count, int table_count)

@@ -4,6 +4,12 @@
 // that does not exist is passed over, never added as zero. A worker plays a contiguous block of ids
 // and sends the largest complete nodes inside it; the shard goes on with the same tree. So the bits
 // of a sum do not depend on how ids sit on workers, nor on the order of arrival.
+//
+// Replicas count by their examples. A node's value goes with its weight: with m replicas that have
+// examples, n_r each, the value is m / sum n_r · sum n_r g_r, that is m times their mean. Where all
+// n_r are equal that is the plain sum, and computed so; where two nodes' means of examples differ,
+// each is brought to the new mean by one multiplication before they are added. A replica without
+// examples is passed over like an id that does not exist.
 #ifndef BELFRY_PS_LAYOUT_DEAL_H
 #define BELFRY_PS_LAYOUT_DEAL_H
 
@@ -17,6 +23,22 @@ typedef struct bel_deal_node {
     int level;
     int first, count;
 } bel_deal_node;
+
+// What a sum over replicas stands for.
+typedef struct bel_weight {
+    int64_t replicas; // that have examples
+    int64_t examples; // of them all; or `replicas`, where each replica counts once
+} bel_weight;
+
+// Two nodes side by side: the weight of both together, and what each value is multiplied by before
+// they are added; 1 and 1 where their replicas have as many examples on average.
+bel_weight bel_weight_add(bel_weight left, bel_weight right, float *out_left, float *out_right);
+
+// The weight under which each replica with examples counts once.
+static inline bel_weight bel_weight_once(bel_weight weight)
+{
+    return (bel_weight){weight.replicas, weight.replicas};
+}
 
 typedef struct bel_deal {
     int replica_count;
@@ -47,18 +69,20 @@ void bel_deal_evenly(int replica_count, const bool *present, int worker_count,
 // chunks and tables: two reports.
 size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count, int table_count);
 
-// Sums `n` floats over the whole tree. inputs[k] holds node k's values; a node that does not count
-// is NULL and passed over, but one counts. Returns a pointer to the sum: an input when there is
-// only one, else inside `scratch`, which holds (depth + 1) · n floats.
-const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs, int64_t n,
-                          float *scratch);
+// Sums `n` floats over the whole tree. inputs[k] holds node k's values and weights[k] their weight;
+// a node that does not count is NULL and passed over. Returns a pointer to the sum: an input when
+// only one counts, else inside `scratch`, which holds (depth + 1) · n floats; NULL when none does.
+const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs,
+                          const bel_weight *weights, int64_t n, float *scratch);
 
 // The same in double, for tallies: inputs[k] are `n` doubles; the result goes to out_sum.
 void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t n,
                       double *out_sum);
 
 // Sums the replicas [first, first + count) of one node into the first of them, in place, for `n`
-// elements at `offset`: ranges[j] is the gradient range of replica first + j.
-void bel_deal_sum_node(const bel_deal_node *node, float *const *ranges, int64_t offset, int64_t n);
+// elements at `offset`: ranges[j] is the gradient range of replica first + j, and weights[j] its
+// weight. Returns the node's; without a replica that has examples nothing is written.
+bel_weight bel_deal_sum_node(const bel_deal_node *node, float *const *ranges,
+                             const bel_weight *weights, int64_t offset, int64_t n);
 
 #endif

@@ -32,10 +32,29 @@ void bel_row_sum_deinit(bel_row_sum *sum)
     bel_free(sum->rows);
 }
 
-// left + right, row by row of both; `sum` has room.
-static bel_row_set merge(bel_row_sum *sum, const bel_row_set *left, const bel_row_set *right,
-                         int width)
+// Of two sets, with what the rows of each are multiplied by.
+typedef struct pair {
+    const bel_row_set *left, *right;
+    float left_factor, right_factor;
+} pair;
+
+static void add_row(float *to, const float *a, float a_factor, const float *b, float b_factor,
+                    size_t width)
 {
+    for (size_t j = 0; j < width; j++)
+        to[j] = a[j] * a_factor + b[j] * b_factor; // · 1 changes no bit
+}
+
+static void copy_row(float *to, const float *from, float factor, size_t width)
+{
+    for (size_t j = 0; j < width; j++)
+        to[j] = from[j] * factor;
+}
+
+// left + right, row by row of both; `sum` has room.
+static bel_row_set merge(bel_row_sum *sum, const pair *p, int width)
+{
+    const bel_row_set *left = p->left, *right = p->right;
     size_t row = (size_t)width;
     int64_t *keys = sum->keys + sum->used, count = 0;
     float *rows = sum->rows + sum->used * row;
@@ -43,12 +62,14 @@ static bel_row_set merge(bel_row_sum *sum, const bel_row_set *left, const bel_ro
     while (i < left->count || k < right->count) {
         bool from_left = k == right->count || (i < left->count && left->keys[i] <= right->keys[k]);
         bool both = from_left && k < right->count && left->keys[i] == right->keys[k];
-        const float *a = from_left ? left->rows + (size_t)i * row : right->rows + (size_t)k * row;
-        const float *b = right->rows + (size_t)k * row;
+        const float *a = left->rows + (size_t)i * row, *b = right->rows + (size_t)k * row;
         float *to = rows + (size_t)count * row;
         keys[count++] = from_left ? left->keys[i] : right->keys[k];
-        for (size_t j = 0; j < row; j++)
-            to[j] = both ? a[j] + b[j] : a[j];
+        if (both) {
+            add_row(to, a, p->left_factor, b, p->right_factor, row);
+        } else {
+            copy_row(to, from_left ? a : b, from_left ? p->left_factor : p->right_factor, row);
+        }
         i += from_left;
         k += both || !from_left;
     }
@@ -63,8 +84,17 @@ static int set_at(const int *firsts, int count, int first)
     return -1;
 }
 
-bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *sets, int count,
-                            int width)
+// Where only one has rows and they stay as they are, nothing is copied.
+static bel_row_set add_sets(bel_row_sum *sum, const pair *p, int width)
+{
+    bool alike = p->left_factor == 1 && p->right_factor == 1;
+    if (alike && p->left->count == 0) return *p->right;
+    if (alike && p->right->count == 0) return *p->left;
+    return merge(sum, p, width);
+}
+
+bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *sets,
+                            bel_weight *weights, int count, int width)
 {
     size_t total = 0;
     int depth = 0;
@@ -80,9 +110,13 @@ bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *se
         for (int i = 0; i < count; i++) {
             if (firsts[i] % (2 << level) != 0) continue;
             int right = set_at(firsts, count, firsts[i] + (1 << level));
-            if (right < 0 || sets[right].count == 0) continue;
-            sets[i] = sets[i].count == 0 ? sets[right] : merge(sum, &sets[i], &sets[right], width);
+            if (right < 0) continue;
+            pair p = {.left = &sets[i], .right = &sets[right]};
+            weights[i] =
+                bel_weight_add(weights[i], weights[right], &p.left_factor, &p.right_factor);
+            sets[i] = add_sets(sum, &p, width);
             sets[right].count = 0;
+            weights[right] = (bel_weight){0};
         }
     }
     return sets[0];

@@ -99,14 +99,20 @@ void bel_ledger_reset_locked(bel_shard *shard)
     ledger->queue_count = ledger->returned_count = ledger->copies = 0;
 }
 
-void bel_shard_grant_from(bel_shard *shard, int64_t first_block)
+void bel_shard_grant_from(bel_shard *shard, int64_t first_block, int64_t block_end)
 {
     shard->ledger.next_block = shard->ledger.granted = first_block;
+    shard->ledger.block_end = block_end;
 }
 
 // --- Grants --------------------------------------------------------------------------------------
 
-// Blocks for one more step of a worker: those that came back first.
+static bool has_blocks(const bel_ledger *ledger)
+{
+    return ledger->returned_count > 0 || ledger->next_block < ledger->block_end;
+}
+
+// Blocks for one more step of a worker, while there are any: those that came back first.
 static int64_t next_grant(bel_shard *shard, int worker)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -122,17 +128,25 @@ static int64_t next_grant(bel_shard *shard, int worker)
     return first;
 }
 
-// Two in hand: those of the next step, and those after it, which are read meanwhile.
+static void send_ticket_locked(bel_shard *shard, int worker, int64_t first_block)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    bel_shard_send_locked(
+        shard, shard->config.worker_lanes[worker],
+        (bel_frame){.kind = BEL_FRAME_TICKET, .step = first_block, .chunk = w->granted++});
+}
+
+// Two in hand: those of the next step, and those after it, which are read meanwhile. A worker for
+// which there are none at all is told so, and waits for the end.
 static void grant_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
-    while (w->grant_count < 2) {
+    while (w->grant_count < 2 && has_blocks(&shard->ledger)) {
         int64_t first = next_grant(shard, worker);
         w->grants[w->grant_count++] = first;
-        bel_shard_send_locked(
-            shard, shard->config.worker_lanes[worker],
-            (bel_frame){.kind = BEL_FRAME_TICKET, .step = first, .chunk = w->granted++});
+        send_ticket_locked(shard, worker, first);
     }
+    if (w->grant_count == 0) send_ticket_locked(shard, worker, BEL_TICKET_NONE);
 }
 
 static void use_up_grant(bel_shard_worker *worker)
@@ -268,12 +282,29 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
     }
 }
 
+// So many reports make this step. When all blocks are granted, no more than there are workers that
+// still have some.
+static int needed_reports(const bel_shard *shard)
+{
+    int needed = shard->config.counting.workers, able = 0;
+    if (has_blocks(&shard->ledger)) return needed;
+    for (int w = 0; w < shard->config.deal->worker_count; w++)
+        able += shard->workers[w].grant_count > 0;
+    return able > 0 && able < needed ? able : needed;
+}
+
+// A report on an older version counts where all do, and when nothing could follow it.
+static bool takes_stale(const bel_shard *shard)
+{
+    return shard->config.counting.takes_stale || !has_blocks(&shard->ledger);
+}
+
 // Shard 0: names the workers of this step as soon as there are enough.
 static void close_page_locked(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;
     bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
-    int needed = shard->config.counting.workers;
+    int needed = needed_reports(shard);
     if (!shard->started || page->known || is_stopping(shard) || ledger->queue_count < needed)
         return;
     for (int i = 0; i < needed; i++) {
@@ -328,12 +359,27 @@ static void drop_report(bel_shard_worker *worker)
     use_up_grant(worker);
 }
 
+// Of those who have something left to do.
 static int64_t slowest_lead(const bel_shard *shard)
 {
     int64_t slowest = INT64_MAX;
-    for (int w = 0; w < shard->config.deal->worker_count; w++)
-        if (shard->workers[w].lead < slowest) slowest = shard->workers[w].lead;
+    bool blocks = has_blocks(&shard->ledger);
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        const bel_shard_worker *worker = &shard->workers[w];
+        if ((blocks || worker->grant_count > 0) && worker->lead < slowest) slowest = worker->lead;
+    }
     return slowest;
+}
+
+bool bel_ledger_is_over_locked(const bel_shard *shard)
+{
+    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    if (has_blocks(&shard->ledger)) return false;
+    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        bool used_up = page->known && page->counts[w];
+        if (shard->workers[w].grant_count > (used_up ? 1 : 0)) return false;
+    }
+    return true;
 }
 
 static bool may_go_on(const bel_shard *shard, const bel_shard_worker *worker, int64_t slowest)
@@ -354,11 +400,12 @@ static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
             use_up_grant(&shard->workers[w]);
         }
     }
-    for (int i = 0; i < ledger->queue_count && !shard->config.counting.takes_stale; i++) {
+    bool drops = !takes_stale(shard);
+    for (int i = 0; i < ledger->queue_count && drops; i++) {
         drop_report(&shard->workers[ledger->queue[i]]);
         shard->workers[ledger->queue[i]].held = true;
     }
-    if (!shard->config.counting.takes_stale) ledger->queue_count = 0;
+    if (drops) ledger->queue_count = 0;
     int64_t slowest = slowest_lead(shard);
     for (int w = 0; w < workers; w++) {
         bel_shard_worker *worker = &shard->workers[w];
@@ -393,6 +440,8 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
         shard->counters.repeated++;
         return;
     }
+    bel_weight *weight = &shard->chunks[local].weights[frame->node];
+    if (!bel_shard_take_weight_locked(shard, frame, weight)) return;
     shard->chunks[local].nodes[frame->node] = frame->payload;
     if (bel_ledger_counts(shard, frame->sender)) look_at_chunk_locked(shard, local);
 }
@@ -404,6 +453,7 @@ static void owe_locked(bel_shard *shard, int worker)
         shard->workers[worker].held = true;
     } else {
         answer_locked(shard, worker, shard->step);
+        close_page_locked(shard); // it may have taken the last blocks
     }
 }
 
@@ -411,7 +461,7 @@ static void owe_locked(bel_shard *shard, int worker)
 static void take_complete_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
-    if (!shard->config.counting.takes_stale && w->version < shard->step) {
+    if (!takes_stale(shard) && w->version < shard->step) {
         drop_report(w);
         owe_locked(shard, worker);
         return;
@@ -461,7 +511,8 @@ static void take_page_locked(bel_shard *shard, const bel_frame *frame)
         return;
     }
     bool fits = frame->node >= 0 && frame->node < shard->config.deal->worker_count &&
-                frame->chunk == shard->config.counting.workers && shard->config.shard != 0 &&
+                frame->chunk > 0 && frame->chunk <= shard->config.counting.workers &&
+                shard->config.shard != 0 &&
                 frame->step < shard->step + shard->ledger.page_count - 1;
     if (!fits) {
         bel_shard_fail_locked(shard, frame, "no such page of the ledger");

@@ -9,19 +9,23 @@
 
 enum { PIECE = BEL_SHARD_PIECE };
 
+static bool node_counts(const bel_shard *shard, const bel_shard_chunk *chunk, int k)
+{
+    bool counts =
+        !bel_shard_has_ledger(shard) ||
+        bel_ledger_page_of(shard, shard->step)->counts[shard->config.deal->nodes[k].worker];
+    return counts && chunk->weights[k].replicas > 0;
+}
+
 // The sum over all replicas of `n` elements at `offset` of the space.
 static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t offset,
                               int64_t n)
 {
     const bel_deal *deal = shard->config.deal;
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
-    const bel_ledger_page *page =
-        bel_shard_has_ledger(shard) ? bel_ledger_page_of(shard, shard->step) : NULL;
-    for (int k = 0; k < deal->node_count; k++) {
-        bool counts = page == NULL || page->counts[deal->nodes[k].worker];
-        chunk->inputs[k] = counts ? chunk->nodes[k] + (offset - start) : NULL;
-    }
-    return bel_deal_sum(deal, chunk->inputs, n, chunk->scratch);
+    for (int k = 0; k < deal->node_count; k++)
+        chunk->inputs[k] = node_counts(shard, chunk, k) ? chunk->nodes[k] + (offset - start) : NULL;
+    return bel_deal_sum(deal, chunk->inputs, chunk->weights, n, chunk->scratch);
 }
 
 typedef struct pass {
@@ -30,7 +34,7 @@ typedef struct pass {
     float *gradient; // one piece
     const float *values;
     float *new_values;
-    float scale; // 1 / replicas
+    float scale; // 1 / replicas that count; 0: none has examples, and nothing changes
 } pass;
 
 static void find_slots(const bel_shard *shard, int64_t offset, float *slots[BEL_RULE_MAX_SLOTS])
@@ -73,10 +77,23 @@ static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t
     }
 }
 
+// A step without examples: values and slots stay as they are.
+static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
+{
+    size_t bytes = (size_t)n * sizeof(float);
+    float *direction = p->shard->sums;
+    if (job == BEL_JOB_SUM && direction != NULL) memset(direction + offset, 0, bytes);
+    if (p->new_values != p->values) memcpy(p->new_values + offset, p->values + offset, bytes);
+}
+
 static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int64_t at, int64_t n)
 {
     bel_shard *shard = p->shard;
     int64_t offset = segment->offset + at;
+    if (p->scale == 0) {
+        keep_piece(p, job, offset, n);
+        return;
+    }
     bel_variable_kind kind = shard->config.layout->variables[segment->variable].kind;
     if (kind != BEL_VARIABLE_TRAINABLE) { // with the sums, as reports may be gone at the update
         if (job != BEL_JOB_UPDATE) state_piece(p, kind, offset, n);
@@ -149,33 +166,31 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
     }
 }
 
-float bel_shard_scale(const bel_shard *shard)
+static int64_t count_replicas(const bel_shard *shard, const bel_shard_chunk *chunk)
 {
-    const bel_deal *deal = shard->config.deal;
-    int replicas = 0;
-    for (int w = 0; w < deal->worker_count; w++) {
-        bool counts =
-            !bel_shard_has_ledger(shard) || bel_ledger_page_of(shard, shard->step)->counts[w];
-        if (counts) replicas += bel_deal_replicas(deal, w);
-    }
-    return (float)(1.0 / replicas);
+    int64_t replicas = 0;
+    for (int k = 0; k < shard->config.deal->node_count; k++)
+        if (node_counts(shard, chunk, k)) replicas += chunk->weights[k].replicas;
+    return replicas;
 }
 
 static void pass_chunk(bel_shard *shard, bel_shard_job job)
 {
-    const bel_shard_chunk *local = &shard->chunks[job.local];
+    bel_shard_chunk *local = &shard->chunks[job.local];
     const bel_chunk *chunk = &shard->config.layout->chunks[local->chunk];
     bel_space *space = shard->config.space;
     int current = atomic_load(&space->current[local->chunk]);
     const bel_deal *deal = shard->config.deal;
 
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
+        // Reports may be gone at the update: what they come to stays.
+        if (job.kind != BEL_JOB_UPDATE) local->replicas = count_replicas(shard, local);
         pass p = {.shard = shard,
                   .chunk = local,
                   .gradient = local->scratch + (deal->depth + 1) * PIECE,
                   .values = space->buffers[current],
                   .new_values = space->buffers[1 - current],
-                  .scale = bel_shard_scale(shard)};
+                  .scale = local->replicas > 0 ? (float)(1.0 / (double)local->replicas) : 0};
         run_segments(&p, job.kind, chunk);
     }
     if (job.kind == BEL_JOB_SUM) return;

@@ -154,8 +154,9 @@ static bool try_publish_locked(bel_shard *shard)
     bool first = shard->config.shard == 0;
     shard->snapshot_told = true; // once, however often the decision comes later
     if (saved) shard->ledger.granted = shard->ledger.next_block;
-    const double *const *tallies =
-        bel_shard_has_ledger(shard) ? bel_ledger_tallies_locked(shard) : shard->tallies;
+    bool ledger = bel_shard_has_ledger(shard);
+    const double *const *tallies = ledger ? bel_ledger_tallies_locked(shard) : shard->tallies;
+    bool over = first && ledger && bel_ledger_is_over_locked(shard);
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
@@ -164,7 +165,7 @@ static bool try_publish_locked(bel_shard *shard)
     }
     bool good = !first || shard->tally_sum[BEL_TALLY_NONFINITE] == 0; // a diverged step is not kept
     if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);
-    if (first) decision = events->decide(events->context, version, shard->tally_sum);
+    if (first) decision = events->decide(events->context, version, shard->tally_sum, over);
     bool later = (decision & BEL_DECIDE_LATER) != 0;
     pthread_mutex_lock(&shard->mutex);
     shard->publishing = false;
@@ -207,6 +208,20 @@ bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame)
     return false;
 }
 
+bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_weight *out_weight)
+{
+    const int64_t most = (int64_t)1 << 40; // examples of a step; their products stay in 64 bits
+    bool none = frame->replicas == 0 && frame->examples == 0;
+    bool some = frame->replicas > 0 && frame->examples >= frame->replicas;
+    if ((none || some) && frame->replicas <= shard->config.deal->nodes[frame->node].count &&
+        frame->examples <= most) {
+        *out_weight = (bel_weight){frame->replicas, frame->examples};
+        return true;
+    }
+    bel_shard_fail_locked(shard, frame, "a weight that its node cannot have");
+    return false;
+}
+
 static void take_report_locked(bel_shard *shard, const bel_frame *frame)
 {
     if (!bel_shard_check_report_locked(shard, frame)) return;
@@ -216,6 +231,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
         shard->counters.repeated++;
         return;
     }
+    if (!bel_shard_take_weight_locked(shard, frame, &chunk->weights[frame->node])) return;
     bel_shard_decision_known_locked(shard, frame->decision);
     chunk->nodes[frame->node] = frame->payload;
     if (++chunk->arrived == shard->config.deal->node_count) {
@@ -399,7 +415,10 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
 {
     uint32_t decision = 0;
     shard->events = *events;
-    if (shard->config.shard == 0) decision = events->decide(events->context, shard->step, NULL);
+    if (shard->config.shard == 0) {
+        bool over = bel_shard_has_ledger(shard) && bel_ledger_is_over_locked(shard);
+        decision = events->decide(events->context, shard->step, NULL, over);
+    }
     pthread_mutex_lock(&shard->mutex);
     shard->started = true;
     publish_locked(shard, decision);

@@ -40,9 +40,10 @@ enum { BEL_DECIDE_LATER = 1 << 30 };
 // work, never under a lock.
 typedef struct bel_shard_events {
     void *context;
-    // What to do at `version`; `tally` sums the step before (NULL at the first version). May answer
-    // BEL_DECIDE_LATER: then it is asked again when bel_shard_work is next called.
-    uint32_t (*decide)(void *context, int64_t version, const double *tally);
+    // What to do at `version`; `tally` sums the step before (NULL at the first version). `over`: no
+    // step can follow, as the input has nothing left. May answer BEL_DECIDE_LATER: then it is asked
+    // again when bel_shard_work is next called.
+    uint32_t (*decide)(void *context, int64_t version, const double *tally, bool over);
     // The snapshot of `version` is complete in this shard.
     void (*snapshot_ready)(void *context, int shard, int64_t version);
 } bel_shard_events;
@@ -147,8 +148,10 @@ bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker);
 
 // --- With a ledger -------------------------------------------------------------------------------
 
-// Shard 0, before the start: the first block of the input that is not yet used.
-void bel_shard_grant_from(bel_shard *shard, int64_t first_block);
+// Shard 0, before the start: the first block of the input that is not yet used, and the one behind
+// the last. When all are granted, nobody's report is dropped any more and a step is made of as many
+// as can still come; training ends when none can.
+void bel_shard_grant_from(bel_shard *shard, int64_t first_block, int64_t block_end);
 
 // Shard 0: how it stands, by worker in out_dropped (may be NULL).
 bel_shard_staleness bel_shard_stale(bel_shard *shard, int64_t *out_dropped);

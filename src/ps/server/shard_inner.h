@@ -36,7 +36,9 @@ typedef struct bel_shard_chunk {
     int chunk;            // index in the layout
     int arrived;          // nodes whose report is in
     const float **nodes;  // by node: where its sums lie, NULL until it is in
-    const float **inputs; // by node: the same at the piece in work
+    bel_weight *weights;  // by node: of these sums
+    const float **inputs; // by node: the same at the piece in work, NULL: it does not count
+    int64_t replicas;     // that count in the step, once its first pass has begun
     int64_t inbox_offset; // of this chunk in each inbox
     float *scratch;       // rows of the summation tree, and one piece of the gradient
     bool passed;          // its new values are there
@@ -91,6 +93,7 @@ typedef struct bel_ledger {
     int *queue; // shard 0: workers whose reports are complete and do not count yet, as they came
     int queue_count;
     int64_t next_block; // shard 0: the first that was never granted
+    int64_t block_end;  // shard 0: behind the last
     int64_t *returned;  // shard 0: first blocks whose worker was lost with them
     int returned_count;
     int64_t granted; // next_block when the newest snapshot was made
@@ -120,9 +123,11 @@ typedef struct bel_shard_pull {
 
 typedef struct bel_shard_table {
     bel_table *table;
-    bel_row_set *reports;  // by node
-    bool *reported;        // by node
-    bel_row_set *sets;     // by node: scratch of a sum
+    bel_row_set *reports; // by node
+    bel_weight *weights;  // by node: of these
+    bool *reported;       // by node
+    bel_row_set *sets;    // by node: scratch of a sum
+    bel_weight *set_weights;
     int arrived;           // of them; with a ledger: 0, or all that are needed
     int readers;           // answers being worked on; then nothing is updated …
     bool due;              // … but will be, as soon as they are done
@@ -209,7 +214,6 @@ static inline bool bel_shard_has_ledger(const bel_shard *shard)
 bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job) BEL_MUST_USE;
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values);
-float bel_shard_scale(const bel_shard *shard); // 1 / replicas that count
 
 // shard.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
@@ -220,6 +224,8 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
 int bel_shard_local_chunk(const bel_shard *shard, int chunk); // -1: not here
 // True when a report is one of a chunk and node that are here; else the shard has failed.
 bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame);
+// The weight that a report says, if its node can have it; else the shard has failed.
+bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_weight *out_weight);
 bool bel_shard_check_tally_locked(bel_shard *shard, const bel_frame *frame);
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 bel_job_kind bel_shard_first_job(const bel_shard *shard);
@@ -231,6 +237,8 @@ void bel_ledger_destroy(bel_shard *shard);
 void bel_ledger_reset_locked(bel_shard *shard);     // another generation
 void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before
 void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker);
+// Shard 0: once this step is made no report can come any more, as the input has nothing left.
+bool bel_ledger_is_over_locked(const bel_shard *shard);
 // True when this step's workers are known and all they have said of it is in.
 bool bel_ledger_counts(const bel_shard *shard, int worker); // in this step, as far as is known
 bool bel_ledger_step_done_locked(const bel_shard *shard);

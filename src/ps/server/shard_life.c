@@ -54,6 +54,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
             (bel_shard_chunk){.chunk = c,
                               .inbox_offset = shard->inbox_elements,
                               .nodes = bel_xcalloc(nodes, sizeof(float *)),
+                              .weights = bel_xcalloc(nodes, sizeof(bel_weight)),
                               .inputs = bel_xcalloc(nodes, sizeof(float *)),
                               .scratch = bel_xcalloc((size_t)config->deal->depth + 2,
                                                      BEL_SHARD_PIECE * sizeof(float))};
@@ -100,6 +101,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_free(shard->group_of);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_free(shard->chunks[i].nodes);
+        bel_free(shard->chunks[i].weights);
         bel_free(shard->chunks[i].inputs);
         bel_free(shard->chunks[i].scratch);
     }

@@ -48,6 +48,8 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     size_t nodes = (size_t)shard->config.deal->node_count;
     size_t workers = (size_t)shard->config.deal->worker_count;
     table->reports = bel_xcalloc(nodes, sizeof *table->reports);
+    table->weights = bel_xcalloc(2 * nodes, sizeof *table->weights);
+    table->set_weights = table->weights + nodes;
     table->reported = bel_xcalloc(nodes, sizeof *table->reported);
     table->sets = bel_xcalloc(nodes, sizeof *table->sets);
     table->pulls = bel_xcalloc(workers, sizeof *table->pulls);
@@ -93,6 +95,7 @@ void bel_shard_destroy_tables(bel_shard *shard)
         bel_shard_table *table = &shard->tables[t];
         destroy_pulls(shard, table);
         bel_free(table->reports);
+        bel_free(table->weights);
         bel_free(table->reported);
         bel_free(table->sets);
         bel_row_sum_deinit(&table->sum);
@@ -274,6 +277,7 @@ static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
         bel_shard_fail_locked(shard, frame, "no report of rows of this shard");
         return;
     }
+    if (!bel_shard_take_weight_locked(shard, frame, &table->weights[frame->node])) return;
     table->reported[frame->node] = true;
     if (bel_shard_has_ledger(shard)) {
         bel_shard_look_at_table_locked(shard, frame->chunk);
@@ -406,10 +410,13 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
     for (int k = 0; k < deal->node_count; k++) {
         bool counts = !ledger || bel_ledger_counts(shard, deal->nodes[k].worker);
         table->sets[k] = counts ? table->reports[k] : (bel_row_set){.count = 0};
+        table->set_weights[k] = counts ? table->weights[k] : (bel_weight){0};
     }
-    bel_row_set all = bel_row_sum_run(&table->sum, shard->node_firsts, table->sets,
-                                      deal->node_count, bel_layout_report_width(layout));
-    float scale = bel_shard_scale(shard);
+    bel_row_set all =
+        bel_row_sum_run(&table->sum, shard->node_firsts, table->sets, table->set_weights,
+                        deal->node_count, bel_layout_report_width(layout));
+    // Without a replica that has examples there are no rows.
+    float scale = (float)(1.0 / (double)table->set_weights[0].replicas);
     if (layout->counts_replicas) {
         all.rows = take_means(table, &all, layout->width);
         scale = 1;

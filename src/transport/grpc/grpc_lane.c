@@ -128,7 +128,9 @@ static void write_header_locked(grpc_lane *lane, bel_stream_message *message,
                              .node = frame->node,
                              .payload_bytes = frame->payload_bytes,
                              .sequence = sequence,
-                             .taken = taken};
+                             .taken = taken,
+                             .examples = frame->examples,
+                             .replicas = frame->replicas};
     uint8_t bytes[BEL_WIRE_FRAME_BYTES];
     bel_wire_frame_write(&header, bytes);
     bel_stream_message_copy(message, bytes, sizeof bytes);
@@ -252,6 +254,8 @@ static bel_status *begin_frame(attachment *a, const bel_wire_frame *header)
                            .decision = header->decision,
                            .chunk = header->chunk,
                            .node = header->node,
+                           .replicas = header->replicas,
+                           .examples = header->examples,
                            .payload_bytes = header->payload_bytes};
     a->payload = NULL;
     a->payload_done = 0;

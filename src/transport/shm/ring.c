@@ -5,7 +5,7 @@
 
 enum { ALIGNMENT = 8 };
 
-_Static_assert(offsetof(bel_shm_slot, small) == 64, "a slot's header has 64 bytes");
+_Static_assert(offsetof(bel_shm_slot, small) == 80, "a slot's header has 80 bytes");
 _Static_assert(sizeof(bel_shm_slot) % 64 == 0, "slots stay aligned");
 _Static_assert(offsetof(bel_shm_ring, slots) == 192, "a ring's head has 192 bytes");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "no locks in a ring");
@@ -62,6 +62,8 @@ bel_status *bel_shm_slot_read(const bel_shm_slot *slot, uint64_t number,
                              .decision = slot->decision,
                              .chunk = slot->chunk,
                              .node = slot->node,
+                             .replicas = slot->replicas,
+                             .examples = slot->examples,
                              .payload = payload,
                              .payload_bytes = (size_t)slot->bytes};
     return NULL;
@@ -109,6 +111,9 @@ bel_status *bel_shm_slot_write(const bel_frame *frame, uint64_t number,
     slot->decision = frame->decision;
     slot->chunk = frame->chunk;
     slot->node = frame->node;
+    slot->replicas = frame->replicas;
+    slot->examples = frame->examples;
+    slot->zero = 0;
     slot->place = place;
     slot->offset = offset;
     slot->bytes = frame->payload_bytes;

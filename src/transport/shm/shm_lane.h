@@ -41,7 +41,7 @@ typedef struct bel_shm_lane_config {
 // Payloads up to this size may lie anywhere: they travel in the ring, and the receiver has them in
 // memory of the lane until `capacity` more frames were taken. Larger ones are refused
 // (INVALID_ARGUMENT) unless they lie in the region, at a multiple of 8 bytes.
-enum { BEL_SHM_SMALL_BYTES = 512 };
+enum { BEL_SHM_SMALL_BYTES = 496 };
 
 // The end that opens. The path is asked again and again until the lane is closed or refused for
 // good (another user or secret, the find callback's error, a region that is not as expected);

@@ -33,6 +33,9 @@ typedef struct cluster {
     int64_t last_version; // at which training stops
     int64_t decided;      // newest version that was asked about
     double examples;      // in its tally
+    int64_t block_end;    // of the input, with a ledger
+    bool polls;           // clients look once and wait for nothing: CANCELLED
+    bel_weight weights[REPLICAS];
     void (*while_publishing)(struct cluster *c, int64_t version); // NULL: nothing happens then
 } cluster;
 
@@ -61,13 +64,13 @@ static bel_layout *make_layout(int shards)
     return layout;
 }
 
-static uint32_t decide(void *context, int64_t version, const double *tally)
+static uint32_t decide(void *context, int64_t version, const double *tally, bool over)
 {
     cluster *c = context;
     c->decided = version;
     c->examples = tally == NULL ? 0 : tally[BEL_TALLY_EXAMPLES];
     if (c->while_publishing != NULL) c->while_publishing(c, version);
-    return version >= c->last_version ? BEL_DECIDE_STOP : 0;
+    return over || version >= c->last_version ? BEL_DECIDE_STOP : 0;
 }
 
 static void snapshot_ready(void *context, int shard, int64_t version)
@@ -82,6 +85,11 @@ static bool work_for_shards(void *context)
     for (int k = 0; k < c->layout->shard_count; k++)
         worked = bel_shard_work(c->shards[k]) || worked;
     return worked;
+}
+
+static bool is_polling(void *context)
+{
+    return ((cluster *)context)->polls;
 }
 
 static void make_lanes(cluster *c)
@@ -119,17 +127,21 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_events events = {c, decide, snapshot_ready};
-        bel_shard_grant_from(c->shards[k], 0);
+        bel_shard_grant_from(c->shards[k], 0, c->block_end);
         bel_shard_start(c->shards[k], &events);
     }
 }
 
+static int64_t block_end = INT64_MAX; // of clusters that are made
 static cluster *cluster_create_counting(int shards, const int *replicas_of, int workers,
                                         bel_optimizer optimizer, int64_t last_version,
                                         bel_counting counting)
 {
     cluster *c = bel_xcalloc(1, sizeof *c);
     c->last_version = last_version;
+    c->block_end = block_end;
+    for (int r = 0; r < REPLICAS; r++)
+        c->weights[r] = (bel_weight){1, 10};
     c->counting = counting;
     c->layout = make_layout(shards);
     c->deal = bel_deal_create(replicas_of, workers);
@@ -157,6 +169,8 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
                                                    .ledger = counting.workers > 0,
                                                    .help = work_for_shards,
                                                    .help_context = c,
+                                                   .cancelled = is_polling,
+                                                   .cancelled_context = c,
                                                    .stall_timeout_secs = 0.2};
         c->clients[w] = bel_client_create(&c->client_configs[w]);
         BEL_ASSERT_OK(bel_client_pull(c->clients[w], 0));
@@ -250,20 +264,28 @@ static void report_part(cluster *c, int worker, int64_t step, int most)
 {
     int sent = 0;
     const bel_deal *deal = c->deal;
-    for (int r = deal->first_replica[worker]; r < deal->first_replica[worker + 1]; r++)
+    bel_weight plain[REPLICAS];
+    for (int r = deal->first_replica[worker]; r < deal->first_replica[worker + 1]; r++) {
+        plain[r] = bel_weight_once(c->weights[r]);
         for (int64_t i = 0; i < c->layout->size; i++)
             c->gradients[r][i] = report_element(r, step, i);
+    }
     for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
         const bel_deal_node *node = &deal->nodes[k];
-        bel_deal_sum_node(node, c->gradients + node->first, 0, c->layout->size);
+        double examples = 0;
+        for (int r = node->first; r < node->first + node->count; r++)
+            examples += (double)c->weights[r].examples;
         for (int chunk = 0; chunk < c->layout->chunk_count; chunk++) {
             const bel_chunk *part = &c->layout->chunks[chunk];
+            const bel_weight *weights = part->kind == BEL_VARIABLE_STATE_SUM ? plain : c->weights;
+            bel_weight weight = bel_deal_sum_node(node, c->gradients + node->first,
+                                                  weights + node->first, part->offset, part->count);
             if (part->kind == BEL_VARIABLE_FROZEN || sent++ >= most) continue;
-            BEL_ASSERT_OK(bel_client_report(c->clients[worker], step, 0, chunk, k,
+            BEL_ASSERT_OK(bel_client_report(c->clients[worker], step, 0, chunk, k, weight,
                                             c->gradients[node->first] + part->offset));
         }
         memset(c->tallies[k], 0, sizeof c->tallies[k]);
-        c->tallies[k][BEL_TALLY_EXAMPLES] = 10 * node->count;
+        c->tallies[k][BEL_TALLY_EXAMPLES] = examples;
         if (sent++ >= most) continue;
         BEL_ASSERT_OK(
             bel_client_tally(c->clients[worker], step, 0, k, c->tallies[k], BEL_TALLY_FIXED));

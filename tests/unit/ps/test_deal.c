@@ -1,5 +1,7 @@
 // The summation tree: for every number of replicas and any deal the sum has the bits that one
 // worker with all replicas gives.
+#include <math.h>
+
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/rng.h"
@@ -18,23 +20,46 @@ static void fill(float (*out)[ELEMENTS])
         }
 }
 
-// The sum as workers and shard make it: nodes first, then the tree over them.
-static void sum_over(const bel_deal *deal, float out[ELEMENTS])
+enum { ALIKE, SHORT, EMPTY, NONE, COUNTS }; // how many examples replicas have
+
+static bel_weight weight_of(int counts, int r)
+{
+    static const int64_t examples[COUNTS][4] = {
+        {7, 7, 7, 7}, {64, 64, 31, 5}, {64, 0, 64, 3}, {0, 0, 0, 0}};
+    int64_t n = examples[counts][r * 5 % 7 % 4];
+    return (bel_weight){n > 0, n};
+}
+
+// The sum as workers and shard make it: nodes first, then the tree over them. NULL: of nothing.
+static const float *sum_weighted(const bel_deal *deal, int counts, float out[ELEMENTS])
 {
     static float values[MAX_REPLICAS][ELEMENTS];
     float *ranges[MAX_REPLICAS], scratch[6 * ELEMENTS];
     const float *inputs[MAX_REPLICAS];
+    bel_weight weights[MAX_REPLICAS], of_nodes[MAX_REPLICAS];
     fill(values);
-    for (int r = 0; r < deal->replica_count; r++)
+    for (int r = 0; r < deal->replica_count; r++) {
         ranges[r] = values[r];
+        weights[r] = weight_of(counts, r);
+    }
     for (int k = 0; k < deal->node_count; k++) {
         const bel_deal_node *node = &deal->nodes[k];
-        bel_deal_sum_node(node, ranges + node->first, 0, 10); // in two pieces, as ranges are
-        bel_deal_sum_node(node, ranges + node->first, 10, ELEMENTS - 10);
-        inputs[k] = values[node->first];
+        float **first = ranges + node->first;
+        const bel_weight *of_first = weights + node->first;
+        of_nodes[k] =
+            bel_deal_sum_node(node, first, of_first, 0, 10); // in two pieces, as ranges are
+        bel_weight again = bel_deal_sum_node(node, first, of_first, 10, ELEMENTS - 10);
+        assert_int_equal(again.examples, of_nodes[k].examples);
+        inputs[k] = of_nodes[k].replicas > 0 ? values[node->first] : NULL;
     }
     assert_true(deal->depth <= 5);
-    memcpy(out, bel_deal_sum(deal, inputs, ELEMENTS, scratch), ELEMENTS * sizeof *out);
+    const float *sum = bel_deal_sum(deal, inputs, of_nodes, ELEMENTS, scratch);
+    return sum != NULL ? memcpy(out, sum, ELEMENTS * sizeof *out) : NULL;
+}
+
+static void sum_over(const bel_deal *deal, float out[ELEMENTS])
+{
+    assert_non_null(sum_weighted(deal, ALIKE, out));
 }
 
 // Deals `replicas` at random to 1 … replicas workers, between which are some that play none.
@@ -87,6 +112,44 @@ static void test_same_bits(void **state)
             check_nodes(deal);
             sum_over(deal, got);
             assert_memory_equal(got, expected, sizeof got);
+            bel_deal_destroy(deal);
+        }
+    }
+}
+
+// With replicas of different sizes, some without examples: the bits do not depend on the deal, and
+// the sum over the replicas that have some is the mean over all examples.
+static void test_weights(void **state)
+{
+    (void)state;
+    static float values[MAX_REPLICAS][ELEMENTS];
+    fill(values);
+    for (int at = 0; at < COUNTS * MAX_REPLICAS; at++) {
+        int counts = at / MAX_REPLICAS, replicas = 1 + at % MAX_REPLICAS;
+        float expected[ELEMENTS], got[ELEMENTS];
+        bel_deal *one = bel_deal_create(&replicas, 1);
+        const float *some = sum_weighted(one, counts, expected);
+        bel_deal_destroy(one);
+        double sums[ELEMENTS] = {0}, sizes[ELEMENTS] = {0}, examples = 0, played = 0;
+        for (int r = 0; r < replicas; r++) {
+            double n = (double)weight_of(counts, r).examples;
+            examples += n;
+            played += n > 0;
+            for (int i = 0; i < ELEMENTS; i++) {
+                sums[i] += n * (double)values[r][i];
+                sizes[i] += n * fabs((double)values[r][i]);
+            }
+        }
+        assert_int_equal(some != NULL, examples > 0);
+        for (int i = 0; i < ELEMENTS && some != NULL; i++) {
+            double error = (double)expected[i] / played - sums[i] / examples;
+            assert_true(fabs(error) <= 1e-6 * sizes[i] / examples);
+        }
+        for (uint32_t number = 0; number < DEALS; number++) {
+            bel_deal *deal = random_deal(replicas, number);
+            const float *sum = sum_weighted(deal, counts, got);
+            assert_int_equal(sum != NULL, some != NULL);
+            if (some != NULL) assert_memory_equal(got, expected, sizeof got);
             bel_deal_destroy(deal);
         }
     }
@@ -179,9 +242,9 @@ static void test_evenly(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_tallies),   cmocka_unit_test(test_fault_shows),
-        cmocka_unit_test(test_evenly),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_tree),        cmocka_unit_test(test_tallies),
+        cmocka_unit_test(test_fault_shows), cmocka_unit_test(test_evenly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,6 +300,132 @@ static void worker_lost_in_the_middle_is_known(void **state)
     cluster_destroy(c);
 }
 
+// --- The end of the input ------------------------------------------------------------------------
+
+enum { MOST_BLOCKS = 64 };
+
+// Workers that compute in an order of their own, until they are told of the end.
+typedef struct players {
+    cluster *c;
+    int64_t versions[WORKERS], steps[WORKERS]; // on which they compute; that they have computed
+    bool done[WORKERS];
+    int used[MOST_BLOCKS]; // how often each block was reported
+} players;
+
+static bool take_answer(players *p, int w)
+{
+    uint32_t decision;
+    int64_t version = p->versions[w];
+    bel_status *status = bel_client_wait_next(p->c->clients[w], &version, &decision);
+    bool got = status == NULL;
+    if (!got) assert_int_equal(bel_status_code(status), BEL_CANCELLED);
+    bel_status_ignore(status); // it has to wait
+    if (!got) return false;
+    p->versions[w] = version;
+    p->done[w] = (decision & BEL_DECIDE_STOP) != 0;
+    return true;
+}
+
+// Everybody looks what has come, until nothing comes any more.
+static void take_answers(players *p, bool *waits)
+{
+    for (int quiet = 0; quiet < 3; quiet++) { // other shards are asked after the first has answered
+        work(p->c);
+        for (int w = 0; w < WORKERS; w++)
+            if (waits[w] && !p->done[w] && take_answer(p, w)) {
+                waits[w] = false;
+                quiet = 0;
+            }
+    }
+}
+
+static bool has_blocks(const players *p, int w)
+{
+    return bel_client_grant(p->c->clients[w], p->steps[w]) >= 0;
+}
+
+static void compute(players *p, int w)
+{
+    int64_t first = bel_client_grant(p->c->clients[w], p->steps[w]++);
+    for (int i = 0; i < bel_deal_replicas(p->c->deal, w); i++)
+        p->used[first + i]++;
+    report_step(p->c, w, p->versions[w]);
+}
+
+// Plays to the end, in an order that follows from `order`; worker `lost` (-1: none) dies once in
+// the middle of a step, when its blocks are the last. Fails when all wait and nothing ends it.
+static void play_to_the_end(players *p, uint32_t order, int lost)
+{
+    bool waits[WORKERS] = {true, true, true};
+    p->c->polls = true;
+    for (uint32_t turn = 0;; turn++) {
+        take_answers(p, waits);
+        int ready[WORKERS], count = 0;
+        bool all_done = true;
+        for (int w = 0; w < WORKERS; w++) {
+            all_done = all_done && p->done[w];
+            if (waits[w] || p->done[w]) continue;
+            waits[w] = !has_blocks(p, w); // for another version: the end
+            if (!waits[w]) ready[count++] = w;
+        }
+        if (all_done) return;
+        if (count == 0) fail_msg("order %u, turn %u: everybody waits", order, turn);
+        int w = ready[(order * 2654435761u >> turn % 28) % (uint32_t)count];
+        if (w == lost && turn > 4) {
+            report_part(p->c, w, p->versions[w], 2);
+            (void)replace(p->c, w);
+            p->versions[w] = -1;
+            p->steps[w] = 0;
+            lost = -1;
+        } else {
+            compute(p, w);
+        }
+        waits[w] = true;
+    }
+}
+
+static void check_end(uint32_t order, int shards, bel_counting counting, int64_t blocks, int lost)
+{
+    block_end = blocks;
+    players p = {.c = create(shards, counting), .versions = {-1, -1, -1}};
+    play_to_the_end(&p, order, lost);
+    const bel_shard_staleness staleness = bel_shard_stale(p.c->shards[0], NULL);
+    int64_t counted = 0, steps = 0;
+    for (int i = 0; i < BEL_STALENESS_BINS; i++)
+        counted += staleness.counted[i];
+    for (int w = 0; w < WORKERS; w++) {
+        steps += p.steps[w];
+        assert_int_equal(p.versions[w], p.c->decided); // all are told of the same last version
+    }
+    for (int64_t b = 0; b < blocks; b++)
+        assert_int_equal(p.used[b], 1);
+    if (lost < 0) assert_int_equal(counted + staleness.dropped, steps);
+    if (counting.takes_stale) assert_int_equal(staleness.dropped, 0);
+    if (counting.takes_stale && counting.workers == 1) assert_int_equal(counted, p.c->decided);
+    cluster_destroy(p.c);
+    block_end = INT64_MAX;
+}
+
+// However reports are counted, whoever is fast, dies or has nothing left: every block is read, what
+// is left counts, and all are told of the end. (The last blocks of a worker may not be there.)
+static void input_ends_for_everybody(void **state)
+{
+    (void)state;
+    const bel_counting countings[] = {
+        as_they_come,
+        two_of_three,
+        {.workers = 2, .takes_stale = true, .max_lead = -1},
+        {.workers = 1, .takes_stale = true, .max_lead = 0},
+        {.workers = 1, .takes_stale = true, .max_lead = 1},
+        {.workers = 3, .takes_stale = true, .max_lead = 0},
+    };
+    for (size_t k = 0; k < sizeof countings / sizeof countings[0]; k++)
+        for (uint32_t order = 0; order < 24; order++) {
+            int shards = 1 + (int)(order % 2), lost = (int)(order % 4) - 1;
+            check_end(order, shards, countings[k], 1 + order * 5 % 23, lost);
+        }
+}
+
 // --- Copies and publications ---------------------------------------------------------------------
 
 static void worker_2_pulls(cluster *c, int64_t version)
@@ -420,7 +546,8 @@ static void malformed_frames_are_refused(void **state)
     const bel_frame pages[] = {
         {.kind = BEL_FRAME_LEDGER, .chunk = 2, .node = WORKERS},
         {.kind = BEL_FRAME_LEDGER, .chunk = 2, .node = -1},
-        {.kind = BEL_FRAME_LEDGER, .chunk = 1},
+        {.kind = BEL_FRAME_LEDGER, .chunk = 3},
+        {.kind = BEL_FRAME_LEDGER, .chunk = 0},
         {.kind = BEL_FRAME_LEDGER, .chunk = 2, .step = 1000},
     };
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
@@ -446,6 +573,7 @@ int main(void)
         cmocka_unit_test(blocks_are_granted_once),
         cmocka_unit_test(replaced_worker_gets_blocks_back),
         cmocka_unit_test(worker_lost_in_the_middle_is_known),
+        cmocka_unit_test(input_ends_for_everybody),
         cmocka_unit_test(answer_waits_for_a_publication),
         cmocka_unit_test(publication_waits_for_copies),
         cmocka_unit_test(repeated_and_late_frames_do_nothing),

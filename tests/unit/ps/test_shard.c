@@ -6,10 +6,29 @@
 
 enum { STEPS = 3 };
 
+// Examples of replicas: as many for each, or of different sizes, and a step without any.
+static bool uneven;
+static int64_t examples_of(int64_t step, int replica)
+{
+    static const int64_t sizes[STEPS][REPLICAS] = {
+        {64, 64, 31, 0, 5}, {0, 0, 0, 0, 0}, {0, 3, 3, 64, 0}};
+    return uneven ? sizes[step][replica] : 10;
+}
+
+static double examples_of_all(int64_t step)
+{
+    double examples = 0;
+    for (int r = 0; r < REPLICAS; r++)
+        examples += (double)examples_of(step, r);
+    return examples;
+}
+
 static cluster *train(int shards, const int *replicas_of, int workers, bel_optimizer optimizer)
 {
     cluster *c = cluster_create(shards, replicas_of, workers, optimizer, STEPS);
     for (int64_t step = 0; step < STEPS; step++) {
+        for (int r = 0; r < REPLICAS; r++)
+            c->weights[r] = (bel_weight){examples_of(step, r) > 0, examples_of(step, r)};
         for (int w = 0; w < workers; w++) { // later workers' waits find the version published
             assert_int_equal(wait_for(c, w, step), 0);
             report_step(c, w, step);
@@ -18,7 +37,7 @@ static cluster *train(int shards, const int *replicas_of, int workers, bel_optim
     for (int w = 0; w < workers; w++)
         assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
     assert_int_equal(c->decided, STEPS);
-    assert_true(c->examples == 10 * REPLICAS);
+    assert_true(c->examples == examples_of_all(STEPS - 1));
     for (int k = 0; k < shards; k++) {
         BEL_ASSERT_OK(bel_shard_check(c->shards[k]));
         assert_int_equal(bel_shard_count(c->shards[k]).versions, STEPS + 1);
@@ -47,8 +66,11 @@ static void expected_gradients(const bel_layout *layout, const bel_optimizer *o,
         double square = 0, *g = gradients + variable->offset;
         for (int64_t i = 0; i < variable->elements; i++) {
             g[i] = 0;
-            for (int r = 0; r < REPLICAS; r++)
-                g[i] += (double)report_element(r, step, variable->offset + i) / REPLICAS;
+            for (int r = 0; r < REPLICAS; r++) {
+                double share = (double)examples_of(step, r) / fmax(1, examples_of_all(step));
+                if (variable->kind == BEL_VARIABLE_STATE_SUM) share = examples_of(step, r) > 0;
+                g[i] += share * (double)report_element(r, step, variable->offset + i);
+            }
             square += g[i] * g[i];
         }
         if (variable->kind != BEL_VARIABLE_TRAINABLE) continue;
@@ -70,7 +92,7 @@ static double expected_update(bel_variable_kind kind, double value, double gradi
     case BEL_VARIABLE_TRAINABLE: return value - rate * gradient;
     case BEL_VARIABLE_FROZEN: return value;
     case BEL_VARIABLE_STATE_MEAN: return gradient;
-    case BEL_VARIABLE_STATE_SUM: return value + gradient * REPLICAS;
+    case BEL_VARIABLE_STATE_SUM: return value + gradient;
     }
     return NAN;
 }
@@ -92,6 +114,7 @@ static void check_values(const cluster *c, const bel_optimizer *o)
     for (size_t i = 0; i < size; i++)
         values[i] = (double)((float)(i % 101) / 50.0f - 1.0f);
     for (int64_t step = 0; step < STEPS; step++) {
+        if (examples_of_all(step) == 0) continue; // nothing changes
         expected_gradients(layout, o, step, gradients);
         for (int v = 0; v < layout->variable_count; v++) {
             const bel_layout_variable *variable = &layout->variables[v];
@@ -186,6 +209,7 @@ static void check_trusting(const cluster *c, bel_optimizer o)
     for (size_t i = 0; i < size; i++)
         p[i] = (double)((float)(i % 101) / 50.0f - 1.0f);
     for (int64_t step = 0; step < STEPS; step++) {
+        if (examples_of_all(step) == 0) continue; // nothing changes
         expected_gradients(c->layout, &o, step, g);
         for (int k = 0; k < c->layout->variable_count; k++) {
             const bel_layout_variable *variable = &c->layout->variables[k];
@@ -348,6 +372,34 @@ static void test_same_bits(void **state)
     }
 }
 
+// Replicas count by their examples, those without any do not, and a step of nothing changes
+// nothing.
+static void test_replicas_of_different_sizes(void **state)
+{
+    uneven = true;
+    test_values(state);
+    test_trusting(state);
+    test_same_bits(state);
+    uneven = false;
+}
+
+static void test_refused_weights(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {5};
+    const bel_weight bad[] = {
+        {0, 1}, {1, 0}, {6, 60}, {-1, -1}, {5, 4}, {5, INT64_MAX}, {2, (int64_t)1 << 41}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cluster *c = cluster_create(1, replicas_of, 1, optimizers[0], STEPS);
+        (void)wait_for(c, 0, 0);
+        BEL_ASSERT_OK(bel_client_report(c->clients[0], 0, 0, 0, 0, bad[i], c->gradients[0]));
+        while (work_for_shards(c)) {
+        }
+        BEL_ASSERT_FAILS(bel_shard_check(c->shards[0]), BEL_INTERNAL, "a weight that its node");
+        cluster_destroy(c);
+    }
+}
+
 // --- Frames that are dropped ---------------------------------------------------------------------
 
 static void test_dropped_frames(void **state)
@@ -363,21 +415,22 @@ static void test_dropped_frames(void **state)
     bel_client *other = bel_client_create(&elsewhere);
     const int node = c->deal->first_node[0];
     const float wrong[1] = {0}; // never read
+    const bel_weight ten = {1, 10};
     bel_shard_counters expected = {.versions = 1};
     for (int64_t step = 0; step < STEPS; step++) {
         for (int w = 0; w < 2; w++)
             wait_for(c, w, step);
-        BEL_ASSERT_OK(bel_client_report(before, step, 0, 0, node, wrong));
-        BEL_ASSERT_OK(bel_client_report(other, step, 0, 0, node, wrong));
+        BEL_ASSERT_OK(bel_client_report(before, step, 0, 0, node, ten, wrong));
+        BEL_ASSERT_OK(bel_client_report(other, step, 0, 0, node, ten, wrong));
         expected.foreign += 2;
         if (step > 0) {
-            BEL_ASSERT_OK(bel_client_report(c->clients[0], step - 1, 0, 0, node, wrong));
+            BEL_ASSERT_OK(bel_client_report(c->clients[0], step - 1, 0, 0, node, ten, wrong));
             BEL_ASSERT_OK(bel_client_tally(c->clients[0], step - 1, 0, node, c->tallies[node],
                                            BEL_TALLY_FIXED));
             expected.late += 2;
         }
         report_step(c, 0, step);
-        BEL_ASSERT_OK(bel_client_report(c->clients[0], step, 0, 0, node, wrong));
+        BEL_ASSERT_OK(bel_client_report(c->clients[0], step, 0, 0, node, ten, wrong));
         BEL_ASSERT_OK(
             bel_client_tally(c->clients[0], step, 0, node, c->tallies[node], BEL_TALLY_FIXED));
         expected.repeated += 2;
@@ -563,7 +616,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),           cmocka_unit_test(test_averages),
         cmocka_unit_test(test_trusting),         cmocka_unit_test(test_snapshots_over_a_small_lane),
-        cmocka_unit_test(test_same_bits),        cmocka_unit_test(test_dropped_frames),
+        cmocka_unit_test(test_same_bits),        cmocka_unit_test(test_replicas_of_different_sizes),
+        cmocka_unit_test(test_refused_weights),  cmocka_unit_test(test_dropped_frames),
         cmocka_unit_test(test_refused_frames),   cmocka_unit_test(test_refused_norms),
         cmocka_unit_test(test_replaced_workers), cmocka_unit_test(test_replaced_between_shards),
         cmocka_unit_test(test_waiting),

@@ -49,7 +49,9 @@ static void play_part(cluster *c, int worker, int64_t step, double (*expected)[W
     for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
         bool first = k == deal->first_node[worker];
         bel_row_set set = {first ? count : 0, keys, rows};
-        bel_status *status = bel_client_report_rows(c->clients[worker], step, 0, 0, k, &set);
+        bel_status *status = bel_client_report_rows(
+            c->clients[worker], step, 0, 0, k,
+            (bel_weight){deal->nodes[k].count, 10 * deal->nodes[k].count}, &set);
         if (cut == REPORTED_TO_ONE) {
             assert_int_equal(bel_status_code(status), BEL_UNAVAILABLE);
             bel_status_ignore(status); // as was arranged
