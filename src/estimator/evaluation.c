@@ -2,10 +2,10 @@
 // results are taken in block order.
 #include "estimator/evaluation.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "estimator/metrics.h"
 #include "runtime/runner.h"
@@ -226,8 +226,8 @@ static void fill_result(const totals *t, const bel_estimator_spec *spec, bel_res
     out_result->examples = t->examples;
     out_result->metric_count = spec->metric_count;
     for (int m = 0; m < spec->metric_count; m++) {
-        snprintf(out_result->metrics[m].name, sizeof out_result->metrics[m].name, "%s",
-                 spec->metrics[m].name);
+        bel_snprintf(out_result->metrics[m].name, sizeof out_result->metrics[m].name, "%s",
+                     spec->metrics[m].name);
         out_result->metrics[m].value = bel_metric_sums_value(&t->metrics[m]);
     }
 }

@@ -1,10 +1,10 @@
 // The model context and the checks of a spec.
 #include "estimator/model.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "estimator/metrics.h"
 
@@ -61,7 +61,7 @@ bel_value *bel_context_feature(bel_model_context *context, const char *name)
     bel_value *value = is_label(name) ? NULL : bel_graph_find_input(context->graph, name);
     if (value == NULL) {
         char what[160];
-        snprintf(what, sizeof what, "there is no feature \"%s\"", name);
+        bel_snprintf(what, sizeof what, "there is no feature \"%s\"", name);
         fail_with_features(context, what);
     }
     return value;
