@@ -12,6 +12,7 @@
 #include "base/isa.h"
 #include "base/json.h"
 #include "base/linux_sched.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "ops/kernels/product.h"
@@ -60,7 +61,7 @@ static bool proc_value(const char *path, const char *key, char *out_text, size_t
         found = colon != NULL && strncmp(line, key, strlen(key)) == 0;
         if (!found) continue;
         colon += 1 + strspn(colon + 1, " \t");
-        snprintf(out_text, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+        bel_snprintf(out_text, size, "%.*s", (int)strcspn(colon, "\n"), colon);
     }
     fclose(file);
     return found;
@@ -71,7 +72,7 @@ static void check_processor(doctor *d)
     char name[128] = "unknown processor", text[192];
     proc_value("/proc/cpuinfo", "model name", name, sizeof name);
     bel_isa isa = bel_isa_get();
-    snprintf(text, sizeof text, "%s, kernels for x86-64-%s", name, bel_isa_name(isa));
+    bel_snprintf(text, sizeof text, "%s, kernels for x86-64-%s", name, bel_isa_name(isa));
     report(d, isa == BEL_ISA_V2 ? WARN : OK, "processor", text,
            isa == BEL_ISA_V2 ? "without AVX2 training is tens of times slower; is BEL_ISA set, or "
                                "does the virtual machine hide it?"
@@ -112,7 +113,7 @@ static double measure_gflops(void)
 static void check_products(doctor *d)
 {
     char text[160];
-    snprintf(text, sizeof text, "%.1f GFLOP/s on one thread", measure_gflops());
+    bel_snprintf(text, sizeof text, "%.1f GFLOP/s on one thread", measure_gflops());
     report(d, OK, "products", text, NULL);
 }
 
@@ -121,8 +122,8 @@ static void check_cores(doctor *d)
     char text[128];
     int usable = bel_available_cores(), allowed = bel_linux_affinity_cores();
     long all = sysconf(_SC_NPROCESSORS_ONLN);
-    snprintf(text, sizeof text, "%d usable (%ld in the machine, %d in the affinity mask)", usable,
-             all, allowed);
+    bel_snprintf(text, sizeof text, "%d usable (%ld in the machine, %d in the affinity mask)",
+                 usable, all, allowed);
     report(d, OK, "cores", text,
            usable < allowed ? "a cgroup's quota holds back the others" : NULL);
 }
@@ -148,8 +149,8 @@ static void check_memory(doctor *d)
         report(d, WARN, "memory", "/proc/meminfo does not say", "mount /proc");
         return;
     }
-    snprintf(text, sizeof text, "%s available of %s", bel_bytes_text(available, available_text),
-             bel_bytes_text(total, total_text));
+    bel_snprintf(text, sizeof text, "%s available of %s", bel_bytes_text(available, available_text),
+                 bel_bytes_text(total, total_text));
     bool little = available < LITTLE;
     report(d, little ? WARN : OK, "memory", text, little ? "end other programs" : NULL);
 }
@@ -160,7 +161,7 @@ static void check_open_files(doctor *d)
     char text[64];
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     bool little = limit.rlim_cur < 1024;
-    snprintf(text, sizeof text, "%llu open files allowed", (unsigned long long)limit.rlim_cur);
+    bel_snprintf(text, sizeof text, "%llu open files allowed", (unsigned long long)limit.rlim_cur);
     report(d, little ? WARN : OK, "files", text, little ? "ulimit -n 4096" : NULL);
 }
 
@@ -219,7 +220,7 @@ static void check_disk_sync(doctor *d)
     } else {
         char text[64];
         bool slow = ms > 200;
-        snprintf(text, sizeof text, "%.1f ms to have 64 KiB on disk", ms);
+        bel_snprintf(text, sizeof text, "%.1f ms to have 64 KiB on disk", ms);
         report(d, slow ? WARN : OK, "sync", text,
                slow ? "save less often: --save_checkpoints_secs" : NULL);
     }

@@ -2,12 +2,12 @@
 #include "job_text.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "launch/role_line.h"
 
 static bool read_progress(const bel_job_record *record, bel_progress *out_progress)
@@ -19,22 +19,22 @@ static const char *step_text(const bel_job_record *record, char text[48])
 {
     bel_progress p;
     if (!read_progress(record, &p)) return "-";
-    snprintf(text, 48, "%lld/%lld", (long long)p.step, (long long)p.last_step);
+    bel_snprintf(text, 48, "%lld/%lld", (long long)p.step, (long long)p.last_step);
     return text;
 }
 
 static const char *number_text(double value, bool whole, char text[32])
 {
     if (isnan(value)) return "-";
-    snprintf(text, 32, whole ? "%.0f" : "%.5g", value);
+    bel_snprintf(text, 32, whole ? "%.0f" : "%.5g", value);
     return text;
 }
 
 // "RUNNING", "RUNNING on box"
 static const char *state_text(const bel_job_record *record, char text[300])
 {
-    snprintf(text, 300, "%s%s%s", bel_job_state_name(record->state),
-             record->elsewhere ? " on " : "", record->elsewhere ? record->host : "");
+    bel_snprintf(text, 300, "%s%s%s", bel_job_state_name(record->state),
+                 record->elsewhere ? " on " : "", record->elsewhere ? record->host : "");
     return text;
 }
 

@@ -4,13 +4,13 @@
 
 #include <dlfcn.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/str.h"
 
 // --- Packages that end the process ---------------------------------------------------------------
@@ -45,13 +45,14 @@ static void watch(const char *path)
     static char stack[64 * 1024]; // for a package that has used up its own
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK};
-    snprintf(crashed, sizeof crashed,
-             "belfry: the process crashed while the package %s was in use; hint: the package runs "
-             "inside this process, see it in a debugger\n",
-             path);
-    snprintf(left, sizeof left,
-             "belfry: the package %s called exit; a model function returns an error instead\n",
-             path);
+    bel_snprintf(
+        crashed, sizeof crashed,
+        "belfry: the process crashed while the package %s was in use; hint: the package runs "
+        "inside this process, see it in a debugger\n",
+        path);
+    bel_snprintf(left, sizeof left,
+                 "belfry: the package %s called exit; a model function returns an error instead\n",
+                 path);
     sigemptyset(&action.sa_mask);
     sigaltstack(&own, NULL);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)

@@ -8,8 +8,9 @@
 ///     spec->predictions = bel_softmax(g, logits);
 ///     if (bel_context_labels(ctx) != NULL) {
 ///         bel_value *labels = bel_context_labels(ctx);
-///         spec->loss = bel_reduce_mean(g, bel_softmax_cross_entropy(g, logits, labels), NULL, 0,
-///         false); bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
+///         bel_value *losses = bel_softmax_cross_entropy(g, logits, labels);
+///         spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+///         bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
 ///     }
 ///     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.001};
 ///     return NULL;
@@ -30,8 +31,7 @@
 extern "C" {
 #endif
 
-/// --- The model function
-/// ---------------------------------------------------------------------------
+/// --- The model function -------------------------------------------------------------------------
 
 typedef enum bel_mode { BEL_MODE_TRAIN, BEL_MODE_EVAL, BEL_MODE_PREDICT } bel_mode;
 
@@ -139,8 +139,7 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);
 
-/// --- Settings
-/// -------------------------------------------------------------------------------------
+/// --- Settings -----------------------------------------------------------------------------------
 
 /// AUTO: through shared memory on one host, over gRPC between hosts.
 typedef enum bel_lane_choice { BEL_LANE_AUTO, BEL_LANE_SHM, BEL_LANE_GRPC } bel_lane_choice;
@@ -167,16 +166,13 @@ typedef enum bel_aggregation {
     /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
     /// workers: the bits of the result do not depend on timing. Fewer: the others are backups; the
     /// first reports count, the same ones on all parameter servers, and later ones are dropped.
-    /// More
-    /// than there are: every worker plays several replicas a step, one after another.
+    /// More than there are: every worker plays several replicas a step, one after another.
     BEL_AGGREGATE_SYNC,
     /// Each report as it comes, on whatever version it was computed (or replicas_to_aggregate of
-    /// them
-    /// together).
+    /// them together).
     BEL_AGGREGATE_ASYNC,
     /// The same, but a worker waits while more of its reports were used than of the slowest
-    /// worker's
-    /// and max_staleness beyond (Ho et al. 2013, stale synchronous parallel).
+    /// worker's and max_staleness beyond (Ho et al. 2013, stale synchronous parallel).
     BEL_AGGREGATE_BOUNDED,
 } bel_aggregation;
 
@@ -243,8 +239,7 @@ typedef struct bel_eval_spec {
     double throttle_secs; ///< at checkpoints, at most every N seconds
 } bel_eval_spec;
 
-/// --- The estimator
-/// ----------------------------------------------------------------------------------
+/// --- The estimator ------------------------------------------------------------------------------
 
 typedef struct bel_estimator bel_estimator;
 
@@ -306,8 +301,7 @@ BEL_API bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn
 /// once. Safe in signal handlers.
 BEL_API void bel_request_stop(void);
 
-/// --- Packages
-/// -----------------------------------------------------------------------------------------
+/// --- Packages -----------------------------------------------------------------------------------
 
 /// A model in a shared object of its own (`belfry train_and_evaluate --package my_model.so`):
 ///
@@ -333,8 +327,7 @@ enum { BEL_PACKAGE_ABI = 3 };
 BEL_API const bel_package *bel_model_find(const char *name);
 BEL_API const bel_package *bel_model_at(int index); ///< NULL behind the last
 
-/// --- Version
-/// --------------------------------------------------------------------------------------------
+/// --- Version ------------------------------------------------------------------------------------
 
 #define BEL_VERSION_MAJOR 0
 #define BEL_VERSION_MINOR 1

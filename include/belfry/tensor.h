@@ -43,10 +43,10 @@ typedef struct bel_shape {
     int64_t dims[BEL_MAX_RANK];
 } bel_shape;
 
-/// `BEL_SHAPE(32, 10)` is the shape [32, 10]. For a scalar use `bel_shape_scalar()`.
+/// `BEL_SHAPE(32, 10)` is the shape [32, 10], and `&BEL_SHAPE(32, 10)` points to one that lives as
+/// long as the block around it. For a scalar use `bel_shape_scalar()`.
 #define BEL_SHAPE(...)                                                                             \
-    bel_shape_make((int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                  \
-                   (const int64_t[]){__VA_ARGS__})
+    ((bel_shape){(int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 
 BEL_API bel_shape bel_shape_make(int32_t rank, const int64_t *dims);
 BEL_API bel_shape bel_shape_scalar(void);

@@ -8,16 +8,21 @@
 
 #include "base/check.h"
 #include "base/linux_memory.h"
+#include "base/number.h"
 
 _Noreturn static void out_of_memory(size_t size)
 {
-    fprintf(stderr, "belfry: out of memory (%zu bytes wanted)\n", size);
+    char line[80];
+    bel_snprintf(line, sizeof line, "belfry: out of memory (%zu bytes wanted)\n", size);
+    fputs(line, stderr);
     abort();
 }
 
 void bel_check_failed(const char *what, const char *file, int line)
 {
-    fprintf(stderr, "belfry: internal error at %s:%d: %s\n", file, line, what);
+    char text[256];
+    bel_snprintf(text, sizeof text, "belfry: internal error at %s:%d: %s\n", file, line, what);
+    fputs(text, stderr);
     abort();
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/number.h"
+
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 static bool enabled[BEL_FAULT_COUNT];
 static atomic_long writes_left; // 0: never fails
@@ -233,7 +235,9 @@ void bel_fault_point(const char *name)
 {
     pthread_once(&parse_once, parse_environment);
     if (is_meant(&crash_point, name)) {
-        fprintf(stderr, "killed on purpose at %s\n", name);
+        char line[96];
+        bel_snprintf(line, sizeof line, "killed on purpose at %s\n", name);
+        fputs(line, stderr);
         fflush(stderr);
         raise(SIGKILL);
     }

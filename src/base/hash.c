@@ -3,7 +3,6 @@
 #include "base/hash.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -22,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/number.h"
 
 struct bel_hasher {
     XXH3_state_t *state;
@@ -67,8 +67,8 @@ void bel_hasher_destroy(bel_hasher *hasher)
 
 const char *bel_hash128_text(bel_hash128 hash, char text[33])
 {
-    snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high,
-             (unsigned long long)hash.low);
+    bel_snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high,
+                 (unsigned long long)hash.low);
     return text;
 }
 

@@ -3,9 +3,9 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 
 struct bel_json {
     json_t *root;
@@ -48,7 +48,7 @@ void bel_json_write_number(bel_str *out, double value)
     }
     for (int digits = 6; digits <= 17; digits++) {
         double back;
-        int length = snprintf(text, sizeof text, "%.*g", digits, value);
+        int length = bel_snprintf(text, sizeof text, "%.*g", digits, value);
         if (bel_parse_f64(text, (size_t)length, &back) && back == value) break;
     }
     bel_str_puts(out, text);

@@ -22,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/str.h"
 
 // --- Starting -----------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ static size_t read_small(const char *path, char *text, size_t capacity)
 int64_t bel_linux_start_ticks(int64_t pid)
 {
     char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    bel_snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     read_small(path, text, sizeof text);
     // "pid (name) state …": the name may hold anything, also ')'. State is field 3.
     const char *field = strrchr(text, ')');

@@ -1,11 +1,11 @@
 // memfd and its seals, eventfd, SCM_RIGHTS.
 #define _GNU_SOURCE
 #include "base/linux_shared.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -122,7 +122,7 @@ bool bel_linux_event_is(int descriptor)
 {
     static const char kind[] = "anon_inode:[eventfd]";
     char path[64], target[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    bel_snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     ssize_t length = readlink(path, target, sizeof target);
     return length == (ssize_t)sizeof kind - 1 && memcmp(target, kind, sizeof kind - 1) == 0;
 }

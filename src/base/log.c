@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/str.h"
 
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -73,7 +74,7 @@ void bel_log_write(bel_log_level level, const char *format, ...)
     char message[2048];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     write_line(level, NULL, 0, message);
 }
@@ -84,7 +85,7 @@ void bel_log_event(bel_log_level level, const char *event, long long pid, const 
     char message[2048];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     write_line(level, event, pid, message);
 }
@@ -101,19 +102,15 @@ void bel_log_line(bel_log_level level, const char *line)
 void bel_log_progress(const char *text, const char *json, bool final)
 {
     if (max_level < BEL_LOG_INFO) return;
-    bool interactive = bel_log_is_interactive();
+    bool stays = line_format == BEL_LOG_JSON || final || !bel_log_is_interactive();
+    char *line = bel_strf("%s%s", line_format == BEL_LOG_JSON ? json : text, stays ? "\n" : "");
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
-    if (line_format == BEL_LOG_JSON) {
-        fprintf(stderr, "%s\n", json);
-    } else if (interactive && !final) {
-        fputs(text, stderr);
-        fflush(stderr);
-        progress_shown = true;
-    } else {
-        fprintf(stderr, "%s\n", text);
-    }
+    fputs(line, stderr); // in one piece: a reader may sit behind a pipe
+    if (!stays) fflush(stderr);
+    progress_shown = !stays;
     pthread_mutex_unlock(&log_mutex);
+    bel_free(line);
 }
 
 void bel_log_failure(const bel_status *status)

@@ -3,11 +3,11 @@
 // before.
 #include "base/options.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/number.h"
 #include "base/options_inner.h"
 
 enum { MAX_NAME = 63 };
@@ -222,7 +222,7 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
                        option->name);
     }
     char place[MAX_NAME + 6];
-    snprintf(place, sizeof place, "--%s%s", negated ? "no_" : "", option->name);
+    bel_snprintf(place, sizeof place, "--%s%s", negated ? "no_" : "", option->name);
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     if (option->type == BEL_OPTION_BOOL) {
         return parse_switch(options, (size_t)row, place, negated, value);

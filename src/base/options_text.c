@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/options_inner.h"
 
 enum { FLAG_COLUMN = 30, LINE_WIDTH = 100 };
@@ -33,8 +34,8 @@ void bel_option_describe(const bel_option *option, bel_str *out)
 static bool in_interval(const char *interval, double value)
 {
     char *comma, *close;
-    double low = strtod(interval + 1, &comma);
-    double high = strtod(comma + 1, &close);
+    double low = bel_strtod(interval + 1, &comma);
+    double high = bel_strtod(comma + 1, &close);
     bool above = interval[0] == '[' ? value >= low : value > low;
     bool below = *close == ']' ? value <= high : value < high;
     return above && below;

@@ -1,9 +1,9 @@
 // Status objects: a code, a message that grows in front as context is added, and a trace of places.
 // The out-of-memory object is static, so that making an error can never fail.
 #include "belfry/status.h"
+#include "base/number.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,13 +28,13 @@ static char *format_message(const char *format, va_list args, const char *tail)
 {
     va_list copy;
     va_copy(copy, args);
-    int length = vsnprintf(NULL, 0, format, copy);
+    int length = bel_vsnprintf(NULL, 0, format, copy);
     va_end(copy);
     if (length < 0) return NULL;
     size_t tail_length = tail == NULL ? 0 : strlen(tail) + 2;
     char *text = malloc((size_t)length + tail_length + 1);
     if (text == NULL) return NULL;
-    vsnprintf(text, (size_t)length + 1, format, args);
+    bel_vsnprintf(text, (size_t)length + 1, format, args);
     if (tail != NULL) {
         memcpy(text + length, ": ", 2);
         memcpy(text + length + 2, tail, tail_length - 1);
@@ -46,9 +46,10 @@ static char *extend_trace(const char *trace, const char *file, int line)
 {
     const char *separator = trace == NULL ? "" : " < ";
     if (trace == NULL) trace = "";
-    int length = snprintf(NULL, 0, "%s%s%s:%d", trace, separator, file, line);
+    int length = bel_snprintf(NULL, 0, "%s%s%s:%d", trace, separator, file, line);
     char *text = malloc((size_t)length + 1);
-    if (text != NULL) snprintf(text, (size_t)length + 1, "%s%s%s:%d", trace, separator, file, line);
+    if (text != NULL)
+        bel_snprintf(text, (size_t)length + 1, "%s%s%s:%d", trace, separator, file, line);
     return text;
 }
 

@@ -2,11 +2,11 @@
 #include "base/str.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 
 void bel_str_append(bel_str *str, const char *bytes, size_t length)
 {
@@ -26,11 +26,11 @@ static void append_format(bel_str *str, const char *format, va_list args)
 {
     va_list copy;
     va_copy(copy, args);
-    int length = vsnprintf(NULL, 0, format, copy);
+    int length = bel_vsnprintf(NULL, 0, format, copy);
     va_end(copy);
     if (length < 0) return;
     str->text = bel_xgrow(str->text, &str->capacity, str->length + (size_t)length + 1, 1);
-    vsnprintf(str->text + str->length, (size_t)length + 1, format, args);
+    bel_vsnprintf(str->text + str->length, (size_t)length + 1, format, args);
     str->length += (size_t)length;
 }
 
@@ -119,7 +119,7 @@ bool bel_parse_f64(const char *text, size_t length, double *out_value)
     buffer[length] = '\0';
     if (strspn(buffer, "0123456789+-.eEinfatyINFATY") != length) return false;
     char *end;
-    double value = strtod(buffer, &end);
+    double value = bel_strtod(buffer, &end);
     if (end != buffer + length) return false;
     *out_value = value;
     return true;
@@ -134,7 +134,7 @@ const char *bel_bytes_text(uint64_t bytes, char text[32])
         value /= 1024.0;
         unit++;
     }
-    snprintf(text, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    bel_snprintf(text, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
     return text;
 }
 
@@ -142,13 +142,13 @@ const char *bel_seconds_text(double seconds, char text[32])
 {
     long whole = seconds < 0 ? 0 : (long)(seconds + 0.5);
     if (seconds < 10) {
-        snprintf(text, 32, "%.1f s", seconds < 0 ? 0.0 : seconds);
+        bel_snprintf(text, 32, "%.1f s", seconds < 0 ? 0.0 : seconds);
     } else if (whole < 60) {
-        snprintf(text, 32, "%ld s", whole);
+        bel_snprintf(text, 32, "%ld s", whole);
     } else if (whole < 3600) {
-        snprintf(text, 32, "%ld min %02ld s", whole / 60, whole % 60);
+        bel_snprintf(text, 32, "%ld min %02ld s", whole / 60, whole % 60);
     } else {
-        snprintf(text, 32, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
+        bel_snprintf(text, 32, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
     }
     return text;
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <yaml.h>
@@ -12,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/str.h"
 
 struct bel_yaml {
@@ -54,7 +54,7 @@ static bel_status *syntax_error(const reader *r)
     }
     char message[256];
     const char *context = parser->context != NULL ? parser->context : "reading";
-    snprintf(message, sizeof message, "not valid YAML: %s (%s)", problem, context);
+    bel_snprintf(message, sizeof message, "not valid YAML: %s (%s)", problem, context);
     return error_at(r->yaml, mark, message);
 }
 
@@ -307,7 +307,7 @@ bel_status *bel_yaml_error(const bel_yaml *yaml, const bel_yaml_node *node, cons
     char message[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s:%d:%d: %s", yaml->source, node->line, node->column,
                    message);

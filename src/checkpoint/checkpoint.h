@@ -56,7 +56,7 @@ typedef struct bel_ckpt_info {
 // The temporary folder for a checkpoint of `step`, made empty. Free the path with bel_free. A
 // master writes one checkpoint at a time: all that ended runs, and this one's failures, left behind
 // in model_dir (temporary folders of a lower generation, or of the same one and no higher
-// incarnation) is removed.
+// incarnation) is removed, or a warning where it cannot be.
 bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generation,
                            int64_t incarnation, char **out_folder) BEL_MUST_USE;
 
@@ -86,6 +86,7 @@ bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader) BEL_
 void bel_ckpt_close(bel_ckpt_reader *reader);
 
 // The newest good checkpoint in model_dir; bad ones are logged with their reason and passed over.
+// Meanwhile others may save and remove checkpoints there.
 // *out_reader is NULL when there is none at all. DATA_LOSS: there are checkpoints, none is good;
 // names the newest one's reason. UNIMPLEMENTED: the newest that is not bad has a later format.
 // Errors of the system (PERMISSION_DENIED, RESOURCE_EXHAUSTED) are returned: they do not make a
@@ -126,8 +127,8 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,
 
 // Removes old checkpoints until at most `keep_max` are left (0: keep all), newest kept. With
 // `keep_every_n_hours` > 0 the oldest stays as well, and each for which that time has passed
-// between its commit and that of the previous one that stayed for this reason.
-bel_status *bel_ckpt_retain(const char *model_dir, int keep_max,
-                            double keep_every_n_hours) BEL_MUST_USE;
+// between its commit and that of the previous one that stayed for this reason. What cannot be
+// removed is a warning, and stays.
+void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
@@ -130,20 +131,29 @@ static void free_names(char **names, size_t count)
     bel_free(names);
 }
 
+// What cannot be removed (a file that is open on NFS, a mount) costs room and harms nothing: it is
+// said and stays. Who removed a checkpoint has said it of that one already.
+static void say_stays(bel_log_level level, bel_status *status)
+{
+    if (status == NULL) return;
+    bel_log_write(level, "%s: it stays where it is", bel_status_message(status));
+    bel_status_destroy(status);
+}
+
 static bel_status *remove_leftovers(const char *model_dir, int64_t generation, int64_t incarnation)
 {
     char **names;
     size_t count;
     BEL_TRY(bel_dir_list(model_dir, &names, &count));
-    bel_status *status = NULL;
-    for (size_t i = 0; i < count && status == NULL; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!is_leftover(model_dir, names[i], generation, incarnation)) continue;
         char *path = bel_path_join(model_dir, names[i]);
-        status = bel_dir_remove(path);
+        bool said = strstr(names[i], removed_suffix) != NULL;
+        say_stays(said ? BEL_LOG_DEBUG : BEL_LOG_WARN, bel_dir_remove(path));
         bel_free(path);
     }
     free_names(names, count);
-    return status;
+    return NULL;
 }
 
 // --- Beginning and listing ----------------------------------------------------------------------
@@ -163,7 +173,8 @@ bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generati
     char *folder =
         bel_strf("%s.tmp-g%lld-i%lld", path, (long long)generation, (long long)incarnation);
     bel_free(path);
-    bel_status *status = bel_dir_create(folder);
+    bel_status *status = bel_dir_remove(folder); // unlike other leftovers it is in the way
+    if (status == NULL) status = bel_dir_create(folder);
     if (status != NULL) {
         bel_free(folder);
         return status;
@@ -229,17 +240,12 @@ static bool commit_time(const char *folder, double *out_seconds)
     return found;
 }
 
-bel_status *bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours)
+static void retain(const char *model_dir, const int64_t *steps, size_t count,
+                   double keep_every_n_hours)
 {
-    if (keep_max <= 0) return NULL;
-    int64_t *steps;
-    size_t count;
-    BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
-    size_t old_count = count > (size_t)keep_max ? count - (size_t)keep_max : 0;
-    bel_status *status = NULL;
     bool have_kept = false;
     double kept_time = 0;
-    for (size_t i = 0; i < old_count && status == NULL; i++) {
+    for (size_t i = 0; i < count; i++) {
         char *folder = bel_ckpt_find_folder(model_dir, steps[i]);
         double time;
         bool stays = keep_every_n_hours > 0 && commit_time(folder, &time) &&
@@ -248,10 +254,24 @@ bel_status *bel_ckpt_retain(const char *model_dir, int keep_max, double keep_eve
             have_kept = true;
             kept_time = time;
         } else {
-            status = remove_checkpoint(model_dir, steps[i]);
+            say_stays(BEL_LOG_WARN, remove_checkpoint(model_dir, steps[i]));
         }
         bel_free(folder);
     }
+}
+
+void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours)
+{
+    if (keep_max <= 0) return;
+    int64_t *steps;
+    size_t count;
+    bel_status *status = bel_ckpt_list(model_dir, &steps, &count);
+    if (status != NULL) {
+        bel_log_write(BEL_LOG_WARN, "old checkpoints stay: %s", bel_status_message(status));
+        bel_status_destroy(status);
+        return;
+    }
+    size_t old_count = count > (size_t)keep_max ? count - (size_t)keep_max : 0;
+    retain(model_dir, steps, old_count, keep_every_n_hours);
     bel_free(steps);
-    return status;
 }

@@ -3,8 +3,8 @@
 //   ckpt-00001000               a checkpoint: complete when it was renamed to this
 //   ckpt-00001000.tmp-g0-i0     being written by generation 0, incarnation 0 of the master
 //   ckpt-00001000.replaced      stepped aside for a new one of the same step; counts as the
-//   checkpoint
-//                               while there is none (the commit was killed between its two renames)
+//                               checkpoint while there is none (the commit was killed between its
+//                               two renames)
 //   ckpt-00001000.removed       on its way out: a removal never leaves half a checkpoint visible
 #ifndef BELFRY_CHECKPOINT_FOLDER_H
 #define BELFRY_CHECKPOINT_FOLDER_H

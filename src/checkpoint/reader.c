@@ -47,7 +47,12 @@ static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_f
     char *path = bel_path_join(reader->folder, expected->name);
     bel_status *status = bel_disk_file_open(path, &file->disk);
     bel_free(path);
-    BEL_TRY(status);
+    return status;
+}
+
+static bel_status *check_file(const bel_ckpt_reader *reader, const bel_manifest_file *expected,
+                              bel_reader_file *file)
+{
     if (file->disk.size_bytes != expected->size_bytes) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected %llu bytes, got %llu", file->disk.path,
                        (unsigned long long)expected->size_bytes,
@@ -118,6 +123,8 @@ static bel_status *locate_pieces(bel_ckpt_reader *reader)
     return NULL;
 }
 
+// All are opened before the first is read, which takes long: from then on they stay readable, also
+// when the folder is removed.
 static bel_status *open_files(bel_ckpt_reader *reader)
 {
     const bel_manifest *manifest = &reader->manifest;
@@ -125,6 +132,8 @@ static bel_status *open_files(bel_ckpt_reader *reader)
         bel_arena_alloc(reader->arena, (size_t)manifest->file_count * sizeof *reader->files);
     for (int i = 0; i < manifest->file_count; i++)
         BEL_TRY(open_file(reader, &manifest->files[i], &reader->files[i]));
+    for (int i = 0; i < manifest->file_count; i++)
+        BEL_TRY(check_file(reader, &manifest->files[i], &reader->files[i]));
     return locate_pieces(reader);
 }
 
@@ -161,37 +170,81 @@ static bool is_bad(const bel_status *status)
     return code == BEL_DATA_LOSS || code == BEL_NOT_FOUND;
 }
 
-bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader)
+static bel_status *is_listed(const char *model_dir, int64_t step, bool *out_listed)
 {
     int64_t *steps;
     size_t count;
     BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
+    *out_listed = false;
+    for (size_t i = 0; i < count; i++)
+        *out_listed = *out_listed || steps[i] == step;
+    bel_free(steps);
+    return NULL;
+}
+
+// Opens the checkpoint of a listed step while the folder's owner goes on. What is missing may have
+// been removed since the list was made (*out_gone), or have stepped aside for a new one of the same
+// step, which is then there at the second look.
+static bel_status *open_listed(const char *model_dir, int64_t step, bel_ckpt_reader **out_reader,
+                               bool *out_gone)
+{
+    bel_status *status = NULL;
+    bool listed = true;
+    for (int look = 0; look < 2 && listed; look++) {
+        bel_status_destroy(status);
+        char *folder = bel_ckpt_find_folder(model_dir, step);
+        status = bel_ckpt_open(folder, out_reader);
+        bel_free(folder);
+        if (bel_status_code(status) != BEL_NOT_FOUND) return status;
+        bel_status *listing = is_listed(model_dir, step, &listed);
+        if (listing == NULL) continue;
+        bel_status_destroy(status);
+        return listing;
+    }
+    *out_gone = !listed;
+    return status;
+}
+
+// One look at the folder. *out_again: a listed checkpoint was removed before it was open.
+static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_reader, bool *out_again)
+{
+    int64_t *steps;
+    size_t count;
+    *out_again = false;
+    BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
     bel_status *newest_reason = NULL, *status = NULL;
     bel_ckpt_reader *reader = NULL;
-    for (size_t i = count; i-- > 0 && reader == NULL && status == NULL;) {
-        char *folder = bel_ckpt_find_folder(model_dir, steps[i]);
-        status = bel_ckpt_open(folder, &reader);
-        if (is_bad(status)) {
-            bel_log_write(BEL_LOG_WARN, "checkpoint %s is passed over: %s", folder,
-                          bel_status_message(status));
-            if (newest_reason == NULL) {
-                newest_reason =
-                    BEL_ERR(BEL_DATA_LOSS, "none of the %zu checkpoints in %s is good; newest: %s",
-                            count, model_dir, bel_status_message(status));
-            }
-            bel_status_destroy(status);
-            status = NULL;
+    for (size_t i = count; i-- > 0 && reader == NULL && status == NULL && !*out_again;) {
+        status = open_listed(model_dir, steps[i], &reader, out_again);
+        if (!is_bad(status)) continue;
+        if (!*out_again) {
+            bel_log_write(BEL_LOG_WARN, "checkpoint ckpt-%08lld in %s is passed over: %s",
+                          (long long)steps[i], model_dir, bel_status_message(status));
         }
-        bel_free(folder);
+        if (!*out_again && newest_reason == NULL) {
+            newest_reason =
+                BEL_ERR(BEL_DATA_LOSS, "none of the %zu checkpoints in %s is good; newest: %s",
+                        count, model_dir, bel_status_message(status));
+        }
+        bel_status_destroy(status);
+        status = NULL;
     }
     bel_free(steps);
-    if (status == NULL && reader == NULL) {
+    if (status == NULL && reader == NULL && !*out_again) {
         status = newest_reason;
         newest_reason = NULL;
     }
     bel_status_destroy(newest_reason);
     if (status == NULL) *out_reader = reader;
     return status;
+}
+
+bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader)
+{
+    bool again = true;
+    while (again)
+        BEL_TRY(open_newest(model_dir, out_reader, &again));
+    return NULL;
 }
 
 // --- What it says -------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 // A shard's part of a checkpoint: hashes of its pieces, and the file that holds them.
 #include "checkpoint/shard.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shard_tables.h"
@@ -110,8 +110,8 @@ static bel_status *write_pieces(const char *path, bel_ckpt_shard *shard,
     for (int i = 0; i < streams->count; i++)
         tensors[piece_count + i] = streams->inputs[i];
     char index_text[16], count_text[16];
-    snprintf(index_text, sizeof index_text, "%d", shard->shard_index);
-    snprintf(count_text, sizeof count_text, "%d", shard->shard_count);
+    bel_snprintf(index_text, sizeof index_text, "%d", shard->shard_index);
+    bel_snprintf(count_text, sizeof count_text, "%d", shard->shard_count);
     const bel_safetensors_text metadata[] = {
         {"producer", "belfry"}, {"shard_index", index_text}, {"shard_count", count_text}};
     bel_status *status =

@@ -2,10 +2,10 @@
 // results are taken in block order.
 #include "estimator/evaluation.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "estimator/metrics.h"
 #include "runtime/runner.h"
@@ -54,6 +54,19 @@ static void look_up(eval_tower *tower)
     }
 }
 
+// Rows of predictions are handed out by example: as many must be there, whatever the symbols of the
+// graph's shapes have promised.
+static bel_status *check_rows(const eval_tower *tower)
+{
+    if (tower->config->built->mode != BEL_MODE_PREDICT) return NULL;
+    bel_shape shape = bel_instance_output(tower->instance, 0).shape;
+    if (shape.rank > 0 && shape.dims[0] == tower->batch->example_count) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "predictions must be [batch, …], a row for each of %lld examples, got %s",
+                   (long long)tower->batch->example_count, bel_shape_text(&shape, text));
+}
+
 static bel_status *run_block(eval_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
@@ -74,7 +87,8 @@ static bel_status *run_block(eval_tower *tower)
         bel_instance_bind_input(tower->instance, built->graph->lookups[l].rows, tower->rows[l]);
     for (size_t v = 0; v < built->graph->variable_count; v++)
         bel_instance_bind_variable(tower->instance, (int)v, config->values[v]);
-    return bel_instance_run(tower->instance, tower->team, &tower->context, NULL, NULL);
+    BEL_TRY(bel_instance_run(tower->instance, tower->team, &tower->context, NULL, NULL));
+    return check_rows(tower);
 }
 
 static void run_tower(void *argument, int64_t tile)
@@ -212,8 +226,8 @@ static void fill_result(const totals *t, const bel_estimator_spec *spec, bel_res
     out_result->examples = t->examples;
     out_result->metric_count = spec->metric_count;
     for (int m = 0; m < spec->metric_count; m++) {
-        snprintf(out_result->metrics[m].name, sizeof out_result->metrics[m].name, "%s",
-                 spec->metrics[m].name);
+        bel_snprintf(out_result->metrics[m].name, sizeof out_result->metrics[m].name, "%s",
+                     spec->metrics[m].name);
         out_result->metrics[m].value = bel_metric_sums_value(&t->metrics[m]);
     }
 }

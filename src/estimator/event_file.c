@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/str.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
@@ -170,7 +170,7 @@ static bel_status *create_new(const char *dir, double wall_time, char **out_path
                               int *out_descriptor)
 {
     char host[256];
-    if (gethostname(host, sizeof host) != 0) snprintf(host, sizeof host, "localhost");
+    if (gethostname(host, sizeof host) != 0) bel_snprintf(host, sizeof host, "localhost");
     host[sizeof host - 1] = '\0'; // a name that was cut has no end of its own
     char *name = bel_strf("events.out.tfevents.%010lld.%s", (long long)wall_time, host);
     char *stem = bel_path_join(dir, name);

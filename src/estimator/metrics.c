@@ -71,6 +71,14 @@ void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, cons
     bel_value *own = bel_gather_elements(g, scores, bel_unsqueeze(g, labels, &column, 1), 1);
     bel_value *behind = bel_cast(g, bel_greater_or_equal(g, own, scores), BEL_DTYPE_F32);
     bel_shape shape = bel_value_shape(scores);
+    if (scores != NULL && (shape.rank != 2 || shape.dims[1] < k)) {
+        char text[BEL_SHAPE_TEXT];
+        bel_graph_fail(
+            g, BEL_INVALID_ARGUMENT,
+            "metric \"%s\": scores must be [batch, classes], %lld classes or more, got %s", name,
+            (long long)k, bel_shape_text(&shape, text));
+        return;
+    }
     bel_value *ahead = bel_scalar(g, BEL_DTYPE_F32, (double)(shape.dims[1] - k));
     bel_value *hit = bel_greater(g, bel_reduce_sum(g, behind, &column, 1, false), ahead);
     bel_metric_mean(context, spec, name, bel_cast(g, hit, BEL_DTYPE_F32), weights);

@@ -1,11 +1,12 @@
 // The model context and the checks of a spec.
 #include "estimator/model.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/str.h"
+#include "estimator/metrics.h"
 
 struct bel_model_context {
     bel_graph *graph;
@@ -60,7 +61,7 @@ bel_value *bel_context_feature(bel_model_context *context, const char *name)
     bel_value *value = is_label(name) ? NULL : bel_graph_find_input(context->graph, name);
     if (value == NULL) {
         char what[160];
-        snprintf(what, sizeof what, "there is no feature \"%s\"", name);
+        bel_snprintf(what, sizeof what, "there is no feature \"%s\"", name);
         fail_with_features(context, what);
     }
     return value;
@@ -173,20 +174,51 @@ static bel_status *check_scalar(const bel_value *value, const char *what)
                    what, value == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
-static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
+static bel_status *check_predictions(const bel_value *predictions)
 {
-    if (mode == BEL_MODE_PREDICT) {
-        if (spec->predictions != NULL && bel_value_shape(spec->predictions).rank > 0) return NULL;
+    if (predictions == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "the model function must set predictions [batch, …] in PREDICT");
     }
-    BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
-    for (int i = 0; i < spec->metric_count; i++) {
-        const bel_metric *metric = &spec->metrics[i];
-        if (metric->kind == BEL_METRIC_AUC) continue; // made by bel_metric_auc alone
+    bel_shape shape = bel_value_shape(predictions);
+    if (shape.rank > 0 && shape.dims[0] == BEL_DIM_BATCH) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "predictions must be [batch, …], a row for each example, got %s; hint: is the "
+                   "batch the first dimension all the way?",
+                   bel_shape_text(&shape, text));
+}
+
+// Sums and weights are read as so many floats: what bel_metric_auc and the others make.
+static bel_status *check_metric(const bel_metric *metric)
+{
+    if (metric->kind != BEL_METRIC_AUC) {
         BEL_TRY(check_scalar(metric->sum, metric->name));
-        BEL_TRY(check_scalar(metric->weight, metric->name));
+        return check_scalar(metric->weight, metric->name);
     }
+    const bel_shape wanted = BEL_SHAPE(2, BEL_METRIC_CLASSES);
+    bel_shape shape = bel_value_shape(metric->sum);
+    bool fits = metric->sum != NULL && bel_value_dtype(metric->sum) == BEL_DTYPE_F32 &&
+                bel_shape_equal(&shape, &wanted) && metric->weight == NULL;
+    if (fits) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "the model function's %s must have a sum f32 [2, %d] and no weight, got %s",
+                   metric->name, (int)BEL_METRIC_CLASSES,
+                   metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
+}
+
+static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
+{
+    if (mode == BEL_MODE_PREDICT) return check_predictions(spec->predictions);
+    BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
+    if (spec->metric_count < 0 || spec->metric_count > BEL_MAX_METRICS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the model function's metric_count must be from 0 to %d, got %d",
+                       BEL_MAX_METRICS, spec->metric_count);
+    }
+    for (int i = 0; i < spec->metric_count; i++)
+        BEL_TRY(check_metric(&spec->metrics[i]));
     if (mode == BEL_MODE_TRAIN) BEL_TRY(bel_optimizer_check(&spec->optimizer));
     return NULL;
 }

@@ -3,11 +3,11 @@
 #include "estimator/report_chart.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 
 enum {
     WIDTH = 560,
@@ -64,14 +64,14 @@ static void put_grouped(bel_str *out, const char *printed)
 void bel_report_integer(bel_str *out, int64_t number)
 {
     char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)number);
+    bel_snprintf(text, sizeof text, "%lld", (long long)number);
     put_grouped(out, text);
 }
 
 void bel_report_fixed(bel_str *out, double value, int decimals)
 {
     char text[400]; // the largest double has 309 digits
-    snprintf(text, sizeof text, "%.*f", decimals, value);
+    bel_snprintf(text, sizeof text, "%.*f", decimals, value);
     if (strspn(text, "-0.") == strlen(text) && text[0] == '-') { // no "-0"
         memmove(text, text + 1, strlen(text));
     }
@@ -87,7 +87,7 @@ void bel_report_value(bel_str *out, double value)
     } else if (value == 0) {
         bel_str_puts(out, "0");
     } else if (magnitude < 1e-4 || magnitude >= 1e9) {
-        snprintf(text, sizeof text, "%.3g", value);
+        bel_snprintf(text, sizeof text, "%.3g", value);
         put_grouped(out, text);
     } else {
         int decimals = 3 - (int)floor(log10(magnitude));
@@ -186,7 +186,7 @@ static void put_tick(bel_str *out, double value, double step)
 {
     if (step < 1e-5 || fabs(value) >= 1e9) {
         char text[32];
-        snprintf(text, sizeof text, "%.4g", fabs(value) < step * 1e-6 ? 0.0 : value);
+        bel_snprintf(text, sizeof text, "%.4g", fabs(value) < step * 1e-6 ? 0.0 : value);
         put_grouped(out, text);
         return;
     }

@@ -3,8 +3,8 @@
 #include "graph/attention.h"
 
 #include <math.h>
-#include <stdio.h>
 
+#include "base/number.h"
 #include "graph/attrs.h"
 #include "ops/kernels/attention.h"
 
@@ -110,7 +110,7 @@ static bel_value *variable(bel_graph *graph, const char *part, const char *what,
                            const bel_shape *shape, bel_init_kind kind)
 {
     char name[32];
-    snprintf(name, sizeof name, "%s_%s", part, what);
+    bel_snprintf(name, sizeof name, "%s_%s", part, what);
     return bel_variable(graph, name, shape, (bel_initializer){.kind = kind},
                         BEL_VARIABLE_TRAINABLE);
 }

@@ -1,9 +1,9 @@
 // Lookups in tables: inputs of the graph that its runner fills with rows.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "graph/graph.h"
 
 enum { MAX_WIDTH = 1 << 20 };
@@ -40,7 +40,7 @@ static int find_table(bel_graph *graph, const char *name, int64_t width,
                       bel_initializer initializer)
 {
     char full[320];
-    snprintf(full, sizeof full, "%s%s", graph->scope, name);
+    bel_snprintf(full, sizeof full, "%s%s", graph->scope, name);
     for (size_t v = 0; v < graph->variable_count; v++) {
         if (strcmp(graph->variables[v].name, full) != 0) continue;
         bel_graph_fail(graph, BEL_ALREADY_EXISTS, "embedding \"%s\": a variable has this name",
@@ -74,7 +74,7 @@ bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int
     bel_shape shape = ids->spec.shape;
     shape.dims[shape.rank++] = width;
     char input[352]; // ':' is in no field's name
-    snprintf(input, sizeof input, "%s:%zu", graph->tables[table].name, graph->lookup_count);
+    bel_snprintf(input, sizeof input, "%s:%zu", graph->tables[table].name, graph->lookup_count);
     bel_value *rows = bel_input_value(graph, input, BEL_DTYPE_F32, &shape);
     if (rows == NULL) return NULL;
     graph->lookups = bel_xgrow(graph->lookups, &graph->lookup_capacity, graph->lookup_count + 1,

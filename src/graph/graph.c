@@ -2,12 +2,12 @@
 #include "graph/graph.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "belfry/ops.h"
 
@@ -45,7 +45,7 @@ void bel_graph_fail(bel_graph *graph, bel_code code, const char *format, ...)
     char message[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     graph->error_code = code == BEL_OK ? BEL_UNKNOWN : code;
     graph->error = bel_xstrdup(message);
@@ -58,7 +58,7 @@ void bel_graph_push_scope(bel_graph *graph, const char *scope)
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "scope \"%s\" is nested too deeply", scope);
         return;
     }
-    snprintf(graph->scope + used, size - used, "%s/", scope);
+    bel_snprintf(graph->scope + used, size - used, "%s/", scope);
 }
 
 void bel_graph_pop_scope(bel_graph *graph)
@@ -80,7 +80,7 @@ static bel_node *new_node(bel_graph *graph, const char *name, bel_op op, const b
     node->index = (int)graph->node_count;
     if (attrs != NULL) node->attrs = *attrs;
     char made[320];
-    snprintf(made, sizeof made, "%s%s_%d", graph->scope, bel_op_get(op)->name, node->index);
+    bel_snprintf(made, sizeof made, "%s%s_%d", graph->scope, bel_op_get(op)->name, node->index);
     node->name = bel_arena_strdup(graph->arena, name != NULL ? name : made);
     graph->nodes =
         bel_xgrow(graph->nodes, &graph->node_capacity, graph->node_count + 1, sizeof *graph->nodes);
@@ -278,7 +278,7 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
 {
     if (graph->error_code != BEL_OK) return NULL;
     char full[320];
-    snprintf(full, sizeof full, "%s%s", graph->scope, name);
+    bel_snprintf(full, sizeof full, "%s%s", graph->scope, name);
     bel_value *existing = existing_variable(graph, full, shape);
     if (existing != NULL) return graph->error_code == BEL_OK ? existing : NULL;
     int64_t elements = bel_shape_elements(shape);

@@ -2,11 +2,11 @@
 #include "input/csv_file.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/str.h"
 
 // --- Open ----------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_labe
     }
     char expected[64] = "a whole number";
     if (label->class_count > 0) {
-        snprintf(expected, sizeof expected, "a whole number in 0..%lld",
-                 (long long)label->class_count - 1);
+        bel_snprintf(expected, sizeof expected, "a whole number in 0..%lld",
+                     (long long)label->class_count - 1);
     }
     char *got = bel_csv_quote(field);
     bel_status *status = bel_csv_file_error(file, field->text, "label \"%s\": expected %s, got %s",
@@ -159,7 +159,7 @@ bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const c
     char message[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     return BEL_ERR(BEL_DATA_LOSS, "%s:%lld:%lld: %s", file->path,
                    (long long)bel_csv_file_line(file, at), (long long)(at - line_start) + 1,

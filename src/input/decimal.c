@@ -1,17 +1,16 @@
 // Most numbers in files are short. When all digits make an integer of at most 2^53 and the power of
 // ten is at most 10^22, both are exact doubles and one multiplication or division rounds once, so
 // the result is the correctly rounded one (Clinger 1990, "How to read floating point numbers
-// accurately"). Everything else goes to strtod.
+// accurately"). Everything else goes to bel_strtod.
 #include "input/decimal.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 
 enum { MAX_POWER = 22, MAX_DIGITS = 18, MAX_EXPONENT = 100000 };
 
@@ -24,19 +23,7 @@ static inline bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-// strtod with a decimal point, whatever locale the program has chosen.
-static double parse_in_c_locale(const char *text, char **out_stop)
-{
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    locale_t chosen = plain != (locale_t)0 ? uselocale(plain) : (locale_t)0;
-    double value = strtod(text, out_stop);
-    if (plain == (locale_t)0) return value;
-    uselocale(chosen);
-    freelocale(plain);
-    return value;
-}
-
-// The exact text to strtod, which needs a zero byte behind it.
+// The exact text to bel_strtod, which needs a zero byte behind it.
 static const char *parse_slowly(const char *text, const char *end, double *out_value)
 {
     char buffer[128];
@@ -45,7 +32,7 @@ static const char *parse_slowly(const char *text, const char *end, double *out_v
     memcpy(copy, text, length);
     copy[length] = '\0';
     char *stop;
-    double value = parse_in_c_locale(copy, &stop);
+    double value = bel_strtod(copy, &stop);
     bool whole = stop == copy + length && isfinite(value);
     if (copy != buffer) bel_free(copy);
     if (!whole) return NULL;

@@ -74,8 +74,9 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
                   begun);
     bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
                   job->result.digest);
-    return bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
-                           config->keep_checkpoint_every_n_hours);
+    bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
+                    config->keep_checkpoint_every_n_hours);
+    return NULL;
 }
 
 // --- Resuming ------------------------------------------------------------------------------------

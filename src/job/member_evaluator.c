@@ -1,10 +1,10 @@
 // The evaluator of a cluster: follows the checkpoints in the model folder. Only the newest one
 // counts; those that came and went during an evaluation are passed over.
 #include <poll.h>
-#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "job/member_inner.h"
@@ -68,9 +68,9 @@ static void send_result(member *m, char *words)
     bel_result *result = &m->evaluated;
     char texts[BEL_MAX_METRICS + 1][NUMBER_TEXT];
     bel_message_setting numbers[BEL_MAX_METRICS + 1] = {{mean_name, texts[0]}};
-    snprintf(texts[0], NUMBER_TEXT, "%.17g", result->batch_mean_loss);
+    bel_snprintf(texts[0], NUMBER_TEXT, "%.17g", result->batch_mean_loss);
     for (int i = 0; i < result->metric_count; i++) {
-        snprintf(texts[i + 1], NUMBER_TEXT, "%.17g", result->metrics[i].value);
+        bel_snprintf(texts[i + 1], NUMBER_TEXT, "%.17g", result->metrics[i].value);
         numbers[i + 1] = (bel_message_setting){result->metrics[i].name, texts[i + 1]};
     }
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,

@@ -1,5 +1,4 @@
 // How a member finds its master and says who it is, the first time and again.
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -7,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_host.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "job/member_inner.h"
 
@@ -55,7 +55,7 @@ static int64_t step_of(const member *m)
 static void send_join(member *m)
 {
     char host[HOST_TEXT] = "?";
-    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    if (gethostname(host, sizeof host - 1) != 0) bel_snprintf(host, sizeof host, "?");
     const bel_settings *settings = &m->worker.job.settings;
     size_t count = (size_t)settings->count;
     bel_message_setting *list = bel_xcalloc(count, sizeof *list);

@@ -1,7 +1,7 @@
 // bel_evaluate and bel_predict: a checkpoint, an input, a graph; no training.
-#include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/evaluation.h"
 #include "estimator/run_log.h"
@@ -89,7 +89,7 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
 static bel_status *write_events(const use *u, const bel_eval_spec *eval, const bel_result *result)
 {
     char folder[256] = "eval";
-    if (eval->name != NULL) snprintf(folder, sizeof folder, "eval_%s", eval->name);
+    if (eval->name != NULL) bel_snprintf(folder, sizeof folder, "eval_%s", eval->name);
     bel_run_log *log;
     BEL_TRY(bel_run_log_open(u->estimator->config.model_dir, result->global_step, &log));
     bel_status *status = bel_run_log_evaluation(log, folder, result);

@@ -1,11 +1,11 @@
 // What the master says to members, what their messages mean, and members that come back.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "job/remote_inner.h"
 
@@ -219,14 +219,14 @@ static void take_evaluation(bel_result *result, const bel_message *m)
     result->examples = m->examples;
     result->metric_count = 0;
     for (size_t i = 0; i < m->setting_count && i <= BEL_MAX_METRICS; i++) {
-        double value = strtod(m->settings[i].value, NULL);
+        double value = bel_strtod(m->settings[i].value, NULL);
         if (i == 0) {
             result->batch_mean_loss = value;
             continue;
         }
         int metric = result->metric_count++;
-        snprintf(result->metrics[metric].name, sizeof result->metrics[metric].name, "%s",
-                 m->settings[i].name);
+        bel_snprintf(result->metrics[metric].name, sizeof result->metrics[metric].name, "%s",
+                     m->settings[i].name);
         result->metrics[metric].value = value;
     }
 }

@@ -2,10 +2,10 @@
 #include "job/settings.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "optim/multiplier.h"
 #include "optim/rule.h"
@@ -19,7 +19,7 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
     char text[BEL_MULTIPLIERS_TEXT]; // the longest
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    bel_vsnprintf(text, sizeof text, format, args);
     va_end(args);
     size_t count = (size_t)settings->count + 1;
     settings->names =
@@ -124,7 +124,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     add_optimizer(settings, &built->spec.optimizer);
     for (int i = 0; i < estimator->param_count; i++) {
         char name[128]; // "param.": a parameter may have the name of another setting
-        snprintf(name, sizeof name, "param.%s", estimator->params[i].name);
+        bel_snprintf(name, sizeof name, "param.%s", estimator->params[i].name);
         add(settings, name, "%s", estimator->params[i].value);
     }
     add(settings, "variables", "%016llx", (unsigned long long)bel_layout_fingerprint(layout));

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "job/job_trace.h"
@@ -500,7 +500,7 @@ static bel_status *run_task(const bel_task *task, bel_member_program *program,
 {
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
     char name[48];
-    snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
+    bel_snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
     bel_fault_name_process(name, task->incarnation > 0);
     BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
                                 task->thread_count));

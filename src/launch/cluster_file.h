@@ -14,8 +14,8 @@
 //   environment: {NAME: value}
 //   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600, restarts: 10,
 //            min_workers: 2}
-//   security: {secret_file: FILE, listen: loopback|any, tls: {ca: FILE, certificate: FILE, key:
-//   FILE}}
+//   security: {secret_file: FILE, listen: loopback|any,
+//              tls: {ca: FILE, certificate: FILE, key: FILE}}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
 #define BELFRY_LAUNCH_CLUSTER_FILE_H
 

@@ -1,10 +1,10 @@
 // Values and mappings of cluster.yaml. Every refusal says where, what was expected and what came.
 #include "launch/cluster_reader.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/str.h"
 
 // --- Errors --------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ static bel_status *read_whole(const bel_yaml *yaml, const bel_yaml_node *node, i
                 value <= high;
     if (!good) {
         char what[64];
-        snprintf(what, sizeof what, "a whole number from %d to %d", low, high);
+        bel_snprintf(what, sizeof what, "a whole number from %d to %d", low, high);
         return bel_cluster_expected(yaml, node, what);
     }
     *place = (int)value;
@@ -71,7 +71,7 @@ static bel_status *read_seconds(const bel_yaml *yaml, const bel_yaml_node *node,
                 value <= BEL_CLUSTER_MOST_SECONDS;
     if (!good) {
         char what[64];
-        snprintf(what, sizeof what, "seconds, from 0.001 to %d", BEL_CLUSTER_MOST_SECONDS);
+        bel_snprintf(what, sizeof what, "seconds, from 0.001 to %d", BEL_CLUSTER_MOST_SECONDS);
         return bel_cluster_expected(yaml, node, what);
     }
     *place = value;

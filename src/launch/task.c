@@ -2,13 +2,13 @@
 #include "launch/task.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/number.h"
 
 enum {
     MOST_MEMBERS = 1024,  // of a role, as in cluster files
@@ -81,8 +81,8 @@ static bel_status *read_numbers(const bel_json_value *root, number *numbers, siz
         bool good = !there || bel_json_i64(root, n->name, &n->value);
         if (good && n->value >= n->low && n->value <= n->high) continue;
         char range[96];
-        snprintf(range, sizeof range, "a whole number from %lld to %lld", (long long)n->low,
-                 (long long)n->high);
+        bel_snprintf(range, sizeof range, "a whole number from %lld to %lld", (long long)n->low,
+                     (long long)n->high);
         return bad(own, n->name, range);
     }
     return NULL;

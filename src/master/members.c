@@ -2,12 +2,12 @@
 // adds callers to a list; everything else happens on the master's thread.
 #include "master/members.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "master/callers.h"
 #include "master/join.h"
@@ -441,7 +441,7 @@ static void look_after(bel_members *members, seat *s)
     double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
     if (silence < members->config.silence_timeout_secs) return;
     char why[96];
-    snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
+    bel_snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
     lose(members, s, why);
 }
 

@@ -56,8 +56,7 @@ void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel
     bel_metric_recall(context, spec, "recall", labels, predicted, NULL);
 }
 
-// --- The optimizer
-// --------------------------------------------------------------------------------
+// --- The optimizer -------------------------------------------------------------------------------
 
 // Index of a parameter's text in a NULL-terminated list of choices.
 static int choice(bel_model_context *context, const char *name, const char *const *choices)

@@ -2,10 +2,10 @@
 #include "onnx/decode.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "onnx/names.h"
 
 enum { OPSET_NEWEST = 17, NAMELESS_SYMBOL = -1000000000 };
@@ -29,8 +29,8 @@ static const char *text_of(const char *text)
 const char *bel_onnx_node_label(const bel_onnx_node *node, char label[BEL_ONNX_LABEL])
 {
     const char *dot = node->domain[0] == '\0' ? "" : ".";
-    snprintf(label, BEL_ONNX_LABEL, "node %d \"%.48s\" (%.40s%s%.40s)", node->index, node->name,
-             node->domain, dot, node->op);
+    bel_snprintf(label, BEL_ONNX_LABEL, "node %d \"%.48s\" (%.40s%s%.40s)", node->index, node->name,
+                 node->domain, dot, node->op);
     return label;
 }
 

@@ -3,9 +3,9 @@
 
 #include <fnmatch.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/str.h"
 
 static bool matches(const bel_multiplier *multiplier, const char *name)
@@ -134,8 +134,8 @@ const char *bel_multipliers_text(const bel_multiplier list[BEL_MAX_MULTIPLIERS],
     size_t length = 0;
     text[0] = '\0';
     for (int i = 0; i < BEL_MAX_MULTIPLIERS && list[i].pattern[0] != '\0'; i++) {
-        length += (size_t)snprintf(text + length, BEL_MULTIPLIERS_TEXT - length, "%s%s=%.9g",
-                                   i > 0 ? "," : "", list[i].pattern, list[i].factor);
+        length += (size_t)bel_snprintf(text + length, BEL_MULTIPLIERS_TEXT - length, "%s%s=%.9g",
+                                       i > 0 ? "," : "", list[i].pattern, list[i].factor);
     }
     return text;
 }

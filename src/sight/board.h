@@ -80,8 +80,7 @@ void bel_board_write_metrics(const bel_board *board, bel_str *out);
 // A table of workers and one of shards, and who is the slowest.
 void bel_board_write_table(const bel_board *board, bel_str *out);
 
-// --- board_json.c: as a file
-// ----------------------------------------------------------------------
+// --- board_json.c: as a file ---------------------------------------------------------------------
 
 #define BEL_BOARD_FILE "board.json" // in the model's folder
 

@@ -1,10 +1,10 @@
 // The board as a file: what `jobs top` reads.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "sight/board.h"
 
 #define RATE "_per_second"
@@ -80,7 +80,7 @@ static bool read_row(const bel_json_value *object, bel_board_row *row)
     row->doing = doing[0] != '\0' ? bel_xstrdup(doing) : NULL;
     for (int n = 0; n < BEL_NUMBER_COUNT; n++) {
         char rate[64];
-        snprintf(rate, sizeof rate, "%s" RATE, bel_number_table[n].name);
+        bel_snprintf(rate, sizeof rate, "%s" RATE, bel_number_table[n].name);
         row->values[n] = read_number(object, bel_number_table[n].name, 0);
         row->rates[n] = read_number(object, rate, (double)NAN);
     }

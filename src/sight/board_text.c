@@ -1,9 +1,9 @@
 // The board as Prometheus reads it, and as people do.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "sight/board.h"
 
 // --- Prometheus ----------------------------------------------------------------------------------
@@ -40,20 +40,20 @@ static void put_number(const bel_board *board, bel_str *out, bel_number number, 
     const bel_number_info *info = &bel_number_table[number];
     char name[64], help[128], labels[64];
     bool counts = info->counts && !rates;
-    snprintf(name, sizeof name, "belfry_%s%s%s", owners[info->owner], info->name,
-             rates    ? "_per_second"
-             : counts ? "_total"
-                      : "");
-    snprintf(help, sizeof help, "%s%s", info->help, rates ? " In the last second." : "");
+    bel_snprintf(name, sizeof name, "belfry_%s%s%s", owners[info->owner], info->name,
+                 rates    ? "_per_second"
+                 : counts ? "_total"
+                          : "");
+    bel_snprintf(help, sizeof help, "%s%s", info->help, rates ? " In the last second." : "");
     put_head(out, name, counts, help);
     for (int i = 0; i < board->row_count; i++) {
         const bel_board_row *row = &board->rows[i];
         if (!bel_board_has(row, number) || row->noted_ns == 0) continue;
         const char *role = bel_board_role_name(row->role);
         if (info->owner == BEL_OF_PROCESS) {
-            snprintf(labels, sizeof labels, "{role=\"%s\",index=\"%d\"}", role, row->index);
+            bel_snprintf(labels, sizeof labels, "{role=\"%s\",index=\"%d\"}", role, row->index);
         } else {
-            snprintf(labels, sizeof labels, "{%s=\"%d\"}", role, row->index);
+            bel_snprintf(labels, sizeof labels, "{%s=\"%d\"}", role, row->index);
         }
         put_value(out, name, labels, rates ? row->rates[number] : row->values[number]);
     }
@@ -83,7 +83,7 @@ void bel_board_write_metrics(const bel_board *board, bel_str *out)
 static const char *rate_text(double rate, char text[32])
 {
     if (isnan(rate)) return "-";
-    snprintf(text, 32, "%.1f", rate);
+    bel_snprintf(text, 32, "%.1f", rate);
     return text;
 }
 
@@ -98,7 +98,7 @@ static const char *part_text(const bel_board_row *row, int number, char text[32]
     bool recent = row->rates[BEL_NUMBER_STEPS] > 0 && !isnan(row->rates[number]);
     const double *from = recent ? row->rates : row->values;
     if (!(from[BEL_NUMBER_STEPS] > 0)) return "-";
-    snprintf(text, 32, "%.1f", 1e3 * from[number] / from[BEL_NUMBER_STEPS]);
+    bel_snprintf(text, 32, "%.1f", 1e3 * from[number] / from[BEL_NUMBER_STEPS]);
     return text;
 }
 

@@ -4,11 +4,11 @@
 #include <civetweb.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 
 struct bel_metrics_server {
@@ -57,7 +57,7 @@ static int keep_complaint(const struct mg_connection *connection, const char *me
 {
     const struct mg_context *context = mg_get_context(connection);
     bel_metrics_server *server = context != NULL ? mg_get_user_data(context) : NULL;
-    if (server != NULL) snprintf(server->complaint, sizeof server->complaint, "%s", message);
+    if (server != NULL) bel_snprintf(server->complaint, sizeof server->complaint, "%s", message);
     return 1; // it is not printed
 }
 

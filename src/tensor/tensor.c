@@ -1,10 +1,10 @@
 // Element types, shapes and views.
 #include "belfry/tensor.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/number.h"
 
 static const struct {
     const char *name;
@@ -63,12 +63,12 @@ const char *bel_shape_text(const bel_shape *shape, char text[BEL_SHAPE_TEXT])
     for (int32_t i = 0; i < shape->rank && used + 24 < BEL_SHAPE_TEXT; i++) {
         const char *separator = i > 0 ? ", " : "";
         int wrote = shape->dims[i] < 0
-                        ? snprintf(text + used, BEL_SHAPE_TEXT - used, "%s?", separator)
-                        : snprintf(text + used, BEL_SHAPE_TEXT - used, "%s%lld", separator,
-                                   (long long)shape->dims[i]);
+                        ? bel_snprintf(text + used, BEL_SHAPE_TEXT - used, "%s?", separator)
+                        : bel_snprintf(text + used, BEL_SHAPE_TEXT - used, "%s%lld", separator,
+                                       (long long)shape->dims[i]);
         used += (size_t)wrote;
     }
-    snprintf(text + used, BEL_SHAPE_TEXT - used, "]");
+    bel_snprintf(text + used, BEL_SHAPE_TEXT - used, "]");
     return text;
 }
 

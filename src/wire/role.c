@@ -1,7 +1,6 @@
 // Names of roles.
 #include "wire/role.h"
-
-#include <stdio.h>
+#include "base/number.h"
 
 const char *bel_role_name(bel_role role)
 {
@@ -11,6 +10,6 @@ const char *bel_role_name(bel_role role)
 
 const char *bel_role_text(bel_role role, int index, char text[32])
 {
-    snprintf(text, 32, role == BEL_ROLE_MASTER ? "%s" : "%s %d", bel_role_name(role), index);
+    bel_snprintf(text, 32, role == BEL_ROLE_MASTER ? "%s" : "%s %d", bel_role_name(role), index);
     return text;
 }

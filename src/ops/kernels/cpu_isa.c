@@ -443,8 +443,7 @@ static void log_softmax_grad(const float *dy, const float *y, float *dx, int64_t
         dx[i] = dy[i] - exp_one(y[i]) * total;
 }
 
-// --- Matrix product without a library
-// --------------------------------------------------------------
+// --- Matrix product without a library ------------------------------------------------------------
 
 // One row of the result, BLOCK columns at a time: their sums stay in registers.
 static void few_rows(int64_t m, int64_t n, int64_t k, const float *a, const float *b,

@@ -1,9 +1,9 @@
 // A shard and files: loading its segments from a checkpoint, and its part of the next one.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "ps/server/shard_inner.h"
 
@@ -121,10 +121,10 @@ enum { SLOT_TEXT = 32 }; // room for "/adam/m" and the like
 // them. Writes the name into `room` bytes; returns its length.
 static int name_array(const bel_shard *shard, const char *variable, int k, char *name, size_t room)
 {
-    if (k < 0) return snprintf(name, room, "%s", variable);
+    if (k < 0) return bel_snprintf(name, room, "%s", variable);
     const bel_rule *rule = shard->rule;
-    if (k == rule->slot_count) return snprintf(name, room, "%s/" BEL_CKPT_AVERAGE, variable);
-    return snprintf(name, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
+    if (k == rule->slot_count) return bel_snprintf(name, room, "%s/" BEL_CKPT_AVERAGE, variable);
+    return bel_snprintf(name, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
 }
 
 static const float *find_array(const bel_shard *shard, int k)

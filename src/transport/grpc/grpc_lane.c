@@ -8,13 +8,13 @@
 #include "transport/grpc/grpc_lane.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/rng.h"
 #include "base/thread.h"
 #include "transport/queue.h"
@@ -94,7 +94,7 @@ static void release_attachment_locked(attachment *a)
 static void cut_locked(grpc_lane *lane, const char *reason)
 {
     if (lane->cut_reason[0] == '\0') {
-        snprintf(lane->cut_reason, sizeof lane->cut_reason, "%s", reason);
+        bel_snprintf(lane->cut_reason, sizeof lane->cut_reason, "%s", reason);
     }
     bel_frame_queue_close(lane->in, lane->closing);
 }

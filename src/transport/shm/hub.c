@@ -8,13 +8,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "transport/grpc/local_socket.h"
@@ -271,7 +271,7 @@ static void refuse(bel_shm_hub *hub, const stranger *s, const bel_status *status
     bel_shm_message answer = {.code = BEL_SHM_NOT_YET};
     if (status != NULL) {
         answer.code = (int32_t)bel_status_code(status);
-        snprintf(answer.text, sizeof answer.text, "%s", bel_status_message(status));
+        bel_snprintf(answer.text, sizeof answer.text, "%s", bel_status_message(status));
     }
     (void)send_message(hub, s->talk.socket, &answer, NULL,
                        0); // who does not listen, learns nothing

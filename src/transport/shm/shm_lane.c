@@ -7,12 +7,12 @@
 #include "transport/shm/shm_lane.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "transport/doorbell.h"
 #include "transport/queue.h"
@@ -59,7 +59,7 @@ static bool is_cut_locked(const shm_lane *lane)
 static void cut_locked(shm_lane *lane, const char *reason)
 {
     if (is_cut_locked(lane)) return;
-    snprintf(lane->cut_reason, sizeof lane->cut_reason, "%s", reason);
+    bel_snprintf(lane->cut_reason, sizeof lane->cut_reason, "%s", reason);
     bel_frame_queue_close(lane->in, false);
 }
 

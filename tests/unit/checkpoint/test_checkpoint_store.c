@@ -275,13 +275,13 @@ static void test_retention_keeps_the_newest(void **state)
     fixture *used = *state;
     for (int64_t step = 1; step <= 5; step++)
         BEL_ASSERT_OK(model_save(&used->old, used->folder, step, 1, &used->digest));
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 0, 0)); // keeps all
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 5, 0));
+    bel_ckpt_retain(used->folder, 0, 0); // keeps all
+    bel_ckpt_retain(used->folder, 5, 0);
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000002 ckpt-00000003 ckpt-00000004 ckpt-00000005");
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 2, 0));
+    bel_ckpt_retain(used->folder, 2, 0);
     assert_listing(used->folder, "ckpt-00000004 ckpt-00000005");
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 1, 0));
+    bel_ckpt_retain(used->folder, 1, 0);
     assert_listing(used->folder, "ckpt-00000005");
     assert_latest(used, &used->old, 5);
 }
@@ -303,13 +303,13 @@ static void test_retention_keeps_one_in_n_hours(void **state)
 {
     fixture *used = *state;
     save_every_half_hour(used, 8);
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 2, 1.0));
+    bel_ckpt_retain(used->folder, 2, 1.0);
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000003 ckpt-00000005 ckpt-00000007 ckpt-00000008");
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 1, 1.0)); // a second look keeps the same ones
+    bel_ckpt_retain(used->folder, 1, 1.0); // a second look keeps the same ones
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000003 ckpt-00000005 ckpt-00000007 ckpt-00000008");
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 1, 2.0));
+    bel_ckpt_retain(used->folder, 1, 2.0);
     assert_listing(used->folder, "ckpt-00000001 ckpt-00000005 ckpt-00000008");
 }
 
@@ -320,10 +320,65 @@ static void test_a_reader_outlives_the_removal(void **state)
     BEL_ASSERT_OK(model_save(&used->old, used->folder, 1, 2, &used->digest));
     BEL_ASSERT_OK(bel_ckpt_open_latest(used->folder, &reader));
     BEL_ASSERT_OK(model_save(&used->new, used->folder, 2, 2, &used->digest));
-    BEL_ASSERT_OK(bel_ckpt_retain(used->folder, 1, 0));
+    bel_ckpt_retain(used->folder, 1, 0);
     assert_listing(used->folder, "ckpt-00000002");
     assert_holds(reader, &used->old, 1);
     bel_ckpt_close(reader);
+}
+
+// A reader that follows the folder while another process saves and removes, as an evaluator does.
+static void test_readers_of_a_busy_folder_always_find_one(void **state)
+{
+    enum { SAVES = 150 };
+    fixture *used = *state;
+    BEL_ASSERT_OK(model_save(&used->old, used->folder, 1, MAX_SHARDS, &used->digest));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    for (int64_t step = 2; child == 0 && step <= SAVES; step++) {
+        if (model_save(&used->old, used->folder, step, MAX_SHARDS, &used->digest) != NULL) _exit(1);
+        bel_ckpt_retain(used->folder, 1, 0);
+    }
+    if (child == 0) _exit(0);
+    int end = 0;
+    while (waitpid(child, &end, WNOHANG) == 0) {
+        bel_ckpt_reader *reader;
+        BEL_ASSERT_OK(bel_ckpt_open_latest(used->folder, &reader));
+        assert_non_null(reader);
+        bel_ckpt_close(reader);
+    }
+    assert_true(WIFEXITED(end) && WEXITSTATUS(end) == 0);
+    assert_latest(used, &used->old, SAVES);
+}
+
+// An old checkpoint that cannot be removed: its folder may not be written to. root may do
+// everything, so that this process is another user meanwhile.
+static void test_what_cannot_be_removed_stays(void **state)
+{
+    enum { NOBODY = 65534 };
+    fixture *used = *state;
+    char *folder, *path = bel_path_join(used->folder, "ckpt-00000001");
+    bool root = geteuid() == 0;
+    BEL_ASSERT_OK(model_save(&used->old, used->folder, 1, 1, &used->digest));
+    assert_int_equal(chmod(path, 0555), 0);
+    if (root) assert_int_equal(chown(used->folder, NOBODY, NOBODY), 0);
+    if (root) assert_int_equal(chown(path, NOBODY, NOBODY), 0);
+    if (root) assert_int_equal(seteuid(NOBODY), 0);
+    BEL_ASSERT_OK(model_save(&used->old, used->folder, 2, 1, &used->digest));
+    bel_ckpt_retain(used->folder, 1, 0);
+    char *after_one = listing(used->folder);
+    BEL_ASSERT_OK(model_save(&used->old, used->folder, 3, 1, &used->digest));
+    bel_ckpt_retain(used->folder, 1, 0);
+    BEL_ASSERT_OK(bel_ckpt_begin(used->folder, 4, 0, 0, &folder));
+    BEL_ASSERT_OK(bel_dir_remove(folder));
+    bel_free(folder);
+    if (root) assert_int_equal(seteuid(0), 0);
+    assert_string_equal(after_one, "ckpt-00000001.removed ckpt-00000002");
+    assert_listing(used->folder, "ckpt-00000001.removed ckpt-00000003");
+    char *removed = bel_strf("%s.removed", path);
+    assert_int_equal(chmod(removed, 0755), 0);
+    bel_free(removed);
+    bel_free(after_one);
+    bel_free(path);
 }
 
 int main(void)
@@ -345,6 +400,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_retention_keeps_the_newest, setup, teardown),
         cmocka_unit_test_setup_teardown(test_retention_keeps_one_in_n_hours, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_reader_outlives_the_removal, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readers_of_a_busy_folder_always_find_one, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_what_cannot_be_removed_stays, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,9 +156,88 @@ static void test_values(void **state)
     bel_input_destroy(input);
 }
 
+// --- Shapes of what a model function answers -----------------------------------------------------
+
+enum wrong { RIGHT, SCALAR, TURNED, ONE_ROW, FEW_CLASSES, AUC_BY_HAND, METRIC_COUNT };
+
+static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *label = bel_context_labels(context), *score = bel_context_feature(context, "score");
+    int wrong = (int)bel_context_param_number(context, "wrong", 0);
+    bel_value *all = bel_reduce_sum(g, score, NULL, 0, false);
+    const int64_t turn[] = {1, 0}, zero = 0;
+    spec->loss = all;
+    spec->predictions = score;
+    if (wrong == SCALAR) spec->predictions = all;
+    if (wrong == TURNED) spec->predictions = bel_transpose(g, score, turn);
+    if (wrong == ONE_ROW) spec->predictions = bel_reduce_sum(g, score, &zero, 1, true);
+    if (wrong == FEW_CLASSES)
+        bel_metric_top_k(context, spec, "top", label, score, CLASSES + 1, NULL);
+    if (wrong == AUC_BY_HAND) spec->metrics[0] = (bel_metric){"auc", BEL_METRIC_AUC, all, NULL};
+    if (wrong == AUC_BY_HAND) spec->metric_count = 1;
+    if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
+    return NULL;
+}
+
+static void expect_refused(const bel_input *input, bel_mode mode, int wrong, const char *text)
+{
+    char number[8];
+    snprintf(number, sizeof number, "%d", wrong);
+    const bel_param param = {"wrong", number};
+    bel_built *built;
+    bel_status *status = bel_model_build(answer, &param, 1, mode, input, &built);
+    BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, text);
+}
+
+static void test_wrong_shapes(void **state)
+{
+    (void)state;
+    bel_input *input = open_input();
+    expect_refused(input, BEL_MODE_PREDICT, SCALAR, "predictions must be [batch, …], a row for");
+    expect_refused(input, BEL_MODE_PREDICT, TURNED, "got [5, ?]");
+    expect_refused(input, BEL_MODE_PREDICT, ONE_ROW, "got [1, 5]");
+    expect_refused(input, BEL_MODE_EVAL, FEW_CLASSES, "scores must be [batch, classes], 6 classes");
+    expect_refused(input, BEL_MODE_EVAL, AUC_BY_HAND, "must have a sum f32 [2, 4096]");
+    expect_refused(input, BEL_MODE_EVAL, METRIC_COUNT, "metric_count must be from 0 to 16, got 17");
+    bel_input_destroy(input);
+}
+
+static bel_status *count_row(void *user, int64_t example, const bel_tensor *row)
+{
+    (void)example, (void)row;
+    ++*(int *)user;
+    return NULL;
+}
+
+// What comes out of the program is looked at, too.
+static void test_rows_that_are_not_there(void **state)
+{
+    (void)state;
+    const bel_param param = {"wrong", "0"};
+    bel_input *input = open_input();
+    bel_built *built;
+    BEL_ASSERT_OK(bel_model_build(answer, &param, 1, BEL_MODE_PREDICT, input, &built));
+    const bel_evaluation_config config = {
+        .built = built, .input = input, .tower_count = 2, .thread_count = 1};
+    int rows = 0;
+    BEL_ASSERT_OK(bel_prediction_run(&config, count_row, &rows));
+    assert_int_equal(rows, EXAMPLES);
+    rows = 0;
+    built->spec.predictions = bel_constant(
+        built->graph, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH - 1, CLASSES), scores});
+    BEL_ASSERT_FAILS(bel_prediction_run(&config, count_row, &rows), BEL_INVALID_ARGUMENT,
+                     "a row for each of 64 examples, got [63, 5]");
+    assert_int_equal(rows, 0);
+    bel_built_destroy(built);
+    bel_input_destroy(input);
+}
+
 int main(void)
 {
     fill();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_wrong_shapes),
+                                       cmocka_unit_test(test_rows_that_are_not_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

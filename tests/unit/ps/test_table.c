@@ -294,8 +294,7 @@ static void test_lazy_adam(void **state)
     bel_table_destroy(table);
 }
 
-// --- Places
-// ---------------------------------------------------------------------------------------
+// --- Places --------------------------------------------------------------------------------------
 
 // Places of an older pull: rows made since are found all the same.
 static void test_places(void **state)

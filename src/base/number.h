@@ -1,0 +1,19 @@
+// Numbers as text, the same in every locale. A program that calls setlocale may want a comma on its
+// screen; in manifests, journals, flags and messages between processes a number has a point. So
+// nothing else in src/ and tools/ calls printf's family or strtod (tools/lint looks).
+#ifndef BELFRY_BASE_NUMBER_H
+#define BELFRY_BASE_NUMBER_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "belfry/status.h"
+
+// snprintf and vsnprintf.
+int bel_snprintf(char *text, size_t size, const char *format, ...) BEL_PRINTF(3, 4);
+int bel_vsnprintf(char *text, size_t size, const char *format, va_list args) BEL_PRINTF(3, 0);
+
+// strtod.
+double bel_strtod(const char *text, char **out_end);
+
+#endif
