@@ -10,19 +10,22 @@ static volatile sig_atomic_t caught, repeats_count;
 
 static void on_signal(int number)
 {
-    if (caught != 0 && repeats_count) _exit(128 + number);
+    if (caught != 0 && repeats_count) _exit(128 + (number == SIGHUP ? SIGTERM : number));
     if (caught != 0) return;
-    caught = number;
+    caught = number == SIGHUP ? SIGTERM : number;
     bel_request_stop();
 }
 
 void bel_signals_install(bool has_supervisor)
 {
     repeats_count = !has_supervisor;
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    bool is_ignored =
+        sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN; // nohup
+    if (!is_ignored) sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,8 +18,12 @@ bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
     enum { NAP_MS = 10 };
     *out_lock = -1;
     int64_t deadline = bel_clock_ns() + (int64_t)(timeout_secs * 1e9);
-    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    int first = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (first < 0) return bel_file_error(errno, "open", path);
+    int descriptor = fcntl(first, F_DUPFD_CLOEXEC, 3); // a child may be given it: not as 0, 1 or 2
+    int error = errno;
+    close(first);
+    if (descriptor < 0) return bel_file_error(error, "open", path);
     while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
         bool held = errno == EWOULDBLOCK || errno == EINTR;
         if (held && bel_clock_ns() < deadline) {
@@ -36,4 +41,16 @@ bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
 void bel_linux_unlock(int lock)
 {
     if (lock >= 0) close(lock);
+}
+
+bool bel_linux_is_open_on(int descriptor, const char *path)
+{
+    struct stat open_file, named;
+    return fstat(descriptor, &open_file) == 0 && stat(path, &named) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+void bel_linux_keep_lock(int lock)
+{
+    (void)fcntl(lock, F_SETFD, FD_CLOEXEC);
 }

@@ -2,12 +2,21 @@
 #ifndef BELFRY_BASE_LINUX_LOCK_H
 #define BELFRY_BASE_LINUX_LOCK_H
 
+#include <stdbool.h>
+
 #include "belfry/status.h"
 
 // Locks the file, which is made if it is not there, and waits for it up to `timeout_secs`. Programs
-// that this process starts do not inherit the lock. *out_lock is -1 where the file system has none.
+// that this process starts do not inherit the lock, unless they are given it (linux_process.h):
+// then it ends with the last that has it. *out_lock is -1 where the file system has none.
 // FAILED_PRECONDITION: another one has it.
 bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock) BEL_MUST_USE;
 void bel_linux_unlock(int lock); // -1 is fine
+
+// True when the descriptor is open on the file that the path names now.
+bool bel_linux_is_open_on(int descriptor, const char *path);
+
+// A lock that this process was given by the one that started it is not inherited any further.
+void bel_linux_keep_lock(int lock);
 
 #endif

@@ -42,18 +42,19 @@ static int set_attributes(posix_spawnattr_t *attributes, bool own_session)
 }
 
 // A descriptor that already has its number needs the call too: it takes close-on-exec away.
-static int set_files(posix_spawn_file_actions_t *actions, const int standard[3])
+static int set_files(posix_spawn_file_actions_t *actions, const bel_linux_spawn *spawn)
 {
     int error = 0;
     for (int i = 0; i < 3 && error == 0; i++) {
-        if (standard[i] >= 0) {
-            error = posix_spawn_file_actions_adddup2(actions, standard[i], i);
+        if (spawn->standard[i] >= 0) {
+            error = posix_spawn_file_actions_adddup2(actions, spawn->standard[i], i);
         } else {
             error = posix_spawn_file_actions_addopen(actions, i, "/dev/null",
                                                      i == 0 ? O_RDONLY : O_WRONLY, 0);
         }
     }
-    return error;
+    if (error != 0 || spawn->inherited <= 2) return error;
+    return posix_spawn_file_actions_adddup2(actions, spawn->inherited, BEL_LINUX_INHERITED);
 }
 
 bel_status *bel_linux_process_spawn(const bel_linux_spawn *spawn, bel_linux_process *out_process)
@@ -64,7 +65,7 @@ bel_status *bel_linux_process_spawn(const bel_linux_spawn *spawn, bel_linux_proc
     posix_spawn_file_actions_init(&actions);
     pid_t pid = 0;
     int error = set_attributes(&attributes, spawn->own_session);
-    if (error == 0) error = set_files(&actions, spawn->standard);
+    if (error == 0) error = set_files(&actions, spawn);
     if (error == 0) {
         char *const *environment = spawn->environment != NULL ? spawn->environment : environ;
         error =

@@ -16,8 +16,11 @@ typedef struct bel_linux_spawn {
     char *const *arguments;   // the program's name first, NULL at the end
     char *const *environment; // "NAME=value", NULL at the end; NULL: that of this process
     int standard[3];          // descriptors that become 0, 1 and 2; -1: /dev/null
-    bool own_session;         // detached from the terminal; otherwise a process group of its own
+    int inherited;    // a descriptor above 2 that becomes BEL_LINUX_INHERITED there; 0: none
+    bool own_session; // detached from the terminal; otherwise a process group of its own
 } bel_linux_spawn;
+
+enum { BEL_LINUX_INHERITED = 3 };
 
 typedef struct bel_linux_process {
     int64_t pid;

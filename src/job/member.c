@@ -296,7 +296,7 @@ static bool is_final(const bel_status *why)
 // and whoever is master then is told everything again.
 static bel_status *find_master_again(member *m, bel_status *why)
 {
-    if (!m->task->recovers || is_final(why)) return lost_master(m, why);
+    if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
     bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again", m->task->master_address);
     bel_status_ignore(why); // said
     bel_mailbox_close(m->mailbox, 0);

@@ -217,13 +217,25 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
 
 // --- While it runs -------------------------------------------------------------------------------
 
+// How long no step may come about. Who was asked to stop is waited for no longer than a step of
+// this job may take by what was seen of it.
+static double patience_secs(const remote *r)
+{
+    enum { STOP_SECS = 30, STEPS = 3 };
+    double most = r->config.estimator->config.stall_timeout_secs;
+    double by_steps = STEPS * 1e-9 * (double)r->longest_step_ns;
+    double stop = by_steps > STOP_SECS ? by_steps : STOP_SECS;
+    return r->stop_sent && stop < most ? stop : most;
+}
+
 static void check_stall(remote *r)
 {
+    if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
+    if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
     double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
     bool waits =
         !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master who works
-    if (waits && secs >= r->config.estimator->config.stall_timeout_secs)
-        bel_remote_stalled(r, secs, "step");
+    if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
 
 static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)

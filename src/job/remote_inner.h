@@ -28,6 +28,8 @@ typedef struct remote {
     bool begins_anew; // what shards hold is void, though they hold it
     bool runs;        // what they hold is that of a job that runs
     int64_t progress_ns;
+    int64_t longest_step_ns; // between two words of progress
+    int64_t stop_ns;         // when a stop was asked for, 0: not yet
     bool heard_progress;     // of this generation, or since this master took it over
     int64_t examples_before; // this master took over; -1: not yet known
 

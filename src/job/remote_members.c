@@ -154,7 +154,11 @@ static void take_staleness(remote *r, const bel_message *m)
 
 static void take_progress(remote *r, const bel_message *m)
 {
-    if (m->step != r->state.step) r->progress_ns = bel_clock_ns();
+    if (m->step != r->state.step) {
+        int64_t now = bel_clock_ns(), took = now - r->progress_ns;
+        if (took > r->longest_step_ns) r->longest_step_ns = took;
+        r->progress_ns = now;
+    }
     r->state.step = m->step;
     r->heard_progress = true;
     bel_members_note_step(r->config.members, m->step);
@@ -373,6 +377,7 @@ void bel_remote_pump(remote *r, double secs)
         bel_message_deinit(&message);
         got = bel_members_take(r->config.members, 0, &member, &message);
     }
+    if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
     bel_status *lost = bel_members_check(r->config.members);
     if (lost != NULL) bel_remote_fail(r, lost);
     bel_remote_check_deal(r);

@@ -25,6 +25,7 @@
 #include "job/job_trace.h"
 #include "job/member.h"
 #include "launch/folder_lock.h"
+#include "launch/start_count.h"
 
 // --- Before --------------------------------------------------------------------------------------
 
@@ -165,11 +166,21 @@ static bel_status *check_elastic(const bel_job *job)
                    "replicas follow the workers, the other keeps their number");
 }
 
+// One run in the folder; a master may be older than its supervisor's end, or follow another master.
+static bel_status *lock_folder(bel_job *job)
+{
+    const bel_task *task = job->task;
+    const char *model_dir = job->estimator->config.model_dir;
+    if (task == NULL) return bel_folder_lock(model_dir, &job->lock);
+    return bel_folder_lock_of_master(model_dir, task->lock,
+                                     task->recovers ? task->join_timeout_secs : 0,
+                                     bel_control_stop_requested, &job->lock);
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
-    BEL_TRY(job->task == NULL ? bel_folder_lock(config->model_dir, &job->lock)
-                              : bel_dir_create(config->model_dir));
+    BEL_TRY(lock_folder(job));
     BEL_TRY(check_elastic(job));
     if (job->task != NULL) {
         BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members, &job->replaces));
@@ -253,8 +264,18 @@ static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state
     return state->save && (eval->last_step < 0 || since >= eval->spec->throttle_secs);
 }
 
+// Looks about once a second, and before a checkpoint, whether the folder is still that of this run.
+static bel_status *look_at_folder(bel_job *job, bool now)
+{
+    enum { PERIOD_NS = 1000000000 };
+    if (!now && bel_clock_ns() - job->folder_ns < PERIOD_NS) return NULL;
+    job->folder_ns = bel_clock_ns();
+    return bel_folder_lock_check(job->estimator->config.model_dir, job->lock);
+}
+
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
+    BEL_TRY(look_at_folder(job, true));
     write_points(job);
     if (state->save && state->snapshot != job->saved_step) {
         BEL_TRY(bel_job_save(job, state->snapshot));
@@ -277,10 +298,10 @@ static bel_status *watch(bel_job *job)
     while (state->running) {
         crew->ops->wait(crew, 0.1, state);
         bel_look_again(job->look, crew, job->last_step, false);
-        if (state->has_snapshot && status == NULL) {
-            status = use_snapshot(job, state);
-            if (status != NULL && !crew->lost) crew->ops->cancel(crew);
-        }
+        bool goes_well = status == NULL;
+        if (goes_well) status = look_at_folder(job, false);
+        if (state->has_snapshot && status == NULL) status = use_snapshot(job, state);
+        if (goes_well && status != NULL && !crew->lost) crew->ops->cancel(crew);
         if (state->has_snapshot) crew->ops->release_snapshot(crew);
         write_points(job);
         bool ended = !state->running && !crew->lost && !crew->interrupted && !crew->paused;
@@ -364,6 +385,7 @@ static bel_status *finish(bel_job *job)
     BEL_TRY(crew->ops->snapshot_now(crew));
     say_staleness(job);
     bel_look_end(job->look, crew, job->last_step);
+    BEL_TRY(look_at_folder(job, true));
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
     bel_fault_point("master_finishes");
@@ -495,13 +517,21 @@ static bel_status *run_alone(const bel_member_program *program, bel_result *out_
     return status;
 }
 
-static bel_status *run_task(const bel_task *task, bel_member_program *program,
-                            bel_result *out_result)
+// Nobody says which incarnation of a role of TF_CONFIG this is.
+static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
+{
+    if (!task->foreign || task->follows) return NULL;
+    return bel_start_count(estimator->config.model_dir, task->role, task->index,
+                           &task->incarnation);
+}
+
+static bel_status *run_task(bel_task *task, bel_member_program *program, bel_result *out_result)
 {
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
     char name[48];
     bel_snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
-    bel_fault_name_process(name, task->incarnation > 0);
+    bel_fault_name_process(name, task->foreign || task->incarnation > 0);
+    BEL_TRY(count_start(task, program->estimator));
     BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
                                 task->thread_count));
     if (task->foreign && task->secret[0] == '\0' && !task->follows) {

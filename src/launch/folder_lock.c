@@ -1,9 +1,13 @@
 // A file beside the checkpoints, never removed.
 #include "launch/folder_lock.h"
 
+#include <time.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_lock.h"
+#include "base/log.h"
 
 bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
 {
@@ -14,4 +18,45 @@ bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
     bel_free(path);
     BEL_TRY_CTX(status, "another run trains in %s", model_dir);
     return NULL;
+}
+
+bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double patience_secs,
+                                      bool (*stop)(void), int *out_lock)
+{
+    enum { NAP_NS = 50000000 };
+    char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
+    bool is_given = given > 2 && bel_linux_is_open_on(given, path);
+    bel_free(path);
+    if (is_given) {
+        bel_linux_keep_lock(given);
+        *out_lock = given;
+        return NULL;
+    }
+    int64_t deadline = bel_clock_ns() + (int64_t)(patience_secs * 1e9);
+    bel_status *status = bel_folder_lock(model_dir, out_lock);
+    for (bool told = false;
+         bel_status_code(status) == BEL_FAILED_PRECONDITION && !stop() && bel_clock_ns() < deadline;
+         told = true) {
+        if (!told) {
+            bel_log_write(BEL_LOG_INFO, "another run trains in %s: waiting up to %g s for its end",
+                          model_dir, patience_secs);
+        }
+        bel_status_ignore(status); // tried again
+        (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        status = bel_folder_lock(model_dir, out_lock);
+    }
+    return status;
+}
+
+bel_status *bel_folder_lock_check(const char *model_dir, int lock)
+{
+    if (lock < 0) return NULL;
+    char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
+    bool same = bel_linux_is_open_on(lock, path);
+    bel_free(path);
+    if (same) return NULL;
+    return BEL_ERR(BEL_ABORTED,
+                   "%s is not the folder any more in which this run began: it, or %s in it, was "
+                   "renamed or removed; hint: put it back and run the same command again",
+                   model_dir, BEL_LOCK_FILE);
 }

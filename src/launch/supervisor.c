@@ -91,10 +91,18 @@ static bool is_late(const bel_supervisor *s, const bel_child *child)
                        child->task->incarnation > 0 || (was_killed(child) && may_die));
 }
 
+// A member that ends by itself and says nothing was told that the job is over: while it stops the
+// master says how that went.
+static bool was_told(const bel_supervisor *s, const bel_child *child)
+{
+    return s->stop_signal != 0 && child->task->role != BEL_ROLE_MASTER && child->end.signal == 0 &&
+           child->last_error.length == 0;
+}
+
 static bool has_failed(const bel_supervisor *s, const bel_child *child)
 {
     if (child->end.code == 0 || s->killing || child->let_go || child->given_up) return false;
-    return !has_stopped(s, child) && !is_late(s, child);
+    return !has_stopped(s, child) && !is_late(s, child) && !was_told(s, child);
 }
 
 // Processes that die are started again until the job ends. While it stops the master needs them, to
@@ -393,11 +401,12 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
     s->output = (bel_str){0};
 }
 
-static bel_status *supervise_locked(const bel_supervisor_config *config,
+static bel_status *supervise_locked(const bel_supervisor_config *config, int lock,
                                     bel_supervisor_result *out_result)
 {
     double grace = config->grace_secs > 0 ? config->grace_secs : usual_grace_secs;
     bel_supervisor s = {.config = config,
+                        .lock = lock,
                         .output_fd = -1,
                         .port_fd = -1,
                         .step = -1,
@@ -422,7 +431,7 @@ bel_status *bel_supervise(const bel_supervisor_config *config, bel_supervisor_re
 {
     int lock = -1;
     if (config->model_dir != NULL) BEL_TRY(bel_folder_lock(config->model_dir, &lock));
-    bel_status *status = supervise_locked(config, out_result);
+    bel_status *status = supervise_locked(config, lock, out_result);
     bel_linux_unlock(lock);
     return status;
 }

@@ -35,6 +35,7 @@ typedef struct bel_supervisor {
     size_t child_capacity;
     char *folder; // of the sockets; NULL with TCP
     int port_fd;  // keeps the master's port; -1 without TCP
+    int lock;     // of the model folder, which masters are given; -1: none
     char *secret;
     int output_fd;  // the reading end of the master's stdout
     bel_str output; // what came from it

@@ -188,8 +188,11 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     bel_status *status = is_master ? bel_linux_pipe(output_ends) : NULL;
     if (status == NULL) {
         if (is_master) s->output_fd = output_ends[0];
+        bool gives_lock = is_master && s->lock > 2;
+        child->task->lock = gives_lock ? BEL_LINUX_INHERITED : 0;
         environment e = make_environment(s, child->task);
         bel_linux_spawn spawn = {
+            .inherited = gives_lock ? s->lock : 0,
             .program = s->config->program,
             .arguments = s->arguments,
             .environment = e.items,

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
 
@@ -31,6 +31,11 @@ void bel_task_destroy(bel_task *task)
     bel_free(task->tls_certificate);
     bel_free(task->tls_key);
     bel_free(task);
+}
+
+bool bel_task_recovers(const bel_task *task)
+{
+    return task->recovers && (task->supervisor == 0 || (int64_t)getppid() == task->supervisor);
 }
 
 static bel_status *bad(const char *variable, const char *member, const char *expected)
@@ -160,7 +165,8 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"supervisor", 0, INT32_MAX, 0, 0},
                   {"recovers", 0, 1, 0, 0},
                   {"min_workers", 0, MOST_MEMBERS, 0, 0},
-                  {"added", 0, 1, 0, 0}};
+                  {"added", 0, 1, 0, 0},
+                  {"lock", 0, INT32_MAX, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -177,6 +183,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->recovers = n[10].value != 0;
     task->min_workers = (int)n[11].value;
     task->added = n[12].value != 0;
+    task->lock = (int)n[13].value;
     BEL_TRY(read_towers(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
     // Whether there is a seat for a worker that was added, the master knows.
@@ -205,12 +212,13 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
                    "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
                    "\"supervisor\":%lld,\"recovers\":%d,\"min_workers\":%d,\"added\":%d,"
+                   "\"lock\":%d,"
                    "\"master\":",
                    bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
                    task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
                    task->thread_count, llround(task->join_timeout_secs * 1e3),
                    llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
-                   task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0);
+                   task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0, task->lock);
     bel_json_write_string(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_string(out, task->listen_address);
@@ -402,9 +410,6 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
 bel_status *bel_task_from_environment(bel_task **out_task)
 {
     BEL_TRY(bel_task_parse(getenv(own), getenv(foreign), getenv("BELFRY_SECRET"), out_task));
-    if (*out_task != NULL && !is_set(getenv(own))) {
-        (*out_task)->incarnation = (uint32_t)bel_clock_wall();
-        (*out_task)->foreign = true;
-    }
+    if (*out_task != NULL) (*out_task)->foreign = !is_set(getenv(own));
     return NULL;
 }

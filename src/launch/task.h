@@ -7,7 +7,7 @@
 //                  "evaluator_count": 0, "master_trains": 0, "master": "unix:/run/x/master",
 //                  "listen": "unix:/run/x/worker-1", "towers": [2, 2], "threads": 1,
 //                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
-//                  "min_workers": 0, "added": 0, "supervisor": 4711,
+//                  "min_workers": 0, "added": 0, "supervisor": 4711, "lock": 3,
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
@@ -16,7 +16,7 @@
 // TF_CONFIG says less. There, chief or master trains and is worker 0, so that its worker 0 is
 // worker 1 here; an evaluator has no entry in the cluster, so nobody waits for it and it follows
 // the checkpoints; what is not said has its default. Members come back there (a pod is restarted),
-// and the time of a process's start, in seconds, is its incarnation.
+// and how often a role was started in the model folder is its incarnation (start_count.h).
 #ifndef BELFRY_LAUNCH_TASK_H
 #define BELFRY_LAUNCH_TASK_H
 
@@ -46,9 +46,10 @@ typedef struct bel_task {
     int min_workers; // so many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
     bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
-    bool foreign;    // of TF_CONFIG: its incarnations rise with every start
+    bool foreign;    // of TF_CONFIG: its incarnation is counted once the model folder is known
     bool recovers;   // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
+    int lock;           // of a master: a descriptor with the model folder's lock; 0: none
 } bel_task;
 
 // The task of this process; NULL when the environment has none (an empty variable is none, and so
@@ -61,6 +62,9 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
                            bel_task **out_task) BEL_MUST_USE;
 
 void bel_task_destroy(bel_task *task);
+
+// True while members that are lost come back: it was said so, and their supervisor is still there.
+bool bel_task_recovers(const bel_task *task);
 
 // Appends the JSON of BELFRY_TASK (without the secret); bel_task_parse takes it back.
 void bel_task_write(const bel_task *task, bel_str *out);

@@ -445,6 +445,11 @@ static void look_after(bel_members *members, seat *s)
     lose(members, s, why);
 }
 
+void bel_members_give_up_recovery(bel_members *members)
+{
+    members->config.recovers = false;
+}
+
 bel_status *bel_members_check(bel_members *members)
 {
     double patience = members->config.recovers ? members->config.join_timeout_secs : 0;

@@ -103,6 +103,9 @@ int64_t bel_members_restarts(const bel_members *members);
 // The job has reached this step: what messages about lost members name.
 void bel_members_note_step(bel_members *members, int64_t step);
 
+// Nobody starts members again from now on: who is lost is lost for good.
+void bel_members_give_up_recovery(bel_members *members);
+
 // Looks for members that are lost. UNAVAILABLE names the first, its host, pid, last step and why;
 // when the job recovers, only if it did not come back in time. NULL: all are there, may come back,
 // or are workers that the job can do without, whose seats are vacant now.

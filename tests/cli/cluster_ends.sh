@@ -129,6 +129,33 @@ check "sockets outlive the job" test -z "$(find "$work" -maxdepth 1 -name 'belfr
 resume orphans
 equal "digest after the supervisor's death" "$(digest orphans)" "$whole"
 
+fault=slow:tower_step#8,slow:shard_snapshot#1500 # the last snapshot takes long: the master is still there
+start unwatched
+kill -KILL "$supervisor"
+finish_run
+run_fails 2 "another run trains in unwatched" belfry local train --distributed --job_dir unwatched -- "${digits[@]}"
+check "processes outlive their supervisor" nothing_left
+resume unwatched
+equal "digest of a folder whose supervisor was killed" "$(digest unwatched)" "$whole"
+fault=slow:tower_step#8
+cluster_flags=(--restarts 2)
+start both # nobody starts a member again
+kill -KILL "$supervisor" "$(roles worker 1)"
+finish_run
+check "processes wait for a member that nobody starts again" nothing_left
+start hung-up # a signal to one process
+kill -HUP "$(roles worker 1)"
+finish_run
+equal "exit code after SIGHUP to a worker" "$code" 143
+check "all is saved after SIGHUP to a worker" grep -q '^interrupted true$' out.txt
+start moved
+mv moved elsewhere
+finish_run
+equal "exit code in a folder that was renamed" "$code" 1
+check "the folder that was renamed is named" grep -q '^belfry: moved is not the folder any more' err.txt
+check "something is left after a renamed folder" nothing_left
+cluster_flags=(--restarts 0)
+
 # --- Clocks
 cat >silent.yaml <<'YAML'
 workers: {count: 2}

@@ -32,13 +32,14 @@ end() { # sets $code
 run_ok train whole "${length[@]}"
 whole=$(digest whole)
 
-for signal in TERM INT; do
-    expected=$((128 + $(kill -l "$signal")))
+for signal in TERM INT HUP; do
+    named=${signal/HUP/TERM} # SIGHUP counts as SIGTERM
+    expected=$((128 + $(kill -l "$named")))
     start "by-$signal"
     kill "-$signal" "$pid"
     end
     equal "exit code after SIG$signal" "$code" "$expected"
-    check "the log says how to go on" grep -q "stopped by SIG$signal at step .*same command again" err.txt
+    check "the log says how to go on" grep -q "stopped by SIG$named at step .*same command again" err.txt
     check "the result says so" grep -q '^interrupted true$' out.txt
     run_ok belfry inspect "by-$signal" --json
     at=$(python3 -c 'import json; print(json.load(open("out.txt"))["step"])')

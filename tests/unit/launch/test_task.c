@@ -27,8 +27,7 @@ static void test_there_and_back(void **state)
         "\"worker_count\":2,\"parameter_server_count\":3,\"evaluator_count\":1,"
         "\"master_trains\":1,\"threads\":4,\"join_timeout_ms\":1001,\"silence_timeout_ms\":1500,"
         "\"supervisor\":77,\"recovers\":1,\"min_workers\":2,"
-        "\"added\":1,\"master\":\"unix:/"
-        "m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
+        "\"added\":1,\"lock\":3,\"master\":\"unix:/m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
         "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
     bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // ours wins
     assert_string_equal(task->job, "j \"1\"");
@@ -48,6 +47,7 @@ static void test_there_and_back(void **state)
     assert_int_equal(task->supervisor, 77);
     assert_true(task->recovers && task->added);
     assert_int_equal(task->min_workers, 2);
+    assert_int_equal(task->lock, 3);
     assert_string_equal(task->tls_ca, "a");
     assert_string_equal(task->tls_certificate, "b");
     assert_string_equal(task->tls_key, "c");
@@ -84,7 +84,7 @@ static void test_defaults(void **state)
                         "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
                         "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
                         "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,"
-                        "\"min_workers\":0,\"added\":0,\"master\":"
+                        "\"min_workers\":0,\"added\":0,\"lock\":0,\"master\":"
                         "\"a:1\",\"listen\":\"a:1\"}");
     bel_str_deinit(&written);
     bel_task_destroy(task);
@@ -327,6 +327,7 @@ static void test_environment(void **state)
     BEL_ASSERT_OK(bel_task_from_environment(&task));
     assert_int_equal(task->role, BEL_ROLE_PS);
     assert_string_equal(task->secret, "hush");
+    assert_true(task->foreign && task->incarnation == 0); // counted where the model folder is known
     bel_task_destroy(task);
     setenv("BELFRY_TASK", PS ",\"index\":1}", 1);
     BEL_ASSERT_OK(bel_task_from_environment(&task));
