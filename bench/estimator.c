@@ -41,7 +41,7 @@ static bel_status *set_up(bare *b)
     int64_t batch = BATCH;
     bel_dataset *dataset;
     BEL_TRY(bench_input(&batch, BEL_MODE_TRAIN, &dataset));
-    BEL_TRY(bel_input_open(dataset, &b->input));
+    BEL_TRY(bel_input_open(dataset, NULL, &b->input));
     bel_dataset_destroy(dataset);
     BEL_TRY(bel_model_build(bel_model_find("dnn")->model_fn, params, 4, BEL_MODE_TRAIN, b->input,
                             &b->built));

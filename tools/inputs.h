@@ -11,7 +11,8 @@ typedef struct bel_flag_input {
     double feature_scale;
     const char *id_columns; // "NAME,NAME"; NULL: none
     const char *length_column;
-    int64_t class_count; // 0: labels are not checked
+    const char *label_column; // of the checkpoint; NULL: it says none
+    int64_t class_count;      // 0: labels are not checked
 } bel_flag_input;
 
 // A bel_input_fn; `flag_input` is a bel_flag_input. TRAIN reads --train_files, shuffled and

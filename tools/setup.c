@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "input/column_names.h"
+#include "job/settings.h"
 #include "package.h"
 #include "params.h"
 
@@ -37,7 +39,8 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     bel_params_set(params, "model", setup->model->name);
     BEL_TRY(bel_params_from_flags(params, options, !is_package));
 
-    setup->input = (bel_flag_input){.options = options, .feature_scale = 1};
+    setup->input = (bel_flag_input){
+        .options = options, .feature_scale = 1, .label_column = setup->label_column};
     const char *ids = bel_params_get(params, "id_columns");
     setup->input.id_columns = setup->id_columns = ids != NULL ? bel_xstrdup(ids) : NULL;
     const char *length = bel_params_get(params, "length_column");
@@ -212,6 +215,19 @@ bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_se
     return finish(options, &params, setup, out_setup);
 }
 
+// The label that it was trained with.
+static bel_status *read_label(const bel_ckpt_reader *reader, bel_setup *setup)
+{
+    const char *columns = bel_ckpt_setting(reader, BEL_SETTING_COLUMNS);
+    bel_column_names names;
+    if (columns == NULL) return NULL;
+    bel_arena *arena = bel_arena_create();
+    bel_status *status = bel_column_names_read(columns, bel_ckpt_folder(reader), arena, &names);
+    if (status == NULL && names.label != NULL) setup->label_column = bel_xstrdup(names.label);
+    bel_arena_destroy(arena);
+    return status;
+}
+
 bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup)
 {
     bel_ckpt_reader *reader;
@@ -222,7 +238,14 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
     setup->model_dir = model_dir != NULL ? bel_xstrdup(model_dir) : folder_of(setup->checkpoint);
     bel_params params = {.arena = bel_arena_create()};
     bel_params_from_checkpoint(&params, reader);
+    bel_status *status = read_label(reader, setup);
     bel_ckpt_close(reader);
+    if (status != NULL) {
+        bel_params_deinit(&params);
+        bel_arena_destroy(params.arena);
+        bel_setup_destroy(setup);
+        return status;
+    }
     return finish(options, &params, setup, out_setup);
 }
 
@@ -232,6 +255,7 @@ void bel_setup_destroy(bel_setup *setup)
     bel_estimator_destroy(setup->estimator);
     bel_free(setup->id_columns);
     bel_free(setup->length_column);
+    bel_free(setup->label_column);
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);
     bel_free(setup);

@@ -11,6 +11,7 @@ typedef struct bel_setup {
     bel_flag_input input; // for bel_flag_input_open
     char *id_columns;     // of it
     char *length_column;  // of it
+    char *label_column;   // of it
     char *checkpoint;     // evaluate, predict: the folder that is read
     char *model_dir;
 } bel_setup;

@@ -93,6 +93,10 @@ void bel_ckpt_close(bel_ckpt_reader *reader);
 // checkpoint bad.
 bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 
+// A setting of the newest checkpoint in model_dir with a good manifest that is behind step 0; its
+// files are not looked at. Free with bel_free. NULL: it has none, or there is no such checkpoint.
+char *bel_ckpt_latest_setting(const char *model_dir, const char *name);
+
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader);
 const bel_ckpt_info *bel_ckpt_reader_info(const bel_ckpt_reader *reader);
 const char *bel_ckpt_setting(const bel_ckpt_reader *reader, const char *name); // NULL: not there

@@ -247,6 +247,29 @@ bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_re
     return NULL;
 }
 
+char *bel_ckpt_latest_setting(const char *model_dir, const char *name)
+{
+    int64_t *steps;
+    size_t count;
+    char *value = NULL;
+    bool found = false;
+    bel_status *status = bel_ckpt_list(model_dir, &steps, &count);
+    for (size_t i = status == NULL ? count : 0; i-- > 0 && !found && steps[i] > 0;) {
+        bel_ckpt_reader reader = {.arena = bel_arena_create(),
+                                  .folder = bel_ckpt_find_folder(model_dir, steps[i])};
+        bel_status *bad = load_manifest(&reader);
+        const char *text = bad == NULL ? bel_ckpt_setting(&reader, name) : NULL;
+        found = bad == NULL;
+        if (text != NULL) value = bel_xstrdup(text);
+        bel_status_ignore(bad); // who opens it says so
+        bel_free(reader.folder);
+        bel_arena_destroy(reader.arena);
+    }
+    if (status == NULL) bel_free(steps);
+    bel_status_ignore(status); // then nothing is known
+    return value;
+}
+
 // --- What it says -------------------------------------------------------------------------------
 
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader)

@@ -154,9 +154,9 @@ static uint64_t take_fingerprint(const bel_input *input)
     return fingerprint;
 }
 
-static bel_status *open_parts(bel_input *input)
+static bel_status *open_parts(bel_input *input, const bel_column_names *like)
 {
-    BEL_TRY(bel_source_open(&input->description.source, &input->source));
+    BEL_TRY(bel_source_open(&input->description.source, like, &input->source));
     bel_arena *arena = bel_arena_create();
     bel_record record;
     bel_record_init(&record, arena);
@@ -168,14 +168,15 @@ static bel_status *open_parts(bel_input *input)
     return status;
 }
 
-bel_status *bel_input_open(const bel_dataset *dataset, bel_input **out_input)
+bel_status *bel_input_open(const bel_dataset *dataset, const bel_column_names *like,
+                           bel_input **out_input)
 {
     const bel_description *description;
     BEL_TRY(bel_dataset_describe(dataset, &description));
     bel_input *input = bel_xcalloc(1, sizeof *input);
     input->arena = bel_arena_create();
     bel_description_copy(input->arena, description, &input->description);
-    bel_status *status = open_parts(input);
+    bel_status *status = open_parts(input, like);
     if (status != NULL) {
         bel_input_destroy(input);
         return status;
@@ -194,6 +195,11 @@ void bel_input_destroy(bel_input *input)
 }
 
 // --- Questions -----------------------------------------------------------------------------------
+
+const bel_column_names *bel_input_names(const bel_input *input)
+{
+    return input->source->names;
+}
 
 int bel_input_field_count(const bel_input *input)
 {

@@ -7,14 +7,21 @@
 #define BELFRY_INPUT_INPUT_H
 
 #include "belfry/dataset.h"
+#include "input/column_names.h"
 
 // An opened dataset. Immutable after open, so thread-safe.
 typedef struct bel_input bel_input;
 
 // Opens files, checks structure, builds offset indexes. Reports whatever stuck to the dataset.
 // INVALID_ARGUMENT: no batch stage, stages in an impossible order. Other errors: see dataset.h.
-bel_status *bel_input_open(const bel_dataset *dataset, bel_input **out_input) BEL_MUST_USE;
+// `like` (NULL: none; must live until this returns): names of the columns that the model was
+// trained with, as in source.h.
+bel_status *bel_input_open(const bel_dataset *dataset, const bel_column_names *like,
+                           bel_input **out_input) BEL_MUST_USE;
 void bel_input_destroy(bel_input *input);
+
+// Names of the source's columns, which live as long as the input; NULL: it has none.
+const bel_column_names *bel_input_names(const bel_input *input);
 
 // Fields of a batch: name, dtype, and shape with BEL_DIM_BATCH first (and BEL_DIM_TIME - k for
 // other open dimensions). Known from the source, or by mapping the first record.

@@ -1,10 +1,11 @@
 // What all sources share, and the choice of the opener by the kind of description.
 #include "input/source.h"
 
-bel_status *bel_source_open(const bel_source_description *description, bel_source **out_source)
+bel_status *bel_source_open(const bel_source_description *description, const bel_column_names *like,
+                            bel_source **out_source)
 {
     switch (description->kind) {
-    case BEL_SOURCE_CSV: return bel_source_open_csv(&description->csv, out_source);
+    case BEL_SOURCE_CSV: return bel_source_open_csv(&description->csv, like, out_source);
     case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
     case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
     }

@@ -3,6 +3,7 @@
 #define BELFRY_INPUT_SOURCE_H
 
 #include "base/str.h"
+#include "input/column_names.h"
 #include "input/description.h"
 #include "input/record.h"
 
@@ -41,6 +42,7 @@ struct bel_source {
     uint64_t size_bytes;            // of what was opened, unpacked
     const bel_source_field *fields; // in the order in which `read` adds them
     int field_count;
+    const bel_column_names *names; // of its columns; NULL: it has none
 };
 
 // Memory for field `field` of the record being read: zeroed in a record, with old content in a row.
@@ -51,13 +53,15 @@ void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, 
 bel_status *bel_source_read_record(const bel_source *source, int64_t number,
                                    bel_record *record) BEL_MUST_USE;
 
-// Opens what is described; pointers in the description must outlive the source.
-bel_status *bel_source_open(const bel_source_description *description,
+// Opens what is described; pointers in the description must outlive the source. `like` (NULL: none)
+// are the names of the columns that a model was trained with: the vector has those, in that order,
+// and the label must be that one. INVALID_ARGUMENT: one is missing, or the label is another.
+bel_status *bel_source_open(const bel_source_description *description, const bel_column_names *like,
                             bel_source **out_source) BEL_MUST_USE;
 void bel_source_destroy(bel_source *source);
 
 // One opener per kind, in source_<kind>.c.
-bel_status *bel_source_open_csv(const bel_csv_options *options,
+bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,
                                 bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_idx(const bel_idx_description *description,
                                 bel_source **out_source) BEL_MUST_USE;

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "input/csv_file.h"
 #include "input/decimal.h"
 #include "input/source.h"
@@ -14,7 +15,7 @@
 // What becomes of a column.
 typedef enum column_use {
     USE_NOTHING,
-    USE_VECTOR, // the next element of the vector field
+    USE_VECTOR, // an element of the vector field
     USE_FIELD,  // a field of its own
     USE_ID,     // an element of the ids
     USE_LABEL,
@@ -23,7 +24,7 @@ typedef enum column_use {
 typedef struct column {
     const char *name;
     column_use use;
-    int field;     // index among the source's fields; USE_ID: among the ids
+    int field;     // index among the source's fields; VECTOR, ID: among the elements
     uint64_t seed; // USE_ID: of its values' hashes
 } column;
 
@@ -31,6 +32,8 @@ typedef struct csv_source {
     bel_source base;
     bel_arena *arena;
     const bel_csv_options *options;
+    const bel_column_names *like; // what the model was trained with; NULL: nothing is known
+    bel_column_names names;
     bel_csv_file *files;
     int64_t *first_record; // of each file
     column *columns;
@@ -157,7 +160,7 @@ static bel_status *read_row(const csv_source *source, const bel_csv_file *file, 
         const char *place = at;
         double value;
         if (use->use == USE_VECTOR && parse_bare_number(file, &at, &value)) {
-            BEL_TRY(store_number(source, file, place, use->name, value, vector++));
+            BEL_TRY(store_number(source, file, place, use->name, value, &vector[use->field]));
             continue;
         }
         bel_csv_field field;
@@ -169,7 +172,7 @@ static bel_status *read_row(const csv_source *source, const bel_csv_file *file, 
         case USE_NOTHING: break;
         case USE_VECTOR:
             BEL_TRY(parse_number(file, &field, use->name, &value));
-            BEL_TRY(store_number(source, file, place, use->name, value, vector++));
+            BEL_TRY(store_number(source, file, place, use->name, value, &vector[use->field]));
             break;
         case USE_ID: ids[use->field] = id_of(&field, use->seed); break;
         case USE_FIELD: BEL_TRY(read_field(source, file, &field, use->field, sink)); break;
@@ -271,9 +274,10 @@ static bel_status *name_columns(csv_source *source, const bel_csv_field *fields,
     for (int i = 0; i < count; i++) {
         column *named = &source->columns[i];
         if (!options->no_header) {
-            named->name = field_text(source->arena, &fields[i]);
+            char *text = field_text(source->arena, &fields[i]);
+            named->name = bel_column_name_utf8(text, source->arena);
         } else if (options->column_names != NULL) {
-            named->name = options->column_names[i];
+            named->name = bel_column_name_utf8(options->column_names[i], source->arena);
         } else {
             char *number = bel_strf("%d", i);
             named->name = bel_arena_strdup(source->arena, number);
@@ -294,13 +298,9 @@ static bel_status *compare_header(const csv_source *source, const bel_csv_file *
                                   source->column_count, first, count);
     }
     for (int i = 0; i < count; i++) {
-        size_t length = bel_csv_value_length(&fields[i]);
         const char *expected = source->columns[i].name;
-        char *got = bel_xmalloc(length + 1);
-        bel_csv_copy_value(&fields[i], got);
-        got[length] = '\0';
-        bool same = strcmp(got, expected) == 0;
-        bel_free(got);
+        char *got = field_text(source->arena, &fields[i]);
+        bool same = strcmp(bel_column_name_utf8(got, source->arena), expected) == 0;
         if (same) continue;
         char *quoted = bel_csv_quote(&fields[i]);
         bel_status *status =
@@ -329,25 +329,28 @@ static bel_status *read_header(csv_source *source, bel_csv_file *file)
     return status;
 }
 
-// The one column called `name`.
-static bel_status *find_column(const csv_source *source, const char *name, column **out_column)
+// The one column called `name`; NULL: there is none.
+static bel_status *look_for_column(const csv_source *source, const char *name, column **out_column)
 {
-    const char *path = source->options->paths[0];
     column *found = NULL;
     for (int i = 0; i < source->column_count; i++) {
         column *candidate = &source->columns[i];
         if (strcmp(candidate->name, name) != 0) continue;
         if (found != NULL) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "%s: expected one column \"%s\", got two (columns %d and %d)", path,
-                           name, (int)(found - source->columns) + 1, i + 1);
+            return BEL_ERR(
+                BEL_INVALID_ARGUMENT, "%s: expected one column \"%s\", got two (columns %d and %d)",
+                source->options->paths[0], name, (int)(found - source->columns) + 1, i + 1);
         }
         found = candidate;
     }
-    if (found != NULL) {
-        *out_column = found;
-        return NULL;
-    }
+    *out_column = found;
+    return NULL;
+}
+
+static bel_status *find_column(const csv_source *source, const char *name, column **out_column)
+{
+    BEL_TRY(look_for_column(source, bel_column_name_utf8(name, source->arena), out_column));
+    if (*out_column != NULL) return NULL;
     size_t count = (size_t)source->column_count;
     const char **names = bel_xcalloc(count, sizeof *names);
     for (size_t i = 0; i < count; i++)
@@ -355,9 +358,22 @@ static bel_status *find_column(const csv_source *source, const char *name, colum
     int nearest = bel_nearest_name(name, names, count);
     const char *hint = nearest < 0 ? NULL : names[nearest];
     bel_free(names);
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s%s%s", path, name,
-                   hint == NULL ? "" : "; did you mean \"", hint == NULL ? "" : hint,
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s%s%s", source->options->paths[0],
+                   name, hint == NULL ? "" : "; did you mean \"", hint == NULL ? "" : hint,
                    hint == NULL ? "" : "\"?");
+}
+
+// The label must be what it was in training. (Prediction needs none.)
+static bel_status *check_label(const csv_source *source)
+{
+    const char *label = source->options->label_column;
+    const char *was = source->like != NULL ? source->like->label : NULL;
+    if (was == NULL || label == NULL) return NULL;
+    if (strcmp(bel_column_name_utf8(label, source->arena), was) == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: the label is column \"%s\" here, but it was \"%s\" in training; hint: "
+                   "--label_column \"%s\"",
+                   source->options->paths[0], label, was, was);
 }
 
 static bel_status *use_label(csv_source *source)
@@ -368,7 +384,8 @@ static bel_status *use_label(csv_source *source)
         .class_count = source->options->class_count,
     };
     if (source->label.name == NULL) return NULL;
-    column *label;
+    BEL_TRY(check_label(source));
+    column *label = NULL;
     BEL_TRY(find_column(source, source->label.name, &label));
     label->use = USE_LABEL;
     source->label.column = (int)(label - source->columns);
@@ -380,7 +397,7 @@ static bel_status *use_ids(csv_source *source, bel_source_field *fields, int *fi
     const bel_csv_options *options = source->options;
     if (options->id_column_count == 0) return NULL;
     for (int i = 0; i < options->id_column_count; i++) {
-        column *found;
+        column *found = NULL;
         BEL_TRY(find_column(source, options->id_columns[i], &found));
         if (found->use != USE_NOTHING) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice",
@@ -400,7 +417,7 @@ static bel_status *use_length(csv_source *source, bel_source_field *fields, int 
 {
     const char *name = source->options->length_column;
     if (name == NULL) return NULL;
-    column *length;
+    column *length = NULL;
     BEL_TRY(find_column(source, name, &length));
     if (length->use != USE_NOTHING) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice",
@@ -413,14 +430,98 @@ static bel_status *use_length(csv_source *source, bel_source_field *fields, int 
     return NULL;
 }
 
-// Without typed columns: everything but ids, the length and the label goes into one vector.
-static bel_status *use_vector(csv_source *source, bel_source_field *fields, int *field_count)
+// --- The vector ----------------------------------------------------------------------------------
+
+// Columns that nothing else has taken, by place. Returns how many.
+static int take_the_rest(csv_source *source)
 {
-    int64_t length = 0;
+    int count = 0;
     for (int i = 0; i < source->column_count; i++) {
         if (source->columns[i].use != USE_NOTHING) continue;
         source->columns[i].use = USE_VECTOR;
-        length++;
+        source->columns[i].field = count++;
+    }
+    return count;
+}
+
+// True when what nothing else has taken is what the model was trained with, place by place.
+static bool is_as_before(const csv_source *source)
+{
+    int count = 0;
+    for (int i = 0; i < source->column_count; i++) {
+        const column *c = &source->columns[i];
+        if (c->use != USE_NOTHING) continue;
+        if (count == source->like->column_count) return false;
+        if (strcmp(c->name, source->like->columns[count++]) != 0) return false;
+    }
+    return count == source->like->column_count;
+}
+
+// Names of columns that nothing has taken: the model was not trained with them.
+static void list_strangers(const csv_source *source, bel_str *out_names)
+{
+    const char *label = source->like->label;
+    for (int i = 0; i < source->column_count; i++) {
+        const column *c = &source->columns[i];
+        if (c->use != USE_NOTHING || (label != NULL && strcmp(c->name, label) == 0)) continue;
+        bel_str_printf(out_names, "%s\"%s\"", out_names->length > 0 ? ", " : "", c->name);
+    }
+}
+
+static bel_status *missing_column(const csv_source *source, const char *name)
+{
+    bel_str strangers = {0};
+    list_strangers(source, &strangers);
+    bool some = strangers.length > 0;
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\", with which the model was trained%s%s",
+                source->options->paths[0], name, some ? "; here are, and were not there: " : "",
+                some ? strangers.text : "");
+    bel_str_deinit(&strangers);
+    return status;
+}
+
+// By name: each element is the column that it was in training, wherever that stands in this file.
+static bel_status *take_by_name(csv_source *source)
+{
+    const bel_column_names *like = source->like;
+    const char *missing = NULL;
+    for (int i = 0; i < like->column_count; i++) {
+        column *found = NULL;
+        BEL_TRY(look_for_column(source, like->columns[i], &found));
+        if (found == NULL) {
+            if (missing == NULL) missing = like->columns[i];
+            continue;
+        }
+        if (found->use != USE_NOTHING) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "%s: column \"%s\" was a number that the model was trained with, and is "
+                           "something else here",
+                           source->options->paths[0], found->name);
+        }
+        found->use = USE_VECTOR;
+        found->field = i;
+    }
+    if (missing != NULL) return missing_column(source, missing);
+    bel_str strangers = {0};
+    list_strangers(source, &strangers);
+    if (strangers.length > 0) {
+        bel_log_write(BEL_LOG_INFO, "%s: left out, as the model was not trained with them: %s",
+                      source->options->paths[0], strangers.text);
+    }
+    bel_str_deinit(&strangers);
+    return NULL;
+}
+
+// Without typed columns: everything but ids, the length and the label goes into one vector.
+static bel_status *use_vector(csv_source *source, bel_source_field *fields, int *field_count)
+{
+    int length;
+    if (source->like == NULL || is_as_before(source)) {
+        length = take_the_rest(source);
+    } else {
+        BEL_TRY(take_by_name(source));
+        length = source->like->column_count;
     }
     if (length == 0 && source->id_field >= 0) return NULL;
     if (length == 0) {
@@ -442,7 +543,7 @@ static bel_status *use_typed(csv_source *source, bel_source_field *fields, int *
     const bel_csv_options *options = source->options;
     for (int i = 0; i < options->column_count; i++) {
         const bel_csv_column *typed = &options->columns[i];
-        column *found;
+        column *found = NULL;
         BEL_TRY(find_column(source, typed->name, &found));
         if (found->use != USE_NOTHING) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice",
@@ -497,6 +598,24 @@ static bel_status *use_columns(csv_source *source)
     return NULL;
 }
 
+// What later files of this model are bound to.
+static void keep_names(csv_source *source)
+{
+    int count = 0;
+    const char **columns =
+        bel_arena_alloc(source->arena, (size_t)source->column_count * sizeof *columns);
+    for (int i = 0; i < source->column_count; i++) {
+        if (source->columns[i].use != USE_VECTOR) continue;
+        columns[source->columns[i].field] = source->columns[i].name;
+        count++;
+    }
+    int label = source->label.column;
+    source->names = (bel_column_names){.label = label >= 0 ? source->columns[label].name : NULL,
+                                       .columns = columns,
+                                       .column_count = count};
+    source->base.names = &source->names;
+}
+
 // --- Opening -------------------------------------------------------------------------------------
 
 static bel_status *open_files(csv_source *source)
@@ -509,6 +628,7 @@ static bel_status *open_files(csv_source *source)
         source->base.size_bytes += file->view.size;
     }
     BEL_TRY(use_columns(source));
+    keep_names(source);
     for (int i = 0; i < options->path_count; i++) {
         bel_csv_file *file = &source->files[i];
         BEL_TRY(bel_csv_file_index(file, source->column_count, &source->label));
@@ -522,17 +642,20 @@ static bel_status *open_files(csv_source *source)
     return NULL;
 }
 
-bel_status *bel_source_open_csv(const bel_csv_options *options, bel_source **out_source)
+bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,
+                                bel_source **out_source)
 {
     csv_source *source = bel_xcalloc(1, sizeof *source);
     size_t path_count = (size_t)options->path_count;
     source->base.kind = &csv_kind;
     source->arena = bel_arena_create();
     source->options = options;
+    source->like = like;
     source->files = bel_arena_alloc(source->arena, path_count * sizeof *source->files);
     source->first_record =
         bel_arena_alloc(source->arena, path_count * sizeof *source->first_record);
     bel_status *status = open_files(source);
+    source->like = NULL; // the caller's
     if (status != NULL) {
         csv_destroy(&source->base);
         return status;

@@ -11,7 +11,7 @@
 #include "ps/layout/row_room.h"
 
 bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
-                               bel_input **out_input)
+                               const bel_column_names *like, bel_input **out_input)
 {
     static const char *const names[] = {"training input", "evaluation input", "prediction input"};
     bel_dataset *dataset = NULL;
@@ -19,10 +19,32 @@ bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode
     if (dataset == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the input function gave no dataset", names[mode]);
     }
-    bel_status *status = bel_input_open(dataset, out_input);
+    bel_status *status = bel_input_open(dataset, like, out_input);
     bel_dataset_destroy(dataset);
     if (status == NULL) return NULL;
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", names[mode]);
+}
+
+bel_status *bel_job_open_like(bel_input_fn *input_fn, void *user, bel_mode mode,
+                              const char *columns, bel_input **out_input)
+{
+    if (columns == NULL) return bel_job_open_input(input_fn, user, mode, NULL, out_input);
+    bel_arena *arena = bel_arena_create();
+    bel_column_names names;
+    bel_status *status = bel_column_names_read(columns, "columns of the checkpoint", arena, &names);
+    if (status == NULL) status = bel_job_open_input(input_fn, user, mode, &names, out_input);
+    bel_arena_destroy(arena);
+    return status;
+}
+
+// What was trained already binds the columns; in a new run the file does.
+static bel_status *open_training_input(bel_job *job)
+{
+    char *columns = bel_ckpt_latest_setting(job->estimator->config.model_dir, BEL_SETTING_COLUMNS);
+    bel_status *status = bel_job_open_like(job->spec->input_fn, job->spec->input_user,
+                                           BEL_MODE_TRAIN, columns, &job->input);
+    bel_free(columns);
+    return status;
 }
 
 // Adds gradients of the trainable variables to the graph; state variables report what they are
@@ -154,8 +176,7 @@ bel_status *bel_job_build(bel_job *job)
 {
     const bel_estimator *estimator = job->estimator;
     BEL_TRY(bel_estimator_counting(estimator, &job->counting));
-    BEL_TRY(bel_job_open_input(job->spec->input_fn, job->spec->input_user, BEL_MODE_TRAIN,
-                               &job->input));
+    BEL_TRY(open_training_input(job));
     BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
                             BEL_MODE_TRAIN, job->input, &job->built));
     if (job->built->graph->variable_count == 0) {
@@ -260,7 +281,7 @@ static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
                        "%s: steps, every_steps and throttle_secs must be at least 0", eval->folder);
     }
     BEL_TRY(bel_job_open_input(eval->spec->input_fn, eval->spec->input_user, BEL_MODE_EVAL,
-                               &eval->input));
+                               bel_input_names(job->input), &eval->input));
     BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
                             BEL_MODE_EVAL, eval->input, &eval->built));
     BEL_TRY(bel_rows_init(&eval->rows, eval->built->graph, estimator->config.seed));

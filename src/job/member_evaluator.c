@@ -54,7 +54,7 @@ bel_status *bel_member_check_evals(const bel_member_program *program)
     for (int i = 0; i < program->eval_count; i++) {
         const bel_eval_spec *eval = &program->evals[i];
         bel_input *input;
-        BEL_TRY(bel_job_open_input(eval->input_fn, eval->input_user, BEL_MODE_EVAL, &input));
+        BEL_TRY(bel_job_open_input(eval->input_fn, eval->input_user, BEL_MODE_EVAL, NULL, &input));
         bel_input_destroy(input);
     }
     return NULL;

@@ -13,6 +13,17 @@
 // One more whenever a version of Belfry computes other bits than the one before.
 enum { ARITHMETIC = 3 };
 
+static void add_text(bel_settings *settings, const char *name, const char *text)
+{
+    size_t count = (size_t)settings->count + 1;
+    settings->names =
+        bel_xgrow(settings->names, &settings->name_capacity, count, sizeof *settings->names);
+    settings->values =
+        bel_xgrow(settings->values, &settings->value_capacity, count, sizeof *settings->values);
+    settings->names[settings->count] = bel_xstrdup(name);
+    settings->values[settings->count++] = bel_xstrdup(text);
+}
+
 BEL_PRINTF(3, 4)
 static void add(bel_settings *settings, const char *name, const char *format, ...)
 {
@@ -21,13 +32,7 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
     va_start(args, format);
     bel_vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    size_t count = (size_t)settings->count + 1;
-    settings->names =
-        bel_xgrow(settings->names, &settings->name_capacity, count, sizeof *settings->names);
-    settings->values =
-        bel_xgrow(settings->values, &settings->value_capacity, count, sizeof *settings->values);
-    settings->names[settings->count] = bel_xstrdup(name);
-    settings->values[settings->count++] = bel_xstrdup(text);
+    add_text(settings, name, text);
 }
 
 // "piecewise: 0.1 up to step 1000, 0.01 up to step 2000, 0.001"
@@ -128,6 +133,13 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add(settings, name, "%s", estimator->params[i].value);
     }
     add(settings, "variables", "%016llx", (unsigned long long)bel_layout_fingerprint(layout));
+    const bel_column_names *names = bel_input_names(input);
+    if (names != NULL) {
+        bel_str text = {0};
+        bel_column_names_write(names, &text);
+        add_text(settings, BEL_SETTING_COLUMNS, text.text);
+        bel_str_deinit(&text);
+    }
     add(settings, "input", "%016llx", (unsigned long long)bel_input_fingerprint(input));
     add(settings, "arithmetic", "%d", ARITHMETIC);
 }

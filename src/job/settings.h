@@ -8,6 +8,9 @@
 #include "estimator/model.h"
 #include "ps/layout/layout.h"
 
+// Its value is what bel_column_names_write writes.
+#define BEL_SETTING_COLUMNS "columns"
+
 typedef struct bel_settings {
     char **names;
     char **values;
@@ -15,7 +18,8 @@ typedef struct bel_settings {
     size_t name_capacity, value_capacity;
 } bel_settings;
 
-// Seed, replicas, batch size, input, layout, optimizer, model parameters, numeric library.
+// Seed, replicas, batch size, input and its columns, layout, optimizer, model parameters,
+// arithmetic.
 void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
                          const bel_built *built, const bel_input *input, const bel_layout *layout);
 void bel_settings_deinit(bel_settings *settings);

@@ -73,8 +73,11 @@ bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_report(bel_job *job) BEL_MUST_USE;
 
-// Opens an input function's dataset, with the mode's name in errors.
+// Opens an input function's dataset, with the mode's name in errors. `like` as in bel_input_open;
+// or as the setting BEL_SETTING_COLUMNS of a checkpoint has it, NULL where there is none.
 bel_status *bel_job_open_input(bel_input_fn *input_fn, void *user, bel_mode mode,
-                               bel_input **out_input) BEL_MUST_USE;
+                               const bel_column_names *like, bel_input **out_input) BEL_MUST_USE;
+bel_status *bel_job_open_like(bel_input_fn *input_fn, void *user, bel_mode mode,
+                              const char *columns, bel_input **out_input) BEL_MUST_USE;
 
 #endif

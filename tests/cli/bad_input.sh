@@ -72,8 +72,8 @@ printf 'a,b,y\n' >header.csv
 run_fails 3 'header.csv' train_on header.csv
 printf 'a,b,y\n1,2,0\n3,4,1\n' >good.csv
 run_fails 2 'good.csv|"digit"' train_on good.csv --label_column digit
-run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100 --num_epochs 1
-run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100 --train_steps 0
+run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100 --drop_remainder --num_epochs 1
+run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100 --drop_remainder --train_steps 0
 mkdir locked
 run_fails 2 'another run trains in locked' flock locked/job.lock \
     "$BUILD/tools/belfry" train --model_dir locked --train_files "$TRAIN_CSV" --train_steps 1
@@ -133,8 +133,7 @@ run_fails 3 'dense_0|[64, 16]|[64, 32]' \
 run_fails 3 'dense_0|[64, 16]|[64, 32]' \
     belfry evaluate --model_dir good --eval_files "$EVAL_CSV" --hidden_units 16
 cut -d, -f2- "$EVAL_CSV" >narrow.csv
-run_fails 3 'dense_0/kernel|[63, 32]|[64, 32]' \
-    belfry evaluate --model_dir good --eval_files narrow.csv
+run_fails 2 'narrow.csv|"p0"' belfry evaluate --model_dir good --eval_files narrow.csv
 equal "the checkpoint after refusals" "$(digest good)" "$before"
 
 # --- The disk is full at the n-th write: the run fails, what was saved stays

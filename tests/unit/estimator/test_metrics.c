@@ -127,7 +127,7 @@ static bel_input *open_input(void)
     bel_dataset *dataset = bel_dataset_from_memory(fields, 4);
     bel_dataset_batch(dataset, BATCH);
     bel_input *input;
-    BEL_ASSERT_OK(bel_input_open(dataset, &input));
+    BEL_ASSERT_OK(bel_input_open(dataset, NULL, &input));
     bel_dataset_destroy(dataset);
     return input;
 }

@@ -10,7 +10,7 @@
 // Opens a dataset, which is then no longer needed.
 static inline bel_status *open_and_destroy(bel_dataset *dataset, bel_input **out_input)
 {
-    bel_status *status = bel_input_open(dataset, out_input);
+    bel_status *status = bel_input_open(dataset, NULL, out_input);
     bel_dataset_destroy(dataset);
     return status;
 }

@@ -195,8 +195,8 @@ static void test_inputs_do_not_need_the_dataset(void **state)
     bel_dataset *dataset = sample_dataset(&data);
     bel_dataset_batch(dataset, BATCH);
     bel_input *first, *second;
-    BEL_ASSERT_OK(bel_input_open(dataset, &first));
-    BEL_ASSERT_OK(bel_input_open(dataset, &second));
+    BEL_ASSERT_OK(bel_input_open(dataset, NULL, &first));
+    BEL_ASSERT_OK(bel_input_open(dataset, NULL, &second));
     bel_batch *a = bel_batch_create(first), *b = bel_batch_create(second);
     bel_dataset_destroy(dataset);
     BEL_ASSERT_OK(bel_input_read(first, 1, a));

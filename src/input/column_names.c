@@ -1,0 +1,92 @@
+// Names as JSON and back.
+#include "input/column_names.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+
+void bel_column_names_write(const bel_column_names *names, bel_str *out_text)
+{
+    bel_str_puts(out_text, "{");
+    if (names->label != NULL) {
+        bel_str_puts(out_text, "\"label\":");
+        bel_json_write_string(out_text, names->label);
+        bel_str_puts(out_text, ",");
+    }
+    bel_str_puts(out_text, "\"columns\":[");
+    for (int i = 0; i < names->column_count; i++) {
+        if (i > 0) bel_str_puts(out_text, ",");
+        bel_json_write_string(out_text, names->columns[i]);
+    }
+    bel_str_puts(out_text, "]}");
+}
+
+static bel_status *read_columns(const bel_json_value *list, const char *source, bel_arena *arena,
+                                bel_column_names *out_names)
+{
+    size_t count = bel_json_length(list);
+    const char **columns = bel_arena_alloc(arena, (count + 1) * sizeof *columns);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = bel_json_value_string(bel_json_at(list, i));
+        if (name == NULL) {
+            return BEL_ERR(BEL_DATA_LOSS, "%s: column %zu: expected a name", source, i);
+        }
+        columns[i] = bel_arena_strdup(arena, name);
+    }
+    out_names->columns = columns;
+    out_names->column_count = (int)count;
+    return NULL;
+}
+
+bel_status *bel_column_names_read(const char *text, const char *source, bel_arena *arena,
+                                  bel_column_names *out_names)
+{
+    bel_json *json;
+    const char *label;
+    bel_column_names names = {0};
+    BEL_TRY(bel_json_parse(text, strlen(text), source, &json));
+    const bel_json_value *root = bel_json_root(json), *list = bel_json_member(root, "columns");
+    bel_status *status = NULL;
+    if (!bel_json_is_array(list)) {
+        status = BEL_ERR(BEL_DATA_LOSS, "%s: expected the names of columns", source);
+    }
+    if (status == NULL) status = read_columns(list, source, arena, &names);
+    if (bel_json_string(root, "label", &label)) names.label = bel_arena_strdup(arena, label);
+    bel_json_destroy(json);
+    if (status == NULL) *out_names = names;
+    return status;
+}
+
+// Bytes of the character at `text`, as RFC 3629 has it; 0: none begins there.
+static int character_bytes(const unsigned char *text)
+{
+    unsigned char first = text[0], low = 0x80, high = 0xBF;
+    int more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
+    if ((first >= 0x80 && first < 0xC2) || first > 0xF4) return 0;
+    if (first == 0xE0) low = 0xA0;  // longer than need be
+    if (first == 0xED) high = 0x9F; // halves of pairs
+    if (first == 0xF0) low = 0x90;
+    if (first == 0xF4) high = 0x8F; // behind the last character
+    for (int i = 1; i <= more; i++) {
+        if (text[i] < low || text[i] > high) return 0; // a zero byte as well
+        low = 0x80, high = 0xBF;
+    }
+    return more + 1;
+}
+
+const char *bel_column_name_utf8(const char *name, bel_arena *arena)
+{
+    const unsigned char *at = (const unsigned char *)name;
+    int bytes = 1;
+    while (*at != '\0' && (bytes = character_bytes(at)) > 0)
+        at += bytes;
+    if (bytes > 0) return bel_arena_strdup(arena, name);
+    char *text = bel_arena_alloc(arena, 2 * strlen(name) + 1), *to = text;
+    for (at = (const unsigned char *)name; *at != '\0'; at++) {
+        if (*at >= 0x80) *to++ = (char)(0xC0 | *at >> 6);
+        *to++ = (char)(*at >= 0x80 ? 0x80 | (*at & 0x3F) : *at);
+    }
+    *to = '\0';
+    return text;
+}
