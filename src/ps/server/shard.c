@@ -183,8 +183,12 @@ static bool try_publish_locked(bel_shard *shard)
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
 {
     if (shard->error != NULL) return;
-    shard->error = BEL_ERR(BEL_INTERNAL, "shard %d: malformed frame from %d at step %lld: %s",
-                           shard->config.shard, frame->sender, (long long)frame->step, what);
+    shard->error =
+        BEL_ERR(BEL_INTERNAL,
+                "shard %d: malformed frame from %d at step %lld: %s (kind %d, chunk %d, "
+                "node %d, %zu bytes, while step %lld is made)",
+                shard->config.shard, frame->sender, (long long)frame->step, what, (int)frame->kind,
+                frame->chunk, frame->node, frame->payload_bytes, (long long)shard->step);
 }
 
 int bel_shard_local_chunk(const bel_shard *shard, int chunk)
@@ -276,6 +280,10 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     }
     if (frame->kind == BEL_FRAME_ROW_PULL && worker >= 0) {
         bel_shard_take_row_pull_locked(shard, frame, worker);
+        return;
+    }
+    if (frame->step > shard->step) { // nobody can report on a version that is not published
+        bel_shard_fail_locked(shard, frame, "its step has not begun");
         return;
     }
     if (frame->step != shard->step || (shard->decision & BEL_DECIDE_STOP) != 0) {
