@@ -259,7 +259,7 @@ run_fails 3 "ps 0: shard 0: |pair/ckpt-00000000" role master 0 "unix:$work/m" ""
 wait
 run_fails 1 "cannot listen on unix:$work/m: another process does" two_masters
 wait
-BELFRY_SECRET=other role worker 0 "unix:$work/m" "" --model_dir pair >worker.txt 2>&1 &
+BELFRY_SECRET=another-secret-of-theirs role worker 0 "unix:$work/m" "" --model_dir pair >worker.txt 2>&1 &
 run_fails 1 "no word from" role master 0 "unix:$work/m" "" --model_dir pair
 wait
 check "a wrong secret is refused" grep -q "does not show this job's secret" worker.txt

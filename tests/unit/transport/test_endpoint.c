@@ -1,7 +1,12 @@
 // Endpoints and lanes when something is wrong: addresses, secrets, peers that say nonsense.
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -301,6 +306,56 @@ static void test_wrong_hello(void **state)
     bel_doorbell_destroy(bell);
 }
 
+// Files of something else are named, not waited for.
+static void test_bad_pem(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder();
+    char *empty = bel_test_file(folder, "empty.pem", "nothing\n", 8);
+    bel_endpoint_config config = {.listen_address = "127.0.0.1:0",
+                                  .secret = "s",
+                                  .tls_ca = "tests/support/tls/ca.pem",
+                                  .tls_certificate = "tests/support/tls/host.pem",
+                                  .tls_key = "tests/support/tls/ca.pem",
+                                  .accept = accept_stream};
+    bel_endpoint *made;
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &made), BEL_INVALID_ARGUMENT,
+                     "ca.pem holds no PRIVATE KEY in PEM form");
+    config.tls_ca = empty;
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &made), BEL_INVALID_ARGUMENT,
+                     "empty.pem holds no CERTIFICATE in PEM form");
+    bel_free(empty);
+    bel_free(folder);
+}
+
+// Who connects and says nothing is hung up on.
+static void test_silent_strangers(void **state)
+{
+    (void)state;
+    enum { STRANGERS = 20, SOON_MS = SOON_SECONDS * 1000 };
+    bel_endpoint *server = endpoint("127.0.0.1:0", "");
+    int port = (int)strtol(strrchr(bel_endpoint_address(server), ':') + 1, NULL, 10);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)port)};
+    int strangers[STRANGERS];
+    for (int i = 0; i < STRANGERS; i++) {
+        strangers[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(strangers[i], (const struct sockaddr *)&to, sizeof to), 0);
+    }
+    for (int i = 0; i < STRANGERS; i++) { // whatever it says before it hangs up
+        char bytes[1024];
+        struct pollfd one = {.fd = strangers[i], .events = POLLIN};
+        ssize_t got = 1;
+        while (got > 0) {
+            assert_int_equal(poll(&one, 1, SOON_MS), 1);
+            got = recv(strangers[i], bytes, sizeof bytes, 0);
+        }
+        close(strangers[i]);
+    }
+    bel_endpoint_destroy(server);
+}
+
 static bel_endpoint *tls_endpoint(const char *listen, const char *who)
 {
     char *certificate = bel_strf("tests/support/tls/%s.pem", who);
@@ -442,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_addresses),    cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_wrong_secret), cmocka_unit_test(test_hello),
         cmocka_unit_test(test_malformed),    cmocka_unit_test(test_wrong_hello),
+        cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_silent_strangers),
         cmocka_unit_test(test_tls),          cmocka_unit_test(test_spans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
