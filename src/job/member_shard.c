@@ -384,6 +384,7 @@ static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
     s->incarnations[worker] = incarnation;
     s->replacing[worker] = false;
     pthread_mutex_unlock(&s->mutex);
+    bel_doorbell_ring(s->bell); // reports have waited
     return step;
 }
 

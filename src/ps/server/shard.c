@@ -326,7 +326,7 @@ static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 
 static void drain_locked(bel_shard *shard)
 {
-    if (!shard->started) return;
+    if (!shard->started || shard->admitting > 0) return;
     if (bel_shard_has_ledger(shard)) bel_ledger_send_mail_locked(shard);
     for (int w = 0; w < shard->config.deal->worker_count; w++)
         drain_lane_locked(shard, shard->config.worker_lanes[w], w);
@@ -366,7 +366,10 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
 {
     enum { NAP_NS = 100000 };
     pthread_mutex_lock(&shard->mutex);
-    while (is_reading_locked(shard)) { // chunks that are complete are passed first
+    // Chunks that are complete are passed first. Nothing is taken in meanwhile: where many workers
+    // report as they come, there would be no end.
+    shard->admitting++;
+    while (is_reading_locked(shard)) {
         pthread_mutex_unlock(&shard->mutex);
         if (!bel_shard_work(shard)) (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
         pthread_mutex_lock(&shard->mutex);
@@ -381,6 +384,8 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
         shard->workers[worker] = (bel_shard_worker){.incarnation = incarnation};
     }
     *out_step = shard->step;
+    shard->admitting--;
+    if (bel_shard_has_ledger(shard)) bel_ledger_admitted_locked(shard);
     pthread_mutex_unlock(&shard->mutex);
     return before;
 }
