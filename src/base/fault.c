@@ -39,6 +39,7 @@ static const struct {
     {"repeat", BEL_FAULT_LANE_REPEAT},
     {"reorder", BEL_FAULT_LANE_REORDER},
     {"break", BEL_FAULT_LANE_BREAK},
+    {"corrupt", BEL_FAULT_LANE_CORRUPT},
 };
 
 // Where bel_fault_point is called.

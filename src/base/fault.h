@@ -12,7 +12,8 @@
 //   slow:NAME#MS    whoever comes to the named point waits there for so many milliseconds; up to
 //                   four of them: the last that is meant counts
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
-//                   break ends a stream in the middle of a frame now and then
+//                   break ends a stream in the middle of a frame now and then; corrupt: a frame
+//                   of each stream, the hundredth, has a chunk that there is not
 // It counts only where faults are enabled: by bel_fault_enable, or with BEL_ENABLE_FAULTS=1 in the
 // environment, which children inherit. Elsewhere a BEL_FAULT that somebody has forgotten is
 // refused by bel_fault_check, and is without effect in any case. Read once, at the first question.
@@ -32,6 +33,7 @@ typedef enum bel_fault {
     BEL_FAULT_LANE_REPEAT,
     BEL_FAULT_LANE_REORDER,
     BEL_FAULT_LANE_BREAK,
+    BEL_FAULT_LANE_CORRUPT,
     BEL_FAULT_COUNT
 } bel_fault;
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -244,6 +245,14 @@ bel_status *bel_linux_keep_port(int *out_port, int *out_descriptor)
     *out_port = ntohs(address.sin_port);
     *out_descriptor = descriptor; // bound, but listens to nobody
     return NULL;
+}
+
+void bel_linux_raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); // as it was: too few descriptors are an error later
 }
 
 bel_status *bel_linux_random(void *bytes, size_t size)

@@ -79,6 +79,10 @@ bel_status *bel_linux_pipe(int out_ends[2]) BEL_MUST_USE;
 // SO_REUSEADDR, as servers do; nobody else is given it until *out_descriptor is closed.
 bel_status *bel_linux_keep_port(int *out_port, int *out_descriptor) BEL_MUST_USE;
 
+// Allows this process, and those that it starts, as many descriptors as the system lets it: the
+// usual soft limit is 1024, and whoever holds a shard has a connection to each worker.
+void bel_linux_raise_file_limit(void);
+
 // Random bytes from the kernel.
 bel_status *bel_linux_random(void *bytes, size_t size) BEL_MUST_USE;
 

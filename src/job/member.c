@@ -326,6 +326,7 @@ static bel_status *obey(member *m)
         }
         if (m->over) break;
         if (status == NULL && m->shard.has_engine) status = bel_member_shard_check(m);
+        if (status == NULL) status = bel_member_worker_check_lanes(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
         bel_member_join_with_new_token(m);

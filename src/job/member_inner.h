@@ -166,6 +166,8 @@ bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello
 bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;
 bel_status *bel_member_worker_start(member *m, const bel_message *setup) BEL_MUST_USE;
 bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
+// Why a lane of its worker is cut for good; OK: none is.
+bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;
 void bel_member_worker_check(member *m); // tells the master when the worker has ended
 void bel_member_worker_end(member *m, double patience_secs); // its thread; so long for its step
 void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read

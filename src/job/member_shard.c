@@ -404,6 +404,7 @@ static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
     s->incarnations[worker] = incarnation;
     s->replacing[worker] = false;
     pthread_mutex_unlock(&s->mutex);
+    bel_doorbell_ring(s->bell); // reports have waited
     return step;
 }
 
@@ -500,9 +501,20 @@ void bel_member_shard_tell_again(member *m)
     if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
 }
 
+// A peer that is gone comes back; one that sends what is malformed would do so again.
+static bel_status *check_lanes(const member_shard *s)
+{
+    for (int w = 0; w < s->deal->worker_count; w++)
+        BEL_TRY_CTX(bel_lane_fault(s->worker_lanes[w]), "shard %d, lane of worker %d", s->index, w);
+    for (int k = 0; k < s->layout->shard_count; k++)
+        BEL_TRY_CTX(bel_lane_fault(s->shard_lanes[k]), "shard %d, lane of shard %d", s->index, k);
+    return NULL;
+}
+
 bel_status *bel_member_shard_check(member *m)
 {
     BEL_TRY(bel_shard_check(m->shard.shard));
+    BEL_TRY(check_lanes(&m->shard));
     return m->shard.control != NULL ? bel_control_take_error(m->shard.control) : NULL;
 }
 

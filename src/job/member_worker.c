@@ -159,6 +159,14 @@ static bool was_left(const member *m)
     return cut;
 }
 
+bel_status *bel_member_worker_check_lanes(const member *m)
+{
+    const member_worker *w = &m->worker;
+    for (int k = 0; w->lanes != NULL && k < w->job.layout->shard_count; k++)
+        BEL_TRY_CTX(bel_lane_fault(w->lanes[k]), "lane of shard %d", k);
+    return NULL;
+}
+
 void bel_member_worker_check(member *m)
 {
     member_worker *w = &m->worker;

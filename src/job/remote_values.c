@@ -69,6 +69,16 @@ static bool drain_values(remote *r, int *arrived, int *expected)
     return complete == r->crew.shard_count;
 }
 
+static void check_lanes(remote *r)
+{
+    for (int k = 0; k < r->crew.shard_count; k++) {
+        bel_status *fault = bel_lane_fault(r->lanes[k]);
+        if (fault != NULL)
+            bel_remote_fail(
+                r, bel_status_wrap(fault, __FILE__, __LINE__, "master, lane of shard %d", k));
+    }
+}
+
 bel_status *bel_remote_read_values(bel_crew *crew)
 {
     enum { NAP_NS = 50000000 };
@@ -86,6 +96,7 @@ bel_status *bel_remote_read_values(bel_crew *crew)
     int64_t begun = bel_clock_ns();
     while (!bel_remote_is_broken(r) && !drain_values(r, arrived, expected)) {
         (void)bel_doorbell_wait(r->bell, bel_clock_ns() + NAP_NS);
+        check_lanes(r);
         bel_remote_await_answer(r, 0, begun, "values of a snapshot");
     }
     bel_free(arrived);

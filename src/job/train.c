@@ -525,6 +525,25 @@ static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
                            &task->incarnation);
 }
 
+static bool stays_on_host(const char *address)
+{
+    static const char *const here[] = {"unix:", "127.", "localhost:", "[::1]:"};
+    for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
+        if (strncmp(address, here[i], strlen(here[i])) == 0) return true;
+    return false;
+}
+
+// A secret keeps strangers out that cannot see the wire.
+static void say_open_secret(const bel_task *task)
+{
+    bool open = task->tls_ca == NULL && task->secret[0] != '\0' && !task->follows;
+    if (!open || stays_on_host(task->master_address)) return;
+    bel_log_write(BEL_LOG_WARN,
+                  "without TLS the job's secret, parameters and gradients go to %s in clear: use a "
+                  "network that only this job's hosts can see%s",
+                  task->master_address, task->foreign ? "; TF_CONFIG has no TLS" : "");
+}
+
 static bel_status *run_task(bel_task *task, bel_member_program *program, bel_result *out_result)
 {
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
@@ -538,6 +557,8 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
         bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches the addresses of "
                                     "TF_CONFIG can take part in the job");
     }
+    bel_linux_raise_file_limit();
+    say_open_secret(task);
     if (task->follows) return bel_member_follow(program, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) { // it does it

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "launch/scale.h"
+#include "launch/secrets.h"
 #include "launch/supervisor_inner.h"
 
 extern char **environ;
@@ -72,21 +72,19 @@ static bel_status *read_secret(const char *path, char **out_secret)
 {
     char *text;
     size_t size;
+    BEL_TRY(bel_private_file_check(path, "secret_file"));
     BEL_TRY_CTX(bel_file_read(path, &text, &size), "secret_file");
     while (size > 0 && strchr(" \t\r\n", text[size - 1]) != NULL)
         text[--size] = '\0';
-    bool ok = size > 0;
-    for (size_t i = 0; i < size; i++)
-        ok = ok && text[i] > 0x20 && text[i] < 0x7f;
-    if (ok) {
+    char *source = bel_strf("secret_file %s", path);
+    bel_status *status = bel_secret_check(text, source);
+    bel_free(source);
+    if (status == NULL) {
         *out_secret = text;
-        return NULL;
+    } else {
+        bel_free(text);
     }
-    bel_free(text);
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "secret_file %s: expected one line of ASCII characters without spaces; hint: "
-                   "openssl rand -hex 32 makes one",
-                   path);
+    return status;
 }
 
 static bel_status *choose_secret(bel_supervisor *s)
@@ -250,20 +248,11 @@ void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
     child->restart_ns = bel_clock_ns();
 }
 
-// A child takes three descriptors, and the usual soft limit is 1024. Children inherit the limit:
-// whoever holds a shard has a connection to each worker.
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit); // as it was: too few descriptors are an error later
-}
-
 bel_status *bel_supervisor_start(bel_supervisor *supervisor)
 {
     bel_supervisor *s = supervisor;
-    raise_file_limit();
+    bel_linux_raise_file_limit(); // a child takes three descriptors
+    BEL_TRY(bel_private_file_check(s->config->plan->cluster->tls_key, "tls.key"));
     if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
     BEL_TRY(choose_secret(s));

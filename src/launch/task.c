@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "launch/secrets.h"
 
 enum {
     MOST_MEMBERS = 1024,  // of a role, as in cluster files
@@ -410,6 +411,15 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
 bel_status *bel_task_from_environment(bel_task **out_task)
 {
     BEL_TRY(bel_task_parse(getenv(own), getenv(foreign), getenv("BELFRY_SECRET"), out_task));
-    if (*out_task != NULL) (*out_task)->foreign = !is_set(getenv(own));
-    return NULL;
+    bel_task *task = *out_task;
+    if (task == NULL) return NULL;
+    task->foreign = !is_set(getenv(own));
+    bel_status *status = bel_private_file_check(task->tls_key, "tls_key");
+    if (status == NULL && task->secret[0] != '\0') {
+        status = bel_secret_check(task->secret, "environment variable BELFRY_SECRET");
+    }
+    if (status == NULL) return NULL;
+    bel_task_destroy(task);
+    *out_task = NULL;
+    return status;
 }

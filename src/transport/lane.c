@@ -16,6 +16,11 @@ bool bel_lane_is_cut(const bel_lane *lane)
     return lane->ops->is_cut(lane);
 }
 
+bel_status *bel_lane_fault(bel_lane *lane)
+{
+    return lane != NULL && lane->ops->fault != NULL ? lane->ops->fault(lane) : NULL;
+}
+
 void bel_lane_close(bel_lane *lane)
 {
     if (lane != NULL) lane->ops->close(lane);

@@ -77,6 +77,7 @@ typedef struct bel_lane_ops {
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
     bool (*is_cut)(const bel_lane *lane);
+    bel_status *(*fault)(bel_lane *lane); // NULL: never
     void (*close)(bel_lane *lane);
 } bel_lane_ops;
 struct bel_lane {
@@ -92,6 +93,11 @@ bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame);
 
 // True when the other end is closed and nothing is left to take.
 bool bel_lane_is_cut(const bel_lane *lane);
+
+// Why the lane is cut for good although its other end is there: a frame that came, here or there,
+// was malformed, or the other end refuses the lane. INTERNAL, with the frame. OK where it is not
+// cut, or where its other end has gone, which may come back.
+bel_status *bel_lane_fault(bel_lane *lane) BEL_MUST_USE;
 
 // Closes this end; the other end sees a cut after what was sent before. When this returns nothing
 // of the lane's configuration is used any more, but spans that were sent may still be read. NULL is

@@ -450,14 +450,38 @@ static bel_status *read_parts(const Belfry__Control *control, bel_message *m)
     return control->optimizer != NULL ? read_optimizer(control->optimizer, &m->optimizer) : NULL;
 }
 
+// Two bytes of a message may be an empty part, which takes a hundred in memory. No message of a job
+// comes near this: what is large in one is a single piece of data.
+typedef struct budget {
+    size_t left;
+} budget;
+
+static void *take_memory(void *context, size_t size)
+{
+    budget *b = context;
+    size_t cost = size + 16; // what an allocation takes besides
+    if (size > SIZE_MAX - 16 || cost > b->left) return NULL;
+    b->left -= cost;
+    return bel_xmalloc(size);
+}
+
+static void give_memory(void *context, void *memory)
+{
+    (void)context;
+    bel_free(memory);
+}
+
 bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *out_message)
 {
-    Belfry__Control *control = belfry__control__unpack(NULL, count, bytes);
+    enum { MIB = 1 << 20, PARTS_MIB = 64 };
+    budget b = {.left = 2 * count + (size_t)PARTS_MIB * MIB};
+    ProtobufCAllocator allocator = {take_memory, give_memory, &b};
+    Belfry__Control *control = belfry__control__unpack(&allocator, count, bytes);
     if (control == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed control message");
     if (control->kind < 1 || control->kind >= BEL_MESSAGE_KIND_COUNT) {
         bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT,
                                      "malformed control message: unknown kind %d", control->kind);
-        belfry__control__free_unpacked(control, NULL);
+        belfry__control__free_unpacked(control, &allocator);
         return status;
     }
     *out_message = (bel_message){0};
@@ -466,7 +490,7 @@ bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *ou
     read_tables(control, out_message);
     bel_status *status = read_parts(control, out_message);
     if (status == NULL) status = read_variables(control, out_message);
-    belfry__control__free_unpacked(control, NULL);
+    belfry__control__free_unpacked(control, &allocator);
     if (status != NULL) bel_message_deinit(out_message);
     return status;
 }

@@ -77,7 +77,7 @@ run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100
 mkdir locked
 run_fails 2 'another run trains in locked' flock locked/job.lock \
     "$BUILD/tools/belfry" train --model_dir locked --train_files "$TRAIN_CSV" --train_steps 1
-run_fails 3 'missing.csv' env BELFRY_SECRET=s TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"],
+run_fails 3 'missing.csv' env BELFRY_SECRET=0123456789abcdef TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"],
     "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}, "task": {"type": "worker", "index": 0}}' \
     "$BUILD/tools/belfry" train --model_dir model --train_files missing.csv
 run_fails 3 'folder/missing.csv' train_on missing.csv --data_dir folder

@@ -174,6 +174,11 @@ run_fails 1 "no step for|worker 0 computes|ps 0 waits for reports of worker 0, 1
     belfry local train --distributed --job_dir stalled -- "${digits[@]}" --train_steps 50 --stall_timeout 3
 unset BEL_FAULT
 check "something is left after a stall" nothing_left
+export BEL_FAULT=lane:corrupt # ends the job at once, and the frame is named
+run_fails 1 "malformed frame|chunk 2147483647" \
+    belfry local train --distributed --tcp --job_dir corrupt -- "${digits[@]}" --train_steps 400 --lane grpc
+unset BEL_FAULT
+check "something is left after a corrupt frame" nothing_left
 echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 1}}" >trains.yaml
 export BEL_FAULT=hang:tower_step@master-0 # of a master that trains: it has the last word all the same
 run_fails 1 "no step for|worker 0 computes" \
@@ -254,7 +259,7 @@ run_fails 3 "ps 0: shard 0: |pair/ckpt-00000000" role master 0 "unix:$work/m" ""
 wait
 run_fails 1 "cannot listen on unix:$work/m: another process does" two_masters
 wait
-BELFRY_SECRET=other role worker 0 "unix:$work/m" "" --model_dir pair >worker.txt 2>&1 &
+BELFRY_SECRET=another-secret-of-theirs role worker 0 "unix:$work/m" "" --model_dir pair >worker.txt 2>&1 &
 run_fails 1 "no word from" role master 0 "unix:$work/m" "" --model_dir pair
 wait
 check "a wrong secret is refused" grep -q "does not show this job's secret" worker.txt

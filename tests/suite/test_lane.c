@@ -10,7 +10,7 @@
 #include "transport/inproc/inproc.h"
 #include "transport/shm/shm_lane.h"
 
-enum { CAPACITY = 8, EXCHANGES = 2000 };
+enum { CAPACITY = 8, EXCHANGES = 2000, GENERATION = 3 };
 
 // A kind of lane: how to make one with CAPACITY frames each way.
 typedef struct lane_kind {
@@ -57,7 +57,8 @@ static void create_grpc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane **o
     bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0]};
     bel_grpc_lane_config b = {CAPACITY, b_bell, 0, place, landed[1]};
     waiting = *out_b = bel_grpc_lane_create(server, &b);
-    *out_a = bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &a);
+    *out_a = bel_grpc_lane_connect(client, bel_endpoint_address(server),
+                                   &(bel_lane_hello){.generation = GENERATION}, &a);
 }
 
 static void open_endpoints(const char *address)
@@ -169,7 +170,7 @@ static void destroy_pair(pair *p)
 static bel_frame frame_number(int number, const float *payload)
 {
     return (bel_frame){.kind = BEL_FRAME_REPORT,
-                       .generation = 3,
+                       .generation = GENERATION,
                        .incarnation = 4,
                        .sender = 5,
                        .step = number,

@@ -38,6 +38,7 @@ void bel_client_destroy(bel_client *client)
     bel_client_destroy_tables(client);
     bel_free(client->shards);
     bel_free(client->value_steps);
+    bel_status_destroy(client->error);
     bel_free(client);
 }
 
@@ -112,6 +113,15 @@ static void take_grant(bel_client *client, const bel_frame *frame)
     pthread_mutex_unlock(&g->mutex);
 }
 
+// Lanes check only what has a payload.
+static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
+{
+    if (client->error != NULL) return;
+    client->error = BEL_ERR(
+        BEL_INTERNAL, "worker %d: malformed frame from shard %d: kind %d, step %lld, chunk %d",
+        client->config.worker, shard, (int)frame->kind, (long long)frame->step, (int)frame->chunk);
+}
+
 static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
@@ -128,7 +138,11 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
     const bel_layout *layout = client->config.layout;
     bool its_own = frame->chunk >= 0 && frame->chunk < layout->chunk_count &&
                    layout->chunks[frame->chunk].shard == shard;
-    if (frame->kind == BEL_FRAME_PARAMS && !its_own) return; // lanes check only what has a payload
+    bool expects_too_many = frame->chunk < 0 || frame->chunk > layout->chunk_count;
+    if (frame->kind == BEL_FRAME_PARAMS ? !its_own : expects_too_many) {
+        refuse_frame(client, shard, frame);
+        return;
+    }
     if (frame->kind == BEL_FRAME_PARAMS && client->value_steps[frame->chunk] < frame->step) {
         client->value_steps[frame->chunk] = frame->step;
         if (view->values_step != frame->step) view->values = 0;
@@ -217,6 +231,11 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
     for (;;) {
         bool done;
         BEL_TRY(awaited->is_there(client, version, &done));
+        if (client->error != NULL) {
+            bel_status *error = client->error;
+            client->error = NULL;
+            return error;
+        }
         if (done) break;
         if (config->cancelled != NULL && config->cancelled(config->cancelled_context)) {
             return missing(client, version, awaited, BEL_CANCELLED, "training is ending");

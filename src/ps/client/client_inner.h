@@ -50,6 +50,7 @@ struct bel_client {
     int64_t *value_steps; // by chunk: the version of its newest values
     bool attached;
     uint32_t decision; // shard 0's, of its newest version
+    bel_status *error; // of a frame that cannot be; ends the next wait
     int64_t answers;   // with a ledger: versions that were waited for
     grants grants;
     table_view *tables; // by table

@@ -305,8 +305,8 @@ static void close_page_locked(bel_shard *shard)
     bel_ledger *ledger = &shard->ledger;
     bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     int needed = needed_reports(shard);
-    if (!shard->started || page->known || is_stopping(shard) || ledger->queue_count < needed)
-        return;
+    bool waits = !shard->started || shard->admitting > 0 || page->known || is_stopping(shard);
+    if (waits || ledger->queue_count < needed) return;
     for (int i = 0; i < needed; i++) {
         int worker = ledger->queue[i];
         page->counts[worker] = true;
@@ -330,6 +330,11 @@ static void close_page_locked(bel_shard *shard)
     page->decision = shard->decision;
     page->known = true;
     page_known_locked(shard);
+}
+
+void bel_ledger_admitted_locked(bel_shard *shard)
+{
+    if (shard->config.shard == 0) close_page_locked(shard);
 }
 
 bool bel_ledger_step_done_locked(const bel_shard *shard)

@@ -184,8 +184,12 @@ static bool try_publish_locked(bel_shard *shard)
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
 {
     if (shard->error != NULL) return;
-    shard->error = BEL_ERR(BEL_INTERNAL, "shard %d: malformed frame from %d at step %lld: %s",
-                           shard->config.shard, frame->sender, (long long)frame->step, what);
+    shard->error =
+        BEL_ERR(BEL_INTERNAL,
+                "shard %d: malformed frame from %d at step %lld: %s (kind %d, chunk %d, "
+                "node %d, %zu bytes, while step %lld is made)",
+                shard->config.shard, frame->sender, (long long)frame->step, what, (int)frame->kind,
+                frame->chunk, frame->node, frame->payload_bytes, (long long)shard->step);
 }
 
 int bel_shard_local_chunk(const bel_shard *shard, int chunk)
@@ -294,6 +298,10 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
         bel_shard_take_row_pull_locked(shard, frame, worker);
         return;
     }
+    if (frame->step > shard->step) { // nobody can report on a version that is not published
+        bel_shard_fail_locked(shard, frame, "its step has not begun");
+        return;
+    }
     if (frame->step != shard->step || (shard->decision & BEL_DECIDE_STOP) != 0) {
         shard->counters.late++;
         if (catches_up(shard, frame, worker))
@@ -334,7 +342,7 @@ static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 
 static void drain_locked(bel_shard *shard)
 {
-    if (!shard->started) return;
+    if (!shard->started || shard->admitting > 0) return;
     if (bel_shard_has_ledger(shard)) bel_ledger_send_mail_locked(shard);
     for (int w = 0; w < shard->config.deal->worker_count; w++)
         drain_lane_locked(shard, shard->config.worker_lanes[w], w);
@@ -374,7 +382,10 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
 {
     enum { NAP_NS = 100000 };
     pthread_mutex_lock(&shard->mutex);
-    while (is_reading_locked(shard)) { // chunks that are complete are passed first
+    // Chunks that are complete are passed first. Nothing is taken in meanwhile: where many workers
+    // report as they come, there would be no end.
+    shard->admitting++;
+    while (is_reading_locked(shard)) {
         pthread_mutex_unlock(&shard->mutex);
         if (!bel_shard_work(shard)) (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
         pthread_mutex_lock(&shard->mutex);
@@ -389,6 +400,8 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
         shard->workers[worker] = (bel_shard_worker){.incarnation = incarnation};
     }
     *out_step = shard->step;
+    shard->admitting--;
+    if (bel_shard_has_ledger(shard)) bel_ledger_admitted_locked(shard);
     pthread_mutex_unlock(&shard->mutex);
     return before;
 }

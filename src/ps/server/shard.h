@@ -125,7 +125,8 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events);
 // Puts another incarnation of a worker in the place of the one before, with a lane of its own:
 // what its predecessor has reported for the unfinished step is forgotten where it was not used.
 // Returns the predecessor's lane, which the caller closes, and the version at which the shard
-// stands. Any thread; before the start, too.
+// stands. What is complete is used first, and nothing is taken in before the newcomer is admitted;
+// the caller rings the shard's bell. Any thread; before the start, too.
 bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, bel_lane *lane,
                           int64_t *out_step);
 

@@ -164,6 +164,7 @@ struct bel_shard {
     float *factor_inbox; // other shards
 
     pthread_mutex_t mutex;  // guards all below
+    int admitting;          // workers that are waiting for what was reported to be read
     int64_t loaded;         // the version that a checkpoint brought
     int64_t step;           // the version that workers compute on
     uint32_t decision;      // of this step; other shards learn it from reports
@@ -235,6 +236,8 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
 void bel_ledger_create(bel_shard *shard); // nothing without a ledger
 void bel_ledger_destroy(bel_shard *shard);
 void bel_ledger_reset_locked(bel_shard *shard);     // another generation
+// Another worker is admitted: steps that had to wait for that are named.
+void bel_ledger_admitted_locked(bel_shard *shard);
 void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before
 void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker);
 // Shard 0: once this step is made no report can come any more, as the input has nothing left.

@@ -43,7 +43,7 @@ static void prepare_ground(void)
     bel_linux_keep_freed_memory();
 }
 
-enum { ARGUMENTS = 14 };
+enum { ARGUMENTS = 16 };
 
 typedef struct arguments {
     grpc_arg list[ARGUMENTS];
@@ -64,6 +64,7 @@ static void set_integer(arguments *a, const char *name, int value)
 static void make_arguments(arguments *a, bool is_server)
 {
     enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };
+    enum { STRANGER_MS = 5000 };
     *a = (arguments){.args = {.args = a->list}};
     set_integer(a, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 4 * MIB);
     set_integer(a, GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 * MIB);
@@ -72,6 +73,9 @@ static void make_arguments(arguments *a, bool is_server)
     set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     if (is_server) {
         set_integer(a, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port that is taken must be an error
+        // Who says nothing, or makes no call, holds a descriptor.
+        set_integer(a, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, STRANGER_MS);
+        set_integer(a, GRPC_ARG_MAX_CONNECTION_IDLE_MS, STRANGER_MS);
         set_integer(a, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, KEEPALIVE_MS / 2);
         return;
     }
@@ -97,13 +101,33 @@ static void free_pem(pem *p)
     bel_free(p->key);
 }
 
-static bel_status *read_pem(const bel_endpoint_config *config, pem *out_pem)
+static bool holds_block(const char *text, const char *what)
+{
+    static const char begin[] = "-----BEGIN ";
+    for (const char *line = strstr(text, begin); line != NULL; line = strstr(line + 1, begin)) {
+        const char *end = line + strcspn(line, "\r\n"), *found = strstr(line, what);
+        if (found != NULL && found < end && strstr(end, "-----END ") != NULL) return true;
+    }
+    return false;
+}
+
+// gRPC says nothing of files that hold something else: then nobody answers.
+static bel_status *read_pem_file(const char *path, const char *what, char **out_text)
 {
     size_t size;
-    BEL_TRY_CTX(bel_file_read(config->tls_ca, &out_pem->ca, &size), "TLS");
-    BEL_TRY_CTX(bel_file_read(config->tls_certificate, &out_pem->certificate, &size), "TLS");
-    BEL_TRY_CTX(bel_file_read(config->tls_key, &out_pem->key, &size), "TLS");
-    return NULL;
+    BEL_TRY_CTX(bel_file_read(path, out_text, &size), "TLS");
+    if (holds_block(*out_text, what)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "TLS: %s holds no %s in PEM form: expected lines from \"-----BEGIN %s-----\" to "
+                   "\"-----END %s-----\"",
+                   path, what, what, what);
+}
+
+static bel_status *read_pem(const bel_endpoint_config *config, pem *out_pem)
+{
+    BEL_TRY(read_pem_file(config->tls_ca, "CERTIFICATE", &out_pem->ca));
+    BEL_TRY(read_pem_file(config->tls_certificate, "CERTIFICATE", &out_pem->certificate));
+    return read_pem_file(config->tls_key, "PRIVATE KEY", &out_pem->key);
 }
 
 // Both sides show a certificate of the same authority. One of the outputs is made.

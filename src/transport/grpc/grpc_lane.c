@@ -21,6 +21,7 @@
 #include "wire/frame.h"
 
 enum { FRAME_HELLO = BEL_FRAME_KIND_COUNT, FRAME_TAKEN, FRAME_CLOSE }; // the lane's own kinds
+enum { CORRUPT_FRAME = 100 };                                          // of BEL_FAULT=lane:corrupt
 enum { RETRY_MS = 20, CLOSE_MS = 1000, LET_GO_MS = 5000, REASON_TEXT = 256, SMALL_BYTES = 512 };
 
 typedef struct grpc_lane grpc_lane;
@@ -61,7 +62,9 @@ struct grpc_lane {
     size_t cursor_done; // payload bytes of the cursor's frame that are out
     uint64_t received, taken_said;
     bool closing, close_sent;
-    bool closed; // the owner is through: nothing that comes is placed any more
+    bool is_faulty;      // it is cut for what came, not because its other end has gone
+    uint32_t generation; // that the hello of the end that connects names, as all of its frames do
+    bool closed;         // the owner is through: nothing that comes is placed any more
     char cut_reason[REASON_TEXT];
     uint64_t streams; // opened so far
 };
@@ -131,6 +134,7 @@ static void write_header_locked(grpc_lane *lane, bel_stream_message *message,
                              .taken = taken,
                              .examples = frame->examples,
                              .replicas = frame->replicas};
+    if (sequence == CORRUPT_FRAME && bel_fault_is(BEL_FAULT_LANE_CORRUPT)) header.chunk = INT32_MAX;
     uint8_t bytes[BEL_WIRE_FRAME_BYTES];
     bel_wire_frame_write(&header, bytes);
     bel_stream_message_copy(message, bytes, sizeof bytes);
@@ -196,22 +200,32 @@ static void on_fill(void *context, bel_stream_message *message)
 
 // --- Reading -------------------------------------------------------------------------------------
 
-static bel_status *malformed(const char *what)
+static bel_status *malformed(const char *what, const bel_wire_frame *frame)
 {
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed frame: %s", what);
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "malformed frame: %s (kind %u, number %llu, from %d of generation %u and "
+                   "incarnation %u, step %lld, chunk %d, node %d, %llu bytes)",
+                   what, frame->kind, (unsigned long long)frame->sequence, (int)frame->sender,
+                   frame->generation, frame->incarnation, (long long)frame->step, (int)frame->chunk,
+                   (int)frame->node, (unsigned long long)frame->payload_bytes);
+}
+
+static bool fits_locked(const grpc_lane *lane, const bel_wire_frame *hello)
+{
+    uint64_t has = (uint64_t)hello->step;
+    return has <= lane->sent && has >= lane->acked && hello->taken <= lane->sent;
 }
 
 // The peer has received up to `frame->step`: go on behind it.
 static bel_status *take_hello(grpc_lane *lane, const bel_wire_frame *frame)
 {
     pthread_mutex_lock(&lane->mutex);
-    uint64_t has = (uint64_t)frame->step;
-    bool good = has <= lane->sent && has >= lane->acked && !lane->answered;
-    lane->cursor = good ? has + 1 : lane->cursor;
+    bool good = fits_locked(lane, frame) && !lane->answered;
+    lane->cursor = good ? (uint64_t)frame->step + 1 : lane->cursor;
     lane->cursor_done = 0;
     lane->answered = good;
     pthread_mutex_unlock(&lane->mutex);
-    if (!good) return malformed("a hello that does not fit what was sent");
+    if (!good) return malformed("a hello that does not fit what was sent", frame);
     kick(lane);
     return NULL;
 }
@@ -222,7 +236,7 @@ static bel_status *take_acknowledgement(grpc_lane *lane, const bel_wire_frame *f
     bool good = frame->taken <= lane->sent;
     if (good && frame->taken > lane->acked) lane->acked = frame->taken;
     pthread_mutex_unlock(&lane->mutex);
-    return good ? NULL : malformed("more was taken than was sent");
+    return good ? NULL : malformed("more was taken than was sent", frame);
 }
 
 static bel_status *finish_frame(attachment *a)
@@ -243,9 +257,12 @@ static bel_status *finish_frame(attachment *a)
 static bel_status *begin_frame(attachment *a, const bel_wire_frame *header)
 {
     grpc_lane *lane = a->lane;
-    if (header->kind == 0 || header->kind >= BEL_FRAME_KIND_COUNT) return malformed("its kind");
-    if (!lane->answered) return malformed("frames before the hello");
-    if (header->sequence != lane->received + 1) return malformed("its number");
+    if (header->kind == 0 || header->kind >= BEL_FRAME_KIND_COUNT) {
+        return malformed("its kind", header);
+    }
+    if (!lane->answered) return malformed("frames before the hello", header);
+    if (header->sequence != lane->received + 1) return malformed("its number", header);
+    if (header->generation != lane->generation) return malformed("its generation", header);
     a->frame = (bel_frame){.kind = (bel_frame_kind)header->kind,
                            .generation = header->generation,
                            .incarnation = header->incarnation,
@@ -261,12 +278,12 @@ static bel_status *begin_frame(attachment *a, const bel_wire_frame *header)
     a->payload_done = 0;
     if (header->payload_bytes == 0) return finish_frame(a);
     a->payload = lane->config.place(lane->config.place_context, &a->frame);
-    return a->payload != NULL ? NULL : malformed("its chunk, node or size");
+    return a->payload != NULL ? NULL : malformed("its sender, chunk, node or size", header);
 }
 
 static bel_status *find_lane(attachment *a, const bel_wire_frame *header)
 {
-    if (header->kind != FRAME_HELLO) return malformed("a stream must begin with a hello");
+    if (header->kind != FRAME_HELLO) return malformed("a stream must begin with a hello", header);
     bel_lane_hello hello = {.kind = header->chunk,
                             .index = header->node,
                             .generation = header->generation,
@@ -280,11 +297,16 @@ static bel_status *find_lane(attachment *a, const bel_wire_frame *header)
         pthread_mutex_unlock(&lane->mutex);
         return BEL_ERR(BEL_CANCELLED, "closed");
     }
+    if (!fits_locked(lane, header)) { // the stream that the lane has, stays
+        pthread_mutex_unlock(&lane->mutex);
+        return malformed("a hello that does not fit what was sent", header);
+    }
     bel_stream *old = lane->current != NULL ? lane->current->stream : NULL;
     if (old != NULL) bel_stream_retain(old);
     lane->references++;
     a->lane = lane;
     lane->current = a;
+    lane->generation = hello.generation;
     lane->greeted = lane->answered = false;
     lane->streams++;
     pthread_mutex_unlock(&lane->mutex);
@@ -296,7 +318,10 @@ static bel_status *find_lane(attachment *a, const bel_wire_frame *header)
 static bel_status *take_header(attachment *a)
 {
     bel_wire_frame header;
-    if (!bel_wire_frame_read(a->header, &header)) return malformed("its head");
+    if (!bel_wire_frame_read(a->header, &header)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed frame: it does not begin as one, with BEL1");
+    }
     if (a->lane == NULL) BEL_TRY(find_lane(a, &header));
     BEL_TRY(take_acknowledgement(a->lane, &header));
     switch (header.kind) {
@@ -390,6 +415,9 @@ static void on_closed(void *context, bel_status *status)
     bool ours = lane->current == a || lane->current == NULL;
     if (lane->current == a) lane->current = NULL;
     bel_code code = bel_status_code(status);
+    if (ours && is_final(code) && lane->cut_reason[0] == '\0' && !lane->closing) {
+        lane->is_faulty = true;
+    }
     if (ours && is_final(code)) cut_locked(lane, bel_status_message(status));
     bool again = ours && lane->address != NULL && !lane->closing && lane->cut_reason[0] == '\0';
     if (again) {
@@ -491,6 +519,15 @@ static bool grpc_is_cut(const bel_lane *base)
     return bel_frame_queue_is_over(((const grpc_lane *)base)->in);
 }
 
+static bel_status *grpc_fault(bel_lane *base)
+{
+    grpc_lane *lane = (grpc_lane *)base;
+    pthread_mutex_lock(&lane->mutex);
+    bel_status *status = lane->is_faulty ? BEL_ERR(BEL_INTERNAL, "%s", lane->cut_reason) : NULL;
+    pthread_mutex_unlock(&lane->mutex);
+    return status;
+}
+
 // What was sent goes out first; the peer then ends the stream. A peer that does not is given up,
 // and gRPC lets go of what it has not read.
 static void grpc_close(bel_lane *base)
@@ -527,6 +564,7 @@ static const bel_lane_ops grpc_ops = {
     .send = grpc_send,
     .receive = grpc_receive,
     .is_cut = grpc_is_cut,
+    .fault = grpc_fault,
     .close = grpc_close,
 };
 
@@ -553,6 +591,7 @@ bel_lane *bel_grpc_lane_connect(bel_endpoint *endpoint, const char *address,
     grpc_lane *lane = (grpc_lane *)base;
     lane->address = bel_xstrdup(address);
     lane->hello = *hello;
+    lane->generation = hello->generation;
     open_stream(lane);
     return base;
 }

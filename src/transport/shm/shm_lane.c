@@ -47,6 +47,7 @@ typedef struct shm_lane {
     peer peer;
     uint64_t sent, acknowledged, read;
     char cut_reason[REASON_TEXT];
+    bool is_faulty; // it is cut for what its other end wrote
 } shm_lane;
 
 // --- Cuts ---------------------------------------------------------------------------------------
@@ -104,6 +105,7 @@ static bool take_in_locked(shm_lane *lane)
     bel_status *status = read_frames_locked(lane);
     if (status == NULL) return true;
     cut_locked(lane, bel_status_message(status));
+    lane->is_faulty = true;
     bel_status_ignore(status); // it is the reason of the cut
     return false;
 }
@@ -128,6 +130,15 @@ static bool shm_is_cut(const bel_lane *base)
     return bel_frame_queue_is_over(((const shm_lane *)base)->in);
 }
 
+static bel_status *shm_fault(bel_lane *base)
+{
+    shm_lane *lane = (shm_lane *)base;
+    pthread_mutex_lock(&lane->mutex);
+    bel_status *status = lane->is_faulty ? BEL_ERR(BEL_INTERNAL, "%s", lane->cut_reason) : NULL;
+    pthread_mutex_unlock(&lane->mutex);
+    return status;
+}
+
 // --- Sending ------------------------------------------------------------------------------------
 
 // The event of a peer that sleeps, or -1. Call it after the ring was counted.
@@ -150,6 +161,7 @@ static bel_status *check_room_locked(shm_lane *lane)
         uint64_t taken = atomic_load_explicit(&lane->peer.ring->taken, memory_order_acquire);
         if (taken < lane->acknowledged || taken > lane->sent) {
             cut_locked(lane, "malformed ring: its end says that more was taken than was sent");
+            lane->is_faulty = true;
         } else {
             lane->acknowledged = taken;
         }
@@ -316,6 +328,7 @@ static const bel_lane_ops shm_ops = {
     .send = shm_send,
     .receive = shm_receive,
     .is_cut = shm_is_cut,
+    .fault = shm_fault,
     .close = shm_close,
 };
 

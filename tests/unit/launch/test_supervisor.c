@@ -512,6 +512,8 @@ static void test_no_program(void **state)
     BEL_ASSERT_FAILS(bel_supervise(&config, &r.result), BEL_NOT_FOUND, "/nonexistent/belfry");
     char *secret = bel_test_file(r.folder, "secret", "two words\n", 10);
     r.cluster->secret_file = secret;
+    BEL_ASSERT_FAILS(bel_supervise(&config, &r.result), BEL_INVALID_ARGUMENT, "chmod 600");
+    assert_int_equal(chmod(secret, 0600), 0);
     BEL_ASSERT_FAILS(bel_supervise(&config, &r.result), BEL_INVALID_ARGUMENT, secret);
     bel_plan_destroy(plan);
     end_run(&r);

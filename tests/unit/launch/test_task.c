@@ -320,19 +320,23 @@ static void test_environment(void **state)
     bel_task *task;
     unsetenv("BELFRY_TASK");
     unsetenv("TF_CONFIG");
-    setenv("BELFRY_SECRET", "hush", 1);
+    setenv("BELFRY_SECRET", "hush-hush-hush-hush", 1);
     BEL_ASSERT_OK(bel_task_from_environment(&task));
     assert_null(task);
     setenv("TF_CONFIG", CLUSTER("chief") TASK("ps", "0"), 1);
     BEL_ASSERT_OK(bel_task_from_environment(&task));
     assert_int_equal(task->role, BEL_ROLE_PS);
-    assert_string_equal(task->secret, "hush");
+    assert_string_equal(task->secret, "hush-hush-hush-hush");
     assert_true(task->foreign && task->incarnation == 0); // counted where the model folder is known
     bel_task_destroy(task);
     setenv("BELFRY_TASK", PS ",\"index\":1}", 1);
     BEL_ASSERT_OK(bel_task_from_environment(&task));
     assert_int_equal(task->index, 1);
     bel_task_destroy(task);
+    setenv("BELFRY_SECRET", "s", 1);
+    BEL_ASSERT_FAILS(bel_task_from_environment(&task), BEL_INVALID_ARGUMENT,
+                     "BELFRY_SECRET: expected one line of 16 to 128 ASCII characters without "
+                     "spaces, got 1;");
 }
 
 int main(void)

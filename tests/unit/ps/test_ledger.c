@@ -286,6 +286,20 @@ static void replaced_worker_gets_blocks_back(void **state)
     cluster_destroy(c);
 }
 
+// A newcomer waits for what is in work, and not for what others report meanwhile: they never stop.
+static void newcomer_does_not_wait_for_the_busy(void **state)
+{
+    (void)state;
+    cluster *c = create(1, as_they_come);
+    everybody_begins(c);
+    report_step(c, 1, 0);
+    (void)bel_shard_work(c->shards[0]); // the first of its chunks
+    report_step(c, 2, 0);
+    assert_int_equal(replace_silently(c, 0), 1);
+    next_is(c, 2, 0, 2); // it is not forgotten
+    cluster_destroy(c);
+}
+
 // Shard 0 has named it, and shard 1 has not got its report: that step cannot be finished there.
 static void worker_lost_in_the_middle_is_known(void **state)
 {
@@ -572,6 +586,7 @@ int main(void)
         cmocka_unit_test(end_is_told_to_those_who_compute),
         cmocka_unit_test(blocks_are_granted_once),
         cmocka_unit_test(replaced_worker_gets_blocks_back),
+        cmocka_unit_test(newcomer_does_not_wait_for_the_busy),
         cmocka_unit_test(worker_lost_in_the_middle_is_known),
         cmocka_unit_test(input_ends_for_everybody),
         cmocka_unit_test(answer_waits_for_a_publication),

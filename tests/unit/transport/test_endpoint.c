@@ -1,7 +1,12 @@
 // Endpoints and lanes when something is wrong: addresses, secrets, peers that say nonsense.
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -9,6 +14,7 @@
 #include "base/thread.h"
 #include "support/bel_test.h"
 #include "transport/grpc/grpc_lane.h"
+#include "wire/frame.h"
 
 enum { SOON_SECONDS = 20 };
 
@@ -195,12 +201,159 @@ static void test_malformed(void **state)
                                                    .payload_bytes = sizeof payload}));
     assert_cut(lane, bells[1], "malformed");
     assert_cut(waiting, bells[0], "malformed");
+    BEL_ASSERT_FAILS(bel_lane_fault(waiting), BEL_INTERNAL, "kind 1, number 1, ");
+    BEL_ASSERT_FAILS(bel_lane_fault(lane), BEL_INTERNAL, "100000 bytes");
     bel_lane_close(lane);
     bel_lane_close(waiting);
     bel_endpoint_destroy(client);
     bel_endpoint_destroy(server);
     bel_doorbell_destroy(bells[0]);
     bel_doorbell_destroy(bells[1]);
+}
+
+// A stream that says what a test tells it to.
+typedef struct intruder {
+    uint8_t bytes[2 * BEL_WIRE_FRAME_BYTES];
+    size_t size;
+    atomic_bool over;
+    char why[256];
+} intruder;
+
+static bel_status *ignore_bytes(void *context, const uint8_t *bytes, size_t count)
+{
+    (void)context, (void)bytes, (void)count;
+    return NULL;
+}
+
+static void say_bytes(void *context, bel_stream_message *message)
+{
+    intruder *i = context;
+    if (i->size > 0) bel_stream_message_copy(message, i->bytes, i->size);
+    i->size = 0;
+}
+
+static void note_end(void *context, bel_status *status)
+{
+    intruder *i = context;
+    snprintf(i->why, sizeof i->why, "%s", bel_status_message(status));
+    bel_status_ignore(status); // kept
+    atomic_store(&i->over, true);
+}
+
+// Says these frames where the lane is waited for, and why the stream was ended.
+static void intrude(intruder *i, bel_endpoint *client, const char *address,
+                    const bel_wire_frame *frames, size_t count)
+{
+    *i = (intruder){.size = count * BEL_WIRE_FRAME_BYTES};
+    for (size_t k = 0; k < count; k++)
+        bel_wire_frame_write(&frames[k], i->bytes + k * BEL_WIRE_FRAME_BYTES);
+    const bel_stream_events events = {
+        .context = i, .received = ignore_bytes, .fill = say_bytes, .closed = note_end};
+    bel_stream *stream = bel_stream_open(client, address, BEL_GRPC_LANE_PATH, &events);
+    bel_stream_kick(stream);
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (!atomic_load(&i->over) && bel_clock_ns() < deadline)
+        sched_yield();
+    assert_true(atomic_load(&i->over));
+    bel_stream_release(stream);
+}
+
+static void exchange_one(bel_lane *from, bel_lane *to, int64_t step)
+{
+    bel_frame got = {.step = -1};
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    BEL_ASSERT_OK(
+        bel_lane_send(from, &(bel_frame){.kind = BEL_FRAME_PULL, .generation = 7, .step = step}));
+    while (!bel_lane_receive(to, &got) && bel_clock_ns() < deadline)
+        sched_yield();
+    assert_int_equal(got.step, step);
+}
+
+// A hello that does not fit is refused, and the lane goes on with the stream that it has. Frames of
+// another generation than the hello's cut it.
+static void test_wrong_hello(void **state)
+{
+    (void)state;
+    enum { HELLO = 13 };
+    bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
+    bel_endpoint *stranger = endpoint(NULL, "");
+    bel_doorbell *bell = bel_doorbell_create();
+    bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    const char *address = bel_endpoint_address(server);
+    waiting = bel_grpc_lane_create(server, &config);
+    bel_lane *lane =
+        bel_grpc_lane_connect(client, address, &(bel_lane_hello){.generation = 7}, &config);
+    exchange_one(lane, waiting, 1);
+    intruder i;
+    const bel_wire_frame ahead = {.kind = HELLO, .generation = 7, .step = 99};
+    intrude(&i, stranger, address, &ahead, 1);
+    assert_non_null(strstr(i.why, "a hello that does not fit"));
+    const bel_wire_frame taken = {.kind = HELLO, .generation = 7, .taken = 99};
+    intrude(&i, stranger, address, &taken, 1);
+    assert_non_null(strstr(i.why, "a hello that does not fit"));
+    exchange_one(lane, waiting, 2);
+    exchange_one(waiting, lane, 3);
+    assert_int_equal(bel_grpc_lane_streams(lane), 1);
+    BEL_ASSERT_OK(bel_lane_fault(lane));
+    BEL_ASSERT_OK(bel_lane_fault(waiting));
+    BEL_ASSERT_OK(bel_lane_send(lane, &(bel_frame){.kind = BEL_FRAME_PULL, .generation = 8}));
+    assert_cut(waiting, bell, "its generation");
+    bel_lane_close(lane);
+    bel_lane_close(waiting);
+    bel_endpoint_destroy(stranger);
+    bel_endpoint_destroy(client);
+    bel_endpoint_destroy(server);
+    bel_doorbell_destroy(bell);
+}
+
+// Files of something else are named, not waited for.
+static void test_bad_pem(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder();
+    char *empty = bel_test_file(folder, "empty.pem", "nothing\n", 8);
+    bel_endpoint_config config = {.listen_address = "127.0.0.1:0",
+                                  .secret = "s",
+                                  .tls_ca = "tests/support/tls/ca.pem",
+                                  .tls_certificate = "tests/support/tls/host.pem",
+                                  .tls_key = "tests/support/tls/ca.pem",
+                                  .accept = accept_stream};
+    bel_endpoint *made;
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &made), BEL_INVALID_ARGUMENT,
+                     "ca.pem holds no PRIVATE KEY in PEM form");
+    config.tls_ca = empty;
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &made), BEL_INVALID_ARGUMENT,
+                     "empty.pem holds no CERTIFICATE in PEM form");
+    bel_free(empty);
+    bel_free(folder);
+}
+
+// Who connects and says nothing is hung up on.
+static void test_silent_strangers(void **state)
+{
+    (void)state;
+    enum { STRANGERS = 20, SOON_MS = SOON_SECONDS * 1000 };
+    bel_endpoint *server = endpoint("127.0.0.1:0", "");
+    int port = (int)strtol(strrchr(bel_endpoint_address(server), ':') + 1, NULL, 10);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)port)};
+    int strangers[STRANGERS];
+    for (int i = 0; i < STRANGERS; i++) {
+        strangers[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(strangers[i], (const struct sockaddr *)&to, sizeof to), 0);
+    }
+    for (int i = 0; i < STRANGERS; i++) { // whatever it says before it hangs up
+        char bytes[1024];
+        struct pollfd one = {.fd = strangers[i], .events = POLLIN};
+        ssize_t got = 1;
+        while (got > 0) {
+            assert_int_equal(poll(&one, 1, SOON_MS), 1);
+            got = recv(strangers[i], bytes, sizeof bytes, 0);
+        }
+        close(strangers[i]);
+    }
+    bel_endpoint_destroy(server);
 }
 
 static bel_endpoint *tls_endpoint(const char *listen, const char *who)
@@ -343,7 +496,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),    cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_wrong_secret), cmocka_unit_test(test_hello),
-        cmocka_unit_test(test_malformed),    cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_spans)};
+        cmocka_unit_test(test_malformed),    cmocka_unit_test(test_wrong_hello),
+        cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_silent_strangers),
+        cmocka_unit_test(test_tls),          cmocka_unit_test(test_spans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -268,10 +268,31 @@ static void test_lists_that_do_not_fit(void **state)
     }
 }
 
+// Two bytes each: a message of megabytes must not take gigabytes. Field 14 holds the settings.
+static void test_too_many_parts(void **state)
+{
+    (void)state;
+    enum { PARTS = 4 << 20, FEW = 1000, SETTING = 14 << 3 | 2 };
+    size_t size = 2 + 2 * (size_t)PARTS;
+    uint8_t *bytes = bel_xcalloc(size, 1); // each a tag and a length of 0
+    bytes[0] = 0x08;
+    bytes[1] = BEL_MESSAGE_JOIN;
+    for (size_t i = 2; i < size; i += 2)
+        bytes[i] = SETTING;
+    bel_message got;
+    BEL_ASSERT_OK(bel_message_read(bytes, 2 + 2 * (size_t)FEW, &got));
+    assert_int_equal(got.setting_count, FEW);
+    bel_message_deinit(&got);
+    BEL_ASSERT_FAILS(bel_message_read(bytes, size, &got), BEL_INVALID_ARGUMENT,
+                     "malformed control");
+    bel_free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars), cmocka_unit_test(test_parts), cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_lists_that_do_not_fit), cmocka_unit_test(test_damaged)};
+        cmocka_unit_test(test_scalars), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_empty),   cmocka_unit_test(test_lists_that_do_not_fit),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_too_many_parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,32 @@
+// Two checks, in one place for all who are given secrets.
+#include "launch/secrets.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bel_status *bel_secret_check(const char *secret, const char *source)
+{
+    size_t length = strlen(secret);
+    bool prints = true;
+    for (size_t i = 0; i < length; i++)
+        prints = prints && secret[i] > 0x20 && secret[i] < 0x7f;
+    bool fits = length >= BEL_SECRET_LEAST_BYTES && length <= BEL_SECRET_MOST_BYTES;
+    if (fits && prints) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: expected one line of %d to %d ASCII characters without spaces, got %zu%s; "
+                   "hint: openssl rand -hex 32 makes one",
+                   source, BEL_SECRET_LEAST_BYTES, BEL_SECRET_MOST_BYTES, length,
+                   prints ? "" : ", and others among them");
+}
+
+bel_status *bel_private_file_check(const char *path, const char *what)
+{
+    struct stat about;
+    if (path == NULL || stat(path, &about) != 0 || (about.st_mode & S_IRWXO) == 0) return NULL;
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "%s %s: every user of this host may read or write it (mode %04o); hint: chmod 600 "
+        "%s",
+        what, path, (unsigned)(about.st_mode & 07777), path);
+}
