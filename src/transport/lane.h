@@ -29,6 +29,7 @@ typedef enum bel_frame_kind {
     BEL_FRAME_ROW_PULL,   // worker → shard: the keys of rows of table `chunk` that it wants
     BEL_FRAME_ROWS,       // shard → worker: those rows, in that order
     BEL_FRAME_ROW_REPORT, // worker → shard: one node's sums of rows of table `chunk`
+    BEL_FRAME_ANSWER,     // shard 0 → shard: give worker `node` your values of version `step`
     BEL_FRAME_KIND_COUNT  // kinds of a lane's own stand behind (grpc/)
 } bel_frame_kind;
 
@@ -51,7 +52,7 @@ typedef struct bel_frame {
     int32_t chunk;       // REPORT, PARAMS; others as above
     int32_t node;        // REPORT, TALLY: index among the deal's nodes; VERSION: its buffer
     int32_t replicas;    // REPORT, ROW_REPORT: the weight of the node's sums (ps/layout/deal.h)
-    int64_t examples;    // … and its examples
+    int64_t count;       // … and its examples; ANSWER: its number; LEDGER: answers before it
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;

@@ -34,7 +34,7 @@ void bel_wire_frame_write(const bel_wire_frame *frame, uint8_t out_bytes[BEL_WIR
     put(out_bytes + 40, frame->payload_bytes, 8);
     put(out_bytes + 48, frame->sequence, 8);
     put(out_bytes + 56, frame->taken, 8);
-    put(out_bytes + 64, (uint64_t)frame->examples, 8);
+    put(out_bytes + 64, (uint64_t)frame->count, 8);
     put(out_bytes + 72, (uint32_t)frame->replicas, 4);
 }
 
@@ -53,7 +53,7 @@ bool bel_wire_frame_read(const uint8_t bytes[BEL_WIRE_FRAME_BYTES], bel_wire_fra
                                   .payload_bytes = get(bytes + 40, 8),
                                   .sequence = get(bytes + 48, 8),
                                   .taken = get(bytes + 56, 8),
-                                  .examples = (int64_t)get(bytes + 64, 8),
+                                  .count = (int64_t)get(bytes + 64, 8),
                                   .replicas = (int32_t)get(bytes + 72, 4)};
     return true;
 }

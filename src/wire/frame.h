@@ -6,7 +6,7 @@
 //    5  u8   0, u16 0              40  u64  payload bytes
 //    8  u32  generation            48  u64  sequence number, from 1; 0: not numbered
 //   12  u32  incarnation           56  u64  frames of the other direction that were taken
-//   16  i32  sender                64  i64  examples
+//   16  i32  sender                64  i64  count
 //   20  i64  step                  72  i32  replicas
 //   28  u32  decision              76  u32  0
 #ifndef BELFRY_WIRE_FRAME_H
@@ -26,7 +26,7 @@ typedef struct bel_wire_frame {
     int32_t chunk, node;
     uint64_t payload_bytes;
     uint64_t sequence, taken;
-    int64_t examples;
+    int64_t count;
     int32_t replicas;
 } bel_wire_frame;
 

@@ -44,6 +44,7 @@ typedef enum bel_cluster_defect {
     TAKES_OVER_WHAT_IS_LOST,  // after going back the master finds shards with state, and goes on
     LOST_IN_THE_MIDDLE,       // who counted in a step that is not finished is replaced all the same
     ANSWERS_WHILE_PUBLISHING, // … a version is copied for a worker
+    ANSWERS_BEHIND_LEDGER,    // shard 0 answers with a version whose step it has closed
     GRANTS_FORGOTTEN,         // a checkpoint does not say what was granted
     STALE_REPORT_COUNTS,      // where only reports on the newest version do
     DEFECTS
@@ -64,7 +65,7 @@ typedef struct bel_cluster_config {
 } bel_cluster_config;
 
 typedef struct bel_queue16 {
-    uint16_t count, items[5];
+    uint16_t count, items[7];
 } bel_queue16;
 
 typedef struct bel_queue32 {
@@ -95,8 +96,7 @@ typedef struct bel_model_worker {
     uint8_t published[SHARDS]; // by shard: one above the version that it has
     uint8_t buffer[SHARDS];    // where that lies
     // With a ledger:
-    uint8_t asked; // of shard 1, one above the version
-    uint8_t got;   // of shard 1: the version that its copy is of
+    uint8_t got; // of shard 1: the version that its copy is of
     uint8_t ticket_count, tickets[4], block;
 } bel_model_worker;
 
@@ -114,8 +114,7 @@ typedef struct bel_model_shard {
     // Shard 0:
     uint8_t snapshot_busy, has_snapshot, made_step, progress_said;
     // With a ledger:
-    uint8_t wanted[WORKERS], copying[WORKERS], answer[WORKERS],
-        copied[WORKERS]; // wanted: one above
+    uint8_t copying[WORKERS], answer[WORKERS];
     uint8_t page_known[PAGES], page_worker[PAGES];
     uint8_t queue_count, queue[4], held;     // held: bits
     uint8_t counted[WORKERS], lead[WORKERS]; // counted: one above
@@ -195,14 +194,14 @@ typedef enum bel_broken {
 
 // --- Frames and messages -------------------------------------------------------------------------
 
-enum { REPORT, TALLY, VERSION, PULL, PARAMS, TICKET, LEDGER }; // kinds of frames
-enum { SAVE = 1, STOP = 2 };                                   // decisions
+enum { REPORT, TALLY, VERSION, PULL, PARAMS, TICKET, LEDGER, ANSWER }; // kinds of frames
+enum { SAVE = 1, STOP = 2 };                                           // decisions
 
 typedef struct bel_model_frame {
     uint8_t kind, step, decision; // 3, 2, 2 bits
-    uint8_t block;                // 4 bits
+    uint8_t block;                // 4 bits; ANSWER: the incarnation of the worker
     uint8_t other; // 2 bits. VERSION: the version whose copy it is, or the buffer; reports: the
-                   // version of shard 1 that they were computed on; LEDGER: the worker
+                   // version of shard 1 that they were computed on; LEDGER, ANSWER: the worker
     uint8_t first; // PARAMS: whether it is the first version of this reader; VERSION: of values
 } bel_model_frame;
 
@@ -294,7 +293,6 @@ void bel_ledger_published(const bel_look *look, bel_cluster *s, int shard);
 bool bel_ledger_can_pass(const bel_model_shard *shard);
 bool bel_ledger_step_done(const bel_look *look, const bel_model_shard *shard);
 bool bel_ledger_counts(const bel_model_shard *shard, int worker);
-bool bel_ledger_worker_asks(bel_cluster *s, int worker);   // shard 1, for what shard 0 answered
 bool bel_ledger_worker_begins(bel_cluster *s, int worker); // true: it has what it waits for
 
 #endif

@@ -59,11 +59,10 @@ static void use_up_grant(bel_model_shard *shard, int worker)
 static void announce(bel_cluster *s, int k, int worker, uint8_t version, uint8_t copied)
 {
     if (!bel_lane_is_open(s, worker, k)) return;
-    bel_queue_frame(s, &s->down[worker][k],
-                    (bel_model_frame){.kind = VERSION,
-                                      .step = version,
-                                      .decision = k == 0 ? s->shards[0].decision : 0,
-                                      .other = copied});
+    bel_queue_frame(
+        s, &s->down[worker][k],
+        (bel_model_frame){
+            .kind = VERSION, .step = version, .decision = s->shards[k].decision, .other = copied});
 }
 
 static void answer(bel_cluster *s, int k, int worker, uint8_t version)
@@ -72,7 +71,14 @@ static void answer(bel_cluster *s, int k, int worker, uint8_t version)
     forget_report(shard, worker);
     shard->sent[worker] = (uint8_t)(version + 1);
     shard->held &= (uint8_t) ~(1 << worker);
-    shard->wanted[worker] = 0;
+    if (k == 0) {
+        bel_queue_frame(s, &s->ledger,
+                        (bel_model_frame){.kind = ANSWER,
+                                          .step = version,
+                                          .decision = shard->decision,
+                                          .block = shard->lane_incarnation[worker],
+                                          .other = (uint8_t)worker});
+    }
     if (is_stopping(shard)) {
         announce(s, k, worker, version, shard->step);
         return;
@@ -90,7 +96,7 @@ static void copy(const bel_look *look, int k, int worker)
     bool computes = place == REPORTS_1 || place == REPORTS_0;
     if (computes && bel_lane_is_open(&s, worker, k)) bel_break(&s, COPY_WHILE_COMPUTING);
     bool whole = shard->buffers[bel_shard_buffer(shard, shard->step)] == shard->step;
-    if (!whole || (k == 0 && version != shard->step)) bel_break(&s, SENDS_OTHER_VERSION);
+    if (!whole || version != shard->step) bel_break(&s, SENDS_OTHER_VERSION);
     shard->copying[worker] = shard->answer[worker] = 0;
     announce(&s, k, worker, version, shard->step);
     bel_emit(look, &s, "shard", k, "has copied its values for worker", worker);
@@ -202,10 +208,6 @@ void bel_ledger_published(const bel_look *look, bel_cluster *s, int k)
         if (shard->copying[w] > 0) bel_break(s, PUBLISHED_WHILE_COPYING);
     if (k == 0) answer_workers(look, s, shard->page_worker[before] & 1);
     shard->page_known[before] = shard->page_worker[before] = 0;
-    for (int w = 0; w < WORKERS && k != 0; w++) {
-        uint8_t wanted = shard->wanted[w];
-        if (wanted > 0 && wanted - 1 <= shard->step) answer(s, k, w, (uint8_t)(wanted - 1));
-    }
     if (k == 0) close_page(look, s);
     page_known(shard);
 }
@@ -215,7 +217,11 @@ void bel_ledger_published(const bel_look *look, bel_cluster *s, int k)
 static void owe(const bel_look *look, bel_cluster *s, int worker)
 {
     bel_model_shard *shard = &s->shards[0];
-    if (shard->publishing > 0 && look->config->defect != ANSWERS_WHILE_PUBLISHING) {
+    bool publishes = shard->publishing > 0 && look->config->defect != ANSWERS_WHILE_PUBLISHING;
+    bool closed = shard->page_known[shard->step % PAGES] > 0 &&
+                  look->config->defect != ANSWERS_BEHIND_LEDGER &&
+                  look->config->defect != ANSWERS_WHILE_PUBLISHING;
+    if (publishes || closed) {
         shard->held |= (uint8_t)(1 << worker);
     } else {
         answer(s, 0, worker, shard->step);
@@ -239,20 +245,11 @@ static void take_complete(const bel_look *look, bel_cluster *s, int worker)
     close_page(look, s);
 }
 
-static void take_pull(const bel_look *look, bel_cluster *s, int k, int worker, uint8_t version)
+static void take_pull(const bel_look *look, bel_cluster *s, int worker)
 {
-    bel_model_shard *shard = &s->shards[k];
-    uint8_t wanted = (uint8_t)(version + 1);
-    if (k == 0) {
-        bool begins = shard->sent[worker] == 0 && (shard->held >> worker & 1) == 0;
-        if (begins) owe(look, s, worker);
-    } else if (wanted > shard->sent[worker] && wanted != shard->wanted[worker]) {
-        if (version <= shard->step && shard->publishing == 0) {
-            answer(s, k, worker, version);
-        } else {
-            shard->wanted[worker] = wanted;
-        }
-    }
+    const bel_model_shard *shard = &s->shards[0];
+    bool begins = shard->sent[worker] == 0 && (shard->held >> worker & 1) == 0;
+    if (begins) owe(look, s, worker);
 }
 
 const char *bel_ledger_takes(const bel_look *look, bel_cluster *s, int k, int worker)
@@ -261,7 +258,7 @@ const char *bel_ledger_takes(const bel_look *look, bel_cluster *s, int k, int wo
     bel_model_frame frame = bel_take_frame(&s->up[worker][k]);
     uint8_t bit = (uint8_t)(1 << worker);
     if (frame.kind == PULL) {
-        take_pull(look, s, k, worker, frame.step);
+        take_pull(look, s, worker);
         return "takes the pull of worker";
     }
     if (frame.step + 1 != shard->sent[worker] || is_stopping(shard)) {
@@ -295,7 +292,7 @@ void bel_ledger_forgets(bel_cluster *s, int k, int worker, bool keeps)
     }
     shard->grant_count[worker] = 0;
     shard->held &= (uint8_t) ~(1 << worker);
-    shard->sent[worker] = shard->wanted[worker] = 0;
+    shard->sent[worker] = 0;
 }
 
 static void take_page(const bel_look *look)
@@ -313,10 +310,33 @@ static void take_page(const bel_look *look)
     bel_emit(look, &s, "shard", 1, "hears who counts in step", frame.step);
 }
 
+// Shard 1 gives what shard 0 has answered with, exactly that version.
+static void take_answer(const bel_look *look)
+{
+    bel_cluster s = *look->now;
+    bel_model_shard *shard = &s.shards[1];
+    bel_model_frame frame = bel_take_frame(&s.ledger);
+    if ((frame.decision & STOP) != 0) bel_shard_learns(shard, STOP);
+    if (shard->lane_incarnation[frame.other] == frame.block) answer(&s, 1, frame.other, frame.step);
+    bel_emit(look, &s, "shard", 1, "gives what shard 0 has answered to worker", frame.other);
+}
+
 static bool hears_page(const bel_cluster *now, int k)
 {
     bool same = now->shards[0].generation == now->shards[1].generation;
     return k == 1 && same && now->processes[0].life == UP && now->ledger.count > 0;
+}
+
+// An answer waits until shard 1 stands at its version, and what comes behind it, too.
+static void hear(const bel_look *look)
+{
+    const bel_model_shard *shard = &look->now->shards[1];
+    bel_model_frame frame = bel_first_frame(&look->now->ledger);
+    if (frame.kind == LEDGER) {
+        take_page(look);
+    } else if (frame.step == shard->step && shard->publishing == 0) {
+        take_answer(look);
+    }
 }
 
 void bel_ledger_moves(const bel_look *look, int k)
@@ -324,7 +344,7 @@ void bel_ledger_moves(const bel_look *look, int k)
     const bel_model_shard *shard = &look->now->shards[k];
     for (int w = 0; w < WORKERS; w++)
         if (shard->copying[w] > 0) copy(look, k, w);
-    if (hears_page(look->now, k)) take_page(look);
+    if (hears_page(look->now, k)) hear(look);
 }
 
 bool bel_ledger_hurries(const bel_look *look, int k)
@@ -337,6 +357,7 @@ bool bel_ledger_hurries(const bel_look *look, int k)
         return true;
     }
     if (!hears_page(look->now, k)) return false;
+    if (bel_first_frame(&look->now->ledger).kind == ANSWER) return false; // may forget a report
     take_page(look);
     return true;
 }
@@ -349,16 +370,6 @@ static bool is_answered(const bel_model_worker *worker)
     return worker->published[0] > worker->step && (stops || worker->ticket_count > 0);
 }
 
-bool bel_ledger_worker_asks(bel_cluster *s, int w)
-{
-    bel_model_worker *worker = &s->workers[w];
-    uint8_t answered = worker->published[0];
-    bool here = worker->published[1] >= answered || worker->asked >= answered;
-    if (!is_answered(worker) || here) return false;
-    worker->asked = answered;
-    return true;
-}
-
 bool bel_ledger_worker_begins(bel_cluster *s, int w)
 {
     bel_model_worker *worker = &s->workers[w];
@@ -368,6 +379,7 @@ bool bel_ledger_worker_begins(bel_cluster *s, int w)
         worker->place = HAS_ENDED;
         return true;
     }
+    if (worker->got != worker->step - 1) bel_break(s, READS_OTHER_VERSION);
     worker->block = worker->tickets[0];
     worker->ticket_count--;
     memmove(worker->tickets, worker->tickets + 1, worker->ticket_count);

@@ -321,8 +321,8 @@ static void take_frame(const bel_look *look, int k, int w)
     bel_emit(look, &s, "shard", k, what, w);
 }
 
-// With a ledger the order in which tallies come to shard 0 decides, and what a pull gets depends on
-// the step.
+// With a ledger the order in which tallies come to shard 0 decides, and so does when a worker
+// begins.
 bool bel_shard_hurries(const bel_look *look, int k)
 {
     for (int w = 0; w < WORKERS; w++) {

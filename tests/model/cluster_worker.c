@@ -10,7 +10,8 @@ static void take_version(const bel_look *look, bel_cluster *s, int w, int k,
     const bel_cluster_config *config = look->config;
     worker->published[k] = (uint8_t)(frame->step + 1);
     if (k == 0) worker->decision = frame->decision;
-    if (k == 1 && config->ledger) worker->got = frame->other;
+    bool copied = (frame->decision & STOP) == 0; // else nothing is given with it
+    if (k == 1 && config->ledger && copied) worker->got = frame->other;
     if (!config->in_place || config->ledger) return;
     bool masters = config->defect == PLACE_BY_MASTERS_WORD;
     worker->buffer[k] = masters ? (uint8_t)(frame->step - worker->loaded) & 1 : frame->other;
@@ -95,13 +96,7 @@ static const char *compute(const bel_look *look, bel_cluster *s, int w)
             send_shard(s, w, k, (bel_model_frame){.kind = PULL, .step = worker->step});
         worker->place = WAITS;
         return "pulls";
-    case WAITS:
-        if (look->config->ledger && bel_ledger_worker_asks(s, w)) {
-            uint8_t answer = (uint8_t)(worker->asked - 1);
-            send_shard(s, w, 1, (bel_model_frame){.kind = PULL, .step = answer});
-            return "pulls from shard 1";
-        }
-        return begins_step(look, s, w) ? "begins its step" : NULL;
+    case WAITS: return begins_step(look, s, w) ? "begins its step" : NULL;
     case REPORTS_1:
     case REPORTS_0:
         check_reads(look, s, w);

@@ -77,12 +77,14 @@ static void test_defects(void **unused)
     static const char twice[] = "a block is used twice";
     static const char stuck[] = "nothing can happen any more, and it is not the end";
     static const char copying[] = "a version is published while the one before is copied";
-    bel_expect_found(with(async(2), NAMED_TWICE), twice);
+    bel_expect_found(with(bounded(3, 0), NAMED_TWICE), twice);
     bel_expect_found(with(loses(async(2), WORKER_0), LOST_IN_THE_MIDDLE), stuck);
     bel_expect_found(with(loses(bounded(2, 0), WORKER_0), TAKES_OVER_WHAT_IS_LOST),
                      "no end can be reached from here");
-    bel_expect_found(with(loses(async(2), WORKER_0), KEEPS_REPORTS_OF_DEAD), twice);
+    bel_expect_found(with(loses(async(2), WORKER_0), KEEPS_REPORTS_OF_DEAD),
+                     "a report is read whose worker is gone");
     bel_expect_found(with(backups(2), ANSWERS_WHILE_PUBLISHING), copying);
+    bel_expect_found(with(loses(async(2), WORKER_0), ANSWERS_BEHIND_LEDGER), stuck);
     bel_expect_found(with(backups(2), STALE_REPORT_COUNTS), "a report on an older version counts");
     bel_expect_found(with(loses(saves(bounded(2, 0)), SHARD_1), GRANTS_FORGOTTEN), twice);
 }

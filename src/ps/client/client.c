@@ -15,7 +15,7 @@ bel_client *bel_client_create(const bel_client_config *config)
     client->value_steps = bel_xcalloc((size_t)config->layout->chunk_count, sizeof(int64_t));
     for (int k = 0; k < config->layout->shard_count; k++) {
         atomic_store(&client->shards[k].published, -1);
-        client->shards[k].announced = client->shards[k].values_step = client->shards[k].pulled = -1;
+        client->shards[k].announced = client->shards[k].values_step = -1;
     }
     pthread_mutex_init(&client->grants.mutex, NULL);
     bel_cond_init(&client->grants.came);
@@ -282,20 +282,15 @@ bel_frame bel_client_frame(const bel_client *client, int64_t step, uint32_t deci
                        .node = node};
 }
 
-static bel_status *pull_from(bel_client *client, int shard, int64_t version)
-{
-    bel_frame frame = bel_client_frame(client, version, 0, 0);
-    frame.kind = BEL_FRAME_PULL;
-    BEL_TRY_CTX(bel_lane_send(client->config.lanes[shard], &frame), "worker %d, pull from shard %d",
-                client->config.worker, shard);
-    return NULL;
-}
-
 bel_status *bel_client_pull(bel_client *client, int64_t version)
 {
     int shards = client->config.ledger ? 1 : client->config.layout->shard_count;
-    for (int k = 0; k < shards; k++)
-        BEL_TRY(pull_from(client, k, version));
+    bel_frame frame = bel_client_frame(client, version, 0, 0);
+    frame.kind = BEL_FRAME_PULL;
+    for (int k = 0; k < shards; k++) {
+        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, pull from shard %d",
+                    client->config.worker, k);
+    }
     return NULL;
 }
 
@@ -310,7 +305,7 @@ static bool has_grant(bel_client *client, int64_t index)
     return has;
 }
 
-// Shard 0 has answered, and the other shards have what it answered with. The grant is waited for as
+// Shard 0 has answered, and the other shards have given the same version. The grant is waited for as
 // well, since nobody takes frames while the step waits for its batch.
 static bel_status *answer_is_there(bel_client *client, int64_t version, bool *out_there)
 {
@@ -321,13 +316,8 @@ static bel_status *answer_is_there(bel_client *client, int64_t version, bool *ou
     bool stops = (client->decision & BEL_DECIDE_STOP) != 0;
     if (!stops && !has_grant(client, client->answers)) return NULL;
     *out_there = true;
-    for (int k = 1; k < client->config.layout->shard_count; k++) {
-        shard_view *view = &client->shards[k];
-        if (published(view) < answer) *out_there = false;
-        if (published(view) >= answer || view->pulled >= answer) continue;
-        view->pulled = answer;
-        BEL_TRY(pull_from(client, k, answer));
-    }
+    for (int k = 1; k < client->config.layout->shard_count; k++)
+        if (published(&client->shards[k]) < answer) *out_there = false;
     return NULL;
 }
 
@@ -370,7 +360,7 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
     frame.kind = BEL_FRAME_REPORT;
     frame.chunk = chunk;
     frame.replicas = (int32_t)weight.replicas;
-    frame.examples = weight.examples;
+    frame.count = weight.examples;
     frame.payload = data;
     frame.payload_bytes = (size_t)part->count * sizeof(float);
     BEL_TRY_CTX(bel_lane_send(client->config.lanes[part->shard], &frame),

@@ -1,8 +1,8 @@
 // The parameter client: a worker's view of all shards. It waits for versions and sends reports.
 //
 // Where everybody counts it waits for each version in turn. With a ledger (bel_counting) shard 0
-// says which version comes next, and grants the blocks of the batches; the same version is then
-// pulled from the other shards.
+// says which version comes next, and grants the blocks of the batches; the other shards give the
+// same version.
 #ifndef BELFRY_PS_CLIENT_CLIENT_H
 #define BELFRY_PS_CLIENT_CLIENT_H
 

@@ -17,7 +17,6 @@ typedef struct shard_view {
     unsigned char buffer;   // in which it lies, where memory is shared between processes
     int64_t values_step;    // version of the values that came last
     int values;             // chunks of it
-    int64_t pulled;         // with a ledger: the version that was asked for last
 } shard_view;
 
 // Grants that are not read yet: a shard has at most two of a worker's under way.

@@ -210,7 +210,7 @@ bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t de
         frame.kind = BEL_FRAME_ROW_REPORT;
         frame.chunk = table;
         frame.replicas = (int32_t)weight.replicas;
-        frame.examples = weight.examples;
+        frame.count = weight.examples;
         frame.payload = view->payloads[k];
         frame.payload_bytes = bel_row_set_bytes(view->counts[k], width);
         BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),

@@ -2,7 +2,8 @@
 //
 // A worker's report stays where it is until the worker is answered; then all that is kept of it is
 // forgotten, as it computes anew. Shard 0 answers those whose reports were used or dropped. The
-// worker then pulls that version from the other shards, which know by then, or soon, who counted.
+// other shards are told of each answer and give the worker the same version, when they stand at it:
+// a step is not closed before all answers with its version are known, so none is passed by.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,7 +15,6 @@ static void reset_worker(bel_shard_worker *worker)
 {
     *worker = (bel_shard_worker){.incarnation = worker->incarnation,
                                  .version = -1,
-                                 .wanted = -1,
                                  .counted_step = worker->counted_step,
                                  .lead = worker->lead,
                                  .dropped = worker->dropped,
@@ -34,10 +34,7 @@ void bel_ledger_create(bel_shard *shard)
     for (int i = 0; i < ledger->page_count; i++)
         ledger->pages[i].counts = bel_xcalloc(workers, sizeof(bool));
     size_t shards = (size_t)shard->config.layout->shard_count;
-    size_t frames = (size_t)ledger->page_count * (size_t)shard->config.counting.workers;
     ledger->mail = bel_xcalloc(shards, sizeof *ledger->mail);
-    for (size_t k = 0; k < shards; k++)
-        ledger->mail[k].frames = bel_xcalloc(frames, sizeof(bel_frame));
     ledger->queue = bel_xcalloc(workers, sizeof *ledger->queue);
     ledger->returned = bel_xcalloc(2 * workers, sizeof *ledger->returned);
     ledger->tallies = bel_xcalloc(nodes * (size_t)shard->config.tally_width, sizeof(double));
@@ -54,6 +51,7 @@ void bel_ledger_destroy(bel_shard *shard)
     for (int k = 0; ledger->mail != NULL && k < shard->config.layout->shard_count; k++)
         bel_free(ledger->mail[k].frames);
     bel_free(ledger->mail);
+    bel_free(ledger->waiting);
     bel_free(ledger->queue);
     bel_free(ledger->returned);
     bel_free(ledger->tallies);
@@ -64,7 +62,7 @@ static void clear_page(const bel_shard *shard, bel_ledger_page *page)
 {
     memset(page->counts, 0, (size_t)shard->config.deal->worker_count * sizeof *page->counts);
     page->known = false;
-    page->named = 0;
+    page->named = page->needed = 0;
 }
 
 // What is known of a worker's report and not of use any more.
@@ -97,6 +95,8 @@ void bel_ledger_reset_locked(bel_shard *shard)
         ledger->mail[k].count = 0;
     memset(ledger->stale, 0, sizeof ledger->stale);
     ledger->queue_count = ledger->returned_count = ledger->copies = 0;
+    ledger->answers = 0;
+    ledger->waiting_count = 0;
 }
 
 void bel_shard_grant_from(bel_shard *shard, int64_t first_block, int64_t block_end)
@@ -196,15 +196,39 @@ static void announce_locked(bel_shard *shard, int worker, int64_t version)
                                       .chunk = sent});
 }
 
-// The worker has nothing under way and gets the values of now, as `version`. Where training stops
-// it needs none, and may still be computing.
+// What shard k has still to be told.
+static void put_mail(bel_shard *shard, int k, bel_frame frame)
+{
+    bel_ledger_mail *mail = &shard->ledger.mail[k];
+    mail->frames = bel_xgrow(mail->frames, &mail->capacity, mail->count + 1, sizeof *mail->frames);
+    mail->frames[mail->count++] = frame;
+}
+
+// Shard 0: the other shards give the worker the same version.
+static void tell_answer_locked(bel_shard *shard, int worker, int64_t version)
+{
+    for (int k = 1; k < shard->config.layout->shard_count; k++) {
+        put_mail(shard, k,
+                 (bel_frame){.kind = BEL_FRAME_ANSWER,
+                             .incarnation = shard->workers[worker].incarnation,
+                             .step = version,
+                             .decision = shard->decision,
+                             .node = worker,
+                             .count = shard->ledger.answers});
+    }
+    shard->ledger.answers++;
+    bel_ledger_send_mail_locked(shard);
+}
+
+// The worker has nothing under way and gets the values of this step, which is `version`. Where
+// training stops it needs none, and may still be computing.
 static void answer_locked(bel_shard *shard, int worker, int64_t version)
 {
     bel_shard_worker *w = &shard->workers[worker];
     forget_report_locked(shard, worker);
     w->version = w->answer = version;
     w->held = false;
-    w->wanted = -1;
+    if (shard->config.shard == 0) tell_answer_locked(shard, worker, version);
     if (shard->config.shard == 0 && !is_stopping(shard)) grant_locked(shard, worker);
     for (int i = 0; i < shard->chunk_count && !is_stopping(shard); i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
@@ -263,12 +287,11 @@ static void note_staleness(bel_shard *shard, int64_t versions)
     shard->ledger.stale[versions < last ? versions : last]++;
 }
 
-// No more than page_count steps are on their way: each has a worker that waits for all shards.
 void bel_ledger_send_mail_locked(bel_shard *shard)
 {
     for (int k = 1; shard->config.shard == 0 && k < shard->config.layout->shard_count; k++) {
         bel_ledger_mail *mail = &shard->ledger.mail[k];
-        int sent = 0;
+        size_t sent = 0;
         bel_status *status = NULL;
         while (sent < mail->count && status == NULL) {
             status =
@@ -278,7 +301,7 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
         bel_status_ignore(
             status); // a full lane has room soon; that a shard is gone, the master notices
         mail->count -= sent;
-        memmove(mail->frames, mail->frames + sent, (size_t)mail->count * sizeof *mail->frames);
+        memmove(mail->frames, mail->frames + sent, mail->count * sizeof *mail->frames);
     }
 }
 
@@ -314,12 +337,13 @@ static void close_page_locked(bel_shard *shard)
         note_staleness(shard, shard->step - shard->workers[worker].version);
         shard->workers[worker].stale += shard->workers[worker].version < shard->step;
         for (int k = 1; k < shard->config.layout->shard_count; k++) {
-            bel_ledger_mail *mail = &ledger->mail[k];
-            mail->frames[mail->count++] = (bel_frame){.kind = BEL_FRAME_LEDGER,
-                                                      .step = shard->step,
-                                                      .decision = shard->decision,
-                                                      .chunk = needed,
-                                                      .node = worker};
+            put_mail(shard, k,
+                     (bel_frame){.kind = BEL_FRAME_LEDGER,
+                                 .step = shard->step,
+                                 .decision = shard->decision,
+                                 .chunk = needed,
+                                 .node = worker,
+                                 .count = ledger->answers});
         }
     }
     ledger->queue_count -= needed;
@@ -420,6 +444,36 @@ static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
     }
 }
 
+// Other shards: true when the next answer is known; it is taken out.
+static bool next_answer(bel_ledger *ledger, int64_t step, bel_ledger_answer *out_answer)
+{
+    for (size_t i = 0; i < ledger->waiting_count; i++) {
+        if (ledger->waiting[i].number != ledger->answers) continue;
+        if (ledger->waiting[i].version > step) return false;
+        *out_answer = ledger->waiting[i];
+        ledger->waiting[i] = ledger->waiting[--ledger->waiting_count];
+        ledger->answers++;
+        return true;
+    }
+    return false;
+}
+
+// Other shards: gives workers the version of this step that shard 0 has answered with, one answer
+// after another. A worker that was replaced meanwhile has nothing to be given.
+static void give_answers_locked(bel_shard *shard)
+{
+    bel_ledger_answer answer;
+    while (!shard->publishing && next_answer(&shard->ledger, shard->step, &answer)) {
+        if ((answer.decision & BEL_DECIDE_STOP) != 0)
+            bel_shard_decision_known_locked(shard, answer.decision);
+        if (answer.incarnation == shard->workers[answer.worker].incarnation)
+            answer_locked(shard, answer.worker, answer.version);
+    }
+    bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    bool named = page->needed > 0 && page->named == page->needed;
+    page->known = page->known || (named && shard->ledger.answers >= page->answers);
+}
+
 void bel_ledger_published_locked(bel_shard *shard)
 {
     if (shard->step > 0) {
@@ -427,11 +481,11 @@ void bel_ledger_published_locked(bel_shard *shard)
         if (shard->config.shard == 0 && page->known) answer_workers_locked(shard, page);
         clear_page(shard, page);
     }
-    for (int w = 0; w < shard->config.deal->worker_count && shard->config.shard != 0; w++) {
-        int64_t wanted = shard->workers[w].wanted;
-        if (wanted >= 0 && wanted <= shard->step) answer_locked(shard, w, wanted);
+    if (shard->config.shard == 0) {
+        close_page_locked(shard);
+    } else {
+        give_answers_locked(shard);
     }
-    if (shard->config.shard == 0) close_page_locked(shard);
     page_known_locked(shard);
 }
 
@@ -451,10 +505,11 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
     if (bel_ledger_counts(shard, frame->sender)) look_at_chunk_locked(shard, local);
 }
 
-// Shard 0 owes a worker the newest version: now, or the one that is just being published.
+// Shard 0 owes a worker the newest version: now, or the next one when this step is closed, since
+// the other shards may have made it by then.
 static void owe_locked(bel_shard *shard, int worker)
 {
-    if (shard->publishing) {
+    if (shard->publishing || bel_ledger_page_of(shard, shard->step)->known) {
         shard->workers[worker].held = true;
     } else {
         answer_locked(shard, worker, shard->step);
@@ -493,20 +548,47 @@ static void take_tally_locked(bel_shard *shard, const bel_frame *frame, int work
     if (shard->config.shard == 0) take_complete_locked(shard, worker);
 }
 
+// Shard 0: a worker begins.
 static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
-    if (shard->config.shard == 0) {
-        bool begins = w->version < 0 && !w->held;
-        if (begins) owe_locked(shard, worker);
-        if (!begins) shard->counters.repeated++;
-    } else if (frame->step <= w->version || frame->step <= w->wanted) {
-        shard->counters.repeated++; // or overtaken by the pull of a later version
-    } else if (frame->step <= shard->step && !shard->publishing) {
-        answer_locked(shard, worker, frame->step);
+    bool begins = w->version < 0 && !w->held;
+    if (shard->config.shard != 0) {
+        bel_shard_fail_locked(shard, frame, "only shard 0 is asked for a version");
+    } else if (begins) {
+        owe_locked(shard, worker);
     } else {
-        w->wanted = frame->step;
+        shard->counters.repeated++;
     }
+}
+
+static void take_answer_locked(bel_shard *shard, const bel_frame *frame)
+{
+    bel_ledger *ledger = &shard->ledger;
+    bool fits = frame->node >= 0 && frame->node < shard->config.deal->worker_count &&
+                shard->config.shard != 0;
+    bool known = frame->count < ledger->answers;
+    for (size_t i = 0; i < ledger->waiting_count; i++)
+        known = known || ledger->waiting[i].number == frame->count;
+    if (known) {
+        shard->counters.repeated++;
+        return;
+    }
+    if (!fits || frame->step < shard->step) {
+        bel_shard_fail_locked(shard, frame, "no such answer");
+        return;
+    }
+    ledger->waiting = bel_xgrow(ledger->waiting, &ledger->waiting_capacity,
+                                ledger->waiting_count + 1, sizeof *ledger->waiting);
+    ledger->waiting[ledger->waiting_count++] =
+        (bel_ledger_answer){.number = frame->count,
+                            .version = frame->step,
+                            .worker = frame->node,
+                            .incarnation = frame->incarnation,
+                            .decision = frame->decision};
+    if (shard->publishing) return; // soon
+    give_answers_locked(shard);
+    page_known_locked(shard);
 }
 
 static void take_page_locked(bel_shard *shard, const bel_frame *frame)
@@ -530,8 +612,12 @@ static void take_page_locked(bel_shard *shard, const bel_frame *frame)
     }
     page->counts[frame->node] = true;
     page->decision = frame->decision;
-    page->known = ++page->named == frame->chunk;
-    if (frame->step == shard->step) page_known_locked(shard);
+    page->needed = frame->chunk;
+    page->answers = frame->count;
+    page->named++;
+    if (frame->step != shard->step || shard->publishing) return;
+    give_answers_locked(shard);
+    page_known_locked(shard);
 }
 
 void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker)
@@ -539,6 +625,10 @@ void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int 
     const bel_deal *deal = shard->config.deal;
     if (frame->kind == BEL_FRAME_LEDGER && worker < 0) {
         take_page_locked(shard, frame);
+        return;
+    }
+    if (frame->kind == BEL_FRAME_ANSWER && worker < 0) {
+        take_answer_locked(shard, frame);
         return;
     }
     bool reports = frame->kind == BEL_FRAME_REPORT || frame->kind == BEL_FRAME_ROW_REPORT ||

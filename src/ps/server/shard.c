@@ -215,11 +215,11 @@ bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame)
 bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_weight *out_weight)
 {
     const int64_t most = (int64_t)1 << 40; // examples of a step; their products stay in 64 bits
-    bool none = frame->replicas == 0 && frame->examples == 0;
-    bool some = frame->replicas > 0 && frame->examples >= frame->replicas;
+    bool none = frame->replicas == 0 && frame->count == 0;
+    bool some = frame->replicas > 0 && frame->count >= frame->replicas;
     if ((none || some) && frame->replicas <= shard->config.deal->nodes[frame->node].count &&
-        frame->examples <= most) {
-        *out_weight = (bel_weight){frame->replicas, frame->examples};
+        frame->count <= most) {
+        *out_weight = (bel_weight){frame->replicas, frame->count};
         return true;
     }
     bel_shard_fail_locked(shard, frame, "a weight that its node cannot have");
@@ -324,6 +324,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_PARAMS:
     case BEL_FRAME_PULL:
     case BEL_FRAME_LEDGER:
+    case BEL_FRAME_ANSWER:
     case BEL_FRAME_TICKET:
     case BEL_FRAME_ROWS:
     case BEL_FRAME_ROW_PULL:

@@ -13,8 +13,9 @@
 //
 // With a ledger (bel_counting) steps are made of some workers' reports. Shard 0 names them, grants
 // each worker the blocks of its next batches, and answers those whose reports were used or dropped
-// with its newest version; they pull the same from the other shards. Every shard makes the same
-// steps. What a worker computes on is copied for it first, so it never sees a version change.
+// with its newest version; it tells the other shards, which give them the same one. Every shard
+// makes the same steps. What a worker computes on is copied for it first, so it never sees a
+// version change.
 //
 // The work is taken by whoever calls bel_shard_work: a server's own threads, or in one process the
 // workers' threads while they would wait. Results do not depend on who does what, nor when.

@@ -58,7 +58,6 @@ typedef struct bel_shard_worker {
     int64_t version; // that it was sent last
     // With a ledger:
     bool complete;        // its report on that version is in
-    int64_t wanted;       // other shards: the version it has pulled and not got, -1: none
     int copies;           // chunks that are still copied for it
     int64_t answer;       // the version that they belong to
     int64_t counted_step; // shard 0: the last that it counted in, -1: none
@@ -75,15 +74,25 @@ typedef struct bel_shard_worker {
 typedef struct bel_ledger_page {
     bool known;
     uint32_t decision;
-    bool *counts; // by worker
-    int named;    // workers that count, as far as they are known
+    bool *counts;    // by worker
+    int named;       // workers that count, as far as they are known
+    int needed;      // other shards: so many will be; 0: not known yet
+    int64_t answers; // other shards: so many were given before this step was closed
 } bel_ledger_page;
+
+// Other shards: shard 0 has answered a worker with a version, and so must this one, exactly with
+// that.
+typedef struct bel_ledger_answer {
+    int64_t number, version;
+    int worker;
+    uint32_t incarnation, decision;
+} bel_ledger_answer;
 
 // Shard 0: what another shard has still to be told, in order. Its lane may be full for a moment, as
 // nothing goes back on it that would say what was taken.
 typedef struct bel_ledger_mail {
     bel_frame *frames;
-    int count;
+    size_t count, capacity;
 } bel_ledger_mail;
 
 typedef struct bel_ledger {
@@ -97,6 +106,9 @@ typedef struct bel_ledger {
     int64_t *returned;  // shard 0: first blocks whose worker was lost with them
     int returned_count;
     int64_t granted; // next_block when the newest snapshot was made
+    int64_t answers; // shard 0: given so far; other shards: the first that is not given yet
+    bel_ledger_answer *waiting; // other shards: those of versions to come
+    size_t waiting_count, waiting_capacity;
     int64_t stale[BEL_STALENESS_BINS];
     double *tallies;         // by node: copies
     const double **counting; // by node: tallies of this step's workers; NULL: does not count
@@ -235,7 +247,7 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
 // ledger.c
 void bel_ledger_create(bel_shard *shard); // nothing without a ledger
 void bel_ledger_destroy(bel_shard *shard);
-void bel_ledger_reset_locked(bel_shard *shard);     // another generation
+void bel_ledger_reset_locked(bel_shard *shard); // another generation
 // Another worker is admitted: steps that had to wait for that are named.
 void bel_ledger_admitted_locked(bel_shard *shard);
 void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before

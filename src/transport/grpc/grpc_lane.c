@@ -132,7 +132,7 @@ static void write_header_locked(grpc_lane *lane, bel_stream_message *message,
                              .payload_bytes = frame->payload_bytes,
                              .sequence = sequence,
                              .taken = taken,
-                             .examples = frame->examples,
+                             .count = frame->count,
                              .replicas = frame->replicas};
     if (sequence == CORRUPT_FRAME && bel_fault_is(BEL_FAULT_LANE_CORRUPT)) header.chunk = INT32_MAX;
     uint8_t bytes[BEL_WIRE_FRAME_BYTES];
@@ -272,7 +272,7 @@ static bel_status *begin_frame(attachment *a, const bel_wire_frame *header)
                            .chunk = header->chunk,
                            .node = header->node,
                            .replicas = header->replicas,
-                           .examples = header->examples,
+                           .count = header->count,
                            .payload_bytes = header->payload_bytes};
     a->payload = NULL;
     a->payload_done = 0;

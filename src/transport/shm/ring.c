@@ -63,7 +63,7 @@ bel_status *bel_shm_slot_read(const bel_shm_slot *slot, uint64_t number,
                              .chunk = slot->chunk,
                              .node = slot->node,
                              .replicas = slot->replicas,
-                             .examples = slot->examples,
+                             .count = slot->count,
                              .payload = payload,
                              .payload_bytes = (size_t)slot->bytes};
     return NULL;
@@ -112,7 +112,7 @@ bel_status *bel_shm_slot_write(const bel_frame *frame, uint64_t number,
     slot->chunk = frame->chunk;
     slot->node = frame->node;
     slot->replicas = frame->replicas;
-    slot->examples = frame->examples;
+    slot->count = frame->count;
     slot->zero = 0;
     slot->place = place;
     slot->offset = offset;

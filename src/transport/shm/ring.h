@@ -29,7 +29,7 @@ typedef struct bel_shm_slot {
     int32_t chunk, node;
     uint32_t place;
     uint64_t offset, bytes;
-    int64_t examples;
+    int64_t count;
     int32_t replicas;
     uint32_t zero;
     uint8_t small[BEL_SHM_SMALL_BYTES];

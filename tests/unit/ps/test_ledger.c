@@ -514,28 +514,68 @@ static void repeated_and_late_frames_do_nothing(void **state)
     cluster_destroy(c);
 }
 
-// At the end a worker is told of the last version while it still waits for one before.
-static void pull_that_was_overtaken_does_nothing(void **state)
+static void tell_shard_1(cluster *c, bel_frame frame)
+{
+    frame.generation = 1;
+    BEL_ASSERT_OK(bel_lane_send(c->inner_ends[0][1], &frame));
+    work(c);
+}
+
+// Answers are given in their order, once, and to those whom they were meant for.
+static void answers_of_others_do_nothing(void **state)
 {
     (void)state;
     cluster *c = create(2, two_of_three);
     everybody_begins(c);
-    send_from(c, 2, 1, (bel_frame){.kind = BEL_FRAME_PULL, .step = 2});
-    send_from(c, 2, 1, (bel_frame){.kind = BEL_FRAME_PULL, .step = 1});
-    for (int64_t step = 0; step < 2; step++) {
-        for (int w = 0; w < 2; w++)
-            report_step(c, w, step);
-        for (int w = 0; w < 2; w++)
-            next_is(c, w, step, step + 1);
-    }
-    work(c);
-    int64_t answered = 0;
+    const bel_frame answers[] = {
+        {.kind = BEL_FRAME_ANSWER, .node = 0, .count = 2}, // given already
+        {.kind = BEL_FRAME_ANSWER, .step = 1, .node = 2, .count = 4, .incarnation = 7},
+        {.kind = BEL_FRAME_ANSWER, .step = 1, .node = 2, .count = 4, .incarnation = 7}, // again
+        {.kind = BEL_FRAME_ANSWER, .step = 1, .node = 2, .count = 3, .incarnation = 7}, // before it
+    };
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
+        tell_shard_1(c, answers[i]);
+    assert_int_equal(bel_shard_count(c->shards[1]).repeated, 2);
     bel_frame frame;
-    while (bel_lane_receive(c->worker_ends[2][1], &frame)) {
-        assert_int_equal(frame.step, 2);
-        answered += frame.kind == BEL_FRAME_VERSION;
+    assert_false(bel_lane_receive(c->worker_ends[2][1], &frame));
+    BEL_ASSERT_OK(bel_shard_check(c->shards[1]));
+    cluster_destroy(c);
+}
+
+// A step is not made before all answers with the version under it are given: a lane that brings the
+// ledger's word first makes nobody compute on another version.
+static void steps_wait_for_answers(void **state)
+{
+    (void)state;
+    cluster *c = create(2, as_they_come);
+    everybody_begins(c);
+    report_step(c, 0, 0);
+    while (bel_shard_work(c->shards[0])) { // shard 1 has not heard of it
     }
-    assert_int_equal(answered, 1);
+    bel_frame frames[4];
+    int count = 0;
+    while (bel_lane_receive(c->inner_ends[1][0], &frames[count]))
+        count++;
+    assert_int_equal(count, 2); // who counts in step 0, and worker 0's answer with version 1
+    report_step(c, 1, 0);
+    while (bel_shard_work(c->shards[0])) {
+    }
+    while (bel_lane_receive(c->inner_ends[1][0], &frames[count]))
+        count++;
+    assert_int_equal(count, 4); // the same of step 1 and worker 1
+    assert_int_equal(frames[2].kind, BEL_FRAME_LEDGER);
+    tell_shard_1(c, frames[0]);
+    tell_shard_1(c, frames[2]); // overtakes the answer with version 1
+    bel_str words = {0};
+    assert_int_equal(bel_shard_doing(c->shards[1], &words), 1);
+    bel_str_deinit(&words);
+    tell_shard_1(c, frames[3]);
+    tell_shard_1(c, frames[1]);
+    next_is(c, 0, 0, 1);
+    const expected_step steps[] = {{{0, -1, -1}, {0}}, {{1, -1, -1}, {0}}};
+    worker_has(c, 0, steps, 1); // on both shards
+    next_is(c, 1, 0, 2);
+    worker_has(c, 1, steps, 2);
     cluster_destroy(c);
 }
 
@@ -563,6 +603,9 @@ static void malformed_frames_are_refused(void **state)
         {.kind = BEL_FRAME_LEDGER, .chunk = 3},
         {.kind = BEL_FRAME_LEDGER, .chunk = 0},
         {.kind = BEL_FRAME_LEDGER, .chunk = 2, .step = 1000},
+        {.kind = BEL_FRAME_ANSWER, .node = WORKERS, .count = 9},
+        {.kind = BEL_FRAME_ANSWER, .node = -1, .count = 9},
+        {.kind = BEL_FRAME_ANSWER, .step = -1, .count = 9},
     };
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
         cluster *c = create(2, two_of_three);
@@ -570,7 +613,7 @@ static void malformed_frames_are_refused(void **state)
         frame.generation = 1;
         BEL_ASSERT_OK(bel_lane_send(c->inner_ends[0][1], &frame));
         work(c);
-        BEL_ASSERT_FAILS(bel_shard_check(c->shards[1]), BEL_INTERNAL, "no such page");
+        BEL_ASSERT_FAILS(bel_shard_check(c->shards[1]), BEL_INTERNAL, "no such");
         cluster_destroy(c);
     }
 }
@@ -592,7 +635,8 @@ int main(void)
         cmocka_unit_test(answer_waits_for_a_publication),
         cmocka_unit_test(publication_waits_for_copies),
         cmocka_unit_test(repeated_and_late_frames_do_nothing),
-        cmocka_unit_test(pull_that_was_overtaken_does_nothing),
+        cmocka_unit_test(answers_of_others_do_nothing),
+        cmocka_unit_test(steps_wait_for_answers),
         cmocka_unit_test(malformed_frames_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
