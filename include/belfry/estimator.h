@@ -229,26 +229,6 @@ typedef struct bel_train_spec {
     int64_t max_steps; ///< absolute; 0: until the input ends
 } bel_train_spec;
 
-/// When and on what to evaluate. Several specs give several evaluations, each with its own name.
-typedef struct bel_eval_spec {
-    bel_input_fn *input_fn;
-    void *input_user;
-    int64_t steps;        ///< batches; 0: all of the input
-    const char *name;     ///< NULL: "eval" folder; else "eval_<name>"
-    int64_t every_steps;  ///< evaluate every N steps; 0: at checkpoints [0]
-    double throttle_secs; ///< at checkpoints, at most every N seconds
-} bel_eval_spec;
-
-/// --- The estimator ------------------------------------------------------------------------------
-
-typedef struct bel_estimator bel_estimator;
-
-/// Copies config and params. INVALID_ARGUMENT: a setting is out of range (named).
-BEL_API bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
-                                         const bel_param *params, int param_count,
-                                         bel_estimator **out_estimator) BEL_MUST_USE;
-BEL_API void bel_estimator_destroy(bel_estimator *estimator);
-
 enum { BEL_RESULT_TEXT = 33 };
 
 /// Numbers of an evaluation or of training.
@@ -268,8 +248,30 @@ typedef struct bel_result {
     char digest[BEL_RESULT_TEXT]; ///< of the last checkpoint
 } bel_result;
 
+/// When and on what to evaluate. Several specs give several evaluations, each with its own name.
+typedef struct bel_eval_spec {
+    bel_input_fn *input_fn;
+    void *input_user;
+    int64_t steps;          ///< batches; 0: all of the input
+    const char *name;       ///< NULL: "eval" folder; else "eval_<name>"
+    int64_t every_steps;    ///< evaluate every N steps; 0: at checkpoints [0]
+    double throttle_secs;   ///< at checkpoints, at most every N seconds
+    bel_result *out_result; ///< gets this spec's last evaluation; NULL: not wanted
+} bel_eval_spec;
+
+/// --- The estimator ------------------------------------------------------------------------------
+
+typedef struct bel_estimator bel_estimator;
+
+/// Copies config and params. INVALID_ARGUMENT: a setting is out of range (named).
+BEL_API bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
+                                         const bel_param *params, int param_count,
+                                         bel_estimator **out_estimator) BEL_MUST_USE;
+BEL_API void bel_estimator_destroy(bel_estimator *estimator);
+
 /// Trains, evaluating along the way and at the end; resumes from the newest checkpoint in
-/// model_dir. `out_result` holds the last evaluation (of the first spec) and the training figures.
+/// model_dir. `out_result` holds the last evaluation (of the first spec; of the others see
+/// bel_eval_spec) and the training figures.
 /// In a process of a cluster (BELFRY_TASK or TF_CONFIG in the environment, docs/cluster-yaml.md)
 /// this plays the process's role, and worker and shard counts come from there: the master's result
 /// is the job's; a worker returns when the job ends, a parameter server too, without calling any of
