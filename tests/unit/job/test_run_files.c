@@ -217,7 +217,7 @@ static void test_points_wait_for_the_master(void **state)
         double tally[BEL_TALLY_FIXED] = {0};
         tally[BEL_TALLY_LOSS_SUM] = (double)version;
         tally[BEL_TALLY_EXAMPLES] = 1;
-        bel_control_decide(control, version, tally);
+        bel_control_decide(control, version, tally, false);
     }
     bel_control_point some[64];
     int64_t next = 1;
