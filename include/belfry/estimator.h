@@ -72,14 +72,14 @@ BEL_API int bel_context_param_numbers(bel_model_context *context, const char *na
 typedef enum bel_metric_kind {
     BEL_METRIC_MEAN,      ///< sum / weight; 0 without weight
     BEL_METRIC_ROOT_MEAN, ///< its root
-    BEL_METRIC_AUC,       ///< area under the curve of the two rows of `sum`: bel_metric_auc
+    BEL_METRIC_AUC,       ///< area under the curve of the rows of `sum`: bel_metric_auc
 } bel_metric_kind;
 
 /// Of a batch; both are added up over the batches.
 typedef struct bel_metric {
     const char *name;
     bel_metric_kind kind;
-    bel_value *sum;    ///< scalar F32; AUC: [2, classes]
+    bel_value *sum;    ///< scalar F32; AUC: [3, n]: scores, and what they weigh as no and as yes
     bel_value *weight; ///< scalar F32; AUC: NULL
 } bel_metric;
 
@@ -134,8 +134,7 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
 
 /// Area under the receiver operating characteristic: how often an example that is yes has a higher
 /// probability (F32 [batch]) than one that is no; labels [batch] as above. 0 where all are the
-/// same. Examples are counted in 4,096 classes of log odds from 1e-7 to 1 - 1e-7, and those of one
-/// class as equal: rare events keep their order, and a class spans 0.8 % of the odds.
+/// same. Exact for up to 2^18 different probabilities; of more, neighbours count as equal.
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);
 
