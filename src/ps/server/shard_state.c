@@ -151,8 +151,8 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
     return pieces;
 }
 
-// Values, slots and averages: a slot that has overflowed leaves its parameter as it is from then on,
-// and no loss would show it.
+// Values, slots and averages: a slot that has overflowed leaves its parameter as it is from then
+// on, and no loss would show it.
 static bel_status *check_finite(const bel_ckpt_piece *pieces, int count)
 {
     for (int i = 0; i < count; i++) {
