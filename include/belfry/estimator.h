@@ -263,6 +263,7 @@ typedef struct bel_eval_spec {
 typedef struct bel_estimator bel_estimator;
 
 /// Copies config and params. INVALID_ARGUMENT: a setting is out of range (named).
+/// FAILED_PRECONDITION: the processor lacks what kernels need (named).
 BEL_API bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
                                          const bel_param *params, int param_count,
                                          bel_estimator **out_estimator) BEL_MUST_USE;

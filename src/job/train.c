@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/isa.h"
 #include "base/json.h"
 #include "base/linux_lock.h"
 #include "base/linux_process.h"
@@ -617,6 +618,11 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                        (long long)train_spec->max_steps);
     }
     bel_task *task;
+    char lacks[BEL_ISA_TEXT];
+    if (bel_isa_lacks(BEL_ISA_V3, lacks)[0] != '\0') {
+        bel_log_write(BEL_LOG_WARN, "this processor lacks %s: training is tens of times slower",
+                      lacks);
+    }
     BEL_TRY(bel_fault_check());
     BEL_TRY(bel_task_from_environment(&task));
     if (task != NULL && task->supervisor > 0) {

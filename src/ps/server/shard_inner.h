@@ -235,7 +235,7 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
 // ledger.c
 void bel_ledger_create(bel_shard *shard); // nothing without a ledger
 void bel_ledger_destroy(bel_shard *shard);
-void bel_ledger_reset_locked(bel_shard *shard);     // another generation
+void bel_ledger_reset_locked(bel_shard *shard); // another generation
 // Another worker is admitted: steps that had to wait for that are named.
 void bel_ledger_admitted_locked(bel_shard *shard);
 void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before
