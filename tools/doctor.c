@@ -67,15 +67,32 @@ static bool proc_value(const char *path, const char *key, char *out_text, size_t
     return found;
 }
 
+static bool has_kernels(void)
+{
+    char lacks[BEL_ISA_TEXT];
+    return bel_isa_lacks(BEL_ISA_V2, lacks)[0] == '\0';
+}
+
 static void check_processor(doctor *d)
 {
-    char name[128] = "unknown processor", text[192];
+    char name[128] = "unknown processor", text[192 + BEL_ISA_TEXT], lacks[BEL_ISA_TEXT];
     proc_value("/proc/cpuinfo", "model name", name, sizeof name);
     bel_isa isa = bel_isa_get();
+    if (!has_kernels()) {
+        bel_snprintf(text, sizeof text, "%s, lacks %s", name, bel_isa_lacks(BEL_ISA_V2, lacks));
+        report(d, FAIL, "processor", text,
+               "Belfry's kernels need x86-64-v2; does the virtual machine hide it?");
+        return;
+    }
+    if (bel_isa_lacks(BEL_ISA_V3, lacks)[0] != '\0') {
+        bel_snprintf(text, sizeof text, "%s, kernels for x86-64-v2, lacks %s", name, lacks);
+        report(d, WARN, "processor", text,
+               "without AVX2 training is tens of times slower; does the virtual machine hide it?");
+        return;
+    }
     bel_snprintf(text, sizeof text, "%s, kernels for x86-64-%s", name, bel_isa_name(isa));
     report(d, isa == BEL_ISA_V2 ? WARN : OK, "processor", text,
-           isa == BEL_ISA_V2 ? "without AVX2 training is tens of times slower; is BEL_ISA set, or "
-                               "does the virtual machine hide it?"
+           isa == BEL_ISA_V2 ? "without AVX2 training is tens of times slower: BEL_ISA is set"
                              : NULL);
 }
 
@@ -113,6 +130,7 @@ static double measure_gflops(void)
 static void check_products(doctor *d)
 {
     char text[160];
+    if (!has_kernels()) return;
     bel_snprintf(text, sizeof text, "%.1f GFLOP/s on one thread", measure_gflops());
     report(d, OK, "products", text, NULL);
 }

@@ -38,9 +38,9 @@ typedef struct place {
     int worker_count;
 } place;
 
-// All flags as they were in the end: --config_file takes it back, also in one process.
-static bel_status *write_job_file(const bel_options *options, const place *where,
-                                  const char *model_dir)
+// All flags as they were in the end: --config_file takes it back, also in one process. The model is
+// trained and saved by now: without the file there is only a warning.
+static void write_job_file(const bel_options *options, const place *where, const char *model_dir)
 {
     bel_str text = {0};
     bel_options_dump(options, &text);
@@ -49,9 +49,10 @@ static bel_status *write_job_file(const bel_options *options, const place *where
     }
     char *path = bel_path_join(model_dir, "job.yaml");
     bel_status *status = bel_file_write_atomic(path, text.text, text.length);
+    if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
+    bel_status_destroy(status);
     bel_free(path);
     bel_str_deinit(&text);
-    return status;
 }
 
 // In a cluster only the master speaks for the job: what ends it is in the master's message.
@@ -96,7 +97,7 @@ static bel_status *run_job(const bel_options *options, const place *where, bel_s
     bel_result result = {0};
     bel_status *status = train(options, setup, &result);
     if (status != NULL) return take_early_end(status, false, out_exit_code);
-    BEL_TRY(write_job_file(options, where, setup->model_dir));
+    write_job_file(options, where, setup->model_dir);
     if (result.interrupted) {
         bel_log_write(
             BEL_LOG_WARN,

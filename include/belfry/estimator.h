@@ -72,14 +72,14 @@ BEL_API int bel_context_param_numbers(bel_model_context *context, const char *na
 typedef enum bel_metric_kind {
     BEL_METRIC_MEAN,      ///< sum / weight; 0 without weight
     BEL_METRIC_ROOT_MEAN, ///< its root
-    BEL_METRIC_AUC,       ///< area under the curve of the two rows of `sum`: bel_metric_auc
+    BEL_METRIC_AUC,       ///< area under the curve of the rows of `sum`: bel_metric_auc
 } bel_metric_kind;
 
 /// Of a batch; both are added up over the batches.
 typedef struct bel_metric {
     const char *name;
     bel_metric_kind kind;
-    bel_value *sum;    ///< scalar F32; AUC: [2, classes]
+    bel_value *sum;    ///< scalar F32; AUC: [3, n]: scores, and what they weigh as no and as yes
     bel_value *weight; ///< scalar F32; AUC: NULL
 } bel_metric;
 
@@ -134,8 +134,7 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
 
 /// Area under the receiver operating characteristic: how often an example that is yes has a higher
 /// probability (F32 [batch]) than one that is no; labels [batch] as above. 0 where all are the
-/// same. Examples are counted in 4,096 classes of log odds from 1e-7 to 1 - 1e-7, and those of one
-/// class as equal: rare events keep their order, and a class spans 0.8 % of the odds.
+/// same. Exact for up to 2^18 different probabilities; of more, neighbours count as equal.
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);
 
@@ -229,26 +228,6 @@ typedef struct bel_train_spec {
     int64_t max_steps; ///< absolute; 0: until the input ends
 } bel_train_spec;
 
-/// When and on what to evaluate. Several specs give several evaluations, each with its own name.
-typedef struct bel_eval_spec {
-    bel_input_fn *input_fn;
-    void *input_user;
-    int64_t steps;        ///< batches; 0: all of the input
-    const char *name;     ///< NULL: "eval" folder; else "eval_<name>"
-    int64_t every_steps;  ///< evaluate every N steps; 0: at checkpoints [0]
-    double throttle_secs; ///< at checkpoints, at most every N seconds
-} bel_eval_spec;
-
-/// --- The estimator ------------------------------------------------------------------------------
-
-typedef struct bel_estimator bel_estimator;
-
-/// Copies config and params. INVALID_ARGUMENT: a setting is out of range (named).
-BEL_API bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
-                                         const bel_param *params, int param_count,
-                                         bel_estimator **out_estimator) BEL_MUST_USE;
-BEL_API void bel_estimator_destroy(bel_estimator *estimator);
-
 enum { BEL_RESULT_TEXT = 33 };
 
 /// Numbers of an evaluation or of training.
@@ -268,8 +247,31 @@ typedef struct bel_result {
     char digest[BEL_RESULT_TEXT]; ///< of the last checkpoint
 } bel_result;
 
+/// When and on what to evaluate. Several specs give several evaluations, each with its own name.
+typedef struct bel_eval_spec {
+    bel_input_fn *input_fn;
+    void *input_user;
+    int64_t steps;          ///< batches; 0: all of the input
+    const char *name;       ///< NULL: "eval" folder; else "eval_<name>"
+    int64_t every_steps;    ///< evaluate every N steps; 0: at checkpoints [0]
+    double throttle_secs;   ///< at checkpoints, at most every N seconds
+    bel_result *out_result; ///< gets this spec's last evaluation; NULL: not wanted
+} bel_eval_spec;
+
+/// --- The estimator ------------------------------------------------------------------------------
+
+typedef struct bel_estimator bel_estimator;
+
+/// Copies config and params. INVALID_ARGUMENT: a setting is out of range (named).
+/// FAILED_PRECONDITION: the processor lacks what kernels need (named).
+BEL_API bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
+                                         const bel_param *params, int param_count,
+                                         bel_estimator **out_estimator) BEL_MUST_USE;
+BEL_API void bel_estimator_destroy(bel_estimator *estimator);
+
 /// Trains, evaluating along the way and at the end; resumes from the newest checkpoint in
-/// model_dir. `out_result` holds the last evaluation (of the first spec) and the training figures.
+/// model_dir. `out_result` holds the last evaluation (of the first spec; of the others see
+/// bel_eval_spec) and the training figures.
 /// In a process of a cluster (BELFRY_TASK or TF_CONFIG in the environment, docs/cluster-yaml.md)
 /// this plays the process's role, and worker and shard counts come from there: the master's result
 /// is the job's; a worker returns when the job ends, a parameter server too, without calling any of

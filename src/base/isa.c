@@ -1,31 +1,85 @@
-// Choice of the instruction-set level, once per process.
+// Choice of the instruction-set level, once per process. The levels are those of the x86-64 psABI;
+// a compiler that was asked for one may use all of it.
 #include "base/isa.h"
 
+#include <cpuid.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
+static bel_isa_registers own;
 static bel_isa chosen;
 
-static bool has_v4(void)
+enum { ONE_C, SEVEN_B, EXTENDED_C, STATES };
+
+// Each level's parts beside those of the one below it.
+static const struct {
+    bel_isa isa;
+    const char *name;
+    int where;
+    uint32_t bits;
+} parts[] = {
+    {BEL_ISA_V2, "sse3", ONE_C, 1u << 0},
+    {BEL_ISA_V2, "ssse3", ONE_C, 1u << 9},
+    {BEL_ISA_V2, "cx16", ONE_C, 1u << 13},
+    {BEL_ISA_V2, "sse4.1", ONE_C, 1u << 19},
+    {BEL_ISA_V2, "sse4.2", ONE_C, 1u << 20},
+    {BEL_ISA_V2, "popcnt", ONE_C, 1u << 23},
+    {BEL_ISA_V2, "lahf", EXTENDED_C, 1u << 0},
+    {BEL_ISA_V3, "fma", ONE_C, 1u << 12},
+    {BEL_ISA_V3, "movbe", ONE_C, 1u << 22},
+    {BEL_ISA_V3, "avx", ONE_C, 1u << 28},
+    {BEL_ISA_V3, "f16c", ONE_C, 1u << 29},
+    {BEL_ISA_V3, "bmi1", SEVEN_B, 1u << 3},
+    {BEL_ISA_V3, "avx2", SEVEN_B, 1u << 5},
+    {BEL_ISA_V3, "bmi2", SEVEN_B, 1u << 8},
+    {BEL_ISA_V3, "lzcnt", EXTENDED_C, 1u << 5},
+    {BEL_ISA_V3, "a system that saves ymm", STATES, 0x6},
+    {BEL_ISA_V4, "avx512f", SEVEN_B, 1u << 16},
+    {BEL_ISA_V4, "avx512dq", SEVEN_B, 1u << 17},
+    {BEL_ISA_V4, "avx512cd", SEVEN_B, 1u << 28},
+    {BEL_ISA_V4, "avx512bw", SEVEN_B, 1u << 30},
+    {BEL_ISA_V4, "avx512vl", SEVEN_B, 1u << 31},
+    {BEL_ISA_V4, "a system that saves zmm", STATES, 0xe6},
+};
+
+static void read_registers(bel_isa_registers *out)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512cd");
+    const uint32_t osxsave = 1u << 27;
+    uint32_t a, b, c, d;
+    *out = (bel_isa_registers){0};
+    if (__get_cpuid(1, &a, &b, &c, &d)) out->one_c = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) out->seven_b = b;
+    if (__get_cpuid(0x80000001, &a, &b, &c, &d)) out->extended_c = c;
+    if ((out->one_c & osxsave) == 0) return;
+    __asm__("xgetbv" : "=a"(out->states), "=d"(d) : "c"(0));
 }
 
-static bool has_v3(void)
+const char *bel_isa_lacks_of(const bel_isa_registers *registers, bel_isa isa,
+                             char text[BEL_ISA_TEXT])
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const uint32_t values[] = {registers->one_c, registers->seven_b, registers->extended_c,
+                                   registers->states};
+        bool there = (values[parts[i].where] & parts[i].bits) == parts[i].bits;
+        if (parts[i].isa > isa || there || used >= BEL_ISA_TEXT) continue;
+        used += (size_t)bel_snprintf(text + used, BEL_ISA_TEXT - used, "%s%s", used > 0 ? ", " : "",
+                                     parts[i].name);
+    }
+    return text;
 }
 
 static void choose(void)
 {
-    chosen = has_v3() ? BEL_ISA_V3 : BEL_ISA_V2;
-    if (chosen == BEL_ISA_V3 && has_v4()) chosen = BEL_ISA_V4;
+    char text[BEL_ISA_TEXT];
+    read_registers(&own);
+    for (int isa = BEL_ISA_V3; isa <= BEL_ISA_V4; isa++)
+        if (bel_isa_lacks_of(&own, (bel_isa)isa, text)[0] == '\0') chosen = (bel_isa)isa;
     const char *wanted = getenv("BEL_ISA");
     for (int isa = BEL_ISA_V2; wanted != NULL && isa <= (int)chosen; isa++)
         if (strcmp(bel_isa_name((bel_isa)isa), wanted) == 0) chosen = (bel_isa)isa;
@@ -41,4 +95,20 @@ const char *bel_isa_name(bel_isa isa)
 {
     static const char *const names[] = {"v2", "v3", "v4"};
     return names[isa];
+}
+
+const char *bel_isa_lacks(bel_isa isa, char text[BEL_ISA_TEXT])
+{
+    pthread_once(&choose_once, choose);
+    return bel_isa_lacks_of(&own, isa, text);
+}
+
+bel_status *bel_isa_check(void)
+{
+    char text[BEL_ISA_TEXT];
+    if (bel_isa_lacks(BEL_ISA_V2, text)[0] == '\0') return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "this processor lacks %s, which Belfry's kernels need (x86-64-v2); hint: does a "
+                   "virtual machine hide it?",
+                   text);
 }

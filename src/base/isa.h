@@ -2,10 +2,33 @@
 #ifndef BELFRY_BASE_ISA_H
 #define BELFRY_BASE_ISA_H
 
-typedef enum bel_isa { BEL_ISA_V2, BEL_ISA_V3, BEL_ISA_V4 } bel_isa; // x86-64-v2, v3 (AVX2), v4
+#include <stdbool.h>
+#include <stdint.h>
 
-// The best level of this processor, or a lower one that BEL_ISA=v2|v3|v4 asks for. Decided once.
+#include "belfry/status.h"
+
+typedef enum bel_isa { BEL_ISA_V2, BEL_ISA_V3, BEL_ISA_V4, BEL_ISA_COUNT } bel_isa; // x86-64-v2 …
+
+// The best level of this processor, or a lower one that BEL_ISA=v2|v3|v4 asks for; v2 also where
+// the processor lacks a part of it, see bel_isa_check. Decided once.
 bel_isa bel_isa_get(void);
 const char *bel_isa_name(bel_isa isa); // "v3"
+
+// What the processor lacks for a level and those below it: "avx2, fma", or "" when nothing.
+enum { BEL_ISA_TEXT = 160 };
+const char *bel_isa_lacks(bel_isa isa, char text[BEL_ISA_TEXT]);
+
+// FAILED_PRECONDITION: the processor lacks a part of v2, which every kernel needs; names it.
+bel_status *bel_isa_check(void) BEL_MUST_USE;
+
+// What a processor says of itself, and what that lacks: for tests.
+typedef struct bel_isa_registers {
+    uint32_t one_c;      // CPUID 1: ECX
+    uint32_t seven_b;    // CPUID 7, 0: EBX
+    uint32_t extended_c; // CPUID 0x80000001: ECX
+    uint32_t states;     // XCR0: which vectors the system saves; 0 without OSXSAVE
+} bel_isa_registers;
+const char *bel_isa_lacks_of(const bel_isa_registers *registers, bel_isa isa,
+                             char text[BEL_ISA_TEXT]);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "base/alloc.h"
+#include "base/isa.h"
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
 
@@ -158,6 +159,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
                                  const bel_param *params, int param_count,
                                  bel_estimator **out_estimator)
 {
+    BEL_TRY(bel_isa_check());
     BEL_TRY(check_limits(config));
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;

@@ -179,11 +179,6 @@ static bel_status *run_group(group *g, bool *out_more)
     return NULL;
 }
 
-static const float *output_at(const bel_instance *instance, int output)
-{
-    return bel_instance_output(instance, output).data;
-}
-
 typedef struct totals {
     double loss_sum, batch_loss_sum;
     int64_t examples, batches;
@@ -194,16 +189,16 @@ static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_sp
 {
     if (tower->block < 0 || tower->instance == NULL) return;
     int output = 0;
-    double loss = (double)*output_at(tower->instance, output++);
+    double loss = (double)*(const float *)bel_instance_output(tower->instance, output++).data;
     t->loss_sum += loss * (double)tower->batch->example_count;
     t->batch_loss_sum += loss;
     t->examples += tower->batch->example_count;
     t->batches++;
     for (int m = 0; m < spec->metric_count; m++) {
-        const float *sum = output_at(tower->instance, output++);
+        bel_tensor sum = bel_instance_output(tower->instance, output++), weight;
         bool weighted = spec->metrics[m].weight != NULL;
-        bel_metric_sums_add(&t->metrics[m], sum,
-                            weighted ? output_at(tower->instance, output++) : NULL);
+        if (weighted) weight = bel_instance_output(tower->instance, output++);
+        bel_metric_sums_add(&t->metrics[m], &sum, weighted ? &weight : NULL);
     }
 }
 
@@ -219,7 +214,7 @@ static bel_status *add_batches(group *g, totals *t)
     return BEL_ERR(BEL_DATA_LOSS, "the evaluation input has no example");
 }
 
-static void fill_result(const totals *t, const bel_estimator_spec *spec, bel_result *out_result)
+static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *out_result)
 {
     out_result->loss = t->loss_sum / (double)t->examples;
     out_result->batch_mean_loss = t->batch_loss_sum / (double)t->batches;

@@ -172,7 +172,7 @@ static bel_status *create_new(const char *dir, double wall_time, char **out_path
     char host[256];
     if (gethostname(host, sizeof host) != 0) bel_snprintf(host, sizeof host, "localhost");
     host[sizeof host - 1] = '\0'; // a name that was cut has no end of its own
-    char *name = bel_strf("events.out.tfevents.%010lld.%s", (long long)wall_time, host);
+    char *name = bel_strf(BEL_EVENT_FILE_PREFIX "%010lld.%s", (long long)wall_time, host);
     char *stem = bel_path_join(dir, name);
     bel_free(name);
     char *path = bel_xstrdup(stem);
@@ -263,4 +263,122 @@ bel_status *bel_event_file_close(bel_event_file *file)
 const char *bel_event_file_path(const bel_event_file *file)
 {
     return file->path;
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+// What is left of a message.
+typedef struct cursor {
+    const char *at, *end;
+} cursor;
+
+typedef struct field {
+    uint64_t number, varint;
+    wire_type type;
+    cursor bytes; // WIRE_BYTES
+    float value;  // WIRE_32_BIT
+} field;
+
+static bool take_raw(cursor *c, void *out, size_t size)
+{
+    if ((size_t)(c->end - c->at) < size) return false;
+    memcpy(out, c->at, size);
+    c->at += size;
+    return true;
+}
+
+static bool take_varint(cursor *c, uint64_t *out_value)
+{
+    *out_value = 0;
+    for (int shift = 0; shift < 64 && c->at < c->end; shift += 7) {
+        uint64_t byte = (unsigned char)*c->at++;
+        *out_value |= (byte & 0x7f) << shift;
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+// False at the end, and where the message makes no sense.
+static bool take_field(cursor *c, field *out)
+{
+    uint64_t key, skipped;
+    *out = (field){0};
+    if (!take_varint(c, &key)) return false;
+    out->number = key >> 3;
+    out->type = (wire_type)(key & 7);
+    switch (out->type) {
+    case WIRE_VARINT: return take_varint(c, &out->varint);
+    case WIRE_64_BIT: return take_raw(c, &skipped, sizeof skipped);
+    case WIRE_32_BIT: return take_raw(c, &out->value, sizeof out->value);
+    case WIRE_BYTES:
+        if (!take_varint(c, &out->varint) || out->varint > (uint64_t)(c->end - c->at)) return false;
+        out->bytes = (cursor){c->at, c->at + out->varint};
+        c->at += out->varint;
+        return true;
+    }
+    return false;
+}
+
+// The scalars of a summary.
+static void read_summary(cursor summary, bel_event event,
+                         void (*each)(void *context, const bel_event *event), void *context)
+{
+    field entry, part;
+    while (take_field(&summary, &entry)) {
+        if (entry.number != SUMMARY_VALUE || entry.type != WIRE_BYTES) continue;
+        bool is_scalar = false;
+        event.tag = NULL;
+        while (take_field(&entry.bytes, &part)) {
+            if (part.number == VALUE_TAG && part.type == WIRE_BYTES) {
+                event.tag = part.bytes.at;
+                event.tag_length = (size_t)part.varint;
+            } else if (part.number == VALUE_SIMPLE_VALUE && part.type == WIRE_32_BIT) {
+                event.value = part.value;
+                is_scalar = true;
+            }
+        }
+        if (is_scalar && event.tag != NULL) each(context, &event);
+    }
+}
+
+static void read_event(cursor data, void (*each)(void *context, const bel_event *event),
+                       void *context)
+{
+    bel_event event = {0};
+    cursor summary = {0};
+    field part, status;
+    while (take_field(&data, &part)) {
+        if (part.number == EVENT_STEP && part.type == WIRE_VARINT) {
+            event.step = (int64_t)part.varint;
+        } else if (part.number == EVENT_SUMMARY && part.type == WIRE_BYTES) {
+            summary = part.bytes;
+        } else if (part.number == EVENT_SESSION_LOG && part.type == WIRE_BYTES) {
+            while (take_field(&part.bytes, &status)) {
+                if (status.number == SESSION_LOG_STATUS && status.type == WIRE_VARINT)
+                    event.starts = status.varint == SESSION_STATUS_START;
+            }
+        }
+    }
+    if (event.starts) each(context, &event);
+    event.starts = false;
+    read_summary(summary, event, each, context);
+}
+
+void bel_event_file_parse(const char *data, size_t size,
+                          void (*each)(void *context, const bel_event *event), void *context)
+{
+    cursor file = {data, data + size};
+    for (;;) {
+        uint64_t length;
+        uint32_t length_crc, data_crc;
+        if (!take_raw(&file, &length, sizeof length)) return;
+        if (!take_raw(&file, &length_crc, sizeof length_crc)) return;
+        if (length_crc != masked_crc32c(&length, sizeof length)) return;
+        if (length > (uint64_t)(file.end - file.at)) return;
+        cursor event = {file.at, file.at + length};
+        file.at += length;
+        if (!take_raw(&file, &data_crc, sizeof data_crc)) return;
+        if (data_crc != masked_crc32c(event.at, (size_t)length)) return;
+        read_event(event, each, context);
+    }
 }

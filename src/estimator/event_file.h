@@ -24,6 +24,8 @@
 #ifndef BELFRY_ESTIMATOR_EVENT_FILE_H
 #define BELFRY_ESTIMATOR_EVENT_FILE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "belfry/status.h"
@@ -56,5 +58,22 @@ bel_status *bel_event_file_flush(bel_event_file *file) BEL_MUST_USE;
 bel_status *bel_event_file_close(bel_event_file *file) BEL_MUST_USE;
 
 const char *bel_event_file_path(const bel_event_file *file);
+
+// --- Reading -------------------------------------------------------------------------------------
+
+#define BEL_EVENT_FILE_PREFIX "events.out.tfevents."
+
+typedef struct bel_event {
+    int64_t step;
+    bool starts;     // a session starts at `step`
+    const char *tag; // a scalar, not ended by a zero byte; NULL: none
+    size_t tag_length;
+    float value;
+} bel_event;
+
+// Calls `each` for every START and every scalar in the bytes of a file, in order, up to its end or
+// to the first record that is not whole or not as its checksums say. Other events are passed over.
+void bel_event_file_parse(const char *data, size_t size,
+                          void (*each)(void *context, const bel_event *event), void *context);
 
 #endif

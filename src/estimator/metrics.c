@@ -2,6 +2,7 @@
 #include "estimator/metrics.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -125,18 +126,6 @@ void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimato
     add(context, spec, metric);
 }
 
-// The class of each probability: where its log odds lie between those of `least` and 1 - least.
-static bel_value *classes_of(bel_graph *g, bel_value *probabilities)
-{
-    const double least = 1e-7, widest = 16.2; // log odds of least: -16.118
-    bel_value *p = bel_clip(g, probabilities, least, 1 - least);
-    bel_value *q = bel_sub(g, bel_scalar(g, BEL_DTYPE_F32, 1), p);
-    bel_value *log_p = bel_log(g, p), *log_q = bel_log(g, q), *odds = bel_sub(g, log_p, log_q);
-    bel_value *from_zero = bel_add(g, odds, bel_scalar(g, BEL_DTYPE_F32, widest));
-    bel_value *scale = bel_scalar(g, BEL_DTYPE_F32, BEL_METRIC_CLASSES / (2 * widest));
-    return bel_cast(g, bel_mul(g, from_zero, scale), BEL_DTYPE_I64);
-}
-
 void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                     bel_value *labels, bel_value *probabilities, bel_value *weights)
 {
@@ -148,10 +137,73 @@ void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const 
         no = bel_mul(g, no, weights);
     }
     const bel_shape row = BEL_SHAPE(1, -1);
-    bel_value *rows[] = {bel_reshape(g, no, &row), bel_reshape(g, yes, &row)};
-    bel_value *places = bel_one_hot(g, classes_of(g, probabilities), BEL_METRIC_CLASSES);
-    bel_value *counts = bel_matmul(g, bel_concat(g, rows, 2, 0), places);
-    add(context, spec, (bel_metric){.name = name, .kind = BEL_METRIC_AUC, .sum = counts});
+    bel_value *rows[] = {bel_reshape(g, probabilities, &row), bel_reshape(g, no, &row),
+                         bel_reshape(g, yes, &row)};
+    bel_value *pairs = bel_concat(g, rows, 3, 0);
+    add(context, spec, (bel_metric){.name = name, .kind = BEL_METRIC_AUC, .sum = pairs});
+}
+
+// --- Scores --------------------------------------------------------------------------------------
+
+static int compare_scores(const void *a, const void *b)
+{
+    float left = ((const bel_metric_score *)a)->score, right = ((const bel_metric_score *)b)->score;
+    return (left > right) - (left < right);
+}
+
+// Sorts the scores and puts equal ones together; while more than `most` are left, neighbours too.
+static void merge_scores(bel_metric_sums *sums, size_t most)
+{
+    bel_metric_score *list = sums->scores;
+    if (sums->count > 1) qsort(list, sums->count, sizeof *list, compare_scores);
+    size_t kept = 0;
+    for (size_t i = 0; i < sums->count; i++) {
+        bool equal = kept > 0 && list[kept - 1].score == list[i].score;
+        if (!equal) {
+            list[kept++] = list[i];
+            continue;
+        }
+        list[kept - 1].no += list[i].no;
+        list[kept - 1].yes += list[i].yes;
+    }
+    while (kept > most) {
+        size_t half = 0;
+        for (size_t i = 0; i < kept; i += 2, half++) {
+            list[half] = list[i];
+            if (i + 1 == kept) continue;
+            list[half].no += list[i + 1].no;
+            list[half].yes += list[i + 1].yes;
+        }
+        kept = half;
+    }
+    sums->count = kept;
+}
+
+static void add_scores(bel_metric_sums *sums, const float *rows, int64_t examples)
+{
+    for (int64_t i = 0; i < examples; i++) {
+        sums->undefined = sums->undefined || isnan(rows[i]);
+        if (sums->count == (size_t)2 * BEL_METRIC_SCORES) merge_scores(sums, BEL_METRIC_SCORES);
+        sums->scores =
+            bel_xgrow(sums->scores, &sums->capacity, sums->count + 1, sizeof *sums->scores);
+        sums->scores[sums->count++] =
+            (bel_metric_score){rows[i], (double)rows[examples + i], (double)rows[2 * examples + i]};
+    }
+}
+
+// Pairs of a no and a yes whose yes has the higher score, equal ones as half, over all.
+static double area(bel_metric_sums *sums)
+{
+    double below = 0, all = 0, pairs = 0;
+    if (sums->undefined) return NAN;
+    merge_scores(sums, BEL_METRIC_SCORES);
+    for (size_t i = 0; i < sums->count; i++) {
+        const bel_metric_score *s = &sums->scores[i];
+        pairs += s->yes * (below + s->no / 2);
+        below += s->no;
+        all += s->yes;
+    }
+    return below * all > 0 ? pairs / (below * all) : 0;
 }
 
 // --- Sums ----------------------------------------------------------------------------------------
@@ -159,41 +211,26 @@ void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const 
 void bel_metric_sums_init(bel_metric_sums *sums, bel_metric_kind kind)
 {
     *sums = (bel_metric_sums){.kind = kind};
-    if (kind == BEL_METRIC_AUC)
-        sums->counts = bel_xcalloc((size_t)2 * BEL_METRIC_CLASSES, sizeof *sums->counts);
 }
 
 void bel_metric_sums_deinit(bel_metric_sums *sums)
 {
-    bel_free(sums->counts);
+    bel_free(sums->scores);
 }
 
-void bel_metric_sums_add(bel_metric_sums *sums, const float *sum, const float *weight)
+void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel_tensor *weight)
 {
     if (sums->kind == BEL_METRIC_AUC) {
-        for (int i = 0; i < 2 * BEL_METRIC_CLASSES; i++)
-            sums->counts[i] += (double)sum[i];
+        add_scores(sums, sum->data, sum->shape.dims[1]);
         return;
     }
-    sums->sum += (double)*sum;
-    sums->weight += (double)*weight;
+    sums->sum += (double)*(const float *)sum->data;
+    sums->weight += (double)*(const float *)weight->data;
 }
 
-// Pairs of a no and a yes whose yes has the higher class, those of one class as half, over all.
-static double area(const double *no, const double *yes)
+double bel_metric_sums_value(bel_metric_sums *sums)
 {
-    double below = 0, all = 0, pairs = 0;
-    for (int i = 0; i < BEL_METRIC_CLASSES; i++) {
-        pairs += yes[i] * (below + no[i] / 2);
-        below += no[i];
-        all += yes[i];
-    }
-    return below * all > 0 ? pairs / (below * all) : 0;
-}
-
-double bel_metric_sums_value(const bel_metric_sums *sums)
-{
-    if (sums->kind == BEL_METRIC_AUC) return area(sums->counts, sums->counts + BEL_METRIC_CLASSES);
+    if (sums->kind == BEL_METRIC_AUC) return area(sums);
     double ratio = sums->weight != 0 ? sums->sum / sums->weight : 0;
     return sums->kind == BEL_METRIC_ROOT_MEAN ? sqrt(ratio) : ratio;
 }

@@ -4,21 +4,29 @@
 
 #include "belfry/estimator.h"
 
-// Classes of probabilities that an area under the curve is made of.
-enum { BEL_METRIC_CLASSES = 4096 };
+// So many different scores an area under the curve is made of exactly. Where there are more,
+// neighbours count as equal.
+enum { BEL_METRIC_SCORES = 1 << 18 };
+
+typedef struct bel_metric_score {
+    float score;
+    double no, yes; // weights of its examples
+} bel_metric_score;
 
 typedef struct bel_metric_sums {
     bel_metric_kind kind;
     double sum, weight;
-    double *counts; // AUC: no and yes of each class
+    bel_metric_score *scores; // AUC
+    size_t count, capacity;
+    bool undefined; // a score is NaN, so the area is
 } bel_metric_sums;
 
 void bel_metric_sums_init(bel_metric_sums *sums, bel_metric_kind kind);
 void bel_metric_sums_deinit(bel_metric_sums *sums);
 
 // Adds a batch's values of bel_metric.sum and .weight (NULL where the kind has none).
-void bel_metric_sums_add(bel_metric_sums *sums, const float *sum, const float *weight);
+void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel_tensor *weight);
 
-double bel_metric_sums_value(const bel_metric_sums *sums);
+double bel_metric_sums_value(bel_metric_sums *sums);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
-#include "estimator/metrics.h"
 
 struct bel_model_context {
     bel_graph *graph;
@@ -196,16 +195,14 @@ static bel_status *check_metric(const bel_metric *metric)
         BEL_TRY(check_scalar(metric->sum, metric->name));
         return check_scalar(metric->weight, metric->name);
     }
-    const bel_shape wanted = BEL_SHAPE(2, BEL_METRIC_CLASSES);
     bel_shape shape = bel_value_shape(metric->sum);
     bool fits = metric->sum != NULL && bel_value_dtype(metric->sum) == BEL_DTYPE_F32 &&
-                bel_shape_equal(&shape, &wanted) && metric->weight == NULL;
+                shape.rank == 2 && shape.dims[0] == 3 && metric->weight == NULL;
     if (fits) return NULL;
     char text[BEL_SHAPE_TEXT];
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "the model function's %s must have a sum f32 [2, %d] and no weight, got %s",
-                   metric->name, (int)BEL_METRIC_CLASSES,
-                   metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
+                   "the model function's %s must have a sum f32 [3, n] and no weight, got %s",
+                   metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
 static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)

@@ -1,14 +1,14 @@
-// What a run writes down while it trains: event files, curves for report.html, progress lines.
+// What a run writes down while it trains: event files, from which report.html is made (history.h).
 // Bound to one thread.
 #ifndef BELFRY_ESTIMATOR_RUN_LOG_H
 #define BELFRY_ESTIMATOR_RUN_LOG_H
 
 #include "belfry/estimator.h"
-#include "estimator/report.h"
 
 typedef struct bel_run_log bel_run_log;
 
-// Opens `model_dir`'s event file and marks the session's first step. Errors: those of files.
+// Opens `model_dir`'s event file; what was said of steps behind `first_step` is void. Errors: those
+// of files.
 bel_status *bel_run_log_open(const char *model_dir, int64_t first_step,
                              bel_run_log **out_log) BEL_MUST_USE;
 
@@ -23,10 +23,12 @@ void bel_run_log_step(bel_run_log *log, int64_t step, double loss, double exampl
 bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name,
                                    const bel_result *result) BEL_MUST_USE;
 
-// What the report shows beside the curves; its charts are ignored.
-bel_status *bel_run_log_report(bel_run_log *log, const bel_report *frame) BEL_MUST_USE;
-
 bel_status *bel_run_log_flush(bel_run_log *log) BEL_MUST_USE;
 bel_status *bel_run_log_close(bel_run_log *log) BEL_MUST_USE; // also frees; NULL is fine
+
+// An evaluation outside training, into an event file of its own in that folder; nothing is written
+// into `model_dir` itself. With `newest` later steps are void: training has gone back.
+bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
+                            const bel_result *result) BEL_MUST_USE;
 
 #endif

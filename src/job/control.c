@@ -12,7 +12,7 @@
 #include "belfry/estimator.h"
 #include "ps/layout/tally.h"
 
-enum { POINTS = 1024 };
+enum { FEWEST_POINTS = 1024 };
 
 static volatile sig_atomic_t stop_requested; // set by signal handlers
 
@@ -27,8 +27,10 @@ struct bel_control {
     int64_t last_save_ns;
     bool cancelled, stop_wanted, interrupted, pause_wanted, paused, over;
     bel_status *error;
-    bel_control_point points[POINTS]; // a ring; the oldest are overwritten
-    int64_t point_count, points_taken;
+    // A ring that grows while the master is busy: only points that it has taken are overwritten.
+    bel_control_point *points;
+    int64_t point_room, point_count, points_taken;
+    int64_t point_first; // those before it are gone
     int64_t point_ns, point_examples;
 };
 
@@ -55,6 +57,8 @@ bel_control *bel_control_create(const bel_control_config *config)
     control->state.loss = NAN;
     control->running = config->worker_count;
     control->last_save_ns = bel_clock_ns();
+    control->point_room = FEWEST_POINTS;
+    control->points = bel_xcalloc(FEWEST_POINTS, sizeof *control->points);
     pthread_mutex_init(&control->mutex, NULL);
     bel_cond_init(&control->cond);
     return control;
@@ -66,17 +70,33 @@ void bel_control_destroy(bel_control *control)
     bel_status_destroy(control->error);
     pthread_cond_destroy(&control->cond);
     pthread_mutex_destroy(&control->mutex);
+    bel_free(control->points);
     bel_free(control);
 }
 
 // --- Decisions -----------------------------------------------------------------------------------
 
+static void grow_points_locked(bel_control *control)
+{
+    int64_t room = 2 * control->point_room;
+    bel_control_point *points = bel_xcalloc((size_t)room, sizeof *points);
+    for (int64_t i = control->points_taken; i < control->point_count; i++)
+        points[i % room] = control->points[i % control->point_room];
+    bel_free(control->points);
+    control->points = points;
+    control->point_room = room;
+    control->point_first = control->points_taken;
+}
+
 static void add_point_locked(bel_control *control)
 {
+    if (control->point_count - control->points_taken == control->point_room) {
+        grow_points_locked(control);
+    }
     int64_t now = bel_clock_ns(), examples = control->state.examples - control->point_examples;
     double seconds = (double)(now - control->point_ns) * 1e-9;
     bool first = control->point_ns == 0;
-    control->points[control->point_count++ % POINTS] = (bel_control_point){
+    control->points[control->point_count++ % control->point_room] = (bel_control_point){
         control->state.step, control->state.loss, first ? 0 : (double)examples / seconds};
     control->point_ns = now;
     control->point_examples = control->state.examples;
@@ -271,12 +291,9 @@ void bel_control_release_snapshot(bel_control *control)
 int bel_control_take_points(bel_control *control, bel_control_point *out_points, int capacity)
 {
     pthread_mutex_lock(&control->mutex);
-    if (control->point_count - control->points_taken > POINTS) {
-        control->points_taken = control->point_count - POINTS;
-    }
     int count = 0;
     while (count < capacity && control->points_taken < control->point_count)
-        out_points[count++] = control->points[control->points_taken++ % POINTS];
+        out_points[count++] = control->points[control->points_taken++ % control->point_room];
     pthread_mutex_unlock(&control->mutex);
     return count;
 }
@@ -284,6 +301,7 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
 void bel_control_give_points_again(bel_control *control)
 {
     pthread_mutex_lock(&control->mutex);
-    control->points_taken = 0;
+    int64_t oldest = control->point_count - control->point_room;
+    control->points_taken = oldest > control->point_first ? oldest : control->point_first;
     pthread_mutex_unlock(&control->mutex);
 }

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/trace.h"
 #include "estimator/evaluation.h"
+#include "estimator/history.h"
 #include "job/train.h"
 
 // --- Saving --------------------------------------------------------------------------------------
@@ -250,9 +251,9 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
     bel_trace_end(
         (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
         begun);
-    if (eval->last_step < 0 || result.loss < eval->best.loss) eval->best = result;
     eval->last_step = step;
     log_result(eval->folder, &result);
+    if (eval->spec->out_result != NULL) *eval->spec->out_result = result;
     if (eval == &job->evals[0]) {
         memcpy(result.digest, job->result.digest, sizeof result.digest);
         job->result = result;
@@ -273,7 +274,20 @@ static int add_tile(bel_report_tile *tiles, int count, const char *label, char *
     return count + 1;
 }
 
-static int make_tiles(const bel_job *job, bel_report_tile *tiles)
+// The best evaluation of all that there were, also before this run, or by an evaluator of its own.
+static int add_best(const bel_job *job, const bel_history *history, bel_report_tile *tiles,
+                    int count)
+{
+    const char *folder = job->eval_count > 0 ? job->evals[0].folder : "eval";
+    const bel_report_series *losses = bel_history_find(history, folder, "loss");
+    int64_t best = bel_history_best(losses);
+    if (best < 0) return count;
+    return add_tile(
+        tiles, count, "best evaluation",
+        bel_strf("%.4g at step %lld", losses->values[best], (long long)losses->steps[best]));
+}
+
+static int make_tiles(const bel_job *job, const bel_history *history, bel_report_tile *tiles)
 {
     const bel_result *result = &job->result;
     char text[32];
@@ -282,21 +296,23 @@ static int make_tiles(const bel_job *job, bel_report_tile *tiles)
         count = add_tile(tiles, count, result->metrics[m].name,
                          bel_strf("%.4g", result->metrics[m].value));
     }
-    if (job->eval_count > 0) {
+    if (result->examples > 0) {
         count = add_tile(tiles, count, "evaluation loss", bel_strf("%.4g", result->loss));
-        count = add_tile(tiles, count, "best evaluation",
-                         bel_strf("%.4g at step %lld", job->evals[0].best.loss,
-                                  (long long)job->evals[0].best.global_step));
     }
+    count = add_best(job, history, tiles, count);
     count = add_tile(tiles, count, "steps", bel_strf("%lld", (long long)job->saved_step));
-    count = add_tile(tiles, count, "examples/s", count_text(result->examples_per_second));
-    count =
-        add_tile(tiles, count, "training time", bel_xstrdup(bel_seconds_text(job->seconds, text)));
+    if (job->seconds > 0) {
+        count = add_tile(tiles, count, "examples/s", count_text(result->examples_per_second));
+        count = add_tile(tiles, count, "training time",
+                         bel_xstrdup(bel_seconds_text(job->seconds, text)));
+    }
     return add_tile(tiles, count, "digest", bel_strf("%.8s…", result->digest));
 }
 
-static int make_parts(const bel_job *job, bel_report_part *parts)
+// Workers' times are whole when they have ended.
+static int make_parts(const bel_job *job, bool over, bel_report_part *parts)
 {
+    if (!over) return 0;
     bel_worker_times times = job->crew->ops->times(job->crew);
     if (times.steps == 0) return 0;
     double scale = 1e-6 / (double)times.steps;
@@ -310,30 +326,33 @@ static int make_parts(const bel_job *job, bel_report_part *parts)
     return 4;
 }
 
-bel_status *bel_job_report(bel_job *job)
+static bel_status *write_report(bel_job *job, bool over, const bel_history *history)
 {
     enum { MAX_TILES = 16 };
     bel_report_tile tiles[MAX_TILES];
     bel_report_part parts[4];
+    const bel_run_config *config = &job->estimator->config;
     size_t count = (size_t)job->settings.count;
     bel_report_setting *settings = bel_xcalloc(count, sizeof *settings);
     for (size_t i = 0; i < count; i++)
         settings[i] = (bel_report_setting){job->settings.names[i], job->settings.values[i], ""};
-    char *subtitle =
-        bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, digest %s",
-                 (long long)job->layout->parameters, job->estimator->config.worker_count,
-                 job->estimator->config.worker_count == 1 ? "" : "s", job->estimator->replica_count,
-                 job->estimator->replica_count == 1 ? "" : "s", job->layout->shard_count,
-                 job->layout->shard_count == 1 ? "" : "s", job->result.digest);
-    bel_report report = {.title = job->estimator->config.model_dir,
+    char *subtitle = bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, %s %s",
+                              (long long)job->layout->parameters, config->worker_count,
+                              config->worker_count == 1 ? "" : "s", job->estimator->replica_count,
+                              job->estimator->replica_count == 1 ? "" : "s",
+                              job->layout->shard_count, job->layout->shard_count == 1 ? "" : "s",
+                              over ? "digest" : "running; digest so far", job->result.digest);
+    bel_report report = {.title = config->model_dir,
                          .subtitle = subtitle,
                          .tiles = tiles,
-                         .tile_count = make_tiles(job, tiles),
+                         .tile_count = make_tiles(job, history, tiles),
                          .parts = parts,
-                         .part_count = make_parts(job, parts),
+                         .part_count = make_parts(job, over, parts),
                          .settings = settings,
                          .setting_count = job->settings.count};
-    bel_status *status = bel_run_log_report(job->log, &report);
+    char *path = bel_path_join(config->model_dir, "report.html");
+    bel_status *status = bel_history_report(history, &report, path);
+    bel_free(path);
     for (int i = 0; i < report.tile_count; i++) {
         union {
             const char *read;
@@ -344,4 +363,20 @@ bel_status *bel_job_report(bel_job *job)
     bel_free(settings);
     bel_free(subtitle);
     return status;
+}
+
+void bel_job_report(bel_job *job, bool over)
+{
+    if (!job->estimator->config.report) return;
+    int64_t begun = bel_clock_ns();
+    bel_history *history = NULL;
+    bel_status *status = bel_run_log_flush(job->log);
+    if (status == NULL) status = bel_history_read(job->estimator->config.model_dir, &history);
+    if (status == NULL) status = write_report(job, over, history);
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "no report is written: %s", bel_status_message(status));
+    bel_status_destroy(status);
+    bel_history_destroy(history);
+    job->reported_ns = bel_clock_ns();
+    job->report_cost_ns = job->reported_ns - begun;
 }

@@ -36,7 +36,7 @@ static bel_status *evaluate_all(const bel_member_program *program, bel_result *o
         const char *name = program->evals[i].name;
         bel_result result;
         int64_t begun = bel_trace_begin();
-        BEL_TRY_CTX(bel_evaluate(program->estimator, &program->evals[i], NULL, &result), "%s",
+        BEL_TRY_CTX(bel_job_evaluate_newest(program->estimator, &program->evals[i], &result), "%s",
                     name != NULL ? name : "eval");
         describe(name != NULL ? name : "eval", &result, out);
         if (i == 0) *out_result = result;

@@ -1,7 +1,8 @@
 // bel_evaluate and bel_predict: a checkpoint, an input, a graph; no training.
 
 #include "base/alloc.h"
-#include "base/number.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/evaluation.h"
 #include "estimator/run_log.h"
@@ -87,21 +88,22 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
                                        u->estimator->config.executor == BEL_EXECUTOR_ASYNC};
 }
 
-static bel_status *write_events(const use *u, const bel_eval_spec *eval, const bel_result *result)
+// The numbers are the answer; a folder that may only be read keeps no event of them.
+static void write_events(const use *u, const bel_eval_spec *eval, bool follows,
+                         const bel_result *result)
 {
-    char folder[256] = "eval";
-    if (eval->name != NULL) bel_snprintf(folder, sizeof folder, "eval_%s", eval->name);
-    bel_run_log *log;
-    BEL_TRY(bel_run_log_open(u->estimator->config.model_dir, result->global_step, &log));
-    bel_status *status = bel_run_log_evaluation(log, folder, result);
-    bel_status *closing = bel_run_log_close(log);
-    if (status == NULL) return closing;
-    bel_status_ignore(closing); // the first error is reported
-    return status;
+    char *folder = eval->name != NULL ? bel_strf("eval_%s", eval->name) : bel_xstrdup("eval");
+    bel_status *status = bel_run_log_add(u->estimator->config.model_dir, folder, follows, result);
+    if (status != NULL) {
+        bel_log_write(BEL_LOG_WARN, "the evaluation is in no event file: %s",
+                      bel_status_message(status));
+    }
+    bel_status_destroy(status);
+    bel_free(folder);
 }
 
-bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
-                         const char *checkpoint, bel_result *out_result)
+static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
+                            const char *checkpoint, bool follows, bel_result *out_result)
 {
     use u = {.estimator = estimator};
     bel_result result = {0};
@@ -112,10 +114,24 @@ bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
         bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);
         status = bel_evaluation_run(&config, &result);
     }
-    if (status == NULL) status = write_events(&u, eval, &result);
+    if (status == NULL) write_events(&u, eval, follows, &result);
     end(&u);
-    if (status == NULL) *out_result = result;
-    return status;
+    if (status != NULL) return status;
+    *out_result = result;
+    if (eval->out_result != NULL) *eval->out_result = result;
+    return NULL;
+}
+
+bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
+                         const char *checkpoint, bel_result *out_result)
+{
+    return evaluate(estimator, eval, checkpoint, false, out_result);
+}
+
+bel_status *bel_job_evaluate_newest(bel_estimator *estimator, const bel_eval_spec *eval,
+                                    bel_result *out_result)
+{
+    return evaluate(estimator, eval, NULL, true, out_result);
 }
 
 bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *input_user,

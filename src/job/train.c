@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/isa.h"
 #include "base/json.h"
 #include "base/linux_lock.h"
 #include "base/linux_process.h"
@@ -288,11 +289,21 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
     return bel_run_log_flush(job->log);
 }
 
+// At the first snapshot, and then every ten seconds or as seldom as keeps it below a fiftieth.
+static void report_so_far(bel_job *job, bool has_news)
+{
+    const int64_t least_ns = 10000000000;
+    int64_t pause = 50 * job->report_cost_ns > least_ns ? 50 * job->report_cost_ns : least_ns;
+    bool first = job->report_cost_ns == 0 && has_news;
+    if (first || bel_clock_ns() - job->reported_ns > pause) bel_job_report(job, false);
+}
+
 static bel_status *watch(bel_job *job)
 {
     bel_crew *crew = job->crew;
     progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
     bel_control_state *state = &job->state;
+    job->reported_ns = bel_clock_ns();
     state->running = true;
     bel_status *status = NULL;
     while (state->running) {
@@ -306,6 +317,7 @@ static bel_status *watch(bel_job *job)
         write_points(job);
         bool ended = !state->running && !crew->lost && !crew->interrupted && !crew->paused;
         if (ended && job->counting.workers > 0) job->last_step = state->step; // perhaps sooner
+        if (status == NULL) report_so_far(job, state->has_snapshot);
         show_progress(job, state, &p, !state->running && !crew->lost);
     }
     bel_status *error = crew->ops->join(crew);
@@ -404,7 +416,7 @@ static bel_status *finish(bel_job *job)
     result->train_seconds = job->seconds;
     if (!evaluated) result->loss = state.loss;
     if (job->seconds > 0) result->examples_per_second = (double)state.examples / job->seconds;
-    if (job->estimator->config.report) BEL_TRY(bel_job_report(job));
+    bel_job_report(job, true);
     return NULL;
 }
 
@@ -606,6 +618,11 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                        (long long)train_spec->max_steps);
     }
     bel_task *task;
+    char lacks[BEL_ISA_TEXT];
+    if (bel_isa_lacks(BEL_ISA_V3, lacks)[0] != '\0') {
+        bel_log_write(BEL_LOG_WARN, "this processor lacks %s: training is tens of times slower",
+                      lacks);
+    }
     BEL_TRY(bel_fault_check());
     BEL_TRY(bel_task_from_environment(&task));
     if (task != NULL && task->supervisor > 0) {

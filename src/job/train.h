@@ -19,7 +19,6 @@ typedef struct bel_job_eval {
     bel_rows rows;        // of the snapshot
     int64_t last_step;    // evaluated, -1: none
     int64_t last_ns;
-    bel_result best; // lowest loss
 } bel_job_eval;
 
 typedef struct bel_job {
@@ -52,6 +51,8 @@ typedef struct bel_job {
     int64_t first_step, last_step;
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training
+    int64_t reported_ns;        // when report.html was written, or training began
+    int64_t report_cost_ns;     // what that took; 0: it was not yet written
     bel_result result;
 } bel_job;
 
@@ -71,7 +72,13 @@ bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpo
 void bel_job_rescale(bel_job *job);
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
-bel_status *bel_job_report(bel_job *job) BEL_MUST_USE;
+// report.html as far as the job has come. It never ends a job: what cannot be written is a warning.
+void bel_job_report(bel_job *job, bool over);
+
+// predict.c: bel_evaluate of the newest checkpoint by who follows them: an evaluation of a later
+// one that is gone is void.
+bel_status *bel_job_evaluate_newest(bel_estimator *estimator, const bel_eval_spec *eval,
+                                    bel_result *out_result) BEL_MUST_USE;
 
 // Opens an input function's dataset, with the mode's name in errors. `like` as in bel_input_open;
 // or as the setting BEL_SETTING_COLUMNS of a checkpoint has it, NULL where there is none.

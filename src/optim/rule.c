@@ -64,6 +64,12 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
     return bel_rule_begin_scaled(optimizer, step, 1, 1);
 }
 
+bel_rule_decay bel_rule_decay_of(double decay)
+{
+    bool keeps = decay >= 0.5;
+    return (bel_rule_decay){keeps, (float)(keeps ? 1 - decay : decay)};
+}
+
 bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
                                     double decay_factor)
 {
@@ -73,15 +79,15 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
                              .nesterov = optimizer->nesterov,
                              .rate = (float)rate,
                              .momentum = (float)optimizer->momentum,
-                             .beta1 = (float)optimizer->beta1,
-                             .beta2 = (float)optimizer->beta2,
+                             .beta1 = bel_rule_decay_of(optimizer->beta1),
+                             .beta2 = bel_rule_decay_of(optimizer->beta2),
                              .epsilon = (float)optimizer->epsilon,
                              .weight_decay = (float)weight_decay,
                              .trust = optimizer->lars_trust,
                              .clip_value = (float)optimizer->clip_value};
     if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
         numbers.momentum = (float)optimizer->rmsprop_momentum;
-        numbers.decay = (float)optimizer->rmsprop_decay;
+        numbers.decay = bel_rule_decay_of(optimizer->rmsprop_decay);
         numbers.centered = optimizer->rmsprop_centered;
     }
     if (optimizer->kind == BEL_OPTIMIZER_FTRL) {

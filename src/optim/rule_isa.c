@@ -33,6 +33,15 @@ static void scale_by(const float *sum, float scale, float limit, float *out, int
     }
 }
 
+// A moving mean, one step on: from the one of the two that has the larger part towards the other
+// one. So the parts add up to 1 and the smaller one is exact to the last digit; a decay near 1 that
+// is rounded to f32 leaves a part that is off by percents.
+static INLINE float mean_of(bel_rule_decay decay, float mean, float x)
+{
+    float from = decay.keeps ? mean : x, to = decay.keeps ? x : mean;
+    return from + decay.part * (to - from);
+}
+
 static INLINE void sgd(const bel_rule_step *step, const float *gradient, float factor,
                        const float *values, float *new_values, float *const *slots, int64_t n)
 {
@@ -71,14 +80,13 @@ static INLINE void adam(const bel_rule_step *step, const float *gradient, float 
                         const float *values, float *new_values, float *const *slots, int64_t n)
 {
     float rate = step->rate, decay = step->weight_decay, root = step->root;
-    float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
-    float c1 = 1.0f - b1, c2 = 1.0f - b2;
-    float *restrict m = slots[0], *restrict v = slots[1];
+    bel_rule_decay b1 = step->beta1, b2 = step->beta2;
+    float epsilon = step->epsilon, *restrict m = slots[0], *restrict v = slots[1];
     EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor + decay * values[i];
-        m[i] = b1 * m[i] + c1 * g;
-        v[i] = b2 * v[i] + c2 * (g * g);
+        m[i] = mean_of(b1, m[i], g);
+        v[i] = mean_of(b2, v[i], g * g);
         new_values[i] = values[i] - rate * (m[i] / (sqrtf(v[i]) * root + epsilon));
     }
 }
@@ -87,14 +95,13 @@ static void adamw(const bel_rule_step *step, const float *gradient, float factor
                   const float *values, float *new_values, float *const *slots, int64_t n)
 {
     float rate = step->rate, shrink = step->shrink, root = step->root;
-    float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
-    float c1 = 1.0f - b1, c2 = 1.0f - b2;
-    float *restrict m = slots[0], *restrict v = slots[1];
+    bel_rule_decay b1 = step->beta1, b2 = step->beta2;
+    float epsilon = step->epsilon, *restrict m = slots[0], *restrict v = slots[1];
     EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor;
-        m[i] = b1 * m[i] + c1 * g;
-        v[i] = b2 * v[i] + c2 * (g * g);
+        m[i] = mean_of(b1, m[i], g);
+        v[i] = mean_of(b2, v[i], g * g);
         new_values[i] = values[i] * shrink - rate * (m[i] / (sqrtf(v[i]) * root + epsilon));
     }
 }
@@ -116,10 +123,9 @@ static INLINE void adagrad(const bel_rule_step *step, const float *gradient, flo
 // date. The difference is no less than 0 but for rounding.
 static inline float spread(const bel_rule_step *step, float g, float *v, float *c)
 {
-    float d = step->decay, rest = 1.0f - d;
-    *v = d * *v + rest * (g * g);
+    *v = mean_of(step->decay, *v, g * g);
     if (!step->centered) return sqrtf(*v);
-    *c = d * *c + rest * g;
+    *c = mean_of(step->decay, *c, g);
     float variance = *v - *c * *c;
     return sqrtf(variance > 0.0f ? variance : 0.0f);
 }
@@ -177,14 +183,13 @@ static void lamb_direction(const bel_rule_step *step, const float *gradient, flo
                            const float *values, float *direction, float *const *slots, int64_t n)
 {
     float mean = step->mean, root = step->root, decay = step->weight_decay;
-    float b1 = step->beta1, b2 = step->beta2, epsilon = step->epsilon;
-    float c1 = 1.0f - b1, c2 = 1.0f - b2;
-    float *restrict m = slots[0], *restrict v = slots[1];
+    bel_rule_decay b1 = step->beta1, b2 = step->beta2;
+    float epsilon = step->epsilon, *restrict m = slots[0], *restrict v = slots[1];
     EACH_ALONE
     for (int64_t i = 0; i < n; i++) {
         float g = gradient[i] * factor;
-        m[i] = b1 * m[i] + c1 * g;
-        v[i] = b2 * v[i] + c2 * (g * g);
+        m[i] = mean_of(b1, m[i], g);
+        v[i] = mean_of(b2, v[i], g * g);
         direction[i] = m[i] * mean / (sqrtf(v[i]) * root + epsilon) + decay * values[i];
     }
 }

@@ -58,7 +58,9 @@ static bel_status *compile_smaller(const bel_graph *graph, const bel_shape *inpu
 }
 
 // Kernels need memory to work in, and a plan has gaps: what is expected and what comes of it
-// differ. So the target is lowered until the plan fits.
+// differ, and a little less of the one may be a little more of the other. So the target is lowered
+// until the plan fits, by what is over and, from round to round, by twice the part of the limit, so
+// that the last round aims at the least there is.
 static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
                        const bel_program_output *outputs, int output_count,
                        const bel_program_options *options, bel_program **program)
@@ -71,8 +73,9 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
         if (bytes <= limit) return NULL;
         if (bytes < least) least = bytes;
         if (is_least || round == ROUNDS) break;
-        size_t over = round == 0 ? 0 : bytes - limit;
-        target = target > over ? target - over : 0;
+        size_t over = round == 0 ? 0 : bytes - limit, part = limit >> (ROUNDS - round);
+        if (round > 0 && over < part) over = part;
+        target = round < ROUNDS - 1 && target > over ? target - over : 0;
         BEL_TRY(compile_smaller(graph, input_shapes, outputs, output_count, options, target,
                                 &is_least, program));
     }

@@ -177,6 +177,12 @@ run_fails 1 'not finite' digits_of 32,32 nan --train_steps 400 --optimizer sgd \
 run_ok belfry inspect nan
 run_ok belfry evaluate --model_dir nan --eval_files "$EVAL_CSV"
 
+# A slot that overflows would leave its parameters as they are from then on, with a finite loss.
+run_fails 1 'logits/kernel/adam/v" is not finite|nothing was saved' belfry train --model linear --model_dir slot \
+    --train_files "$TRAIN_CSV" --label_column digit --feature_scale 1e30 --train_batch_size 32 --train_steps 1
+run_fails 1 'the loss is not finite' belfry train --model linear --model_dir slot --train_files "$TRAIN_CSV" \
+    --label_column digit --feature_scale 1e30 --train_batch_size 32 --train_steps 10
+
 # --- Packages
 compile() { # NAME: a shared object from the C on stdin
     ${CC:-cc} -shared -fPIC -I"$SOURCE/include" -x c -o "$1.so" -

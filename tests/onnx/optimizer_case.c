@@ -46,10 +46,10 @@ static float number_of(const bel_onnx_node *node, const char *name, float otherw
 
 // ONNX's Adam corrects rate · v / (sqrt(h) + epsilon) for the means as a whole, and not at all
 // where T is 0; Belfry's root and epsilon stand under the same fraction.
-static void correct_adam(bel_rule_step *step, float count)
+static void correct_adam(bel_rule_step *step, double alpha, double beta, float count)
 {
-    double mean = count > 0 ? 1 - pow((double)step->beta1, (double)count) : 1;
-    double root = count > 0 ? sqrt(1 - pow((double)step->beta2, (double)count)) : 1;
+    double mean = count > 0 ? 1 - pow(alpha, (double)count) : 1;
+    double root = count > 0 ? sqrt(1 - pow(beta, (double)count)) : 1;
     step->rate = (float)((double)step->rate * root / mean);
     step->root = 1;
 }
@@ -68,9 +68,11 @@ static bel_status *read_step(const bel_onnx_node *node, bel_optimizer_kind kind,
     if (kind == BEL_OPTIMIZER_ADAGRAD)
         step.rate = rate / (1 + count * number_of(node, "decay_factor", 0));
     if (kind == BEL_OPTIMIZER_ADAM) {
-        step.beta1 = number_of(node, "alpha", 0.9f);
-        step.beta2 = number_of(node, "beta", 0.999f);
-        correct_adam(&step, count);
+        double alpha = (double)number_of(node, "alpha", 0.9f);
+        double beta = (double)number_of(node, "beta", 0.999f);
+        step.beta1 = bel_rule_decay_of(alpha);
+        step.beta2 = bel_rule_decay_of(beta);
+        correct_adam(&step, alpha, beta, count);
     }
     if (kind == BEL_OPTIMIZER_MOMENTUM) {
         const bel_onnx_attr *mode = find_attr(node, "mode");

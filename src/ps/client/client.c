@@ -305,8 +305,8 @@ static bool has_grant(bel_client *client, int64_t index)
     return has;
 }
 
-// Shard 0 has answered, and the other shards have given the same version. The grant is waited for as
-// well, since nobody takes frames while the step waits for its batch.
+// Shard 0 has answered, and the other shards have given the same version. The grant is waited for
+// as well, since nobody takes frames while the step waits for its batch.
 static bel_status *answer_is_there(bel_client *client, int64_t version, bool *out_there)
 {
     *out_there = false;

@@ -88,22 +88,6 @@ bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t ve
     return NULL;
 }
 
-// The first variable of the snapshot that holds a number that is not finite; NULL: all are.
-static const char *find_nonfinite(const bel_shard *shard)
-{
-    const bel_layout *layout = shard->config.layout;
-    for (int i = 0; i < shard->chunk_count; i++) {
-        const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
-        for (int s = 0; s < chunk->segment_count; s++) {
-            const bel_segment *segment = &layout->segments[chunk->first_segment + s];
-            const float *values = shard->config.snapshot + segment->offset;
-            for (int64_t k = 0; k < segment->count; k++)
-                if (!isfinite(values[k])) return layout->variables[segment->variable].name;
-        }
-    }
-    return NULL;
-}
-
 static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_segment *segment,
                                char *name, const float *array)
 {
@@ -167,24 +151,39 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
     return pieces;
 }
 
+// Values, slots and averages: a slot that has overflowed leaves its parameter as it is from then
+// on, and no loss would show it.
+static bel_status *check_finite(const bel_ckpt_piece *pieces, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const float *numbers = pieces[i].data;
+        bool finite = true;
+        for (int64_t k = 0; k < pieces[i].count; k++)
+            finite &= isfinite(numbers[k]) != 0; // all of them: a loop without an exit is fast
+        if (finite) continue;
+        return BEL_ERR(BEL_ABORTED,
+                       "\"%s\" is not finite, so nothing was saved; hint: a lower learning_rate or "
+                       "clip_global_norm often helps",
+                       pieces[i].name);
+    }
+    return NULL;
+}
+
 bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt_shard **out_shard)
 {
-    const char *bad = find_nonfinite(shard);
-    if (bad != NULL) {
-        return BEL_ERR(BEL_ABORTED,
-                       "variable \"%s\" is not finite, so nothing was saved; hint: a lower "
-                       "learning_rate often helps",
-                       bad);
-    }
     int count;
     bel_ckpt_piece *pieces = make_pieces(shard, &count);
+    bel_status *status = check_finite(pieces, count);
+    if (status != NULL) {
+        bel_free(pieces);
+        return status;
+    }
     const bel_layout *layout = shard->config.layout;
     bel_ckpt_rows *tables = bel_xcalloc((size_t)layout->table_count, sizeof *tables);
     for (int t = 0; t < layout->table_count; t++)
         tables[t] = bel_table_rows(shard->tables[t].table);
-    bel_status *status =
-        bel_ckpt_write_shard_tables(folder, shard->config.shard, layout->shard_count, pieces, count,
-                                    tables, layout->table_count, out_shard);
+    status = bel_ckpt_write_shard_tables(folder, shard->config.shard, layout->shard_count, pieces,
+                                         count, tables, layout->table_count, out_shard);
     bel_free(tables);
     bel_free(pieces);
     return status;

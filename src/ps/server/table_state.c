@@ -15,15 +15,15 @@ static bel_ckpt_table describe(const bel_table *table)
 
 // --- Out -----------------------------------------------------------------------------------------
 
-static bel_status *check_finite(const bel_table *table, const int64_t *keys, const float *rows,
-                                int64_t n)
+static bel_status *check_finite(const bel_table *table, const int64_t *keys, int column,
+                                const float *rows, int64_t n)
 {
     for (int64_t i = 0; i < n * table->width; i++) {
         if (isfinite(rows[i])) continue;
         return BEL_ERR(BEL_ABORTED,
-                       "row %lld of table \"%s\" is not finite, so nothing was saved; hint: a "
-                       "lower learning_rate often helps",
-                       (long long)keys[i / table->width], table->name);
+                       "row %lld of table \"%s\" is not finite (%s), so nothing was saved; hint: a "
+                       "lower learning_rate or clip_value often helps",
+                       (long long)keys[i / table->width], table->name, table->columns[column]);
     }
     return NULL;
 }
@@ -35,13 +35,10 @@ static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t 
     if (column == BEL_CKPT_KEYS) {
         return bel_table_snapshot_range(table, first, n, out_keys, NULL, NULL);
     }
-    if (column == 0) {
-        BEL_TRY(bel_table_snapshot_range(table, first, n, out_keys, out_floats, NULL));
-        return check_finite(table, out_keys, out_floats, n);
-    }
-    float *slots[BEL_RULE_MAX_SLOTS] = {0};
-    slots[column - 1] = out_floats;
-    return bel_table_snapshot_range(table, first, n, out_keys, NULL, slots);
+    float *slots[BEL_RULE_MAX_SLOTS] = {0}, *values = column == 0 ? out_floats : NULL;
+    if (column > 0) slots[column - 1] = out_floats;
+    BEL_TRY(bel_table_snapshot_range(table, first, n, out_keys, values, slots));
+    return check_finite(table, out_keys, column, out_floats, n);
 }
 
 bel_ckpt_rows bel_table_rows(const bel_table *table)

@@ -1,8 +1,10 @@
 // Metrics over an evaluation in several batches and towers, against plain loops over all examples.
 #include <math.h>
 
+#include "base/alloc.h"
 #include "belfry/belfry.h"
 #include "estimator/evaluation.h"
+#include "estimator/metrics.h"
 #include "support/bel_test.h"
 
 enum { EXAMPLES = 1003, CLASSES = 5, BATCH = 64 };
@@ -112,7 +114,7 @@ static void check(const bel_result *result, bool weighted)
         fail_msg("%s is %.8f, expected %.8f", result->metrics[m].name, result->metrics[m].value,
                  expected[m]);
     }
-    assert_true(fabs(result->metrics[6].value - expected_auc(weighted)) < 5e-4);
+    assert_true(fabs(result->metrics[6].value - expected_auc(weighted)) < 1e-9);
     assert_true(expected_auc(weighted) > 0.6 && expected_auc(weighted) < 0.9); // not all or nothing
 }
 
@@ -154,6 +156,56 @@ static void test_values(void **state)
         check(&result, at % 2 == 1);
     }
     bel_input_destroy(input);
+}
+
+// --- Scores that are close, or many, or none -----------------------------------------------------
+
+// The area of `count` scores, one more likely to be a yes than the one before: x is a yes with
+// probability x, so that the area is 2 / 3 + 1 / 6 whatever their spread.
+static double area_of(int64_t count, double spread_of_scores)
+{
+    float *rows = bel_xcalloc((size_t)(3 * count), sizeof *rows);
+    for (int64_t i = 0; i < count; i++) {
+        double x = spread(i);
+        bool yes = spread(i + count) < x;
+        rows[i] = (float)(0.5 + spread_of_scores * (x - 0.5));
+        rows[count + i] = yes ? 0 : 1;
+        rows[2 * count + i] = yes ? 1 : 0;
+    }
+    bel_metric_sums sums;
+    bel_metric_sums_init(&sums, BEL_METRIC_AUC);
+    for (int64_t first = 0; first < count; first += count / 4) { // in batches
+        int64_t n = count / 4;
+        float *batch = bel_xcalloc((size_t)(3 * n), sizeof *batch);
+        for (int row = 0; row < 3; row++)
+            memcpy(batch + row * n, rows + row * count + first, (size_t)n * sizeof *batch);
+        bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, n), batch}, NULL);
+        bel_free(batch);
+    }
+    double area = bel_metric_sums_value(&sums);
+    bel_metric_sums_deinit(&sums);
+    bel_free(rows);
+    return area;
+}
+
+static void test_close_scores(void **state)
+{
+    (void)state;
+    double wide = area_of(4000, 1), close = area_of(4000, 2e-3);
+    assert_true(fabs(wide - 5.0 / 6) < 0.02);
+    assert_true(fabs(close - wide) < 2e-3);                  // some floats are equal
+    assert_true(fabs(area_of(1 << 20, 1) - 5.0 / 6) < 1e-3); // more than are kept
+}
+
+static void test_undefined_score(void **state)
+{
+    (void)state;
+    float rows[] = {0.5f, NAN, 0, 1, 1, 0};
+    bel_metric_sums sums;
+    bel_metric_sums_init(&sums, BEL_METRIC_AUC);
+    bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, 2), rows}, NULL);
+    assert_true(isnan(bel_metric_sums_value(&sums)));
+    bel_metric_sums_deinit(&sums);
 }
 
 // --- Shapes of what a model function answers -----------------------------------------------------
@@ -198,7 +250,7 @@ static void test_wrong_shapes(void **state)
     expect_refused(input, BEL_MODE_PREDICT, TURNED, "got [5, ?]");
     expect_refused(input, BEL_MODE_PREDICT, ONE_ROW, "got [1, 5]");
     expect_refused(input, BEL_MODE_EVAL, FEW_CLASSES, "scores must be [batch, classes], 6 classes");
-    expect_refused(input, BEL_MODE_EVAL, AUC_BY_HAND, "must have a sum f32 [2, 4096]");
+    expect_refused(input, BEL_MODE_EVAL, AUC_BY_HAND, "must have a sum f32 [3, n]");
     expect_refused(input, BEL_MODE_EVAL, METRIC_COUNT, "metric_count must be from 0 to 16, got 17");
     bel_input_destroy(input);
 }
@@ -236,8 +288,9 @@ static void test_rows_that_are_not_there(void **state)
 int main(void)
 {
     fill();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_wrong_shapes),
-                                       cmocka_unit_test(test_rows_that_are_not_there)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values), cmocka_unit_test(test_close_scores),
+        cmocka_unit_test(test_undefined_score), cmocka_unit_test(test_wrong_shapes),
+        cmocka_unit_test(test_rows_that_are_not_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

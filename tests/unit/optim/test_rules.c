@@ -212,6 +212,45 @@ static void test_rules(void **state)
     }
 }
 
+// Decays near 1: what is left of 1 must not be that of a rounded decay. By how much a parameter
+// moved, so that its own digits do not matter.
+static void check_slow(bel_optimizer optimizer)
+{
+    enum { LONG = 300 };
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    static model expected;
+    float kept[BEL_RULE_MAX_SLOTS][COUNT] = {{0}}, p[COUNT], gradient[COUNT];
+    float *slots[BEL_RULE_MAX_SLOTS] = {kept[0], kept[1], kept[2]};
+    memset(&expected, 0, sizeof expected);
+    for (int step = 0; step < LONG; step++) {
+        bel_rule_step numbers = bel_rule_begin(&optimizer, step);
+        for (int i = 0; i < COUNT; i++) {
+            p[i] = 0;
+            expected.p[i] = 0;
+            gradient[i] = (float)(gradient_sum(i, step) / REPLICAS);
+            expected_step(&optimizer, step, &expected, i);
+        }
+        bel_rule_apply(&numbers, gradient, 1.0f, p, p, slots, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            double scale = fabs(expected.p[i]) + 0.01 * optimizer.learning_rate;
+            if (fabs((double)p[i] - expected.p[i]) < 1e-4 * scale) continue;
+            fail_msg("step %d, element %d: moved by %.9g, expected %.9g", step, i, (double)p[i],
+                     expected.p[i]);
+        }
+    }
+}
+
+static void test_slow_decays(void **state)
+{
+    (void)state;
+    check_slow((bel_optimizer){
+        .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 1, .beta1 = 0.9, .beta2 = 0.999999});
+    check_slow((bel_optimizer){
+        .kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 1, .beta1 = 0.9999, .beta2 = 0.999999});
+    check_slow((bel_optimizer){
+        .kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 1, .rmsprop_decay = 0.999999});
+}
+
 // --- Against stored numbers ----------------------------------------------------------------------
 
 // Runs a rule over the gradients as they are and compares with the values of a line.
@@ -450,10 +489,11 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stored),     cmocka_unit_test(test_ftrl_zeros),
-        cmocka_unit_test(test_rules),      cmocka_unit_test(test_clip_value),
-        cmocka_unit_test(test_factor),     cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_sum_square), cmocka_unit_test(test_scaled),
-        cmocka_unit_test(test_average),    cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_rules),      cmocka_unit_test(test_slow_decays),
+        cmocka_unit_test(test_clip_value), cmocka_unit_test(test_factor),
+        cmocka_unit_test(test_slots),      cmocka_unit_test(test_sum_square),
+        cmocka_unit_test(test_scaled),     cmocka_unit_test(test_average),
+        cmocka_unit_test(test_trust),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

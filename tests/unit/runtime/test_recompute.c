@@ -75,6 +75,58 @@ static void test_limits(void **state)
     model_destroy(m);
 }
 
+// Blocks that add to what goes by them, with kernels that need memory to work in.
+static void build_residual(model *m, bel_value *x)
+{
+    enum { BLOCKS = 12, KERNELS = 4, CHANNELS = 16 };
+    bel_graph *g = m->graph;
+    const bel_window_options same = {.auto_pad = BEL_PAD_SAME_UPPER};
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    static const char *const names[KERNELS] = {"a", "b", "c", "d"};
+    bel_value *kernels[KERNELS];
+    for (int k = 0; k < KERNELS; k++) {
+        kernels[k] = bel_variable(g, names[k], &BEL_SHAPE(CHANNELS, CHANNELS, 3, 3), zeros,
+                                  BEL_VARIABLE_TRAINABLE);
+    }
+    bel_value *h = bel_reshape(g, x, &BEL_SHAPE(BEL_DIM_BATCH, 1, 8, 8));
+    h = bel_conv_2d(g, h, CHANNELS, 3, 1, true, "first");
+    for (int b = 0; b < BLOCKS; b++) {
+        bel_value *y = bel_conv(g, h, kernels[b % KERNELS], NULL, 1, &same);
+        h = bel_relu(g, bel_add(g, h, y));
+    }
+    put_out_gradients(m, bel_flatten(g, h, 1));
+}
+
+// What fits into some memory fits into more.
+static void test_every_limit(void **state)
+{
+    (void)state;
+    enum { PARTS = 150 };
+    static const model_case residual = {"residual", build_residual, 32, 64, 0};
+    model *m = model_create(&residual);
+    bel_shape shape = BEL_SHAPE(32, 64);
+    bel_program *program;
+    BEL_ASSERT_OK(
+        bel_program_compile(m->graph, &shape, m->outputs, m->output_count, NULL, &program));
+    size_t whole = bel_program_arena_bytes(program), fits = 0;
+    bel_program_destroy(program);
+    for (size_t part = 1; part <= PARTS; part++) {
+        bel_program_options options = {.memory_bytes = whole * part / PARTS, .threads = 1};
+        bel_status *status =
+            bel_program_compile(m->graph, &shape, m->outputs, m->output_count, &options, &program);
+        if (status == NULL) {
+            if (fits == 0) fits = part;
+            bel_program_destroy(program);
+        } else if (fits > 0) {
+            fail_msg("%zu of %d parts fit, but of %zu: %s", fits, PARTS, part,
+                     bel_status_message(status));
+        }
+        bel_status_destroy(status);
+    }
+    assert_true(fits > 0 && fits < PARTS);
+    model_destroy(m);
+}
+
 static void check_refused(const bel_program_options *options, const char *part)
 {
     model *m = model_create(&deep);
@@ -98,6 +150,7 @@ static void test_too_little(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits),
+                                              cmocka_unit_test(test_every_limit),
                                               cmocka_unit_test(test_too_little)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,146 @@
+// Curves out of event files: several sessions, what a START voids, an older checkpoint evaluated
+// later, files that are damaged or still being written.
+#include "estimator/history.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "estimator/event_file.h"
+#include "support/bel_test.h"
+
+static char *folder;
+
+static int setup(void **state)
+{
+    (void)state;
+    folder = bel_test_folder();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    bel_test_remove_folder(folder);
+    return 0;
+}
+
+// A session that begins behind `first` (-1: without a START), with the loss `scale` · step.
+static void write_session(const char *name, double time, int64_t first, const int64_t *steps,
+                          int count, double scale)
+{
+    char *dir = name[0] != '\0' ? bel_path_join(folder, name) : bel_xstrdup(folder);
+    bel_event_file *file;
+    BEL_ASSERT_OK(bel_event_file_open_at(dir, time, &file));
+    if (first >= 0) bel_event_file_session_start(file, first + 1);
+    for (int i = 0; i < count; i++)
+        bel_event_file_scalar(file, time, steps[i], "loss", (float)(scale * (double)steps[i]));
+    BEL_ASSERT_OK(bel_event_file_close(file));
+    bel_free(dir);
+}
+
+static void expect(const bel_history *history, const char *name, const char *curve)
+{
+    const bel_report_series *series = bel_history_find(history, name, "loss");
+    bel_str text = {0};
+    bel_str_puts(&text, "");
+    for (size_t i = 0; series != NULL && i < series->point_count; i++) {
+        bel_str_printf(&text, "%s%lld:%g", i > 0 ? " " : "", (long long)series->steps[i],
+                       series->values[i]);
+    }
+    assert_string_equal(text.text, curve);
+    bel_str_deinit(&text);
+}
+
+static void test_sessions(void **state)
+{
+    (void)state;
+    bel_history *history;
+    write_session("", 1000, 0, (const int64_t[]){10, 20, 30}, 3, 1);
+    write_session("", 1001, 20, (const int64_t[]){30, 40}, 2, 2); // resumed from 20
+    write_session("eval", 1000, 0, (const int64_t[]){20, 40}, 2, 1);
+    write_session("eval", 1002, -1, (const int64_t[]){20}, 1, 3); // an old checkpoint, later
+    write_session("eval", 1003, -1, (const int64_t[]){30}, 1, 3);
+    write_session("evaluation", 1000, 0, (const int64_t[]){1}, 1, 1); // nobody's
+    BEL_ASSERT_OK(bel_history_read(folder, &history));
+    expect(history, "", "10:10 20:20 30:60 40:80");
+    expect(history, "eval", "20:60 30:90 40:40");
+    expect(history, "evaluation", "");
+    assert_int_equal(bel_history_best(bel_history_find(history, "eval", "loss")), 2);
+    assert_int_equal(bel_history_best(NULL), -1);
+    assert_null(bel_history_find(history, "", "accuracy"));
+    bel_history_destroy(history);
+}
+
+static void test_best_is_finite_and_first(void **state)
+{
+    (void)state;
+    const int64_t steps[] = {1, 2, 3, 4};
+    const double values[] = {NAN, 3, 2, 2};
+    const bel_report_series series = {"loss", steps, values, 4};
+    assert_int_equal(bel_history_best(&series), 2);
+}
+
+// Whatever byte is wrong, and wherever the file ends: the points before it, and no others.
+static void test_damage(void **state)
+{
+    (void)state;
+    char *data, **names;
+    size_t size, count;
+    write_session("", 1000, 0, (const int64_t[]){10, 20}, 2, 1);
+    BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
+    assert_int_equal(count, 1);
+    char *path = bel_path_join(folder, names[0]);
+    BEL_ASSERT_OK(bel_file_read(path, &data, &size));
+    size_t last = size - (size - 42) / 3; // about where the last event begins
+    for (size_t at = 0; at < 2 * size; at++) {
+        bel_history *history;
+        bool flips = at < size;
+        if (flips) data[at] ^= 0x10;
+        bel_free(bel_test_file(folder, names[0], data, flips ? size : at - size));
+        if (flips) data[at] ^= 0x10;
+        BEL_ASSERT_OK(bel_history_read(folder, &history));
+        const bel_report_series *series = bel_history_find(history, "", "loss");
+        size_t points = series == NULL ? 0 : series->point_count;
+        assert_true(points < 2);
+        if (flips && at > last + 8) assert_int_equal(points, 1);
+        if (points > 0) assert_true(series->steps[0] == 10 && series->values[0] == 10);
+        bel_history_destroy(history);
+    }
+    bel_free(data);
+    bel_free(path);
+    bel_free(names[0]);
+    bel_free(names);
+}
+
+static void test_page(void **state)
+{
+    (void)state;
+    bel_history *history;
+    char *path = bel_path_join(folder, "report.html"), *page;
+    size_t size;
+    write_session("", 1000, 0, (const int64_t[]){10, 20}, 2, 1);
+    write_session("eval_other", 1000, 0, (const int64_t[]){20}, 1, 1);
+    BEL_ASSERT_OK(bel_history_read(folder, &history));
+    BEL_ASSERT_OK(bel_history_report(history, &(bel_report){.title = "t"}, path));
+    BEL_ASSERT_OK(bel_file_read(path, &page, &size));
+    assert_non_null(strstr(page, "eval_other"));
+    assert_non_null(strstr(page, "train"));
+    bel_free(page);
+    bel_free(path);
+    bel_history_destroy(history);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_sessions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_best_is_finite_and_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_page, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
