@@ -25,7 +25,7 @@ typedef enum bel_frame_kind {
     BEL_FRAME_PARAMS,     // shard → reader: a chunk's values, where memory is not shared
     BEL_FRAME_PULL,       // worker → shard: send me version `step`; from then on I follow
     BEL_FRAME_LEDGER,     // shard 0 → shard: worker `node`, one of `chunk`, counts at `step`
-    BEL_FRAME_TICKET, // shard 0 → worker: your grant number `chunk` is the blocks from `step` on
+    BEL_FRAME_TICKET, // shard 0 → worker: your grant of this number is the blocks from `step` on
     BEL_FRAME_ROW_PULL,   // worker → shard: the keys of rows of table `chunk` that it wants
     BEL_FRAME_ROWS,       // shard → worker: those rows, in that order
     BEL_FRAME_ROW_REPORT, // worker → shard: one node's sums of rows of table `chunk`
@@ -50,6 +50,18 @@ typedef struct bel_frame {
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;
+
+// A ticket's number has 62 bits: one of 31 would last five days of short steps.
+static inline void bel_ticket_set_number(bel_frame *ticket, int64_t number)
+{
+    ticket->chunk = (int32_t)(number & INT32_MAX);
+    ticket->node = (int32_t)(number >> 31);
+}
+
+static inline int64_t bel_ticket_number(const bel_frame *ticket)
+{
+    return (int64_t)ticket->node * ((int64_t)INT32_MAX + 1) + ticket->chunk;
+}
 
 // Rung when a frame arrives for any lane end that belongs to it; a member waits on one doorbell.
 // Nobody makes a system call for it while nobody sleeps. doorbell.h: ringing from other processes.
@@ -98,6 +110,10 @@ bel_status *bel_lane_fault(bel_lane *lane) BEL_MUST_USE;
 // of the lane's configuration is used any more, but spans that were sent may still be read. NULL is
 // fine.
 void bel_lane_close(bel_lane *lane);
+
+// Closes these ends, of which some may be NULL, side by side, and sets them to NULL: an end whose
+// peer's host is gone takes seconds.
+void bel_lane_close_all(bel_lane **lanes, int count);
 
 // Where a lane without shared memory puts the payload of a frame that is coming in. The receiver
 // checks kind, chunk, node and size here, before any memory is touched; NULL refuses the frame as

@@ -129,9 +129,9 @@ static void grant_locked(bel_shard *shard, int worker)
     while (w->grant_count < 2) {
         int64_t first = next_grant(shard, worker);
         w->grants[w->grant_count++] = first;
-        bel_shard_send_locked(
-            shard, shard->config.worker_lanes[worker],
-            (bel_frame){.kind = BEL_FRAME_TICKET, .step = first, .chunk = w->granted++});
+        bel_frame ticket = {.kind = BEL_FRAME_TICKET, .step = first};
+        bel_ticket_set_number(&ticket, w->granted++);
+        bel_shard_send_locked(shard, shard->config.worker_lanes[worker], ticket);
     }
 }
 

@@ -66,7 +66,7 @@ typedef struct bel_shard_worker {
     bool held;            // shard 0: gets no version before slower ones have come nearer
     int64_t grants[2];    // shard 0: first blocks granted and not used up, in order
     int grant_count;
-    int32_t granted; // shard 0: grants so far
+    int64_t granted; // shard 0: grants so far
 } bel_shard_worker;
 
 // A page of the ledger: who counts in a step.
@@ -229,7 +229,7 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
 // ledger.c
 void bel_ledger_create(bel_shard *shard); // nothing without a ledger
 void bel_ledger_destroy(bel_shard *shard);
-void bel_ledger_reset_locked(bel_shard *shard);     // another generation
+void bel_ledger_reset_locked(bel_shard *shard); // another generation
 // Another worker is admitted: steps that had to wait for that are named.
 void bel_ledger_admitted_locked(bel_shard *shard);
 void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before

@@ -240,6 +240,19 @@ static void blocks_are_granted_once(void **state)
     cluster_destroy(c);
 }
 
+// Long runs: 2^31 grants are five days of short steps.
+static void grants_are_counted_for_years(void **state)
+{
+    (void)state;
+    static const int64_t numbers[] = {0, 1, INT32_MAX, (int64_t)INT32_MAX + 1, 1LL << 40};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        bel_frame ticket = {.kind = BEL_FRAME_TICKET};
+        bel_ticket_set_number(&ticket, numbers[i]);
+        assert_true(ticket.chunk >= 0 && ticket.node >= 0);
+        assert_int_equal(bel_ticket_number(&ticket), numbers[i]);
+    }
+}
+
 // --- Workers that are replaced -------------------------------------------------------------------
 
 // The successor has not said anything yet.
@@ -459,6 +472,7 @@ int main(void)
         cmocka_unit_test(end_is_told_to_those_who_compute),
         cmocka_unit_test(blocks_are_granted_once),
         cmocka_unit_test(replaced_worker_gets_blocks_back),
+        cmocka_unit_test(grants_are_counted_for_years),
         cmocka_unit_test(newcomer_does_not_wait_for_the_busy),
         cmocka_unit_test(worker_lost_in_the_middle_is_known),
         cmocka_unit_test(answer_waits_for_a_publication),
