@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/isa.h"
 #include "base/json.h"
 #include "base/linux_lock.h"
 #include "base/linux_process.h"
@@ -571,6 +572,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     }
     bel_task *task;
     BEL_TRY(bel_fault_check());
+    BEL_TRY(bel_isa_check());
     BEL_TRY(bel_task_from_environment(&task));
     if (task != NULL && task->supervisor > 0) {
         bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end
