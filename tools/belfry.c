@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "flags.h"
@@ -42,6 +43,8 @@ static const verb verbs[] = {
      bel_verb_jobs_describe, true},
     {"jobs cancel", BEL_VERB_JOBS_CANCEL, "NAME [flags]", "ask a job to save and end",
      bel_verb_jobs_cancel, true},
+    {"jobs remove", BEL_VERB_JOBS_REMOVE, "NAME [flags]",
+     "forget a job that has ended, and its logs; the model stays", bel_verb_jobs_remove, true},
     {"jobs scale", BEL_VERB_JOBS_SCALE, "NAME --worker_count N", "let a job go on with N workers",
      bel_verb_jobs_scale, true},
     {"jobs stream-logs", BEL_VERB_JOBS_LOGS, "NAME [flags]", "what a job's processes say",
@@ -279,6 +282,7 @@ static bel_status *run(int count, char **words, int *out_exit_code)
     }
     if (count == 2 && any_group(words[0]) && is_help_flag(words[1])) return print_usage(words[0]);
     if (strcmp(words[0], "--version") == 0) words[0] = version;
+    BEL_TRY(bel_isa_check_wanted());
     return bel_command_run(count, words, out_exit_code);
 }
 

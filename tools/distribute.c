@@ -64,7 +64,8 @@ void bel_words_from_flags(bel_words *words, const bel_options *options, size_t f
             add_flag(words, name, bel_options_text(options, name));
         }
     }
-    if (job_dir != NULL && !has_model_dir(words)) add_flag(words, "model_dir", job_dir);
+    words->two_folders = job_dir != NULL && has_model_dir(words);
+    if (job_dir != NULL && !words->two_folders) add_flag(words, "model_dir", job_dir);
 }
 
 void bel_words_deinit(bel_words *words)
@@ -117,16 +118,15 @@ bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out
 
 // --- Training flags -----------------------------------------------------------------------------
 
-// Flags that count parts of one process may repeat what the cluster says, but not contradict it.
+// Flags that count parts of one process count for nothing in a cluster.
 static bel_status *check_count(const bel_options *training, const char *flag, int there,
                                const char *what)
 {
-    int64_t wanted = bel_options_int(training, flag);
-    if (!bel_options_is_given(training, flag) || wanted == there) return NULL;
+    if (!bel_options_is_given(training, flag)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--%s %lld among the training flags, but the cluster has %d %s; leave the flag "
-                   "out, or change the cluster",
-                   flag, (long long)wanted, there, what);
+                   "--%s %lld among the training flags: that is for one process, and the cluster "
+                   "has %d %s; leave the flag out, or change the cluster",
+                   flag, (long long)bel_options_int(training, flag), there, what);
 }
 
 bel_status *bel_distribution_check_elastic(const bel_options *training, const bel_plan *plan,
@@ -174,9 +174,19 @@ static bel_status *check_training(const bel_options *training, const bel_plan *p
     return check_min_workers(training, plan);
 }
 
+bel_status *bel_words_check(const bel_words *words)
+{
+    if (!words->two_folders) return NULL;
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "--job_dir and, among the training flags, --model_dir name the same folder: give "
+        "one of them");
+}
+
 bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_words *words,
                                   const bel_cluster *cluster)
 {
+    BEL_TRY(bel_words_check(words));
     bel_distribution d = {.training = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE)};
     bel_status *status;
     BEL_TRY_GOTO(status, failed,
@@ -204,6 +214,8 @@ bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_
                  bel_plan_create(cluster, (int)bel_options_int(d.training, "num_gpus"),
                                  (int)bel_options_int(d.training, "num_threads"), &d.plan));
     BEL_TRY_GOTO(status, failed, check_training(d.training, d.plan));
+    bel_plan_set_counting(d.plan, strcmp(bel_options_string(d.training, "mode"), "sync") == 0,
+                          (int)bel_options_int(d.training, "replicas_to_aggregate"));
     *out_distribution = d;
     return NULL;
 failed:

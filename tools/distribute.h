@@ -12,7 +12,11 @@
 typedef struct bel_words {
     char **items; // NULL at the end
     size_t count, capacity;
+    bool two_folders; // --job_dir and --model_dir were both given
 } bel_words;
+
+// INVALID_ARGUMENT: two folders.
+bel_status *bel_words_check(const bel_words *words) BEL_MUST_USE;
 
 void bel_words_add(bel_words *words, const char *text);
 void bel_words_from_flags(bel_words *words, const bel_options *options, size_t first,

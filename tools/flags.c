@@ -13,7 +13,8 @@
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // processes of their own
 #define JOBS                                                                                       \
     (BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_LIST | BEL_VERB_JOBS_DESCRIBE | BEL_VERB_JOBS_CANCEL |   \
-     BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP | BEL_VERB_SUPERVISE)
+     BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
+     BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | LOCAL | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
@@ -249,6 +250,8 @@ static const bel_option table[] = {
      "Save every so many seconds; 0: only at the end. Not used when steps are set."},
     {"keep_checkpoint_max", INT, TRAINING, "5", "[0, 1000000]", "checkpoints", CHECKPOINTS,
      "How many are kept; 0: all."},
+    {"keep_checkpoint_every_n_hours", DOUBLE, TRAINING, "0", "[0, 1000000000]", "hours", CHECKPOINTS,
+     "Keep one of every so many hours besides; 0: none."},
     {"allow_changes", BOOL, TRAINING, "false", NULL, NULL, CHECKPOINTS,
      "Resume although flags or data that determine the result have changed."},
     {"checkpoint", STRING, READING, "", NULL, "FOLDER", CHECKPOINTS,

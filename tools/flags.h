@@ -23,6 +23,7 @@ enum {
     BEL_VERB_SUPERVISE = 1 << 14,
     BEL_VERB_JOBS_SCALE = 1 << 15,
     BEL_VERB_GRAPH = 1 << 16,
+    BEL_VERB_JOBS_REMOVE = 1 << 17,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.

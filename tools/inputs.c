@@ -2,9 +2,11 @@
 // labels' file by convention.
 #include "inputs.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -46,6 +48,41 @@ static bel_status *file_list_init(const bel_options *options, bel_mode mode, fil
         files->paths[files->count] = files->owned[files->count];
     }
     return NULL;
+}
+
+static bel_status *check_files(const bel_options *options, bel_mode mode)
+{
+    file_list files = {0};
+    bel_status *status = file_list_init(options, mode, &files);
+    for (int i = 0; i < files.count && status == NULL; i++)
+        if (access(files.paths[i], R_OK) != 0)
+            status = bel_file_error(errno, "open", files.paths[i]);
+    file_list_deinit(&files);
+    return status;
+}
+
+bel_status *bel_flag_inputs_check(const bel_options *options)
+{
+    if (bel_options_is_given(options, "train_files")) BEL_TRY(check_files(options, BEL_MODE_TRAIN));
+    if (bel_options_is_given(options, "eval_files")) BEL_TRY(check_files(options, BEL_MODE_EVAL));
+    return NULL;
+}
+
+int64_t bel_flag_inputs_bytes(const bel_options *options)
+{
+    enum { UNPACKED = 5 };
+    int64_t bytes = 0;
+    file_list files = {0};
+    bel_status_ignore(file_list_init(options, BEL_MODE_TRAIN, &files)); // then there are none
+    for (int i = 0; i < files.count; i++) {
+        struct stat info;
+        const char *dot = strrchr(files.paths[i], '.');
+        bool packed = dot != NULL && strcmp(dot, ".gz") == 0;
+        if (stat(files.paths[i], &info) == 0)
+            bytes += (int64_t)info.st_size * (packed ? UNPACKED : 1);
+    }
+    file_list_deinit(&files);
+    return bytes;
 }
 
 static const char *base_name(const char *path)

@@ -15,6 +15,13 @@ typedef struct bel_flag_input {
     int64_t class_count;      // 0: labels are not checked
 } bel_flag_input;
 
+// NOT_FOUND, PERMISSION_DENIED: one of the files that the data flags name cannot be read here.
+bel_status *bel_flag_inputs_check(const bel_options *options) BEL_MUST_USE;
+
+// Bytes of the files to train on, which stay in memory while they are read again and again. Packed
+// ones are taken to be five times as large.
+int64_t bel_flag_inputs_bytes(const bel_options *options);
+
 // A bel_input_fn; `flag_input` is a bel_flag_input. TRAIN reads --train_files, shuffled and
 // repeated; EVAL and PREDICT read --eval_files in order. Errors: INVALID_ARGUMENT (flag missing,
 // files that do not make sense together); NOT_FOUND, DATA_LOSS (the header of a CSV file); others

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "distribute.h"
+#include "inputs.h"
 #include "job_text.h"
 #include "launch/engine.h"
 #include "results.h"
@@ -93,6 +94,11 @@ static bel_status *submit(const bel_options *options, const char *name, const be
         bel_distribution_deinit(&distribution);
         return bel_command_run((int)words->count, words->items, out_exit_code);
     }
+    bel_status *missing = bel_flag_inputs_check(distribution.training);
+    if (missing != NULL) {
+        bel_distribution_deinit(&distribution);
+        return missing;
+    }
     bel_job_record *asked = bel_xcalloc(1, sizeof *asked);
     asked->name = bel_xstrdup(name);
     asked->engine = bel_xstrdup(engine->name);
@@ -165,6 +171,16 @@ bel_status *bel_verb_jobs_describe(const bel_options *options, int *out_exit_cod
     (bel_options_bool(options, "json") ? bel_job_write_json : bel_job_write_facts)(record, &text);
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);
+    bel_job_record_destroy(record);
+    return status;
+}
+
+bel_status *bel_verb_jobs_remove(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    bel_job_record *record; // names what is missing before anything is made
+    BEL_TRY(read_job(options, &record));
+    bel_status *status = bel_registry_remove(record->name);
     bel_job_record_destroy(record);
     return status;
 }

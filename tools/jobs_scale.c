@@ -12,10 +12,7 @@ static int most_workers(const bel_distribution *distribution)
 {
     const bel_plan *plan = distribution->plan;
     if (bel_options_bool(distribution->training, "elastic_rescale")) return BEL_CLUSTER_MOST;
-    int64_t turns = bel_options_int(distribution->training, "replicas_to_aggregate");
-    int64_t towers = plan->replica_count / plan->worker_count; // of each, where there are turns
-    int64_t replicas = turns > plan->worker_count ? turns * towers : plan->replica_count;
-    return replicas < BEL_CLUSTER_MOST ? (int)replicas : BEL_CLUSTER_MOST;
+    return plan->replica_count < BEL_CLUSTER_MOST ? plan->replica_count : BEL_CLUSTER_MOST;
 }
 
 static bel_status *check(const bel_job_record *record, const bel_distribution *distribution,

@@ -6,6 +6,7 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "distribute.h"
+#include "inputs.h"
 #include "job/measure.h"
 #include "launch/engine.h"
 #include "launch/supervisor.h"
@@ -33,6 +34,7 @@ static bel_status *run_in_process(const bel_options *options, const bel_words *w
                        "--dry_run shows the plan of processes, but there is only one; give "
                        "--distributed or --config as well");
     }
+    BEL_TRY(bel_words_check(words));
     warn_of_unused(options);
     return bel_command_run((int)words->count, words->items, out_exit_code);
 }
@@ -61,7 +63,10 @@ static bel_status *print_plan(const bel_distribution *distribution)
     int64_t *shard_bytes = NULL;
     bel_status *status = bel_job_measure(setup->estimator, &train, plan->worker_count,
                                          plan->shard_count, &sizes, &shard_bytes);
-    if (status == NULL) status = write_plan(plan, &sizes);
+    if (status == NULL) {
+        sizes.data_bytes = bel_flag_inputs_bytes(distribution->training);
+        status = write_plan(plan, &sizes);
+    }
     bel_free(shard_bytes);
     bel_setup_destroy(setup);
     return status;

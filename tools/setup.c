@@ -109,6 +109,8 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->save_checkpoints_steps = bel_options_int(options, "save_checkpoints_steps");
     config->save_checkpoints_secs = bel_options_double(options, "save_checkpoints_secs");
     config->keep_checkpoint_max = (int)bel_options_int(options, "keep_checkpoint_max");
+    config->keep_checkpoint_every_n_hours =
+        bel_options_double(options, "keep_checkpoint_every_n_hours");
     config->save_summary_steps = bel_options_int(options, "save_summary_steps");
     config->log_step_count_steps = bel_options_int(options, "log_step_count_steps");
     config->report = bel_options_bool(options, "report");

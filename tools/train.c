@@ -34,7 +34,7 @@ static bel_status *train(const bel_options *options, bel_setup *setup, bel_resul
 
 // What the environment makes of this process: false and 0 without a task.
 typedef struct place {
-    bool member, has_supervisor;
+    bool member, has_supervisor, foreign;
     int worker_count;
 } place;
 
@@ -62,7 +62,8 @@ static bel_status *find_place(place *out_place)
     BEL_TRY(bel_task_from_environment(&task));
     *out_place = (place){0};
     if (task != NULL) {
-        *out_place = (place){.member = task->role != BEL_ROLE_MASTER && !task->follows,
+        *out_place = (place){.foreign = task->foreign,
+                             .member = task->role != BEL_ROLE_MASTER && !task->follows,
                              .has_supervisor = task->supervisor > 0,
                              .worker_count = task->worker_count};
     }
@@ -111,10 +112,25 @@ static bel_status *run_job(const bel_options *options, const place *where, bel_s
                              bel_options_bool(options, "json"));
 }
 
+// TF_CONFIG says how many there are; flags of one process would go unread.
+static bel_status *check_counts(const bel_options *options, const place *where)
+{
+    static const char *const flags[] = {"num_workers", "parameter_server_count"};
+    for (int i = 0; i < 2 && where->foreign; i++) {
+        if (!bel_options_is_given(options, flags[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s is for one process, and TF_CONFIG says which there are; leave the "
+                       "flag out",
+                       flags[i]);
+    }
+    return NULL;
+}
+
 bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
 {
     place where;
     BEL_TRY(find_place(&where));
+    BEL_TRY(check_counts(options, &where));
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(options, &setup));
     bel_signals_install(where.has_supervisor);

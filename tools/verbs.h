@@ -21,6 +21,7 @@ bel_verb_fn bel_verb_jobs_submit;
 bel_verb_fn bel_verb_jobs_list;
 bel_verb_fn bel_verb_jobs_describe;
 bel_verb_fn bel_verb_jobs_cancel;
+bel_verb_fn bel_verb_jobs_remove;
 bel_verb_fn bel_verb_jobs_scale;
 bel_verb_fn bel_verb_jobs_stream_logs;
 bel_verb_fn bel_verb_jobs_top;

@@ -85,6 +85,16 @@ static void choose(void)
         if (strcmp(bel_isa_name((bel_isa)isa), wanted) == 0) chosen = (bel_isa)isa;
 }
 
+bel_status *bel_isa_check_wanted(void)
+{
+    const char *wanted = getenv("BEL_ISA");
+    if (wanted == NULL || wanted[0] == '\0') return NULL;
+    for (int isa = BEL_ISA_V2; isa < BEL_ISA_COUNT; isa++)
+        if (strcmp(bel_isa_name((bel_isa)isa), wanted) == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "environment variable BEL_ISA: expected v2, v3 or v4, got \"%s\"", wanted);
+}
+
 bel_isa bel_isa_get(void)
 {
     pthread_once(&choose_once, choose);

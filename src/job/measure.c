@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "job/train.h"
 #include "optim/rule.h"
+#include "ps/layout/deal.h"
+#include "ps/layout/row_room.h"
 #include "runtime/program.h"
 
 // Memory of a tower's values: the training program for a full batch.
@@ -42,6 +44,14 @@ static bel_status *measure(bel_job *job, bel_plan_sizes *sizes, int64_t **out_sh
     BEL_TRY(measure_activations(job, &sizes->activation_bytes));
     sizes->parameters = layout->parameters;
     sizes->slot_elements = layout->parameters * bel_rule_kept(&job->built->spec.optimizer);
+    if (layout->table_count > 0) {
+        BEL_TRY(bel_row_room_check(layout, job->estimator->replica_count));
+        bel_deal *deal =
+            bel_deal_create(job->estimator->replicas_of, job->estimator->config.worker_count);
+        sizes->row_bytes = (int64_t)(bel_row_room_bytes(layout, deal, 0) +
+                                     bel_row_room_answer_bytes(layout, deal, 0));
+        bel_deal_destroy(deal);
+    }
     int64_t *bytes = bel_xcalloc((size_t)layout->shard_count, sizeof *bytes);
     for (int c = 0; c < layout->chunk_count; c++)
         bytes[layout->chunks[c].shard] += layout->chunks[c].count * (int64_t)sizeof(float);

@@ -532,14 +532,8 @@ void bel_member_shard_stop(member *m)
     bel_doorbell_ring(s->bell);
     if (s->has_engine) pthread_join(s->engine, NULL);
     s->has_engine = false;
-    for (int w = 0; w < s->deal->worker_count; w++) {
-        bel_lane_close(s->worker_lanes[w]);
-        s->worker_lanes[w] = NULL;
-    }
-    for (int k = 0; k < s->layout->shard_count; k++) {
-        bel_lane_close(s->shard_lanes[k]);
-        s->shard_lanes[k] = NULL;
-    }
+    bel_lane_close_all(s->worker_lanes, s->deal->worker_count);
+    bel_lane_close_all(s->shard_lanes, s->layout->shard_count);
     bel_lane_close(s->master_lane);
     bel_lane_close(s->own_lane);
     bel_control_destroy(s->control);

@@ -235,8 +235,7 @@ void bel_member_worker_stop(member *m)
     member_worker *w = &m->worker;
     if (!w->here) return;
     const bel_layout *layout = w->job.layout;
-    for (int k = 0; w->lanes != NULL && k < layout->shard_count; k++)
-        bel_lane_close(w->lanes[k]);
+    if (w->lanes != NULL) bel_lane_close_all(w->lanes, layout->shard_count);
     bel_worker_destroy(w->worker);
     bel_client_destroy(w->client);
     bel_status_ignore(w->status); // the master has been told, or it is of no account

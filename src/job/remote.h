@@ -40,8 +40,6 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_cr
 // What the hello of a lane says its client end is.
 enum { BEL_HELLO_WORKER = 1, BEL_HELLO_SHARD, BEL_HELLO_MASTER };
 
-#define BEL_TOKEN_FILE "job.token"
-
 // A network file system may show a member an older folder for a moment: so long it reads the token
 // again, and the master waits for that.
 enum { BEL_TOKEN_PATIENCE_SECS = 5 };

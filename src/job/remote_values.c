@@ -20,10 +20,7 @@ static void *place_values(void *context, const bel_frame *frame)
 
 void bel_remote_close_lanes(remote *r)
 {
-    for (int k = 0; k < r->crew.shard_count; k++) {
-        bel_lane_close(r->lanes[k]);
-        r->lanes[k] = NULL;
-    }
+    bel_lane_close_all(r->lanes, r->crew.shard_count);
 }
 
 // A number that no other lanes to these shards had, of this master or one before.

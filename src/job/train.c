@@ -624,6 +624,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                       lacks);
     }
     BEL_TRY(bel_fault_check());
+    BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_task_from_environment(&task));
     if (task != NULL && task->supervisor > 0) {
         bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end

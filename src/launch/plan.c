@@ -92,6 +92,7 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     add(plan, BEL_ROLE_EVALUATOR, 0, 0, false);
     plan->worker_count = first_worker + roles[BEL_ROLE_WORKER].count;
     plan->replica_count = master_towers + roles[BEL_ROLE_WORKER].count * worker_towers;
+    plan->counted = plan->worker_count;
     plan->shard_count = alone ? plan->worker_count : roles[BEL_ROLE_PS].count;
     for (int i = 0; i < plan->process_count; i++) {
         bel_plan_process *process = &plan->processes[i];
@@ -100,6 +101,21 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     }
     *out_plan = plan;
     return NULL;
+}
+
+void bel_plan_set_counting(bel_plan *plan, bool sync, int replicas_to_aggregate)
+{
+    int wanted = replicas_to_aggregate;
+    plan->takes_stale = !sync;
+    plan->counted = wanted > 0 ? wanted : sync ? plan->worker_count : 1;
+    if (!sync || wanted <= plan->worker_count) return;
+    int replicas = 0, worker = 0;
+    for (int i = 0; i < plan->process_count; i++) {
+        if (plan->processes[i].towers == 0) continue;
+        bool once_more = worker++ < wanted % plan->worker_count;
+        replicas += plan->processes[i].towers * (wanted / plan->worker_count + once_more);
+    }
+    plan->replica_count = replicas;
 }
 
 void bel_plan_destroy(bel_plan *plan)
@@ -153,7 +169,9 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
 
 static double memory_of(const bel_plan *plan, const bel_plan_process *p, const bel_plan_sizes *s)
 {
-    double parameters = (double)s->parameters * 4, slots = (double)s->slot_elements * 4, bytes = 0;
+    enum { PROGRAM_MIB = 16 }; // code, libraries, connections and their buffers, as seen
+    double parameters = (double)s->parameters * 4, slots = (double)s->slot_elements * 4;
+    double bytes = PROGRAM_MIB * 1048576.0;
     if (p->has_shard) {
         double own = parameters / plan->shard_count;
         if (s->shard_bytes != NULL) own = (double)s->shard_bytes[p->index];
@@ -161,9 +179,11 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
         bytes += 2 * own + own_slots;      // two buffers of parameters
         bytes += own + own_slots;          // the version that is being saved
         bytes += own * plan->worker_count; // a report of each worker
+        bytes += (double)s->row_bytes * plan->worker_count / plan->shard_count;
     }
     if (p->towers > 0) {
         bytes += 2 * parameters + p->towers * (parameters + (double)s->activation_bytes);
+        bytes += (double)s->data_bytes + (double)s->row_bytes;
     }
     if (p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_EVALUATOR) bytes += parameters;
     return bytes;
@@ -212,6 +232,22 @@ static void write_shortage(const bel_plan *plan, const bel_plan_sizes *sizes, be
     }
 }
 
+static void write_counting(const bel_plan *plan, bel_str *out)
+{
+    int workers = plan->worker_count, counted = plan->counted, replicas = plan->replica_count;
+    if (plan->takes_stale) replicas = replicas / workers * counted; // all have as many towers
+    bel_str_printf(out, "T = %d worker%s, ", workers, workers == 1 ? "" : "s");
+    if (plan->takes_stale) {
+        bel_str_puts(out, "counted as they come");
+    } else if (counted < workers) {
+        bel_str_printf(out, "the first %d counted", counted);
+    } else {
+        bel_str_printf(out, "all counted%s", counted > workers ? ", taking turns" : "");
+    }
+    bel_str_printf(out, " (N = %d); R = %d replica%s in a step; %d shard%s\n", counted, replicas,
+                   replicas == 1 ? "" : "s", plan->shard_count, plan->shard_count == 1 ? "" : "s");
+}
+
 void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out)
 {
     int host_width = 16;
@@ -225,11 +261,7 @@ void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *
     bel_str_puts(out, "\n");
     for (int i = 0; i < plan->process_count; i++)
         write_process(plan, &plan->processes[i], sizes, host_width, out);
-    bel_str_printf(
-        out, "T = %d worker%s, all counted (N = %d); R = %d replica%s in a step; %d shard%s\n",
-        plan->worker_count, plan->worker_count == 1 ? "" : "s", plan->worker_count,
-        plan->replica_count, plan->replica_count == 1 ? "" : "s", plan->shard_count,
-        plan->shard_count == 1 ? "" : "s");
+    write_counting(plan, out);
     if (sizes == NULL) return;
     char bytes[32];
     bel_str_printf(out, "%lld parameters, %s\n", (long long)sizes->parameters,

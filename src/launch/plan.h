@@ -18,7 +18,9 @@ typedef struct bel_plan {
     bel_plan_process *processes; // master, parameter servers, workers, evaluators
     int process_count;
     int worker_count;  // T: workers, the master included when it trains
-    int replica_count; // R: towers of all workers
+    int replica_count; // R: what they play in a step, one after the other where they take turns
+    int counted;       // N: workers whose reports make an update
+    bool takes_stale;  // each report as it comes, whatever version it was made from
     int shard_count;
 } bel_plan;
 
@@ -28,6 +30,8 @@ typedef struct bel_plan_sizes {
     int64_t slot_elements;      // of the optimizer, for all parameters
     const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: even shares
     int64_t activation_bytes;   // of one tower
+    int64_t row_bytes;          // of tables: rows of one step's batch and their gradients, a worker
+    int64_t data_bytes;         // what a process that trains keeps of the training data
 } bel_plan_sizes;
 
 // `towers` is what the flags say for every worker (0: the machine's devices, or one); `threads` the
@@ -39,10 +43,17 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
                             bel_plan **out_plan) BEL_MUST_USE;
 void bel_plan_destroy(bel_plan *plan);
 
+// Whose reports make an update, as the training flags say: N of `replicas_to_aggregate` (0: all, or
+// one where reports count as they come). With more than there are workers they take turns, which
+// makes R larger. Before it all are counted.
+void bel_plan_set_counting(bel_plan *plan, bool sync, int replicas_to_aggregate);
+
 // For --dry_run: a table of processes (role, host, towers, threads), R, N and T, bytes of each
-// shard, and the memory that each process needs: a shard 2 × parameters + slots, parameters + slots
-// once more while saving, and one report per worker; a worker 2 × parameters, one gradient range
-// and the activations per tower; the master and the evaluator the parameters. Then a line for each
+// shard, and the memory that each process needs: the program itself 16 MiB; a shard 2 × parameters
+// + slots, parameters + slots once more while saving, and one report per worker; a worker 2 ×
+// parameters, one gradient range and the activations per tower, the data that it keeps, and rows of
+// tables with their gradients; the master and the evaluator the parameters. Rows that tables get
+// while they are trained are not known beforehand. Then a line for each
 // host whose machine is said to have less memory than that.
 void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out);
 

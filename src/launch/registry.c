@@ -289,6 +289,31 @@ bel_status *bel_registry_add(const bel_job_record *record, bool replace)
     return status;
 }
 
+static bel_status *remove_locked(const char *name)
+{
+    bel_job_record *record;
+    BEL_TRY(bel_registry_read(name, &record));
+    bel_status *status;
+    if (bel_job_state_is_final(record->state) || record->state == BEL_JOB_LOST) {
+        status = bel_dir_remove(record->folder);
+    } else {
+        status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s%s%s; belfry jobs cancel %s ends it",
+                         name, bel_job_state_name(record->state), record->elsewhere ? " on " : "",
+                         record->elsewhere ? record->host : "", name);
+    }
+    bel_job_record_destroy(record);
+    return status;
+}
+
+bel_status *bel_registry_remove(const char *name)
+{
+    int held;
+    BEL_TRY(lock(&held));
+    bel_status *status = remove_locked(name);
+    bel_linux_unlock(held);
+    return status;
+}
+
 static bel_status *claim_locked(const char *name, bel_job_record **out_record)
 {
     bel_job_record *record;

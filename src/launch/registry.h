@@ -60,6 +60,10 @@ void bel_job_record_set_process(bel_job_record *record);
 // for ten seconds.
 bel_status *bel_registry_add(const bel_job_record *record, bool replace) BEL_MUST_USE;
 
+// Removes the record and the logs of a job that has ended; its model's folder stays. NOT_FOUND.
+// FAILED_PRECONDITION: it is queued or runs, here or elsewhere.
+bel_status *bel_registry_remove(const char *name) BEL_MUST_USE;
+
 // Makes this process the one that runs a QUEUED job, and reads it. FAILED_PRECONDITION: it is not
 // QUEUED.
 bel_status *bel_registry_claim(const char *name, bel_job_record **out_record) BEL_MUST_USE;

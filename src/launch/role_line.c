@@ -58,6 +58,20 @@ void bel_progress_write(const bel_progress *progress, bel_str *out)
     }
 }
 
+// Without what a terminal would take as a command: control characters of ASCII and, as UTF-8, of
+// Latin-1.
+static void put_clean(bel_str *out, const char *bytes, size_t length)
+{
+    bel_str_puts(out, "");
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        bool of_two = byte == 0xc2 && i + 1 < length && (unsigned char)bytes[i + 1] < 0xa0;
+        bool control = (byte < 0x20 && byte != '\t') || byte == 0x7f || of_two;
+        bel_str_append(out, control ? "?" : &bytes[i], 1);
+        i += of_two;
+    }
+}
+
 // --- Reading ------------------------------------------------------------------------------------
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -81,7 +95,7 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     if (bel_json_string(object, "event", &event) && strcmp(event, "lost") == 0) {
         (void)bel_json_i64(object, "pid", &line->lost_pid); // without one there is nobody to end
     }
-    bel_str_puts(&line->text, message);
+    put_clean(&line->text, message, strlen(message));
     return true;
 }
 
@@ -89,13 +103,8 @@ static void read_foreign(const char *bytes, size_t length, bel_role_line *line)
 {
     line->kind = BEL_ROLE_LINE_FOREIGN;
     line->level = BEL_LOG_WARN;
-    bel_str_puts(&line->text, "");
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-        bool control = (byte < 0x20 && byte != '\t') || byte == 0x7f;
-        if (byte == '\r' && i + 1 == length) break;
-        bel_str_append(&line->text, control ? "?" : &bytes[i], 1);
-    }
+    bool returns = length > 0 && bytes[length - 1] == '\r';
+    put_clean(&line->text, bytes, length - returns);
 }
 
 void bel_role_line_init(bel_role_line *out_line, const char *bytes, size_t length)

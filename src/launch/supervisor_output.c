@@ -10,9 +10,10 @@
 #include "launch/supervisor_inner.h"
 
 enum {
-    CHUNK = 1 << 16,      // bytes read at once
-    LONGEST_LINE = 65536, // a longer one is cut
-    ROUNDS = 16,          // chunks read from one child before others have their turn
+    CHUNK = 1 << 16,       // bytes read at once
+    LONGEST_LINE = 65536,  // a longer one is cut
+    MOST_OUTPUT = 1 << 20, // of the master's stdout that is kept at least
+    ROUNDS = 16,           // chunks read from one child before others have their turn
 };
 
 static void write_log(bel_child *child, const char *bytes, size_t size)
@@ -129,13 +130,23 @@ void bel_child_read(bel_supervisor *supervisor, bel_child *child, bool last)
     child->error_fd = -1;
 }
 
+// Results come at the end: of a master that prints without end the last is kept.
+static void keep_output(bel_str *output, const char *bytes, size_t size)
+{
+    bel_str_append(output, bytes, size);
+    if (output->length <= 2 * (size_t)MOST_OUTPUT) return;
+    memmove(output->text, output->text + output->length - MOST_OUTPUT, MOST_OUTPUT);
+    output->length = MOST_OUTPUT;
+    output->text[output->length] = '\0';
+}
+
 void bel_supervisor_read_output(bel_supervisor *supervisor, bool last)
 {
     if (supervisor->output_fd < 0) return;
     char *chunk = bel_xmalloc(CHUNK);
     ssize_t got;
     while ((got = read_some(supervisor->output_fd, chunk)) > 0)
-        bel_str_append(&supervisor->output, chunk, (size_t)got);
+        keep_output(&supervisor->output, chunk, (size_t)got);
     bel_free(chunk);
     if (got == 0 && !last) return;
     close(supervisor->output_fd);

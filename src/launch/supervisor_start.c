@@ -1,6 +1,7 @@
 // What children are given: addresses, a secret, an environment, files for what they say.
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "launch/old_sockets.h"
 #include "launch/scale.h"
 #include "launch/secrets.h"
 #include "launch/supervisor_inner.h"
@@ -26,6 +28,7 @@ static bel_status *make_folder(bel_supervisor *s)
     const char *base = getenv("XDG_RUNTIME_DIR");
     bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
                 strlen(base) + 1 + strlen(name) + strlen(socket_name) <= LONGEST_ADDRESS;
+    bel_old_sockets_remove(fits ? base : "/tmp");
     char *folder = bel_path_join(fits ? base : "/tmp", name);
     if (mkdtemp(folder) == NULL) { // which gives it mode 0700
         bel_status *status = bel_file_error(errno, "create folder", folder);
@@ -264,9 +267,20 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     return NULL;
 }
 
+// A master that was killed has left them, and nobody else is in the folder.
+static void remove_token(const bel_supervisor *s)
+{
+    if (s->config->model_dir == NULL) return;
+    char *path = bel_path_join(s->config->model_dir, BEL_TOKEN_FILE);
+    (void)remove(path); // most often it is gone
+    bel_free(path);
+    bel_scale_remove(s->config->model_dir);
+}
+
 void bel_supervisor_clean_up(bel_supervisor *supervisor)
 {
     bel_supervisor *s = supervisor;
+    remove_token(s);
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         if (child->error_fd >= 0) close(child->error_fd);

@@ -63,6 +63,9 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
 
 void bel_task_destroy(bel_task *task);
 
+// What a master writes into its model folder, and removes: members read it there.
+#define BEL_TOKEN_FILE "job.token"
+
 // True while members that are lost come back: it was said so, and their supervisor is still there.
 bool bel_task_recovers(const bel_task *task);
 

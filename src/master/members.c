@@ -74,13 +74,15 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const bel_me
     BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
                            taken != NULL && taken->mailbox != NULL, out_blind));
     seat *s = &members->seats[member];
+    bool was_vacant = s->member.vacant;    // it is there once more because it is wanted again
     members->losses += s->mailbox != NULL; // and back before anybody noticed
     bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of whom it replaces
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
     s->member.ended = s->member.vacant = false;
-    members->restarts += s->member.pid != 0 && join->incarnation > s->member.incarnation;
+    members->restarts +=
+        s->member.pid != 0 && !was_vacant && join->incarnation > s->member.incarnation;
     s->member.incarnation = join->incarnation;
     s->member.generation = join->generation;
     s->member.step = join->step;
@@ -152,8 +154,10 @@ const char *bel_members_token(const bel_members *members)
 void bel_members_destroy(bel_members *members)
 {
     if (members == NULL) return;
+    int64_t deadline = bel_clock_ns() + LINGER_MS * (int64_t)1000000; // for all of them together
     for (int i = 0; i < members->seat_count; i++) {
-        bel_mailbox_close(members->seats[i].mailbox, LINGER_MS);
+        int64_t left_ms = (deadline - bel_clock_ns()) / 1000000;
+        bel_mailbox_close(members->seats[i].mailbox, left_ms > 0 ? left_ms : 0);
         bel_free(members->seats[i].member.host);
         bel_free(members->seats[i].member.address);
         bel_free(members->seats[i].member.doing);

@@ -77,8 +77,9 @@ bel_status *bel_metrics_server_start(const char *address, int port, bel_metrics_
 {
     bel_metrics_server *server = bel_xcalloc(1, sizeof *server);
     char *where = bel_strf("%s:%d", address, port);
-    const char *options[] = {"listening_ports",    where,  "num_threads", "2",
-                             "request_timeout_ms", "5000", NULL};
+    // A connection that says nothing has a thread for as long as the timeout.
+    const char *options[] = {"listening_ports",    where,  "num_threads", "32",
+                             "request_timeout_ms", "1000", NULL};
     pthread_mutex_init(&server->mutex, NULL);
     server->text = bel_xstrdup("");
     (void)mg_init_library(0);

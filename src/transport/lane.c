@@ -1,6 +1,11 @@
 // Dispatch to a lane's implementation.
 #include "transport/lane.h"
 
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+
 bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame)
 {
     return lane->ops->send(lane, frame);
@@ -24,6 +29,31 @@ bel_status *bel_lane_fault(bel_lane *lane)
 void bel_lane_close(bel_lane *lane)
 {
     if (lane != NULL) lane->ops->close(lane);
+}
+
+static void *closer_main(void *argument)
+{
+    bel_lane_close(argument);
+    return NULL;
+}
+
+void bel_lane_close_all(bel_lane **lanes, int count)
+{
+    if (lanes == NULL || count == 0) return;
+    pthread_t *closers = bel_xcalloc((size_t)count, sizeof *closers);
+    bool *runs = bel_xcalloc((size_t)count, sizeof *runs);
+    for (int i = 0; i < count; i++) {
+        if (lanes[i] == NULL) continue;
+        bel_status *status = bel_thread_start(&closers[i], closer_main, lanes[i]);
+        runs[i] = status == NULL;
+        if (status != NULL) bel_lane_close(lanes[i]); // one after the other, then
+        bel_status_ignore(status);
+        lanes[i] = NULL;
+    }
+    for (int i = 0; i < count; i++)
+        if (runs[i]) pthread_join(closers[i], NULL);
+    bel_free(closers);
+    bel_free(runs);
 }
 
 bel_status *bel_lane_full_error(void)

@@ -25,7 +25,7 @@ typedef enum bel_frame_kind {
     BEL_FRAME_PARAMS,     // shard → reader: a chunk's values, where memory is not shared
     BEL_FRAME_PULL,       // worker → shard: send me version `step`; from then on I follow
     BEL_FRAME_LEDGER,     // shard 0 → shard: worker `node`, one of `chunk`, counts at `step`
-    BEL_FRAME_TICKET, // shard 0 → worker: your grant number `chunk` is the blocks from `step` on
+    BEL_FRAME_TICKET, // shard 0 → worker: your grant of this number is the blocks from `step` on
     BEL_FRAME_ROW_PULL,   // worker → shard: the keys of rows of table `chunk` that it wants
     BEL_FRAME_ROWS,       // shard → worker: those rows, in that order
     BEL_FRAME_ROW_REPORT, // worker → shard: one node's sums of rows of table `chunk`
@@ -52,7 +52,7 @@ typedef struct bel_frame {
     int32_t chunk;       // REPORT, PARAMS; others as above
     int32_t node;        // REPORT, TALLY: index among the deal's nodes; VERSION: its buffer
     int32_t replicas;    // REPORT, ROW_REPORT: the weight of the node's sums (ps/layout/deal.h)
-    int64_t count;       // … and its examples; ANSWER: its number; LEDGER: answers before it
+    int64_t count;       // … and its examples; TICKET, ANSWER: its number; LEDGER: answers before it
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;
@@ -104,6 +104,10 @@ bel_status *bel_lane_fault(bel_lane *lane) BEL_MUST_USE;
 // of the lane's configuration is used any more, but spans that were sent may still be read. NULL is
 // fine.
 void bel_lane_close(bel_lane *lane);
+
+// Closes these ends, of which some may be NULL, side by side, and sets them to NULL: an end whose
+// peer's host is gone takes seconds.
+void bel_lane_close_all(bel_lane **lanes, int count);
 
 // Where a lane without shared memory puts the payload of a frame that is coming in. The receiver
 // checks kind, chunk, node and size here, before any memory is touched; NULL refuses the frame as

@@ -381,7 +381,7 @@ int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words)
     int64_t step = atomic_load(&worker->shown_step);
     if (atomic_load(&worker->waits)) {
         if (worker->config.ledger) step++; // at least
-        bel_str_printf(out_words, "waits for version %lld of shard ", (long long)step);
+        bel_str_printf(out_words, "waits for version %lld", (long long)step);
         bel_client_missing(worker->config.client, step, out_words);
     } else {
         bel_str_puts(out_words, "computes");

@@ -143,6 +143,16 @@ start both # nobody starts a member again
 kill -KILL "$supervisor" "$(roles worker 1)"
 finish_run
 check "processes wait for a member that nobody starts again" nothing_left
+start frozen # the kernel wakes it with SIGHUP where its group has lost its parent
+kill -STOP "$(roles worker 1)"
+kill -KILL "$supervisor"
+frozen=$(roles worker 1)
+kill -HUP "$frozen"
+kill -CONT "$frozen"
+finish_run
+check "processes outlive their supervisor and a member that stood still" nothing_left
+newest=$(find frozen -maxdepth 1 -name 'ckpt-*' | sort | tail -n 1)
+check "a member that stood still is saved with" test "$newest" != frozen/ckpt-00000050
 start hung-up # a signal to one process
 kill -HUP "$(roles worker 1)"
 finish_run

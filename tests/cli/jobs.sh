@@ -50,12 +50,17 @@ run_ok belfry jobs top
 check "nothing was recorded" test ! -e state
 
 # --- A job that fails
-run_ok submit broken --config cluster.yaml --job_dir d -- --train_files missing.csv --train_steps 5
+run_fails 3 'missing.csv' submit broken --config cluster.yaml --job_dir d -- --train_files missing.csv
+run_fails 3 'missing-too.csv' submit broken --config cluster.yaml --job_dir d -- --data_dir . \
+    --train_files cluster.yaml --eval_files missing-too.csv
+run_fails 3 'there is no job broken' belfry jobs describe broken
+printf 'a,b\n1,x\n' >bad.csv
+run_ok submit broken --config cluster.yaml --job_dir d -- --train_files bad.csv --train_steps 5
 check "one line that says how to watch" \
     grep -qE '^job broken is [A-Z]+; to watch it: belfry jobs stream-logs broken$' out.txt
 await_state broken FAILED
 check "its exit code" test "$(member exit_code)" -ne 0
-check "why it failed" grep -q 'missing.csv' <<<"$(member message)"
+check "why it failed" grep -q 'bad.csv' <<<"$(member message)"
 equal "the folder of the model" "$(member model_dir)" "$work/d"
 equal "the cluster file" "$(member config)" "$work/cluster.yaml"
 run_ok belfry jobs describe broken
@@ -63,7 +68,7 @@ check "facts for people" grep -q '^state FAILED$' out.txt
 run_ok belfry jobs list
 check "a row of the list" grep -qE '^broken +FAILED +- .*local$' out.txt
 run_ok belfry jobs stream-logs broken
-check "lines say whose they are" grep -qE '^\[(master|worker 0|ps 0)\] error: .*missing.csv' out.txt
+check "lines say whose they are" grep -qE '^\[(master|worker 0|ps 0)\] error: .*bad.csv' out.txt
 check "the end is told" grep -q 'job broken is FAILED: ' err.txt
 run_ok belfry jobs stream-logs broken --json --no_follow
 check "lines as JSON" grep -qE '^\{"process":"(master|worker 0|ps 0)",' out.txt
@@ -80,6 +85,7 @@ run_ok submit waiting --config cluster.yaml --job_dir e --json -- --train_files 
 equal "submitted as JSON" "$(member name)" waiting
 await_state waiting RUNNING
 supervisor=$(member supervisor)
+run_fails 2 'waiting is RUNNING|jobs cancel waiting' belfry jobs remove waiting
 run_fails 1 'waiting|RUNNING|jobs cancel waiting' submit waiting --replace --config cluster.yaml \
     --job_dir e
 run_ok belfry jobs list
@@ -107,6 +113,8 @@ check "on another machine it may run" grep -q '^state RUNNING on far-away$' out.
 run_ok belfry jobs list
 check "a row of the list says where" grep -qE '^waiting +RUNNING on far-away +- ' out.txt
 run_fails 2 'RUNNING on far-away|cancel it there' belfry jobs cancel waiting
+run_fails 2 'RUNNING on far-away' belfry jobs remove waiting
+run_fails 3 'there is no job nobody' belfry jobs remove nobody
 run_fails 1 'RUNNING on far-away|jobs/waiting' submit waiting --replace --config cluster.yaml --job_dir e
 printf 'nonsense' >"$status"
 run_fails 3 'status.json' belfry jobs describe waiting
@@ -115,11 +123,14 @@ check "a damaged record is passed over" grep -q 'warning: job waiting is passed 
 check "and others are shown" grep -q '^broken ' out.txt
 
 # --- A name again
-run_ok submit broken --replace --config cluster.yaml --job_dir d -- --train_files missing.csv
+run_ok submit broken --replace --config cluster.yaml --job_dir d -- --train_files bad.csv
 await_state broken FAILED
+run_ok belfry jobs remove broken
+run_fails 3 'there is no job broken' belfry jobs describe broken
+check "its logs are gone" test ! -e "$XDG_STATE_HOME/belfry/jobs/broken"
 
 # --- Many who want one name: one gets it
-run_ok submit wanted --config cluster.yaml --job_dir f -- --train_files missing.csv --train_steps 5
+run_ok submit wanted --config cluster.yaml --job_dir f -- --train_files bad.csv --train_steps 5
 await_state wanted FAILED
 racers=()
 for i in 1 2 3 4 5 6; do

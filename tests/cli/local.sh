@@ -21,9 +21,14 @@ run_fails 2 'unknown flag --train_fils|did you mean --train_files?' plan -- --tr
 run_fails 2 'unexpected argument "a.csv" among the training flags' plan --job_dir d -- a.csv
 run_fails 2 '--worker_count|[0, 1024]' plan --worker_count 2000
 run_fails 2 '--worker_count 0: nobody would train' plan --worker_count 0 --job_dir d
-run_fails 2 'num_workers 3|the cluster has 2 workers' plan --job_dir d -- --num_workers 3
+for count in 2 3; do # read by nobody, also where it is the same
+    run_fails 2 "num_workers $count|the cluster has 2 workers" plan --job_dir d -- --num_workers "$count"
+done
 run_fails 2 'parameter_server_count 2|the cluster has 1 shards' plan --job_dir d -- \
     --parameter_server_count 2
+run_fails 2 '--job_dir and|--model_dir' plan --job_dir d -- --model_dir e
+run_fails 2 '--job_dir and|--model_dir' belfry local train --job_dir d -- --model_dir d "${digits[@]}"
+run_fails 2 'BEL_ISA: expected v2, v3 or v4, got "v9"' env BEL_ISA=v9 "$BUILD/tools/belfry" version
 run_fails 2 '--towers_of_workers is for one process' plan --job_dir d -- --towers_of_workers 1,2
 run_fails 2 '--dry_run|--distributed or --config' belfry local train --dry_run --job_dir d
 run_fails 2 'missing.yaml' belfry local train --config missing.yaml --job_dir d --dry_run
@@ -42,7 +47,7 @@ equal "masters" "$(rows 'master')" 1
 equal "workers" "$(rows 'worker [0-9]+')" 2
 equal "parameter servers" "$(rows 'ps [0-9]+')" 1
 run_ok plan --job_dir d --worker_count 3 --parameter_server_count 2 --evaluator_count 1 -- \
-    "${digits[@]}" --num_gpus 2 --num_workers 3
+    "${digits[@]}" --num_gpus 2
 equal "workers" "$(rows 'worker [0-9]+')" 3
 equal "parameter servers" "$(rows 'ps [0-9]+')" 2
 equal "evaluators" "$(rows 'evaluator [0-9]+')" 1
@@ -66,8 +71,8 @@ check "--job_dir is --model_dir" grep -q '^model_dir: "d" # command line' out.tx
 run_ok belfry local train --job_dir one --quiet -- "${digits[@]}" --train_steps 5
 check "a result" grep -q '^global_step 5$' out.txt
 check "--quiet in front of -- holds" test ! -s err.txt
-run_ok belfry local train --job_dir other --json -- --model_dir two "${digits[@]}" --train_steps 5
-check "--model_dir wins over --job_dir" test -e two/ckpt-00000005 -a ! -e other
+run_ok belfry local train --json -- --model_dir two "${digits[@]}" --train_steps 5
+check "--model_dir alone names the folder" test -e two/ckpt-00000005
 check "--json in front of -- holds" grep -q '^{"global_step":5,' out.txt
 run_ok belfry local train --worker_count 3 --job_dir one -- "${digits[@]}" --train_steps 6
 check "counts without --distributed are announced" \

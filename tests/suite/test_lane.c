@@ -1,5 +1,8 @@
 // One battery over every kind of lane: order, disturbances, cuts, full lanes, doorbells.
 // label: threads
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -416,9 +419,44 @@ static int run_battery(lane_kind *kind, const char *title)
     return cmocka_run_group_tests_name(title, tests, NULL, NULL);
 }
 
+// --- Many at once --------------------------------------------------------------------------------
+
+enum { MANY = 20 };
+static atomic_int closing;
+
+// Its host is gone, as are all the others': it ends when all are being closed.
+static void close_with_others(bel_lane *lane)
+{
+    int64_t deadline = bel_clock_ns() + 20 * (int64_t)1000000000;
+    (void)lane;
+    atomic_fetch_add(&closing, 1);
+    while (atomic_load(&closing) < MANY && bel_clock_ns() < deadline)
+        sched_yield();
+}
+
+static void test_closed_side_by_side(void **state)
+{
+    (void)state;
+    static const bel_lane_ops ops = {.name = "lost", .close = close_with_others};
+    bel_lane ends[MANY], *lanes[MANY + 1] = {NULL};
+    int64_t begun = bel_clock_ns();
+    for (int i = 0; i < MANY; i++) {
+        ends[i].ops = &ops;
+        lanes[i] = &ends[i];
+    }
+    bel_lane_close_all(lanes, MANY + 1);
+    assert_int_equal(atomic_load(&closing), MANY);
+    assert_true(bel_clock_ns() - begun <
+                20 * (int64_t)1000000000); // nobody waited for the deadline
+    for (int i = 0; i <= MANY; i++)
+        assert_null(lanes[i]);
+}
+
 int main(void)
 {
-    int failed = run_battery(&kinds[0], "inproc");
+    const struct CMUnitTest many[] = {cmocka_unit_test(test_closed_side_by_side)};
+    int failed = cmocka_run_group_tests_name("many", many, NULL, NULL);
+    failed += run_battery(&kinds[0], "inproc");
     char *folder = bel_test_folder();
     open_hubs(folder);
     failed += run_battery(&kinds[1], "shm");

@@ -102,11 +102,12 @@ static void complete_version(bel_client *client, int shard)
 static void take_grant(bel_client *client, const bel_frame *frame)
 {
     grants *g = &client->grants;
-    if (frame->chunk < 0) return;
+    int64_t number = frame->count;
+    if (number < 0) return;
     pthread_mutex_lock(&g->mutex);
-    int slot = frame->chunk % GRANTS;
-    if (frame->chunk > g->numbers[slot]) { // else it has come again
-        g->numbers[slot] = frame->chunk;
+    int64_t slot = number % GRANTS;
+    if (number > g->numbers[slot]) { // else it has come again
+        g->numbers[slot] = number;
         g->blocks[slot] = frame->step;
         pthread_cond_broadcast(&g->came);
     }
@@ -195,7 +196,10 @@ static void name_missing(const bel_client *client, int64_t version,
 
 void bel_client_missing(const bel_client *client, int64_t version, bel_str *out)
 {
-    name_missing(client, version, lacks_version, out);
+    bel_str names = {0}; // none when the last one has come this moment
+    name_missing(client, version, lacks_version, &names);
+    if (names.length > 0) bel_str_printf(out, " of shard %s", names.text);
+    bel_str_deinit(&names);
 }
 
 static bel_status *missing(const bel_client *client, int64_t version,

@@ -56,7 +56,8 @@ void *bel_client_place(void *peer, const bel_frame *frame);
 // themselves. With a ledger shard 0 is asked for whatever is newest. UNAVAILABLE: a lane was cut.
 bel_status *bel_client_pull(bel_client *client, int64_t version) BEL_MUST_USE;
 
-// Shards whose version `version` is still missing, as "0, 2"; for messages. Any thread.
+// Appends the shards whose version `version` is still missing, as " of shard 0, 2"; nothing when it
+// has come. For messages. Any thread.
 void bel_client_missing(const bel_client *client, int64_t version, bel_str *out);
 
 // Waits until every shard has published `version`; *out_decision is shard 0's word for that step.

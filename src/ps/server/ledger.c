@@ -133,7 +133,7 @@ static void send_ticket_locked(bel_shard *shard, int worker, int64_t first_block
     bel_shard_worker *w = &shard->workers[worker];
     bel_shard_send_locked(
         shard, shard->config.worker_lanes[worker],
-        (bel_frame){.kind = BEL_FRAME_TICKET, .step = first_block, .chunk = w->granted++});
+        (bel_frame){.kind = BEL_FRAME_TICKET, .step = first_block, .count = w->granted++});
 }
 
 // Two in hand: those of the next step, and those after it, which are read meanwhile. A worker for

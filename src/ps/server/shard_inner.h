@@ -67,7 +67,7 @@ typedef struct bel_shard_worker {
     bool held;            // shard 0: gets no version before slower ones have come nearer
     int64_t grants[2];    // shard 0: first blocks granted and not used up, in order
     int grant_count;
-    int32_t granted; // shard 0: grants so far
+    int64_t granted; // shard 0: grants so far
 } bel_shard_worker;
 
 // A page of the ledger: who counts in a step.

@@ -206,19 +206,30 @@ static void test_table(void **state)
     // A shard of 3 MiB: 2 × 3 + 3 of slots, 3 + 3 while saving, 3 of one report.
     check_table(cluster, 2, &sizes,
                 "process       host              towers  threads      shard     memory\n"
-                "master        this host              0        1          -    4.0 MiB\n"
-                "ps 0          this host              0        1    3.0 MiB   18.0 MiB\n"
-                "ps 1          this host              0        1    1.0 MiB    6.0 MiB\n"
-                "worker 0      this host              2        1          -   18.0 MiB\n"
+                "master        this host              0        1          -   20.0 MiB\n"
+                "ps 0          this host              0        1    3.0 MiB   34.0 MiB\n"
+                "ps 1          this host              0        1    1.0 MiB   22.0 MiB\n"
+                "worker 0      this host              2        1          -   34.0 MiB\n"
                 "T = 1 worker, all counted (N = 1); R = 2 replicas in a step; 2 shards\n"
                 "1048576 parameters, 4.0 MiB\n");
+    sizes.data_bytes = 2 << 20; // of who trains
+    sizes.row_bytes = 4 << 20;  // and a part of it in each shard
+    check_table(cluster, 2, &sizes,
+                "process       host              towers  threads      shard     memory\n"
+                "master        this host              0        1          -   20.0 MiB\n"
+                "ps 0          this host              0        1    3.0 MiB   36.0 MiB\n"
+                "ps 1          this host              0        1    1.0 MiB   24.0 MiB\n"
+                "worker 0      this host              2        1          -   40.0 MiB\n"
+                "T = 1 worker, all counted (N = 1); R = 2 replicas in a step; 2 shards\n"
+                "1048576 parameters, 4.0 MiB\n");
+    sizes.data_bytes = sizes.row_bytes = 0;
     sizes.shard_bytes = NULL; // then even shares
     check_table(cluster, 2, &sizes,
                 "process       host              towers  threads      shard     memory\n"
-                "master        this host              0        1          -    4.0 MiB\n"
-                "ps 0          this host              0        1        yes   12.0 MiB\n"
-                "ps 1          this host              0        1        yes   12.0 MiB\n"
-                "worker 0      this host              2        1          -   18.0 MiB\n"
+                "master        this host              0        1          -   20.0 MiB\n"
+                "ps 0          this host              0        1        yes   28.0 MiB\n"
+                "ps 1          this host              0        1        yes   28.0 MiB\n"
+                "worker 0      this host              2        1          -   34.0 MiB\n"
                 "T = 1 worker, all counted (N = 1); R = 2 replicas in a step; 2 shards\n"
                 "1048576 parameters, 4.0 MiB\n");
     bel_cluster_destroy(cluster);
@@ -238,32 +249,66 @@ static void test_table_without_a_model(void **state)
     bel_cluster_destroy(cluster);
 }
 
+static void check_counting(bool sync, int wanted, const char *expected)
+{
+    bel_cluster *cluster = bel_cluster_create(3, 1, 0);
+    bel_plan *plan = plan_of(cluster, 2, 1);
+    bel_plan_set_counting(plan, sync, wanted);
+    bel_str text = {0};
+    bel_plan_write(plan, NULL, &text);
+    const char *line = strstr(text.text, "T = ");
+    assert_non_null(line);
+    assert_string_equal(line, expected);
+    bel_str_deinit(&text);
+    bel_plan_destroy(plan);
+    bel_cluster_destroy(cluster);
+}
+
+// As the run will say, with three workers of two towers.
+static void test_counting(void **state)
+{
+    (void)state;
+    check_counting(true, 0,
+                   "T = 3 workers, all counted (N = 3); R = 6 replicas in a step; 1 shard\n");
+    check_counting(
+        true, 2, "T = 3 workers, the first 2 counted (N = 2); R = 6 replicas in a step; 1 shard\n");
+    check_counting(
+        true, 5,
+        "T = 3 workers, all counted, taking turns (N = 5); R = 10 replicas in a step; 1 shard\n");
+    check_counting(
+        false, 0,
+        "T = 3 workers, counted as they come (N = 1); R = 2 replicas in a step; 1 shard\n");
+    check_counting(
+        false, 2,
+        "T = 3 workers, counted as they come (N = 2); R = 4 replicas in a step; 1 shard\n");
+}
+
 static void test_table_with_too_little_memory(void **state)
 {
     (void)state;
     bel_cluster *cluster =
-        cluster_of("machines: {box: {memory: 8 MiB}, large: {memory: 1 GiB}}\n"
+        cluster_of("machines: {box: {memory: 40 MiB}, large: {memory: 1 GiB}}\n"
                    "workers: {count: 2, machine: box, hosts: [a]}\n"
                    "parameter_servers: {count: 1, machine: large, hosts: [b]}\n");
     const bel_plan_sizes sizes = {.parameters = 1 << 18};
     check_table(cluster, 1, &sizes,
                 "process       host              towers  threads      shard     memory\n"
-                "master        this host              0        1          -    1.0 MiB\n"
-                "ps 0          b                      0        1        yes    5.0 MiB\n"
-                "worker 0      a                      1        1          -    3.0 MiB\n"
-                "worker 1      a                      1        1          -    3.0 MiB\n"
+                "master        this host              0        1          -   17.0 MiB\n"
+                "ps 0          b                      0        1        yes   21.0 MiB\n"
+                "worker 0      a                      1        1          -   19.0 MiB\n"
+                "worker 1      a                      1        1          -   19.0 MiB\n"
                 "T = 2 workers, all counted (N = 2); R = 2 replicas in a step; 1 shard\n"
                 "262144 parameters, 1.0 MiB\n");
-    cluster->roles[BEL_ROLE_WORKER].machine.memory_bytes = 5 << 20;
+    cluster->roles[BEL_ROLE_WORKER].machine.memory_bytes = 37 << 20;
     check_table(cluster, 1, &sizes,
                 "process       host              towers  threads      shard     memory\n"
-                "master        this host              0        1          -    1.0 MiB\n"
-                "ps 0          b                      0        1        yes    5.0 MiB\n"
-                "worker 0      a                      1        1          -    3.0 MiB\n"
-                "worker 1      a                      1        1          -    3.0 MiB\n"
+                "master        this host              0        1          -   17.0 MiB\n"
+                "ps 0          b                      0        1        yes   21.0 MiB\n"
+                "worker 0      a                      1        1          -   19.0 MiB\n"
+                "worker 1      a                      1        1          -   19.0 MiB\n"
                 "T = 2 workers, all counted (N = 2); R = 2 replicas in a step; 1 shard\n"
                 "262144 parameters, 1.0 MiB\n"
-                "too little memory: a needs 6.0 MiB, its machine box has 5.0 MiB\n");
+                "too little memory: a needs 38.0 MiB, its machine box has 37.0 MiB\n");
     bel_cluster_destroy(cluster);
 }
 
@@ -277,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_too_many_towers),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_without_a_model),
+        cmocka_unit_test(test_counting),
         cmocka_unit_test(test_table_with_too_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,7 @@ static void test_success(void **state)
     tell(&r, "master:print=digest abc");
     tell(&r, "worker 0:say=info nobody needs this");
     tell(&r, "worker 1:say=warning slow disk");
+    tell(&r, "worker 0:say=warning \x1b[31mred\xc2\x9b");
     tell(&r, "worker 1:raw=*** stack\tsmashing\x01 ***");
     tell(&r, "ps 0:print=from a model's printf");
     supervise(&r);
@@ -190,6 +191,7 @@ static void test_success(void **state)
     assert_holds(r.shown, "step 40/100  loss = 0.25  1000 examples/s  ETA 2.0 s\n");
     assert_lacks(r.shown, "nobody needs this");
     assert_holds(r.shown, "[worker 1] warning: slow disk\n");
+    assert_holds(r.shown, "[worker 0] warning: ?[31mred?\n");
     assert_holds(r.shown, "[worker 1] *** stack\tsmashing? ***\n");
     assert_holds(r.shown, "[ps 0] from a model's printf\n");
     assert_true(r.change_count >= 2);
@@ -564,7 +566,10 @@ static void test_second_signal(void **state)
     r.signal = SIGINT;
     r.signal_when = "begun";
     r.signal_again_when = "caught";
+    char *token = bel_test_file(r.folder, "job.token", "t", 1); // which a killed master leaves
     supervise(&r);
+    assert_false(bel_file_exists(token));
+    bel_free(token);
     assert_int_equal(r.result.exit_code, 130);
     assert_true(r.result.stopped);
     assert_null(r.result.message);

@@ -168,7 +168,7 @@ static void test_table(void **state)
     bel_board *board = make_board();
     bel_str text = {0};
     bel_board_write_table(board, &text);
-    assert_non_null(strstr(text.text, "step 30/1000"));
+    assert_non_null(strstr(text.text, "step 30/1000, loss -, "));
     assert_non_null(strstr(text.text, "waits for \"it\""));
     assert_line(text.text, "worker 1 is the slowest: compute 20.0 ms of 30.0 (others 2.0)");
     bel_str_deinit(&text);
