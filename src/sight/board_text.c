@@ -134,7 +134,7 @@ static void put_shard(const bel_board_row *row, bel_str *out)
 void bel_board_write_table(const bel_board *board, bel_str *out)
 {
     char loss[32] = "-"; // before the first step
-    if (!isnan(board->loss)) snprintf(loss, sizeof loss, "%.5g", board->loss);
+    if (!isnan(board->loss)) bel_snprintf(loss, sizeof loss, "%.5g", board->loss);
     bel_str_printf(out, "step %lld/%lld, loss %s, %.0f examples/s, %lld restarts, %lld losses\n\n",
                    (long long)board->step, (long long)board->last_step, loss,
                    board->examples_per_second, (long long)board->restarts,

@@ -52,7 +52,7 @@ typedef struct bel_frame {
     int32_t chunk;       // REPORT, PARAMS; others as above
     int32_t node;        // REPORT, TALLY: index among the deal's nodes; VERSION: its buffer
     int32_t replicas;    // REPORT, ROW_REPORT: the weight of the node's sums (ps/layout/deal.h)
-    int64_t count;       // … and its examples; TICKET, ANSWER: its number; LEDGER: answers before it
+    int64_t count;       // … and its examples; TICKET, ANSWER: number; LEDGER: answers before
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;
