@@ -11,6 +11,7 @@
 #include "flags.h"
 #include "package.h"
 #include "results.h"
+#include "signals.h"
 #include "verbs.h"
 
 typedef struct verb {
@@ -291,6 +292,7 @@ static bel_status *run(int count, char **words, int *out_exit_code)
 int main(int argument_count, char **arguments)
 {
     int exit_code = 0;
+    bel_signals_explain();
     bel_status *status = run(argument_count - 1, arguments + 1, &exit_code);
     if (status == NULL) status = bel_results_flush();
     bel_package_over();

@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+// From now on a bus error says what it means before it ends the process.
+void bel_signals_explain(void);
+
 // From now on the first SIGINT or SIGTERM asks training to save and end (bel_request_stop), and the
 // second ends the process at once with 128 + its number; it is ignored where the process has a
 // supervisor, which may pass on what everybody got, and which ends with SIGKILL. A closed stdout or

@@ -93,6 +93,9 @@ typedef struct bel_estimator_spec {
     bel_metric metrics[BEL_MAX_METRICS];
     int metric_count;
     bel_optimizer optimizer;
+    /// Scalar F32: what the loss is the mean over, such as the sum of its weights
+    /// (bel_weighted_mean); an evaluation weights the batches' losses by it. NULL: their examples.
+    bel_value *loss_weight;
 } bel_estimator_spec;
 
 typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec *spec);

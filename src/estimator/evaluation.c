@@ -101,12 +101,13 @@ static void run_tower(void *argument, int64_t tile)
 static void list_outputs(group *g)
 {
     const bel_estimator_spec *spec = &g->config->built->spec;
-    g->outputs = bel_xcalloc(2 * BEL_MAX_METRICS + 1, sizeof *g->outputs);
+    g->outputs = bel_xcalloc(2 * BEL_MAX_METRICS + 2, sizeof *g->outputs);
     if (g->config->built->mode == BEL_MODE_PREDICT) {
         g->outputs[g->output_count++].value = spec->predictions;
         return;
     }
     g->outputs[g->output_count++].value = spec->loss;
+    if (spec->loss_weight != NULL) g->outputs[g->output_count++].value = spec->loss_weight;
     for (int m = 0; m < spec->metric_count; m++) {
         g->outputs[g->output_count++].value = spec->metrics[m].sum;
         if (spec->metrics[m].weight == NULL) continue;
@@ -180,17 +181,24 @@ static bel_status *run_group(group *g, bool *out_more)
 }
 
 typedef struct totals {
-    double loss_sum, batch_loss_sum;
+    double loss_sum, loss_weight, batch_loss_sum;
     int64_t examples, batches;
     bel_metric_sums metrics[BEL_MAX_METRICS];
 } totals;
+
+static double scalar_of(const eval_tower *tower, int output)
+{
+    return (double)*(const float *)bel_instance_output(tower->instance, output).data;
+}
 
 static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_spec *spec)
 {
     if (tower->block < 0 || tower->instance == NULL) return;
     int output = 0;
-    double loss = (double)*(const float *)bel_instance_output(tower->instance, output++).data;
-    t->loss_sum += loss * (double)tower->batch->example_count;
+    double loss = scalar_of(tower, output++), share = (double)tower->batch->example_count;
+    if (spec->loss_weight != NULL) share = scalar_of(tower, output++);
+    if (share != 0) t->loss_sum += loss * share; // else the mean is over nothing
+    t->loss_weight += share;
     t->batch_loss_sum += loss;
     t->examples += tower->batch->example_count;
     t->batches++;
@@ -216,7 +224,7 @@ static bel_status *add_batches(group *g, totals *t)
 
 static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *out_result)
 {
-    out_result->loss = t->loss_sum / (double)t->examples;
+    out_result->loss = t->loss_weight != 0 ? t->loss_sum / t->loss_weight : 0;
     out_result->batch_mean_loss = t->batch_loss_sum / (double)t->batches;
     out_result->examples = t->examples;
     out_result->metric_count = spec->metric_count;

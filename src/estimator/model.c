@@ -209,6 +209,7 @@ static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
 {
     if (mode == BEL_MODE_PREDICT) return check_predictions(spec->predictions);
     BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
+    if (spec->loss_weight != NULL) BEL_TRY(check_scalar(spec->loss_weight, "loss_weight"));
     if (spec->metric_count < 0 || spec->metric_count > BEL_MAX_METRICS) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "the model function's metric_count must be from 0 to %d, got %d",

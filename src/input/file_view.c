@@ -35,7 +35,12 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
         munmap(memory, size);
         return NULL;
     }
-    *out_view = (bel_file_view){.data = memory, .size = size, .memory = memory, .mapped = true};
+    *out_view = (bel_file_view){.data = memory,
+                                .size = size,
+                                .memory = memory,
+                                .mapped = true,
+                                .device = (uint64_t)info.st_dev,
+                                .inode = (uint64_t)info.st_ino};
     return NULL;
 }
 
@@ -82,4 +87,14 @@ void bel_file_view_close(bel_file_view *view)
         bel_free(view->memory);
     }
     *view = (bel_file_view){0};
+}
+
+bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
+{
+    struct stat info;
+    if (!view->mapped || stat(path, &info) != 0) return NULL;
+    bool same = (uint64_t)info.st_dev == view->device && (uint64_t)info.st_ino == view->inode;
+    if (!same || (uint64_t)info.st_size >= view->size) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now", path,
+                   view->size, (long long)info.st_size);
 }

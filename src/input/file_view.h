@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "belfry/status.h"
 
@@ -13,12 +14,17 @@ typedef struct bel_file_view {
     size_t size;
     void *memory; // what to give back
     bool mapped;
+    uint64_t device, inode; // of what is mapped
 } bel_file_view;
 
 // Plain files are mapped, so that only what is asked for is read; the file must not become shorter
-// while it is open. Packed files (.gz, or gzip's magic) and pipes are read into memory, and one log
-// line says so. Errors are those of bel_file_read.
+// while it is open: reading what has gone is a bus error. Packed files (.gz, or gzip's magic) and
+// pipes are read into memory, and one log line says so. Errors are those of bel_file_read.
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
+
+// Before reading: DATA_LOSS when the mapped file has become shorter. (One that was replaced by
+// another of its name is still there.)
+bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
 
 #endif

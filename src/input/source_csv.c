@@ -210,6 +210,14 @@ static bel_status *csv_read(const bel_source *base, int64_t number, const bel_si
     return read_row(source, file, row, sink);
 }
 
+static bel_status *csv_check(const bel_source *base)
+{
+    const csv_source *source = (const csv_source *)base;
+    for (int i = 0; i < source->options->path_count; i++)
+        BEL_TRY(bel_file_view_check(&source->files[i].view, source->files[i].path));
+    return NULL;
+}
+
 static void csv_origin(const bel_source *base, int64_t number, bel_str *out_text)
 {
     const csv_source *source = (const csv_source *)base;
@@ -245,6 +253,7 @@ static void csv_destroy(bel_source *base)
 
 static const bel_source_kind csv_kind = {
     .name = "csv",
+    .check = csv_check,
     .read = csv_read,
     .origin = csv_origin,
     .describe = csv_describe,
@@ -618,6 +627,37 @@ static void keep_names(csv_source *source)
 
 // --- Opening -------------------------------------------------------------------------------------
 
+static bel_status *check_rows(const csv_source *source, int64_t first, int64_t end,
+                              bel_record *record)
+{
+    for (int64_t i = first; i < end; i++) {
+        bel_arena_reset(record->arena);
+        BEL_TRY(bel_source_read_record(&source->base, i, record));
+    }
+    return NULL;
+}
+
+// Reads rows once, so that a value that is no number is not found when hours of training are over:
+// all of them, or of large files so many at the beginning and at the end that it takes half a
+// second.
+static bel_status *check_values(const csv_source *source)
+{
+    enum { CHECKED_BYTES = 64 << 20 };
+    int64_t count = source->base.record_count, half = count;
+    if (source->base.size_bytes > CHECKED_BYTES) {
+        half = (int64_t)((double)count * (CHECKED_BYTES / 2) / (double)source->base.size_bytes);
+    }
+    int64_t second = half < count - half ? count - half : half;
+    bel_arena *arena = bel_arena_create();
+    bel_record record;
+    bel_record_init(&record, arena);
+    bel_status *status = check_rows(source, 0, half, &record);
+    if (status == NULL) status = check_rows(source, second, count, &record);
+    bel_record_deinit(&record);
+    bel_arena_destroy(arena);
+    return status;
+}
+
 static bel_status *open_files(csv_source *source)
 {
     const bel_csv_options *options = source->options;
@@ -639,7 +679,7 @@ static bel_status *open_files(csv_source *source)
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none",
                        options->paths[0]);
     }
-    return NULL;
+    return check_values(source);
 }
 
 bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,

@@ -146,6 +146,13 @@ static void idx_describe(const bel_source *base, bel_str *out_text)
                    (long long)source->class_count);
 }
 
+static bel_status *idx_check(const bel_source *base)
+{
+    const idx_source *source = (const idx_source *)base;
+    BEL_TRY(bel_file_view_check(&source->images.view, source->images.path));
+    return bel_file_view_check(&source->labels.view, source->labels.path);
+}
+
 static void idx_destroy(bel_source *base)
 {
     idx_source *source = (idx_source *)base;
@@ -156,6 +163,7 @@ static void idx_destroy(bel_source *base)
 
 static const bel_source_kind idx_kind = {
     .name = "idx",
+    .check = idx_check,
     .read = idx_read,
     .origin = idx_origin,
     .describe = idx_describe,

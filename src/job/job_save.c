@@ -169,11 +169,28 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
     return NULL;
 }
 
+// Initial values of a run that was given up, on data that could not be read perhaps: another run
+// may begin in their place.
+static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
+{
+    if (bel_ckpt_reader_info(reader)->step > 0 || job->estimator->config.allow_changes)
+        return false;
+    bel_status *status = bel_settings_compare(&job->settings, reader);
+    bool differs = bel_status_code(status) == BEL_FAILED_PRECONDITION;
+    bel_status_ignore(status); // nothing was trained with them
+    return differs;
+}
+
 bel_status *bel_job_resume(bel_job *job)
 {
     const char *model_dir = job->estimator->config.model_dir;
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+    if (reader != NULL && is_only_begun(job, reader)) {
+        bel_log_write(BEL_LOG_INFO, "nothing was trained in %s yet: it begins anew", model_dir);
+        bel_ckpt_close(reader);
+        reader = NULL;
+    }
     if (reader == NULL) {
         BEL_TRY(save_first(job));
         BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));

@@ -83,6 +83,18 @@ run_fails 3 'missing.csv' env BELFRY_SECRET=0123456789abcdef TF_CONFIG='{"cluste
 run_fails 3 'folder/missing.csv' train_on missing.csv --data_dir folder
 gzip -k good.csv
 run_ok train_on good.csv.gz
+# A run that could not begin leaves nothing that the next one stumbles over.
+printf 'a,b,y\n1,2,0\n3,4,1\n5,high,1\n' >late.csv
+over_again() { # FILE
+    belfry train --model_dir again --train_files "$1" --train_batch_size 1 --num_epochs 1 --hidden_units 4 --no_report
+}
+run_fails 3 'late.csv:4:3|high' over_again late.csv
+BEL_FAULT=crash:tower_step capture over_again good.csv
+equal "exit code of a run that was killed before its first step" "$code" 137
+printf '5,6,1\n' | cat good.csv - >corrected.csv
+run_ok over_again corrected.csv
+check "which is said" grep -q 'nothing was trained in again yet' err.txt
+run_fails 2 'trained with other settings' over_again good.csv
 head -c 30 good.csv.gz >cut.csv.gz
 run_fails 3 'cut.csv.gz' train_on cut.csv.gz
 

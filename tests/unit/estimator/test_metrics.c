@@ -118,7 +118,7 @@ static void check(const bel_result *result, bool weighted)
     assert_true(expected_auc(weighted) > 0.6 && expected_auc(weighted) < 0.9); // not all or nothing
 }
 
-static bel_input *open_input(void)
+static bel_input *open_batches(int64_t batch_size)
 {
     const bel_memory_field fields[] = {
         {"label", {BEL_DTYPE_I64, BEL_SHAPE(EXAMPLES), labels}},
@@ -127,11 +127,16 @@ static bel_input *open_input(void)
         {"weight", {BEL_DTYPE_F32, BEL_SHAPE(EXAMPLES), weights}},
     };
     bel_dataset *dataset = bel_dataset_from_memory(fields, 4);
-    bel_dataset_batch(dataset, BATCH);
+    bel_dataset_batch(dataset, batch_size);
     bel_input *input;
     BEL_ASSERT_OK(bel_input_open(dataset, NULL, &input));
     bel_dataset_destroy(dataset);
     return input;
+}
+
+static bel_input *open_input(void)
+{
+    return open_batches(BATCH);
 }
 
 static void run(const bel_input *input, const char *weighted, int towers, bel_result *out_result)
@@ -143,6 +148,38 @@ static void run(const bel_input *input, const char *weighted, int towers, bel_re
         .built = built, .input = input, .tower_count = towers, .thread_count = 1};
     BEL_ASSERT_OK(bel_evaluation_run(&config, out_result));
     bel_built_destroy(built);
+}
+
+// A weighted mean, of which batches have different shares.
+static bel_status *weigh(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *graph = bel_context_graph(context);
+    bel_value *share = bel_context_feature(context, "weight");
+    spec->loss = bel_weighted_mean(graph, bel_context_feature(context, "probability"), share);
+    spec->loss_weight = bel_reduce_sum(graph, share, NULL, 0, false);
+    return NULL;
+}
+
+static void test_weighted_losses(void **state)
+{
+    (void)state;
+    double sum = 0, all = 0;
+    for (int i = 0; i < EXAMPLES; i++) {
+        sum += weight_of(i, true) * (double)probabilities[i];
+        all += weight_of(i, true);
+    }
+    for (int64_t batch = 1; batch <= EXAMPLES; batch = 3 * batch + 1) {
+        bel_input *input = open_batches(batch);
+        bel_built *built;
+        bel_result result;
+        BEL_ASSERT_OK(bel_model_build(weigh, NULL, 0, BEL_MODE_EVAL, input, &built));
+        const bel_evaluation_config config = {
+            .built = built, .input = input, .tower_count = 1, .thread_count = 1};
+        BEL_ASSERT_OK(bel_evaluation_run(&config, &result));
+        assert_true(fabs(result.loss - sum / all) < 1e-6);
+        bel_built_destroy(built);
+        bel_input_destroy(input);
+    }
 }
 
 static void test_values(void **state)
@@ -289,8 +326,8 @@ int main(void)
 {
     fill();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_close_scores),
-        cmocka_unit_test(test_undefined_score), cmocka_unit_test(test_wrong_shapes),
-        cmocka_unit_test(test_rows_that_are_not_there)};
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_weighted_losses),
+        cmocka_unit_test(test_close_scores), cmocka_unit_test(test_undefined_score),
+        cmocka_unit_test(test_wrong_shapes), cmocka_unit_test(test_rows_that_are_not_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 // CSV: what is read, and for every error its exact file:line:column.
+#include <unistd.h>
 #include <zlib.h>
 
 #include "unit/input/test_fixture.h"
@@ -283,28 +284,56 @@ static void test_headers_must_agree(void **state)
     assert_headers_differ("a,b\n1,2\n3\n", "b.csv:3:2: expected 2 fields, got 1");
 }
 
+static void write_packed(const char *path, const char *text)
+{
+    gzFile file = gzopen(path, "wb");
+    assert_int_equal(gzputs(file, text), strlen(text));
+    gzclose(file);
+}
+
 static void test_packed_file(void **state)
 {
     (void)state;
     csv_case it;
     case_init(&it, "");
     char *path = bel_strf("%s/a.csv.gz", it.folder);
-    gzFile file = gzopen(path, "wb");
-    assert_int_equal(gzputs(file, "a,b\n1,2\n3,x\n"), 12);
-    gzclose(file);
+    write_packed(path, "a,b\n1,2\n3,4\n");
     it.paths[0] = path;
     bel_dataset *dataset = bel_dataset_from_csv(&it.options);
     bel_dataset_batch(dataset, 1);
     bel_input *input = NULL;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
     bel_batch *batch = bel_batch_create(input);
-    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
-    static const float expected[] = {1, 2};
+    BEL_ASSERT_OK(bel_input_read(input, 1, batch));
+    static const float expected[] = {3, 4};
     assert_floats(&batch->fields[0], expected, 1, 2);
-    BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS, "a.csv.gz:3:3: ");
     bel_batch_destroy(batch);
     bel_input_destroy(input);
+    write_packed(path, "a,b\n1,2\n3,x\n");
+    dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_batch(dataset, 1);
+    BEL_ASSERT_FAILS(open_and_destroy(dataset, &input), BEL_DATA_LOSS, "a.csv.gz:3:3: ");
     bel_free(path);
+    case_deinit(&it);
+}
+
+// What is mapped would be a bus error where the file has become shorter.
+static void test_shortened_file(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a,b\n1,2\n3,4\n");
+    bel_dataset *dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_batch(dataset, 1);
+    bel_input *input = NULL;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    assert_int_equal(truncate(it.paths[0], 6), 0);
+    BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS,
+                     "it had 12 bytes when it was opened, and has 6 now");
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
     case_deinit(&it);
 }
 
@@ -541,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_several_files_and_origins),
         cmocka_unit_test(test_headers_must_agree),
         cmocka_unit_test(test_packed_file),
+        cmocka_unit_test(test_shortened_file),
         cmocka_unit_test(test_structure_and_labels_are_checked_when_opened),
         cmocka_unit_test(test_numbers_are_checked_when_read),
         cmocka_unit_test(test_typed_numbers_are_checked),
