@@ -274,7 +274,7 @@ static void exchange_one(bel_lane *from, bel_lane *to, int64_t step)
 static void test_wrong_hello(void **state)
 {
     (void)state;
-    enum { HELLO = 13 };
+    enum { HELLO = BEL_FRAME_KIND_COUNT }; // the lane's own kinds stand behind
     bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
     bel_endpoint *stranger = endpoint(NULL, "");
     bel_doorbell *bell = bel_doorbell_create();
