@@ -38,7 +38,7 @@ run_fails 2 'expected units >= 1' train n --train_steps 1 --package my_model/bui
     --param units=0
 
 # --- As docs/models.md says, word for word
-sed -n '/^```c$/,/^```$/p' "$SOURCE/docs/models.md" | sed '1d;/^```$/,$d' >my_model.c
+awk '/^...c$/ { inside = 1; next } /^...$/ { inside = 0 } inside' "$SOURCE/docs/models.md" >my_model.c
 line=$(grep -m 1 '^cc -shared' "$SOURCE/docs/models.md")
 check "the manual has a model and its compile line" test -s my_model.c -a -n "$line"
 run_ok bash -c "$line"
