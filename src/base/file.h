@@ -26,8 +26,13 @@ bel_status *bel_file_writer_finish(bel_file_writer *writer, uint64_t *out_size,
                                    uint32_t *out_crc32c) BEL_MUST_USE; // outs may be NULL
 void bel_file_writer_abandon(bel_file_writer *writer);
 
-// Writes `path` so that readers see the old content or the new, never a part: a temporary name in
-// the same folder, synced, then renamed.
+// A writer of `path` by way of a temporary name in the same folder, which is its own alone (other
+// processes may write the same file) and which finish renames: readers see the old content or the
+// new, never a part. Abandoned, it leaves nothing.
+bel_status *bel_file_writer_open_beside(const char *path,
+                                        bel_file_writer **out_writer) BEL_MUST_USE;
+
+// All of it in one go.
 bel_status *bel_file_write_atomic(const char *path, const void *data, size_t size) BEL_MUST_USE;
 
 // The same without syncing: for what is of no use after a crash of the machine.

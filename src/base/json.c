@@ -21,21 +21,39 @@ static const bel_json_value *wrap(const json_t *value)
     return (const bel_json_value *)(const void *)value;
 }
 
+static void write_character(bel_str *out, const char *text, size_t bytes)
+{
+    if (*text == '"' || *text == '\\') {
+        bel_str_printf(out, "\\%c", *text);
+    } else if (*text == '\n') {
+        bel_str_puts(out, "\\n");
+    } else if ((unsigned char)*text < 0x20) {
+        bel_str_printf(out, "\\u%04x", (unsigned)*text);
+    } else {
+        bel_str_append(out, text, bytes);
+    }
+}
+
 void bel_json_write_string(bel_str *out, const char *text)
 {
     bel_str_puts(out, "\"");
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\') {
-            bel_str_printf(out, "\\%c", byte);
-        } else if (byte == '\n') {
-            bel_str_puts(out, "\\n");
-        } else if (byte < 0x20) {
-            bel_str_printf(out, "\\u%04x", byte);
+    while (*text != '\0') {
+        int bytes = bel_utf8_bytes(text);
+        if (bytes > 0) {
+            write_character(out, text, (size_t)bytes);
         } else {
-            bel_str_append(out, text, 1);
+            bel_str_puts(out, "\\ufffd");
         }
+        text += bytes > 0 ? bytes : 1;
     }
+    bel_str_puts(out, "\"");
+}
+
+void bel_json_write_exact(bel_str *out, const char *text)
+{
+    bel_str_puts(out, "\"");
+    for (; *text != '\0'; text++)
+        write_character(out, text, 1);
     bel_str_puts(out, "\"");
 }
 

@@ -9,7 +9,10 @@
 #include "base/str.h"
 #include "belfry/status.h"
 
-void bel_json_write_string(bel_str *out, const char *text); // with quotes and escapes
+// With quotes and escapes. Bytes that are no UTF-8 become U+FFFD: a reader takes the line, whatever
+// a file's name or a library's message holds. Or as they are, for who reads back what it wrote.
+void bel_json_write_string(bel_str *out, const char *text);
+void bel_json_write_exact(bel_str *out, const char *text);
 void bel_json_write_number(bel_str *out,
                            double value); // shortest that reads back; null if not finite
 

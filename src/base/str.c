@@ -125,6 +125,23 @@ bool bel_parse_f64(const char *text, size_t length, double *out_value)
     return true;
 }
 
+int bel_utf8_bytes(const char *character)
+{
+    const unsigned char *text = (const unsigned char *)character;
+    unsigned char first = text[0], low = 0x80, high = 0xBF;
+    int more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
+    if ((first >= 0x80 && first < 0xC2) || first > 0xF4) return 0;
+    if (first == 0xE0) low = 0xA0;  // longer than need be
+    if (first == 0xED) high = 0x9F; // halves of pairs
+    if (first == 0xF0) low = 0x90;
+    if (first == 0xF4) high = 0x8F; // behind the last character
+    for (int i = 1; i <= more; i++) {
+        if (text[i] < low || text[i] > high) return 0; // a zero byte as well
+        low = 0x80, high = 0xBF;
+    }
+    return more + 1;
+}
+
 const char *bel_bytes_text(uint64_t bytes, char text[32])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

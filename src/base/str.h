@@ -26,6 +26,10 @@ char *bel_strf(const char *format, ...) BEL_PRINTF(1, 2);
 // Index of the name nearest to `word` by edit distance, or -1 when none is near enough to suggest.
 int bel_nearest_name(const char *word, const char *const *names, size_t count);
 
+// Bytes of the character that begins at `text`, as RFC 3629 has it (overlong forms and halves of
+// pairs are none); 0: none begins there. The text ends with a zero byte.
+int bel_utf8_bytes(const char *text);
+
 // Whole-string number parsing without locale. False when the text is not exactly one number in
 // range. Integers accept a sign and decimal digits only.
 bool bel_parse_i64(const char *text, size_t length, int64_t *out_value);

@@ -362,25 +362,18 @@ static bel_status *write_trace(trace *t, const char *folder)
         put_span(t, &t->spans[i]);
     write_flows(t);
     bel_file_writer_write(t->out, t->begun ? "\n]\n" : "[]\n", 3);
-    bel_status *written = bel_file_writer_finish(t->out, NULL, NULL);
-    if (status == NULL) return written;
-    bel_status_ignore(written); // the first error is reported
+    if (status == NULL) return bel_file_writer_finish(t->out, NULL, NULL);
+    bel_file_writer_abandon(t->out);
     return status;
 }
 
 bel_status *bel_trace_merge(const char *folder, const char *path)
 {
-    char *temporary = bel_strf("%s.tmp", path);
     trace t = {0};
-    bel_status *status = bel_file_writer_open(temporary, &t.out);
-    if (status == NULL) {
-        status = write_trace(&t, folder);
-        if (status == NULL) status = bel_file_rename(temporary, path);
-        if (status != NULL) (void)unlink(temporary);
-    }
+    bel_status *status = bel_file_writer_open_beside(path, &t.out);
+    if (status == NULL) status = write_trace(&t, folder);
     if (status == NULL) status = bel_trace_clear(folder);
     bel_free(t.spans);
     bel_str_deinit(&t.line);
-    bel_free(temporary);
     return status;
 }

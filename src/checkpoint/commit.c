@@ -172,7 +172,14 @@ static bel_status *write_manifest(const char *folder, const bel_manifest *manife
     // What could not be read back (a setting that is not UTF-8, a setting twice) is found now and
     // not at the next start.
     bel_manifest parsed;
-    bel_status *status = bel_manifest_parse(text.text, text.length, path, arena, &parsed);
+    bel_status *status = NULL;
+    if (text.length > BEL_MANIFEST_MAX_BYTES) {
+        status = BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                         "%s: would have %zu bytes, at most %d can be read back; hint: fewer "
+                         "variables or shorter settings",
+                         path, text.length, BEL_MANIFEST_MAX_BYTES);
+    }
+    if (status == NULL) status = bel_manifest_parse(text.text, text.length, path, arena, &parsed);
     bel_file_writer *writer;
     if (status == NULL) status = bel_file_writer_open(path, &writer);
     if (status == NULL) {

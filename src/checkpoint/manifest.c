@@ -34,9 +34,9 @@ static void write_settings(bel_str *out, const bel_ckpt_info *info)
     bel_str_puts(out, "  \"settings\": {");
     for (int i = 0; i < info->setting_count; i++) {
         bel_str_puts(out, i > 0 ? ",\n    " : "\n    ");
-        bel_json_write_string(out, info->setting_names[i]);
+        bel_json_write_exact(out, info->setting_names[i]);
         bel_str_puts(out, ": ");
-        bel_json_write_string(out, info->setting_values[i]);
+        bel_json_write_exact(out, info->setting_values[i]);
     }
     bel_str_puts(out, "\n  },\n");
 }
@@ -47,7 +47,7 @@ static void write_files(bel_str *out, const bel_manifest *manifest)
     for (int i = 0; i < manifest->file_count; i++) {
         const bel_manifest_file *file = &manifest->files[i];
         bel_str_puts(out, i > 0 ? ",\n    {\"name\": " : "\n    {\"name\": ");
-        bel_json_write_string(out, file->name);
+        bel_json_write_exact(out, file->name);
         bel_str_printf(out, ", \"size\": %llu, \"crc32c\": \"%08x\"}",
                        (unsigned long long)file->size_bytes, file->crc32c);
     }
@@ -57,7 +57,7 @@ static void write_files(bel_str *out, const bel_manifest *manifest)
 static void write_tensor(bel_str *out, const bel_manifest_tensor *tensor)
 {
     bel_str_puts(out, "{\"name\": ");
-    bel_json_write_string(out, tensor->name);
+    bel_json_write_exact(out, tensor->name);
     bel_str_printf(out, ", \"dtype\": \"%s\", \"shape\": [", bel_dtype_name(tensor->dtype));
     for (int32_t i = 0; i < tensor->shape.rank; i++)
         bel_str_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)tensor->shape.dims[i]);
@@ -73,11 +73,11 @@ static void write_tensor(bel_str *out, const bel_manifest_tensor *tensor)
 static void write_table(bel_str *out, const bel_manifest_table *table, int file_count)
 {
     bel_str_puts(out, "{\"name\": ");
-    bel_json_write_string(out, table->table.name);
+    bel_json_write_exact(out, table->table.name);
     bel_str_printf(out, ", \"width\": %d, \"columns\": [", table->table.width);
     for (int i = 0; i < table->table.column_count; i++) {
         if (i > 0) bel_str_puts(out, ", ");
-        bel_json_write_string(out, table->table.columns[i]);
+        bel_json_write_exact(out, table->table.columns[i]);
     }
     bel_str_puts(out, "], \"rows\": [");
     for (int i = 0; i < file_count; i++)

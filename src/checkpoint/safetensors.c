@@ -274,7 +274,7 @@ static bel_status *place(const char *path, const bel_safetensors_input *tensors,
 static void write_entry(bel_str *out, const placed *tensor, uint64_t begin)
 {
     const bel_shape *shape = &tensor->input->shape;
-    bel_json_write_string(out, tensor->input->name);
+    bel_json_write_exact(out, tensor->input->name);
     bel_str_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", dtype_names[tensor->input->dtype]);
     for (int32_t i = 0; i < shape->rank; i++)
         bel_str_printf(out, "%s%lld", i > 0 ? "," : "", (long long)shape->dims[i]);
@@ -292,9 +292,9 @@ static uint64_t write_header(bel_str *out, const bel_safetensors_text *metadata,
         bel_str_puts(out, "\"__metadata__\":{");
         for (int i = 0; i < metadata_count; i++) {
             if (i > 0) bel_str_puts(out, ",");
-            bel_json_write_string(out, metadata[i].name);
+            bel_json_write_exact(out, metadata[i].name);
             bel_str_puts(out, ":");
-            bel_json_write_string(out, metadata[i].value);
+            bel_json_write_exact(out, metadata[i].value);
         }
         bel_str_puts(out, "}");
         separator = ",";

@@ -105,7 +105,7 @@ static uint64_t get_up_to(cursor *c, uint64_t most)
 static char *get_text(cursor *c, bel_arena *arena)
 {
     size_t length = (size_t)get_up_to(c, c->left);
-    if (length > c->left) c->good = false;
+    if (length > c->left || memchr(c->bytes, 0, length) != NULL) c->good = false;
     if (!c->good) return NULL;
     char *text = bel_arena_alloc(arena, length + 1);
     memcpy(text, c->bytes, length);

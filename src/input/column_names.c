@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/str.h"
 
 void bel_column_names_write(const bel_column_names *names, bel_str *out_text)
 {
@@ -58,28 +59,11 @@ bel_status *bel_column_names_read(const char *text, const char *source, bel_aren
     return status;
 }
 
-// Bytes of the character at `text`, as RFC 3629 has it; 0: none begins there.
-static int character_bytes(const unsigned char *text)
-{
-    unsigned char first = text[0], low = 0x80, high = 0xBF;
-    int more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-    if ((first >= 0x80 && first < 0xC2) || first > 0xF4) return 0;
-    if (first == 0xE0) low = 0xA0;  // longer than need be
-    if (first == 0xED) high = 0x9F; // halves of pairs
-    if (first == 0xF0) low = 0x90;
-    if (first == 0xF4) high = 0x8F; // behind the last character
-    for (int i = 1; i <= more; i++) {
-        if (text[i] < low || text[i] > high) return 0; // a zero byte as well
-        low = 0x80, high = 0xBF;
-    }
-    return more + 1;
-}
-
 const char *bel_column_name_utf8(const char *name, bel_arena *arena)
 {
     const unsigned char *at = (const unsigned char *)name;
     int bytes = 1;
-    while (*at != '\0' && (bytes = character_bytes(at)) > 0)
+    while (*at != '\0' && (bytes = bel_utf8_bytes((const char *)at)) > 0)
         at += bytes;
     if (bytes > 0) return bel_arena_strdup(arena, name);
     char *text = bel_arena_alloc(arena, 2 * strlen(name) + 1), *to = text;

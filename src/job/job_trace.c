@@ -1,5 +1,7 @@
 #include "job/job_trace.h"
 
+#include <sys/stat.h>
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -11,6 +13,19 @@ static char *folder_of_parts(const bel_run_config *config)
     return bel_path_join(config->model_dir, "logs");
 }
 
+// A trace that could not be written in the end is refused before training.
+static bel_status *check_path(const char *path)
+{
+    bel_file_writer *writer;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected a file, got a folder", path);
+    }
+    BEL_TRY(bel_file_writer_open_beside(path, &writer));
+    bel_file_writer_abandon(writer);
+    return NULL;
+}
+
 bel_status *bel_job_trace_start(const bel_run_config *config, const bel_task *task)
 {
     if (config->trace_file == NULL || bel_trace_is_on()) return NULL;
@@ -19,8 +34,9 @@ bel_status *bel_job_trace_start(const bel_run_config *config, const bel_task *ta
     char *name = task == NULL ? bel_xstrdup("process")
                               : bel_strf("%s-%d.%u", bel_role_name(task->role), task->index,
                                          task->incarnation);
-    bel_status *status = NULL;
-    if (leads && (task == NULL || task->incarnation == 0)) status = bel_trace_clear(folder);
+    bel_status *status = leads ? check_path(config->trace_file) : NULL;
+    if (status == NULL && leads && (task == NULL || task->incarnation == 0))
+        status = bel_trace_clear(folder);
     if (status == NULL) status = bel_trace_start(folder, name);
     bel_free(name);
     bel_free(folder);

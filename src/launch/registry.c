@@ -244,7 +244,7 @@ static bel_status *check_text(const char *job, const char *what, const char *val
     bel_json *json = NULL;
     bel_str text = {0};
     bel_str_puts(&text, "[");
-    bel_json_write_string(&text, value != NULL ? value : "");
+    bel_json_write_exact(&text, value != NULL ? value : "");
     bel_str_puts(&text, "]");
     bel_status *status = bel_json_parse(text.text, text.length, what, &json);
     bel_json_destroy(json);

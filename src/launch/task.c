@@ -207,7 +207,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
 void bel_task_write(const bel_task *task, bel_str *out)
 {
     bel_str_printf(out, "{\"job\":");
-    bel_json_write_string(out, task->job);
+    bel_json_write_exact(out, task->job);
     bel_str_printf(out,
                    ",\"role\":\"%s\",\"index\":%d,\"incarnation\":%u,\"worker_count\":%d,"
                    "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
@@ -220,9 +220,9 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    task->thread_count, llround(task->join_timeout_secs * 1e3),
                    llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
                    task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0, task->lock);
-    bel_json_write_string(out, task->master_address);
+    bel_json_write_exact(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
-    bel_json_write_string(out, task->listen_address);
+    bel_json_write_exact(out, task->listen_address);
     for (int w = 0; task->towers != NULL && w < task->worker_count; w++)
         bel_str_printf(out, "%s%d", w == 0 ? ",\"towers\":[" : ",", task->towers[w]);
     if (task->towers != NULL) bel_str_puts(out, "]");
@@ -230,7 +230,7 @@ void bel_task_write(const bel_task *task, bel_str *out)
     static const char *const names[] = {"tls_ca", "tls_certificate", "tls_key"};
     for (int i = 0; i < 3 && files[i] != NULL; i++) {
         bel_str_printf(out, ",\"%s\":", names[i]);
-        bel_json_write_string(out, files[i]);
+        bel_json_write_exact(out, files[i]);
     }
     bel_str_puts(out, "}");
 }

@@ -59,6 +59,8 @@ check "members of an error" has err.txt time level code message
 capture belfry train --nonsense 1 --log_format=json
 equal "exit code" "$code" 2
 check "an error before the flag is JSON" is_json err.txt
+capture belfry inspect $'no \xe9 such' --log_format json
+check "an error is JSON whatever bytes a name has" is_json err.txt
 run_fails 3 'no such?folder' belfry inspect "no such
 folder"
 

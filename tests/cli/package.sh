@@ -37,6 +37,13 @@ run_ok belfry train_and_evaluate --config_file m/job.yaml --train_steps 210
 run_fails 2 'expected units >= 1' train n --train_steps 1 --package my_model/build/my_model.so \
     --param units=0
 
+# --- As docs/models.md says, word for word
+awk '/^...c$/ { inside = 1; next } /^...$/ { inside = 0 } inside' "$SOURCE/docs/models.md" >my_model.c
+line=$(grep -m 1 '^cc -shared' "$SOURCE/docs/models.md")
+check "the manual has a model and its compile line" test -s my_model.c -a -n "$line"
+run_ok bash -c "$line"
+run_ok train manual --train_steps 20 --package my_model.so --param units=16
+
 # --- Packages that end the process
 broken() { # NAME STATEMENT
     printf '%s\n' '#include <stdlib.h>' '#include <belfry/estimator.h>' \

@@ -84,8 +84,10 @@ for who in worker-1 ps-0 master-0; do
     check "both lives of $who" test "$(grep -o "\"name\":\"$who\.[01], " killed.json | sort -u | wc -l)" = 2
 done
 
-run_ok train elsewhere "${settings[@]}" --trace "$work/missing/trace.json" # training was good
-check "a trace that cannot be written" grep -q "warning: there is no trace: .*missing" err.txt
+# A trace that cannot be written is refused before training.
+run_fails 3 "--trace|missing/trace.json" train elsewhere "${settings[@]}" --trace "$work/missing/trace.json"
+run_fails 2 "--trace|expected a file, got a folder" train elsewhere "${settings[@]}" --trace "$work"
+check "nothing was trained" test ! -e elsewhere/ckpt-00000001
 # --- With tables
 make_clicks
 run_ok timeout -k 5 60 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir rows \

@@ -120,6 +120,41 @@ static void test_atomic(void **state)
     bel_test_remove_folder(folder);
 }
 
+static void expect_content(const char *path, const char *expected)
+{
+    char *data;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &data, &size));
+    assert_string_equal(data, expected);
+    bel_free(data);
+}
+
+// Several write the same file at once: each one's is whole, and nothing is left beside it.
+static void test_writers_of_one_file(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder(), *path = bel_path_join(folder, "board"), **names;
+    bel_file_writer *a, *b, *c;
+    size_t count;
+    BEL_ASSERT_OK(bel_file_writer_open_beside(path, &a));
+    BEL_ASSERT_OK(bel_file_writer_open_beside(path, &b));
+    BEL_ASSERT_OK(bel_file_writer_open_beside(path, &c));
+    bel_file_writer_write(a, "a longer one", 12);
+    bel_file_writer_write(b, "short", 5);
+    bel_file_writer_write(c, "never", 5);
+    BEL_ASSERT_OK(bel_file_writer_finish(a, NULL, NULL));
+    expect_content(path, "a longer one");
+    BEL_ASSERT_OK(bel_file_writer_finish(b, NULL, NULL));
+    bel_file_writer_abandon(c);
+    expect_content(path, "short");
+    BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
+    assert_int_equal(count, 1);
+    bel_free(names[0]);
+    bel_free(names);
+    bel_free(path);
+    bel_test_remove_folder(folder);
+}
+
 static void test_folders(void **state)
 {
     (void)state;
@@ -183,9 +218,13 @@ static void test_lock(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_errors), cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_writer),      cmocka_unit_test(test_atomic),
-        cmocka_unit_test(test_folders),     cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_read_errors),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_writer),
+        cmocka_unit_test(test_atomic),
+        cmocka_unit_test(test_writers_of_one_file),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

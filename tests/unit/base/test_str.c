@@ -1,5 +1,6 @@
 // Strings: growing, numbers at the limits of their range, nearest names, sizes for people.
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "support/bel_test.h"
 
@@ -99,12 +100,56 @@ static void test_for_people(void **state)
     assert_string_equal(bel_seconds_text(3720, text), "1 h 02 min");
 }
 
+static void test_utf8(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int bytes;
+    } cases[] = {{"a", 1},
+                 {"\xc3\xa9", 2},
+                 {"\xe2\x82\xac", 3},
+                 {"\xf0\x9f\x94\x94", 4},
+                 {"", 1},
+                 {"\x80", 0},
+                 {"\xc3", 0},
+                 {"\xc0\xaf", 0},
+                 {"\xe0\x80\xaf", 0},
+                 {"\xed\xa0\x80", 0},
+                 {"\xf4\x90\x80\x80", 0},
+                 {"\xe2\x82", 0},
+                 {"\xff", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(bel_utf8_bytes(cases[i].text), cases[i].bytes);
+}
+
+// A line of JSON is valid whatever bytes a message has.
+static void test_json_strings(void **state)
+{
+    (void)state;
+    bel_str out = {0};
+    bel_json *json;
+    const char *got;
+    bel_str_puts(&out, "{\"m\":");
+    bel_json_write_string(&out, "caf\xc3\xa9 \"\x01\n\xe9 cut \xe2\x82");
+    bel_str_puts(&out, "}");
+    BEL_ASSERT_OK(bel_json_parse(out.text, out.length, "text", &json));
+    assert_true(bel_json_string(bel_json_root(json), "m", &got));
+    assert_string_equal(got, "caf\xc3\xa9 \"\x01\n\xef\xbf\xbd cut \xef\xbf\xbd\xef\xbf\xbd");
+    bel_json_destroy(json);
+    out.length = 0;
+    bel_json_write_exact(&out, "\xe9");
+    assert_string_equal(out.text, "\"\xe9\"");
+    bel_str_deinit(&out);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growing),    cmocka_unit_test(test_parse_i64),
-        cmocka_unit_test(test_parse_f64),  cmocka_unit_test(test_nearest_name),
-        cmocka_unit_test(test_for_people),
+        cmocka_unit_test(test_growing),      cmocka_unit_test(test_parse_i64),
+        cmocka_unit_test(test_parse_f64),    cmocka_unit_test(test_nearest_name),
+        cmocka_unit_test(test_for_people),   cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_json_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,6 +413,32 @@ static void test_commit_refuses_settings_that_cannot_be_read_back(void **state)
     bel_test_remove_folder(model_dir);
 }
 
+// What could not be read back is not written.
+static void test_too_large_a_manifest(void **state)
+{
+    (void)state;
+    enum { BYTES = 101000000 };
+    char *model_dir = bel_test_folder(), *value = bel_xmalloc(BYTES + 1), *folder;
+    memset(value, 'x', BYTES);
+    value[BYTES] = '\0';
+    static const char *const names[] = {"long"};
+    const char *const values[] = {value};
+    bel_ckpt_shard *shard;
+    bel_hash128 digest;
+    bel_ckpt_info info = fixture_info(7);
+    info.setting_count = 1;
+    info.setting_names = names;
+    info.setting_values = values;
+    BEL_ASSERT_OK(bel_ckpt_begin(model_dir, 7, 0, 0, &folder));
+    BEL_ASSERT_OK(bel_ckpt_write_shard(folder, 0, 1, NULL, 0, &shard));
+    BEL_ASSERT_FAILS(bel_ckpt_commit(model_dir, folder, &info, &shard, 1, &digest),
+                     BEL_RESOURCE_EXHAUSTED, "at most 100000000 can be read back");
+    bel_ckpt_shard_destroy(shard);
+    bel_free(folder);
+    bel_free(value);
+    bel_test_remove_folder(model_dir);
+}
+
 static void test_a_shard_may_own_nothing(void **state)
 {
     (void)state;
@@ -451,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_commit_refuses_what_is_not_whole),
         cmocka_unit_test(test_commit_refuses_shards_without_a_file),
         cmocka_unit_test(test_commit_refuses_settings_that_cannot_be_read_back),
+        cmocka_unit_test(test_too_large_a_manifest),
         cmocka_unit_test(test_a_shard_may_own_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
