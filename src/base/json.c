@@ -52,8 +52,14 @@ void bel_json_write_string(bel_str *out, const char *text)
 void bel_json_write_exact(bel_str *out, const char *text)
 {
     bel_str_puts(out, "\"");
-    for (; *text != '\0'; text++)
-        write_character(out, text, 1);
+    while (*text != '\0') {
+        const char *end = text;
+        while ((unsigned char)*end >= 0x20 && *end != '"' && *end != '\\')
+            end++;
+        bel_str_append(out, text, (size_t)(end - text));
+        text = end;
+        if (*text != '\0') write_character(out, text++, 1);
+    }
     bel_str_puts(out, "\"");
 }
 
