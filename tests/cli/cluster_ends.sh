@@ -32,6 +32,24 @@ resume() { # MODEL_DIR: the same command again
         "${digits[@]}" "${settings[@]}"
 }
 
+wait_for() { # CONDITION…: for half a minute at most
+    for _ in $(seq 1500); do
+        "$@" && return 0
+        sleep 0.02
+    done
+    return 1
+}
+saving() { compgen -G "$1/ckpt-*.tmp-*" >/dev/null; } # MODEL_DIR: a checkpoint is being written
+idles() {                                             # PID: it has computed nothing for a fifth of a second
+    local before now
+    before=$(cut -d' ' -f14,15 "/proc/$1/stat")
+    for _ in $(seq 10); do
+        sleep 0.02
+        now=$(cut -d' ' -f14,15 "/proc/$1/stat")
+        [ "$now" = "$before" ] || return 1
+    done
+}
+
 run_ok train whole "${settings[@]}" --num_workers 2
 whole=$(digest whole)
 
@@ -61,9 +79,10 @@ for signal in TERM INT; do
     resume "by-$signal"
     equal "digest after SIG$signal" "$(digest "by-$signal")" "$whole"
 done
-fault=slow:master_saves#400 # so it stops while it waits for a snapshot, and has told of the step
+fault=slow:master_saves#1500 # so it stops while it waits for a snapshot, and has told of the step
 start waiting --save_checkpoints_steps 10
-sleep 0.2
+check "a snapshot comes in hand" wait_for saving waiting
+check "training comes to wait for it" wait_for idles "$(roles worker 0)"
 kill -TERM "$supervisor"
 finish_run
 equal "exit code after a stop that waits for a snapshot" "$code" 143
@@ -129,11 +148,13 @@ check "sockets outlive the job" test -z "$(find "$work" -maxdepth 1 -name 'belfr
 resume orphans
 equal "digest after the supervisor's death" "$(digest orphans)" "$whole"
 
-fault=slow:tower_step#8,slow:shard_snapshot#1500 # the last snapshot takes long: the master is still there
-start unwatched
+start unwatched # the master holds the folder as long as it is there, here until it is woken
+master=$(roles master 0)
+kill -STOP "$master"
 kill -KILL "$supervisor"
 finish_run
 run_fails 2 "another run trains in unwatched" belfry local train --distributed --job_dir unwatched -- "${digits[@]}"
+kill -CONT "$master"
 check "processes outlive their supervisor" nothing_left
 resume unwatched
 equal "digest of a folder whose supervisor was killed" "$(digest unwatched)" "$whole"
