@@ -154,11 +154,30 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
 
 // --- The checkpoint that is read ----------------------------------------------------------------
 
+// The folder that --checkpoint names. One that holds checkpoints is named by --model_dir.
+static bel_status *open_named(const char *folder, bel_ckpt_reader **out_reader)
+{
+    bel_status *status = bel_ckpt_open(folder, out_reader);
+    if (bel_status_code(status) != BEL_NOT_FOUND) return status;
+    int64_t *steps = NULL;
+    size_t count = 0;
+    bel_status *listing = bel_ckpt_list(folder, &steps, &count);
+    long long newest = listing == NULL && count > 0 ? (long long)steps[count - 1] : -1;
+    bel_free(steps);
+    bel_status_ignore(listing); // then it is no folder of checkpoints
+    if (newest < 0) return status;
+    bel_status_ignore(status); // said in other words
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--checkpoint %s: expected one checkpoint, got a folder with %zu of them; hint: "
+                   "--model_dir %s for the newest, or --checkpoint %s/ckpt-%08lld",
+                   folder, count, folder, folder, newest);
+}
+
 static bel_status *open_checkpoint(const bel_options *options, bel_ckpt_reader **out_reader)
 {
     const char *folder = bel_options_string(options, "checkpoint");
     const char *model_dir = bel_options_string(options, "model_dir");
-    if (folder != NULL) return bel_ckpt_open(folder, out_reader);
+    if (folder != NULL) return open_named(folder, out_reader);
     if (model_dir == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--model_dir or --checkpoint is needed: what to read");
     }

@@ -145,6 +145,8 @@ run_fails 3 'dense_0|[64, 16]|[64, 32]' \
 run_fails 3 'dense_0|[64, 16]|[64, 32]' \
     belfry evaluate --model_dir good --eval_files "$EVAL_CSV" --hidden_units 16
 cut -d, -f2- "$EVAL_CSV" >narrow.csv
+run_fails 2 'one checkpoint|--model_dir good|--checkpoint good/ckpt-' \
+    belfry evaluate --checkpoint good --eval_files "$EVAL_CSV"
 run_fails 2 'narrow.csv|"p0"' belfry evaluate --model_dir good --eval_files narrow.csv
 equal "the checkpoint after refusals" "$(digest good)" "$before"
 
