@@ -265,7 +265,7 @@ static void send_status(member *m)
     bel_str words = {0};
     int64_t step = 0;
     if (m->task->role == BEL_ROLE_EVALUATOR) {
-        step = m->evaluated.global_step;
+        step = m->evaluated_step;
         bel_str_puts(&words, "follows the checkpoints");
     }
     if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
@@ -395,6 +395,7 @@ static void release(member *m)
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);
     bel_free(m->token);
+    bel_free(m->evaluated);
 }
 
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
@@ -404,7 +405,8 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
                 .program = program,
                 .estimator = program->estimator,
                 .bell = bel_doorbell_create(),
-                .evaluated = {.global_step = -1}};
+                .evaluated = bel_xcalloc((size_t)program->eval_count + 1, sizeof(bel_result)),
+                .evaluated_step = -1};
     bel_status *status = run(&m);
     bel_result result = {0};
     if (m.worker.worker != NULL) {

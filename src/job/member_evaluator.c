@@ -28,8 +28,8 @@ static void describe(const char *name, const bel_result *result, bel_str *out)
     bel_str_printf(out, " (%lld examples)", (long long)result->examples);
 }
 
-// All evaluations of the newest checkpoint; *out_result is the first one's.
-static bel_status *evaluate_all(const bel_member_program *program, bel_result *out_result,
+// All evaluations of the newest checkpoint, in their order.
+static bel_status *evaluate_all(const bel_member_program *program, bel_result *out_results,
                                 bel_str *out)
 {
     for (int i = 0; i < program->eval_count; i++) {
@@ -39,7 +39,7 @@ static bel_status *evaluate_all(const bel_member_program *program, bel_result *o
         BEL_TRY_CTX(bel_job_evaluate_newest(program->estimator, &program->evals[i], &result), "%s",
                     name != NULL ? name : "eval");
         describe(name != NULL ? name : "eval", &result, out);
-        if (i == 0) *out_result = result;
+        out_results[i] = result;
         bel_trace_end((bel_trace_event){.role = BEL_TRACE_EVALUATOR,
                                         .span = BEL_TRACE_EVALUATE,
                                         .step = result.global_step},
@@ -60,12 +60,12 @@ bel_status *bel_member_check_evals(const bel_member_program *program)
     return NULL;
 }
 
-// Tells the master what the last evaluation found.
-static void send_result(member *m, char *words)
+// Tells the master what the last evaluation number `index` found.
+static void send_result(member *m, int index)
 {
     static char mean_name[] = "batch_mean_loss";
     enum { NUMBER_TEXT = 32 };
-    bel_result *result = &m->evaluated;
+    bel_result *result = &m->evaluated[index];
     char texts[BEL_MAX_METRICS + 1][NUMBER_TEXT];
     bel_message_setting numbers[BEL_MAX_METRICS + 1] = {{mean_name, texts[0]}};
     bel_snprintf(texts[0], NUMBER_TEXT, "%.17g", result->batch_mean_loss);
@@ -73,9 +73,9 @@ static void send_result(member *m, char *words)
         bel_snprintf(texts[i + 1], NUMBER_TEXT, "%.17g", result->metrics[i].value);
         numbers[i + 1] = (bel_message_setting){result->metrics[i].name, texts[i + 1]};
     }
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_EVALUATED,
+                                     .index = index,
                                      .step = result->global_step,
-                                     .text = words,
                                      .loss = result->loss,
                                      .examples = result->examples,
                                      .settings = numbers,
@@ -89,20 +89,27 @@ bel_status *bel_member_evaluate(member *m, bool last)
     bel_str words = {0};
     bel_status *status = NULL;
     // The initial values are not worth an evaluation; the end is, whatever came before.
-    if ((step > 0 || last) && step != m->evaluated.global_step) {
-        status = evaluate_all(m->program, &m->evaluated, &words);
+    if ((step > 0 || last) && step != m->evaluated_step) {
+        status = evaluate_all(m->program, m->evaluated, &words);
+        if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
     }
-    if (status == NULL && last) send_result(m, words.text);
+    for (int i = 0; status == NULL && last && i < m->program->eval_count; i++)
+        send_result(m, i);
+    if (status == NULL && last) {
+        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                         .step = m->evaluated_step,
+                                         .text = words.text});
+    }
     bel_str_deinit(&words);
     return status;
 }
 
-bel_status *bel_member_follow(const bel_member_program *program, bel_result *out_result)
+// Evaluates the newest checkpoint as it comes, until the last one that will.
+static bel_status *follow(const bel_member_program *program, bel_result *results)
 {
     enum { NAP_MS = 200 };
     const char *model_dir = program->estimator->config.model_dir;
     int64_t last_step = program->train->max_steps, step = -1, evaluated = -1;
-    bel_result result = {.global_step = -1};
     while (!bel_control_stop_requested() && (last_step == 0 || evaluated < last_step)) {
         BEL_TRY(newest_step(model_dir, &step));
         if (step <= 0 || step == evaluated) {
@@ -110,12 +117,21 @@ bel_status *bel_member_follow(const bel_member_program *program, bel_result *out
             continue;
         }
         bel_str words = {0};
-        bel_status *status = evaluate_all(program, &result, &words);
+        bel_status *status = evaluate_all(program, results, &words);
         bel_str_deinit(&words);
         BEL_TRY(status);
-        evaluated = program->eval_count > 0 ? result.global_step : step;
+        evaluated = program->eval_count > 0 ? results[0].global_step : step;
     }
-    result.interrupted = bel_control_stop_requested();
-    if (out_result != NULL) *out_result = result;
     return NULL;
+}
+
+bel_status *bel_member_follow(const bel_member_program *program, bel_result *out_result)
+{
+    bel_result *results = bel_xcalloc((size_t)program->eval_count + 1, sizeof *results);
+    results[0].global_step = -1;
+    bel_status *status = follow(program, results);
+    results[0].interrupted = bel_control_stop_requested();
+    if (status == NULL && out_result != NULL) *out_result = results[0];
+    bel_free(results);
+    return status;
 }

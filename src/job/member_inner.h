@@ -103,9 +103,10 @@ typedef struct member {
     int64_t status_ns; // when it was last sent
     bel_status *end;   // what the master said; CANCELLED or NULL once it has
     bool over, told_stop, told_failure;
-    bool traces;          // it has begun this process's part of the trace
-    bel_result evaluated; // evaluator: of the newest checkpoint that it has evaluated
-    bool evaluates;       // evaluator: the master has said that the job runs
+    bool traces;            // it has begun this process's part of the trace
+    bel_result *evaluated;  // evaluator: by evaluation, of the newest checkpoint that it has seen
+    int64_t evaluated_step; // its step, -1: none
+    bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 
 // Sends a message to the master, with the generation of the state here. Main thread.

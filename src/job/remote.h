@@ -32,6 +32,8 @@ typedef struct bel_remote_config {
     const bel_layout *layout;
     bel_counting counting;
     const bel_settings *settings;
+    const bel_eval_spec *evals; // of an evaluator of its own: their results go to out_result
+    int eval_count;
 } bel_remote_config;
 
 // Everything in the config must outlive the crew. RESOURCE_EXHAUSTED.

@@ -217,8 +217,9 @@ static void take_saved(remote *r, int member, const bel_message *m)
 }
 
 // Its settings are the mean loss of the batches, and then the metrics.
-static void take_evaluation(bel_result *result, const bel_message *m)
+static void read_evaluation(const bel_message *m, bel_result *result)
 {
+    result->global_step = m->step;
     result->loss = m->loss;
     result->examples = m->examples;
     result->metric_count = 0;
@@ -235,6 +236,16 @@ static void take_evaluation(bel_result *result, const bel_message *m)
     }
 }
 
+static void take_evaluation(remote *r, const bel_message *m)
+{
+    bel_result result = {0};
+    read_evaluation(m, &result);
+    if (m->index == 0) r->crew.evaluation = result;
+    bool known = m->index >= 0 && m->index < r->config.eval_count;
+    if (known && r->config.evals[m->index].out_result != NULL)
+        *r->config.evals[m->index].out_result = result;
+}
+
 static void take_ended(remote *r, int member, const bel_message *m)
 {
     const bel_member *sender = bel_members_get(r->config.members, member);
@@ -244,7 +255,6 @@ static void take_ended(remote *r, int member, const bel_message *m)
     }
     if (sender->role == BEL_ROLE_EVALUATOR) {
         if (m->text[0] != '\0') bel_log_write(BEL_LOG_INFO, "%s", m->text);
-        take_evaluation(&r->crew.evaluation, m);
         return;
     }
     if (sender->role != BEL_ROLE_WORKER || r->ended[sender->index]) return;
@@ -358,6 +368,7 @@ static void take_message(remote *r, int member, const bel_message *m)
     case BEL_MESSAGE_SNAPSHOT: take_snapshot(r, member, m); break;
     case BEL_MESSAGE_SAVED: take_saved(r, member, m); break;
     case BEL_MESSAGE_ENDED: take_ended(r, member, m); break;
+    case BEL_MESSAGE_EVALUATED: take_evaluation(r, m); break;
     case BEL_MESSAGE_STOP: bel_remote_ask_to_stop(r, m->text); break;
     case BEL_MESSAGE_ADMITTED: take_admitted(r, member, m); break;
     default:

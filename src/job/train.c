@@ -139,7 +139,9 @@ static bel_status *make_crew(bel_job *job)
                                       .built = job->built,
                                       .layout = job->layout,
                                       .counting = job->counting,
-                                      .settings = &job->settings};
+                                      .settings = &job->settings,
+                                      .evals = job->evaluator_specs,
+                                      .eval_count = job->evaluator_count};
     return bel_remote_create(&config, &job->crew);
 }
 
@@ -579,11 +581,14 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
                           "with an evaluator, checkpoints are evaluated as they come: "
                           "the evaluations' every_steps counts for nothing");
         }
-        program->eval_count = 0;
     }
+    int evaluator_count = task->evaluator_count > 0 ? program->eval_count : 0;
+    program->eval_count -= evaluator_count;
     bel_job job = {.estimator = program->estimator,
                    .spec = program->train,
                    .task = task,
+                   .evaluator_specs = program->evals,
+                   .evaluator_count = evaluator_count,
                    .saved_step = -1,
                    .lock = -1,
                    .state = {.loss = NAN}};

@@ -27,6 +27,8 @@ typedef struct bel_job {
     bool in_cluster;      // a worker's, which has no task of a master
     bel_members *members;
     const bel_train_spec *spec;
+    const bel_eval_spec *evaluator_specs; // of an evaluator's process
+    int evaluator_count;
     bel_input *input;
     bel_built *built;
     bel_value **reports;       // by layout variable

@@ -527,8 +527,8 @@ void bel_message_deinit(bel_message *message)
 const char *bel_message_kind_name(bel_message_kind kind)
 {
     static const char *const names[BEL_MESSAGE_KIND_COUNT] = {
-        "?",        "ping",   "join",  "setup",  "status",   "progress",
-        "snapshot", "save",   "saved", "values", "release",  "stop",
-        "ended",    "finish", "end",   "admit",  "admitted", "pause"};
+        "?",    "ping",  "join",     "setup",   "status",   "progress", "snapshot",
+        "save", "saved", "values",   "release", "stop",     "ended",    "finish",
+        "end",  "admit", "admitted", "pause",   "evaluated"};
     return names[kind < BEL_MESSAGE_KIND_COUNT ? kind : 0];
 }

@@ -33,16 +33,17 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_VALUES,   // master → shard: send the snapshot of step on the master's lane
     BEL_MESSAGE_RELEASE,  // master → shard 0: the snapshot may be overwritten
     BEL_MESSAGE_STOP,     // member → master, master → shard 0: save and end (text: why)
-    BEL_MESSAGE_ENDED, // worker → master: step, code and text, times, numbers; evaluator: the last
-                       // evaluation's loss, examples and settings (the mean loss of batches,
-                       // the metrics); shard: only on failure
-    BEL_MESSAGE_FINISH,   // master → shard: training is over, take a snapshot of the end
-    BEL_MESSAGE_END,      // master → member: the job is over; code, text
-    BEL_MESSAGE_ADMIT,    // master → shard: worker index is replaced by this incarnation
+    BEL_MESSAGE_ENDED,  // worker → master: step, code and text, times, numbers; evaluator: text;
+                        // shard: only on failure
+    BEL_MESSAGE_FINISH, // master → shard: training is over, take a snapshot of the end
+    BEL_MESSAGE_END,    // master → member: the job is over; code, text
+    BEL_MESSAGE_ADMIT,  // master → shard: worker index is replaced by this incarnation
     BEL_MESSAGE_ADMITTED, // shard → master: index, incarnation; step at which the shard stands;
                           // counted (from shard 0: the last step it counted in)
     BEL_MESSAGE_PAUSE, // master → shard 0: training stops at the next version, and goes on with
                        // another deal of replicas
+    BEL_MESSAGE_EVALUATED, // evaluator → master, before it has ended: index (of the evaluation),
+                           // step, loss, examples, settings (mean loss of batches, metrics)
     BEL_MESSAGE_KIND_COUNT
 } bel_message_kind;
 

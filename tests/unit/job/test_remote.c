@@ -25,6 +25,8 @@ typedef struct fixture {
     bel_task task;
     remote *master;
     bel_control_state state; // the crew's, of the last wait
+    bel_eval_spec evals[2];  // that an evaluator of its own looks after
+    bel_result second;
 } fixture;
 
 static bel_status *accept_nothing(void *context, const char *path, bel_stream *stream,
@@ -51,7 +53,11 @@ static void make_crew(fixture *f, bel_counting counting)
     BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f->estimator));
     BEL_ASSERT_OK(bel_estimator_place(f->estimator, WORKERS, NULL, SHARDS, 1));
     f->task = (bel_task){.worker_count = WORKERS, .ps_count = SHARDS, .recovers = true};
+    f->evals[0].out_result = NULL; // the job's result has it
+    f->evals[1].out_result = &f->second;
     const bel_remote_config remote_config = {.members = f->members,
+                                             .evals = f->evals,
+                                             .eval_count = 2,
                                              .task = &f->task,
                                              .estimator = f->estimator,
                                              .built = &f->built,
@@ -205,6 +211,37 @@ static void workers_end(fixture *f)
     static char text[] = "";
     for (int w = 0; w < WORKERS; w++)
         say(f, WORKER_0 + w, (bel_message){.kind = BEL_MESSAGE_ENDED, .step = LAST, .text = text});
+}
+
+// Each evaluation of an evaluator reaches the spec that it belongs to.
+static void test_evaluations(void **state)
+{
+    (void)state;
+    static char mean[] = "batch_mean_loss", accuracy[] = "accuracy", half[] = "0.5",
+                most[] = "0.75";
+    bel_message_setting numbers[] = {{mean, half}, {accuracy, most}};
+    fixture f;
+    take_over(&f, FIRST);
+    for (int32_t i = 0; i < 3; i++) // of the third nobody wants to know
+        say(&f, WORKER_0,
+            (bel_message){.kind = BEL_MESSAGE_EVALUATED,
+                          .index = i,
+                          .step = LAST,
+                          .loss = 1 + i,
+                          .examples = 7,
+                          .settings = numbers,
+                          .setting_count = 2});
+    wait_for_words_of(&f, WORKER_0);
+    const bel_result *results[] = {&f.master->crew.evaluation, &f.second};
+    for (int i = 0; i < 2; i++) {
+        assert_true(results[i]->loss == 1 + i && results[i]->batch_mean_loss == 0.5);
+        assert_int_equal(results[i]->global_step, LAST);
+        assert_int_equal(results[i]->examples, 7);
+        assert_int_equal(results[i]->metric_count, 1);
+        assert_string_equal(results[i]->metrics[0].name, "accuracy");
+        assert_true(results[i]->metrics[0].value == 0.75);
+    }
+    tear_down(&f);
 }
 
 // What a shard says of an older snapshot than its last does not count.
@@ -414,6 +451,7 @@ static void test_state_that_is_void(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_evaluations),
         cmocka_unit_test(test_an_old_snapshot),
         cmocka_unit_test(test_a_release_that_was_lost),
         cmocka_unit_test(test_the_last_snapshot_is_waited_for),
