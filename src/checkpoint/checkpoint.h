@@ -94,8 +94,10 @@ void bel_ckpt_close(bel_ckpt_reader *reader);
 bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 
 // A setting of the newest checkpoint in model_dir with a good manifest that is behind step 0; its
-// files are not looked at. Free with bel_free. NULL: it has none, or there is no such checkpoint.
-char *bel_ckpt_latest_setting(const char *model_dir, const char *name);
+// files are not looked at. Free with bel_free. *out_value is NULL: it has none, or there is no such
+// checkpoint. Errors of the system are returned.
+bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name,
+                                    char **out_value) BEL_MUST_USE;
 
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader);
 const bel_ckpt_info *bel_ckpt_reader_info(const bel_ckpt_reader *reader);

@@ -247,27 +247,51 @@ bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_re
     return NULL;
 }
 
-char *bel_ckpt_latest_setting(const char *model_dir, const char *name)
+// A setting of one checkpoint. NOT_FOUND, DATA_LOSS: it cannot be had from this one.
+static bel_status *read_setting(const char *model_dir, int64_t step, const char *name,
+                                char **out_value)
+{
+    bel_ckpt_reader reader = {.arena = bel_arena_create(),
+                              .folder = bel_ckpt_find_folder(model_dir, step)};
+    bel_status *status = load_manifest(&reader);
+    const char *text = status == NULL ? bel_ckpt_setting(&reader, name) : NULL;
+    *out_value = text != NULL ? bel_xstrdup(text) : NULL;
+    bel_free(reader.folder);
+    bel_arena_destroy(reader.arena);
+    return status;
+}
+
+// One look at the folder, as that of open_newest.
+static bel_status *look_for_setting(const char *model_dir, const char *name, char **out_value,
+                                    bool *out_again)
 {
     int64_t *steps;
     size_t count;
-    char *value = NULL;
     bool found = false;
-    bel_status *status = bel_ckpt_list(model_dir, &steps, &count);
-    for (size_t i = status == NULL ? count : 0; i-- > 0 && !found && steps[i] > 0;) {
-        bel_ckpt_reader reader = {.arena = bel_arena_create(),
-                                  .folder = bel_ckpt_find_folder(model_dir, steps[i])};
-        bel_status *bad = load_manifest(&reader);
-        const char *text = bad == NULL ? bel_ckpt_setting(&reader, name) : NULL;
-        found = bad == NULL;
-        if (text != NULL) value = bel_xstrdup(text);
-        bel_status_ignore(bad); // who opens it says so
-        bel_free(reader.folder);
-        bel_arena_destroy(reader.arena);
+    *out_again = false;
+    BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
+    bel_status *status = NULL;
+    for (size_t i = count; i-- > 0 && steps[i] > 0 && !found && !*out_again && status == NULL;) {
+        bool listed = true;
+        status = read_setting(model_dir, steps[i], name, out_value);
+        found = status == NULL;
+        if (!is_bad(status)) continue;
+        bool gone = bel_status_code(status) == BEL_NOT_FOUND;
+        bel_status_ignore(status); // who opens it says so; another one may be good
+        status = gone ? is_listed(model_dir, steps[i], &listed) : NULL;
+        *out_again = !listed;
     }
-    if (status == NULL) bel_free(steps);
-    bel_status_ignore(status); // then nothing is known
-    return value;
+    bel_free(steps);
+    return status;
+}
+
+bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name, char **out_value)
+{
+    bool again = true;
+    *out_value = NULL;
+    while (again)
+        BEL_TRY(look_for_setting(model_dir, name, out_value, &again));
+    return NULL;
 }
 
 // --- What it says -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 // results are taken in block order.
 #include "estimator/evaluation.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -197,11 +198,13 @@ static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_sp
     int output = 0;
     double loss = scalar_of(tower, output++), share = (double)tower->batch->example_count;
     if (spec->loss_weight != NULL) share = scalar_of(tower, output++);
-    if (share != 0) t->loss_sum += loss * share; // else the mean is over nothing
-    t->loss_weight += share;
-    t->batch_loss_sum += loss;
     t->examples += tower->batch->example_count;
-    t->batches++;
+    if (share != 0) { // else the mean is over nothing
+        t->loss_sum += loss * share;
+        t->loss_weight += share;
+        t->batch_loss_sum += loss;
+        t->batches++;
+    }
     for (int m = 0; m < spec->metric_count; m++) {
         bel_tensor sum = bel_instance_output(tower->instance, output++), weight;
         bool weighted = spec->metrics[m].weight != NULL;
@@ -224,8 +227,8 @@ static bel_status *add_batches(group *g, totals *t)
 
 static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *out_result)
 {
-    out_result->loss = t->loss_weight != 0 ? t->loss_sum / t->loss_weight : 0;
-    out_result->batch_mean_loss = t->batch_loss_sum / (double)t->batches;
+    out_result->loss = t->loss_weight != 0 ? t->loss_sum / t->loss_weight : NAN;
+    out_result->batch_mean_loss = t->batches > 0 ? t->batch_loss_sum / (double)t->batches : NAN;
     out_result->examples = t->examples;
     out_result->metric_count = spec->metric_count;
     for (int m = 0; m < spec->metric_count; m++) {

@@ -317,7 +317,8 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
                        (long long)bel_input_block_count(input, true), (long long)block);
     }
     bel_fault_point("input_reads");
-    if (input->source->kind->check != NULL) BEL_TRY(input->source->kind->check(input->source));
+    if (input->source->kind->check != NULL)
+        BEL_TRY(input->source->kind->check(input->source, block));
     int64_t first = block * batch_size;
     int64_t count = length - first < batch_size ? length - first : batch_size;
     batch->block = block;

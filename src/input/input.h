@@ -58,9 +58,11 @@ void bel_batch_destroy(bel_batch *batch);
 // Errors: those of the source and of user maps, with the record's origin in front.
 bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch) BEL_MUST_USE;
 
-// Reads ahead in the order next(context, 0), next(context, 1) …; a negative number ends the order.
+// Reads ahead in the order next(context, 0), next(context, 1) …; BEL_BLOCK_EMPTY gives a batch
+// without examples in its place, any other negative number ends the order.
 // `depth` and `thread_count` come from the dataset's prefetch stage. Errors are delivered in order,
 // at the block where they happened. The order is asked by reading threads, one call at a time.
+enum { BEL_BLOCK_END = -1, BEL_BLOCK_EMPTY = -2 };
 typedef int64_t bel_block_order(void *context, int64_t index);
 typedef struct bel_prefetch bel_prefetch;
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,

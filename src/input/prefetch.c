@@ -17,6 +17,7 @@
 #include "base/linux_sched.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "input/batch.h"
 #include "input/opened.h"
 
 enum { STALL_SECONDS = 30 };
@@ -63,6 +64,11 @@ static bool rests(bel_prefetch *prefetch)
     return prefetch->resting;
 }
 
+static bool ends(int64_t block)
+{
+    return block < 0 && block != BEL_BLOCK_EMPTY;
+}
+
 // Waits for an index to read and for its block; false when there is nothing more to do. Called and
 // left with the lock held. The wait has no deadline, since bel_prefetch_stop always ends it.
 static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block)
@@ -78,14 +84,23 @@ static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block
     int64_t block = prefetch->order(prefetch->context, index);
     pthread_mutex_lock(&prefetch->mutex);
     prefetch->asking = false;
-    if (block < 0) {
+    bool over = ends(block);
+    if (over) {
         prefetch->end = index;
         pthread_cond_signal(&prefetch->may_take);
     }
     pthread_cond_broadcast(&prefetch->may_claim);
     *out_index = index;
     *out_block = block;
-    return block >= 0;
+    return !over;
+}
+
+static bel_status *read_block(const bel_prefetch *prefetch, int64_t block, bel_batch *batch)
+{
+    if (block != BEL_BLOCK_EMPTY) return bel_input_read(prefetch->input, block, batch);
+    batch->block = block;
+    bel_batch_set_count(batch, 0);
+    return NULL;
 }
 
 static void *reader_main(void *argument)
@@ -97,7 +112,7 @@ static void *reader_main(void *argument)
     while (claim(prefetch, &index, &block)) {
         slot *mine = slot_of(prefetch, index);
         pthread_mutex_unlock(&prefetch->mutex);
-        bel_status *status = bel_input_read(prefetch->input, block, mine->batch);
+        bel_status *status = read_block(prefetch, block, mine->batch);
         pthread_mutex_lock(&prefetch->mutex);
         mine->status = status;
         mine->ready = true;
@@ -164,15 +179,16 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
 {
     bel_batch *batch = prefetch->slots[0].batch;
     int64_t start = bel_clock_ns();
-    int64_t block =
-        prefetch->next < prefetch->end ? prefetch->order(prefetch->context, prefetch->next) : -1;
-    if (block < 0) {
+    int64_t block = prefetch->next < prefetch->end
+                        ? prefetch->order(prefetch->context, prefetch->next)
+                        : BEL_BLOCK_END;
+    if (ends(block)) {
         prefetch->end = prefetch->next;
         *out_batch = NULL;
         return NULL;
     }
     prefetch->next++;
-    bel_status *status = bel_input_read(prefetch->input, block, batch);
+    bel_status *status = read_block(prefetch, block, batch);
     prefetch->wait_ns += bel_clock_ns() - start;
     if (status == NULL) *out_batch = batch;
     return status;

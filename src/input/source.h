@@ -20,7 +20,7 @@ typedef struct bel_sink {
 typedef struct bel_source_kind {
     const char *name; // enters the fingerprint
     // Before a block is read: DATA_LOSS when a file has become shorter. NULL: there are no files.
-    bel_status *(*check)(const bel_source *source);
+    bel_status *(*check)(const bel_source *source, int64_t block);
     // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
     // Where a record comes from, for messages: "train.csv:17".

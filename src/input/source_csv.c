@@ -210,10 +210,14 @@ static bel_status *csv_read(const bel_source *base, int64_t number, const bel_si
     return read_row(source, file, row, sink);
 }
 
-static bel_status *csv_check(const bel_source *base)
+// Of many files only some at a time: looking at each costs a system call.
+static bel_status *csv_check(const bel_source *base, int64_t block)
 {
+    enum { FILES_AT_A_TIME = 8 };
     const csv_source *source = (const csv_source *)base;
-    for (int i = 0; i < source->options->path_count; i++)
+    int count = source->options->path_count;
+    int first = count > FILES_AT_A_TIME ? (int)(block * FILES_AT_A_TIME % count) : 0;
+    for (int i = first; i < count && i < first + FILES_AT_A_TIME; i++)
         BEL_TRY(bel_file_view_check(&source->files[i].view, source->files[i].path));
     return NULL;
 }
@@ -522,14 +526,49 @@ static bel_status *take_by_name(csv_source *source)
     return NULL;
 }
 
+// Names that are places: of a file without a header.
+static bool are_places(const bel_column_names *names)
+{
+    for (int i = 0; i < names->column_count; i++)
+        if (strspn(names->columns[i], "0123456789") != strlen(names->columns[i])) return false;
+    return true;
+}
+
+// Columns without names are bound by place. The label's may be missing, or stand where it stood.
+static bel_status *take_by_place(csv_source *source)
+{
+    const bel_column_names *like = source->like;
+    const char *path = source->options->paths[0];
+    if (!are_places(like)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: the model was trained with columns that have names, and this file has "
+                       "no header",
+                       path);
+    }
+    int rest = 0;
+    for (int i = 0; i < source->column_count; i++)
+        rest += source->columns[i].use == USE_NOTHING;
+    bool labelled = like->label != NULL && source->label.column < 0;
+    if (rest == like->column_count) {
+        (void)take_the_rest(source);
+        return NULL;
+    }
+    if (labelled && rest == like->column_count + 1) return take_by_name(source);
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: expected %d columns of numbers as in training%s, got %d", path,
+                   like->column_count, labelled ? ", or one more with the label" : "", rest);
+}
+
 // Without typed columns: everything but ids, the length and the label goes into one vector.
 static bel_status *use_vector(csv_source *source, bel_source_field *fields, int *field_count)
 {
-    int length;
+    const bel_csv_options *options = source->options;
+    int length = 0;
     if (source->like == NULL || is_as_before(source)) {
         length = take_the_rest(source);
     } else {
-        BEL_TRY(take_by_name(source));
+        bool places = options->no_header && options->column_names == NULL;
+        BEL_TRY(places ? take_by_place(source) : take_by_name(source));
         length = source->like->column_count;
     }
     if (length == 0 && source->id_field >= 0) return NULL;

@@ -146,8 +146,9 @@ static void idx_describe(const bel_source *base, bel_str *out_text)
                    (long long)source->class_count);
 }
 
-static bel_status *idx_check(const bel_source *base)
+static bel_status *idx_check(const bel_source *base, int64_t block)
 {
+    (void)block;
     const idx_source *source = (const idx_source *)base;
     BEL_TRY(bel_file_view_check(&source->images.view, source->images.path));
     return bel_file_view_check(&source->labels.view, source->labels.path);

@@ -13,7 +13,6 @@ typedef struct bel_control_config {
     int shard_count;
     int64_t first_step;
     int64_t last_step;    // training stops at this version at the latest
-    int64_t block_end;    // with a ledger: behind the last block of the input that is read
     int64_t save_steps;   // 0: off
     double save_secs;     // 0: off; used when save_steps is 0
     int64_t eval_steps;   // 0: off; a multiple of each evaluation's period

@@ -17,11 +17,12 @@ typedef struct bel_crew_ops {
     bel_status *(*load)(bel_crew *crew, const bel_ckpt_reader *reader);
     // Waits for members, and deals the replicas to the workers that are there.
     bel_status *(*gather)(bel_crew *crew);
-    // Starts shards and workers, which read the blocks of `segment`; they run until the schedule's
-    // last step, a request to stop, a pause, or an error. After a loss or a pause it is called
-    // again, behind load and gather.
+    // Starts shards and workers, which read the blocks of `segment`, those of a ledger up to
+    // `block_end`; they run until the schedule's last step, the end of the input, a request to
+    // stop, a pause, or an error. After a loss or a pause it is called again, behind load and
+    // gather.
     bel_status *(*start)(bel_crew *crew, const bel_control_config *schedule,
-                         const bel_input_segment *segment);
+                         const bel_input_segment *segment, int64_t block_end);
     // Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
     void (*wait)(bel_crew *crew, double secs, bel_control_state *out_state);
     int (*take_points)(bel_crew *crew, bel_control_point *out_points, int capacity);
@@ -63,7 +64,7 @@ struct bel_crew {
     int worker_count;    // that play a part
     int replica_count;   // that they play
     bool paused;         // training ended for another deal: saved and loaded, it goes on
-    bool over;           // training ended as the input has nothing left
+    bool runs;           // after gather: members hold the state of a job that goes on
     bool lost;           // state is gone with a member: calls fail until load and start
     uint32_t generation; // of the state; 0 before the first start
     // With a ledger: the first block of the input that was not granted when the snapshot in hand

@@ -266,7 +266,7 @@ static bel_status *gather(bel_crew *crew)
 }
 
 static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
-                         const bel_input_segment *segment)
+                         const bel_input_segment *segment, int64_t block_end)
 {
     bel_embedded *embedded = (bel_embedded *)crew;
     bel_control *control = embedded->control = bel_control_create(schedule);
@@ -275,7 +275,7 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
     const bel_shard_events events = {.context = control,
                                      .decide = bel_control_decide,
                                      .snapshot_ready = bel_control_snapshot_ready};
-    bel_shard_grant_from(embedded->servers[0].shard, segment->first_block, schedule->block_end);
+    bel_shard_grant_from(embedded->servers[0].shard, segment->first_block, block_end);
     for (int k = 0; k < embedded->server_count; k++)
         bel_shard_start(embedded->servers[k].shard, &events);
     for (int w = 0; w < embedded->member_count; w++) {

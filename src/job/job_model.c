@@ -40,7 +40,9 @@ bel_status *bel_job_open_like(bel_input_fn *input_fn, void *user, bel_mode mode,
 // What was trained already binds the columns; in a new run the file does.
 static bel_status *open_training_input(bel_job *job)
 {
-    char *columns = bel_ckpt_latest_setting(job->estimator->config.model_dir, BEL_SETTING_COLUMNS);
+    char *columns;
+    BEL_TRY(
+        bel_ckpt_latest_setting(job->estimator->config.model_dir, BEL_SETTING_COLUMNS, &columns));
     bel_status *status = bel_job_open_like(job->spec->input_fn, job->spec->input_user,
                                            BEL_MODE_TRAIN, columns, &job->input);
     bel_free(columns);

@@ -173,8 +173,15 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
 // may begin in their place.
 static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
 {
-    if (bel_ckpt_reader_info(reader)->step > 0 || job->estimator->config.allow_changes)
-        return false;
+    const bel_run_config *config = &job->estimator->config;
+    int64_t *steps = NULL;
+    size_t count = 0;
+    if (bel_ckpt_reader_info(reader)->step > 0 || config->allow_changes) return false;
+    bel_status *listing = bel_ckpt_list(config->model_dir, &steps, &count);
+    bool alone = listing == NULL && count == 1; // no other that is only damaged
+    bel_free(steps);
+    bel_status_ignore(listing); // resuming says what is wrong
+    if (!alone) return false;
     bel_status *status = bel_settings_compare(&job->settings, reader);
     bool differs = bel_status_code(status) == BEL_FAILED_PRECONDITION;
     bel_status_ignore(status); // nothing was trained with them

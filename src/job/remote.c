@@ -89,7 +89,7 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     bel_free(r->checkpoint);
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
     r->begins_anew = crew->lost || crew->paused;
-    crew->lost = crew->paused = crew->over = r->started = false;
+    crew->lost = crew->paused = r->over = r->started = false;
     bool averaged = r->config.built->spec.optimizer.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
@@ -171,7 +171,7 @@ static bel_status *begin_generation(remote *r)
 static void forget(remote *r)
 {
     bel_remote_close_lanes(r);
-    r->crew.lost = r->crew.paused = r->crew.over = r->finishing = r->pause_sent = false;
+    r->crew.lost = r->crew.paused = r->over = r->finishing = r->pause_sent = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
     r->ended_workers = 0;
     r->heard_progress = false;
@@ -193,18 +193,19 @@ static bel_status *gather(bel_crew *crew)
     bel_fault_point("master_gather");
     bel_remote_expect(r);
     BEL_TRY(gather_members(r));
-    r->runs = !r->begins_anew && have_state(r);
-    bel_remote_make_deal(r, r->runs);
+    r->crew.runs = !r->begins_anew && have_state(r);
+    bel_remote_make_deal(r, r->crew.runs);
     return NULL;
 }
 
 static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
-                         const bel_input_segment *segment)
+                         const bel_input_segment *segment, int64_t block_end)
 {
     remote *r = (remote *)crew;
     r->schedule = *schedule;
     r->segment = *segment;
-    if (r->runs) {
+    r->block_end = block_end;
+    if (r->crew.runs) {
         take_over(r);
     } else {
         BEL_TRY(begin_generation(r));
@@ -246,8 +247,7 @@ static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_st
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
     // Shard 0 has said why the last step is the last.
-    bool why =
-        crew->interrupted || crew->paused || crew->over || state->step >= r->schedule.last_step;
+    bool why = crew->interrupted || crew->paused || r->over || state->step >= r->schedule.last_step;
     bool ended = r->ended_workers == crew->worker_count && r->heard_progress && why &&
                  state->step >= r->end_step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too

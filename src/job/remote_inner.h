@@ -25,8 +25,9 @@ typedef struct remote {
     bel_control_config schedule;
     bel_input_segment segment;
     bool started, stop_sent;
-    bool begins_anew; // what shards hold is void, though they hold it
-    bool runs;        // what they hold is that of a job that runs
+    bool begins_anew;  // what shards hold is void, though they hold it
+    int64_t block_end; // with a ledger: behind the last block of the input that is read
+    bool over;         // training ended as the input has nothing left
     int64_t progress_ns;
     int64_t longest_step_ns; // between two words of progress
     int64_t stop_ns;         // when a stop was asked for, 0: not yet

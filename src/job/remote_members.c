@@ -96,7 +96,7 @@ static bel_message_schedule describe_schedule(const remote *r)
                                   .counting_workers = counting->workers,
                                   .takes_stale = counting->takes_stale,
                                   .max_lead = counting->max_lead,
-                                  .block_end = schedule->block_end};
+                                  .block_end = r->block_end};
 }
 
 static void describe_members(const remote *r, setup *s)
@@ -167,7 +167,7 @@ static void take_progress(remote *r, const bel_message *m)
     r->state.examples = m->examples - r->examples_before;
     r->crew.interrupted = m->interrupted;
     r->crew.paused = m->paused;
-    r->crew.over = m->over;
+    r->over = m->over;
     take_staleness(r, m);
     size_t count = r->point_count + m->point_count;
     r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);

@@ -350,13 +350,13 @@ static bel_status *run(bel_job *job)
     BEL_TRY(job->crew->ops->gather(job->crew));
     bel_job_rescale(job);
     BEL_TRY(find_last_step(job)); // replicas may be others now, or blocks left out
-    if (nothing_left(job)) return NULL;
+    // Members that go on may stand further than the checkpoint, from which nothing would be left.
+    if (!job->crew->runs && nothing_left(job)) return NULL;
     for (int i = 0; i < job->eval_count; i++)
         eval_steps = greatest_common_divisor(eval_steps, job->evals[i].spec->every_steps);
     bel_control_config control = {.shard_count = config->shard_count,
                                   .first_step = job->first_step,
                                   .last_step = stop_step(job),
-                                  .block_end = find_block_end(job),
                                   .save_steps = config->save_checkpoints_steps,
                                   .save_secs = config->save_checkpoints_secs,
                                   .eval_steps = eval_steps,
@@ -366,7 +366,8 @@ static bel_status *run(bel_job *job)
     say_remainder(job);
     job->started_at = bel_clock_wall();
     int64_t begun = bel_clock_ns();
-    BEL_TRY(job->crew->ops->start(job->crew, &control, &job->segments[job->segment_count - 1]));
+    BEL_TRY(job->crew->ops->start(job->crew, &control, &job->segments[job->segment_count - 1],
+                                  find_block_end(job)));
     bel_status *status = watch(job);
     job->seconds = (double)(bel_clock_ns() - begun) * 1e-9;
     return status;
@@ -433,7 +434,8 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
 {
     BEL_TRY(prepare(job, evals, eval_count));
     for (;;) {
-        bel_status *status = nothing_left(job) ? NULL : run(job);
+        bool known = job->counting.workers == 0; // with a ledger members may know better
+        bel_status *status = known && nothing_left(job) ? NULL : run(job);
         bool paused = job->crew->paused;
         if (status == NULL) status = paused ? save_pause(job) : finish(job);
         if (!job->crew->lost && (status != NULL || !paused)) return status;

@@ -18,7 +18,8 @@ static int rounds_of(const bel_tower *tower)
 }
 
 // The order in which a tower reads blocks: its replicas of each step, step after step. Behind the
-// input's last block the order ends, and replicas that are left have no examples.
+// input's last block replicas have no examples. With a ledger blocks may follow all the same: those
+// of a worker that was lost are granted again.
 static int64_t next_block(void *context, int64_t index)
 {
     const bel_tower *tower = context;
@@ -27,12 +28,13 @@ static int64_t next_block(void *context, int64_t index)
     int64_t end = bel_worker_block_end(tower->worker);
     if (config->ledger) {
         int64_t first = bel_client_grant(config->client, index / rounds);
-        return first >= 0 && first + own < end ? first + own : -1;
+        if (first < 0) return BEL_BLOCK_END;
+        return first + own < end ? first + own : BEL_BLOCK_EMPTY;
     }
     int64_t step = config->first_step + index / rounds;
     int64_t replica = tower->worker->first_replica + own;
     int64_t block = bel_input_segment_block(&config->segment, step, replica);
-    return block < end ? block : -1;
+    return block < end ? block : BEL_BLOCK_END;
 }
 
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
@@ -126,7 +128,6 @@ static void set_weight(bel_tower *tower)
         worker->config.counts_replicas ? bel_weight_once(weight) : weight;
     memset(tally, 0, (size_t)worker->config.tally_width * sizeof *tally);
     tally[BEL_TALLY_EXAMPLES] = (double)examples;
-    tally[BEL_TALLY_SHORT] = (double)(bel_input_batch_size(worker->config.input) - examples);
 }
 
 static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, int64_t done)

@@ -81,6 +81,17 @@ expected=$(numbers)
 run_ok belfry evaluate --model_dir bare --no_header --eval_files bare.csv
 equal "the label of a file without names" "$(numbers)" "$expected"
 
+run_ok belfry predict --model_dir bare --no_header --eval_files bare.csv
+cp out.txt predicted.txt
+cut -d, -f1,3- bare.csv >places.csv # without the label: what is left keeps its order
+run_ok belfry predict --model_dir bare --no_header --eval_files places.csv
+check "columns without names are bound by place" cmp -s out.txt predicted.txt
+sed 's/$/,7/' bare.csv >wide.csv
+run_fails 2 'wide.csv: expected 3 columns of numbers as in training, or one more with the label, got 5' \
+    belfry predict --model_dir bare --no_header --eval_files wide.csv
+run_fails 2 'columns that have names, and this file has no header' \
+    belfry predict --model_dir model --no_header --eval_files places.csv
+
 # Names in the bytes of ISO 8859-1 are kept as UTF-8.
 sed '1s/.*/gr\xf6\xdfe,stays,income,tenure/' train.csv >latin.csv
 sed '1s/.*/größe,stays,income,tenure/' train.csv >utf.csv

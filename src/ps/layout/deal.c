@@ -168,24 +168,25 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
     return row;
 }
 
+// BEL_FAULT=sum_sequential: one after another.
 static const float *sum_sequential(const bel_deal *deal, const float *const *inputs, int64_t n,
                                    float *scratch)
 {
-    memcpy(scratch, inputs[0], (size_t)n * sizeof *scratch);
-    for (int k = 1; k < deal->node_count; k++)
-        add_f32(scratch, scratch, inputs[k], n);
+    memset(scratch, 0, (size_t)n * sizeof *scratch);
+    for (int k = 0; k < deal->node_count; k++)
+        if (inputs[k] != NULL) add_f32(scratch, scratch, inputs[k], n);
     return scratch;
 }
 
-// Averages inside each worker first and undoes it: exact for powers of two, wrong for three.
+// BEL_FAULT=divide: averages inside each worker first and undoes it: exact for powers of two, wrong
+// for three.
 static const float *sum_divided(const bel_deal *deal, const float *const *inputs, int64_t n,
                                 float *scratch)
 {
     memset(scratch, 0, (size_t)n * sizeof *scratch);
     for (int k = 0; k < deal->node_count; k++) {
-        int w = deal->nodes[k].worker;
-        float count = (float)bel_deal_replicas(deal, w);
-        for (int64_t i = 0; i < n; i++)
+        float count = (float)bel_deal_replicas(deal, deal->nodes[k].worker);
+        for (int64_t i = 0; i < n && inputs[k] != NULL; i++)
             scratch[i] += inputs[k][i] * (1.0f / count) * count;
     }
     return scratch;

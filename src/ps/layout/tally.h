@@ -7,7 +7,6 @@ enum {
     BEL_TALLY_LOSS_SUM,  // loss of the replica · its examples
     BEL_TALLY_EXAMPLES,  //
     BEL_TALLY_NONFINITE, // replicas whose loss is not finite
-    BEL_TALLY_SHORT,     // examples missing from their blocks
     BEL_TALLY_FIXED
 };
 

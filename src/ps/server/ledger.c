@@ -388,14 +388,20 @@ static void drop_report(bel_shard_worker *worker)
     use_up_grant(worker);
 }
 
+// Who was told that no blocks are left waits for the end, also when some have come back since.
+static bool may_report(const bel_shard *shard, const bel_shard_worker *worker)
+{
+    bool asks = worker->held || worker->version < 0;
+    return worker->grant_count > 0 || (asks && has_blocks(&shard->ledger));
+}
+
 // Of those who have something left to do.
 static int64_t slowest_lead(const bel_shard *shard)
 {
     int64_t slowest = INT64_MAX;
-    bool blocks = has_blocks(&shard->ledger);
     for (int w = 0; w < shard->config.deal->worker_count; w++) {
         const bel_shard_worker *worker = &shard->workers[w];
-        if ((blocks || worker->grant_count > 0) && worker->lead < slowest) slowest = worker->lead;
+        if (may_report(shard, worker) && worker->lead < slowest) slowest = worker->lead;
     }
     return slowest;
 }

@@ -130,7 +130,7 @@ static void start(fixture *f)
     const bel_input_segment segment = {.replica_count = WORKERS};
     bel_crew *crew = &f->master->crew;
     BEL_ASSERT_OK(crew->ops->gather(crew));
-    BEL_ASSERT_OK(crew->ops->start(crew, &schedule, &segment));
+    BEL_ASSERT_OK(crew->ops->start(crew, &schedule, &segment, INT64_MAX));
 }
 
 // A master that finds a job which stands at that step, and takes it over.
@@ -140,7 +140,7 @@ static void take_over(fixture *f, int64_t step)
     for (int i = 0; i < PEERS; i++)
         join(f, i, 1, step);
     start(f);
-    assert_true(f->master->runs);
+    assert_true(f->master->crew.runs);
 }
 
 static void say(fixture *f, int peer, bel_message message)
@@ -406,7 +406,7 @@ static void test_lost_in_the_middle(void **state)
 static void expect_new_generation(fixture *f, uint32_t generation)
 {
     uint32_t written;
-    assert_false(f->master->runs);
+    assert_false(f->master->crew.runs);
     for (int i = 0; i < PEERS; i++) {
         bel_message setup = heard(f, i);
         assert_int_equal(setup.kind, BEL_MESSAGE_SETUP);

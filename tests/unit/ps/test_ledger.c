@@ -385,7 +385,7 @@ static void play_to_the_end(players *p, uint32_t order, int lost)
         if (all_done) return;
         if (count == 0) fail_msg("order %u, turn %u: everybody waits", order, turn);
         int w = ready[(order * 2654435761u >> turn % 28) % (uint32_t)count];
-        if (w == lost && turn > 4) {
+        if (w == lost && turn > order % 11) {
             report_part(p->c, w, p->versions[w], 2);
             (void)replace(p->c, w);
             p->versions[w] = -1;
@@ -434,8 +434,8 @@ static void input_ends_for_everybody(void **state)
         {.workers = 3, .takes_stale = true, .max_lead = 0},
     };
     for (size_t k = 0; k < sizeof countings / sizeof countings[0]; k++)
-        for (uint32_t order = 0; order < 24; order++) {
-            int shards = 1 + (int)(order % 2), lost = (int)(order % 4) - 1;
+        for (uint32_t order = 0; order < 120; order++) {
+            int shards = 1 + (int)(order % 2), lost = (int)(order / 2 % 4) - 1;
             check_end(order, shards, countings[k], 1 + order * 5 % 23, lost);
         }
 }
