@@ -118,11 +118,13 @@ bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out
 
 // --- Training flags -----------------------------------------------------------------------------
 
-// Flags that count parts of one process count for nothing in a cluster.
+// Flags that count parts of one process count for nothing in a cluster; those of a file that a
+// cluster has written say what there is.
 static bel_status *check_count(const bel_options *training, const char *flag, int there,
                                const char *what)
 {
-    if (!bel_options_is_given(training, flag)) return NULL;
+    if (!bel_options_is_given(training, flag) || bel_options_int(training, flag) == there)
+        return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "--%s %lld among the training flags: that is for one process, and the cluster "
                    "has %d %s; leave the flag out, or change the cluster",

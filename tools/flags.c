@@ -66,7 +66,7 @@ static const bel_option table[] = {
     {"train_batch_size", INT, TRAINING, "128", "[1, inf)", "examples", DATA,
      "Batch of one tower; a step takes one of each tower of each worker."},
     {"eval_batch_size", INT, EVALUATING, "256", "[1, inf)", "examples", DATA,
-     "Batch of evaluation and prediction; changes the speed, not the result."},
+     "Batch of evaluation and prediction; changes the speed, and the result by rounding alone."},
     {"shuffle_buffer", INT, TRAINING, "0", "[0, inf)", "examples", DATA,
      "Order is shuffled inside windows of so many examples; 0: over everything; 1: not at all."},
     {"num_epochs", INT, TRAINING, "0", "[0, inf)", "passes", DATA,

@@ -236,7 +236,8 @@ enum { BEL_RESULT_TEXT = 33 };
 /// Numbers of an evaluation or of training.
 typedef struct bel_result {
     int64_t global_step;
-    double loss;            ///< EVAL: mean over examples; training: of the last step
+    double loss;            ///< EVAL: mean over examples; training: of the last step; NaN where an
+                            ///< evaluation was asked for and there is none at global_step
     double batch_mean_loss; ///< EVAL: mean of the batches' means, as TensorFlow reports it
     int64_t examples;
     int metric_count;

@@ -32,6 +32,11 @@ uint64_t bel_hash64(const void *data, size_t size)
     return XXH3_64bits(data, size);
 }
 
+uint64_t bel_hash64_more(uint64_t before, const void *data, size_t size)
+{
+    return XXH3_64bits_withSeed(data, size, before);
+}
+
 bel_hash128 bel_hash128_of(const void *data, size_t size, uint64_t seed)
 {
     XXH128_hash_t hash = XXH3_128bits_withSeed(data, size, seed);

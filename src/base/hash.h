@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 uint64_t bel_hash64(const void *data, size_t size); // XXH3, 64 bits, seed 0
+// The same seeded with the hash of what came before it, 0 at first.
+uint64_t bel_hash64_more(uint64_t before, const void *data, size_t size);
 
 typedef struct bel_hash128 {
     uint64_t low, high;

@@ -124,8 +124,9 @@ static uint64_t take_fingerprint(const bel_input *input)
     const bel_description *description = &input->description;
     bel_str text = {0};
     char shape_text[BEL_SHAPE_TEXT];
-    bel_str_printf(&text, "input 1\nsource %s records=%lld bytes=%llu ", source->kind->name,
-                   (long long)source->record_count, (unsigned long long)source->size_bytes);
+    bel_str_printf(&text, "input 2\nsource %s records=%lld bytes=%llu content=%016llx ",
+                   source->kind->name, (long long)source->record_count,
+                   (unsigned long long)source->size_bytes, (unsigned long long)source->content);
     source->kind->describe(source, &text);
     for (int i = 0; i < source->field_count; i++) {
         const bel_source_field *field = &source->fields[i];

@@ -38,7 +38,7 @@ int64_t bel_input_records(const bel_input *input); // of all epochs; INT64_MAX w
 // Number of blocks: full ones only, or with the last, partial one. INT64_MAX when repeated forever.
 int64_t bel_input_block_count(const bel_input *input, bool with_partial);
 
-// Content fingerprint of the description: source sizes, stages, seeds, batch size. Resume compares
+// Fingerprint of the data and the description: content, stages, seeds, batch size. Resume compares
 // it. Pathnames do not enter.
 uint64_t bel_input_fingerprint(const bel_input *input);
 

@@ -42,6 +42,7 @@ struct bel_source {
     const bel_source_kind *kind;
     int64_t record_count;
     uint64_t size_bytes;            // of what was opened, unpacked
+    uint64_t content;               // hash of it: other data of the same size are other data
     const bel_source_field *fields; // in the order in which `read` adds them
     int field_count;
     const bel_column_names *names; // of its columns; NULL: it has none

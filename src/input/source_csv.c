@@ -481,16 +481,26 @@ static void list_strangers(const csv_source *source, bel_str *out_names)
     }
 }
 
+// Names that are places: of a file without a header.
+static bool are_places(const bel_column_names *names)
+{
+    for (int i = 0; i < names->column_count; i++)
+        if (strspn(names->columns[i], "0123456789") != strlen(names->columns[i])) return false;
+    return true;
+}
+
 static bel_status *missing_column(const csv_source *source, const char *name)
 {
-    bel_str strangers = {0};
-    list_strangers(source, &strangers);
-    bool some = strangers.length > 0;
-    bel_status *status =
-        BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\", with which the model was trained%s%s",
-                source->options->paths[0], name, some ? "; here are, and were not there: " : "",
-                some ? strangers.text : "");
-    bel_str_deinit(&strangers);
+    bel_str words = {0};
+    list_strangers(source, &words);
+    bool some = words.length > 0;
+    bool places = are_places(source->like);
+    bel_status *status = BEL_ERR(
+        BEL_INVALID_ARGUMENT, "%s: no column \"%s\", with which the model was trained%s%s%s",
+        source->options->paths[0], name, some ? "; here are, and were not there: " : "",
+        some ? words.text : "",
+        places ? "; hint: it was trained on files without a header (--no_header)" : "");
+    bel_str_deinit(&words);
     return status;
 }
 
@@ -505,6 +515,11 @@ static bel_status *take_by_name(csv_source *source)
         if (found == NULL) {
             if (missing == NULL) missing = like->columns[i];
             continue;
+        }
+        if (found->use == USE_VECTOR) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "%s: expected two columns \"%s\" as in training, got one",
+                           source->options->paths[0], found->name);
         }
         if (found->use != USE_NOTHING) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -524,14 +539,6 @@ static bel_status *take_by_name(csv_source *source)
     }
     bel_str_deinit(&strangers);
     return NULL;
-}
-
-// Names that are places: of a file without a header.
-static bool are_places(const bel_column_names *names)
-{
-    for (int i = 0; i < names->column_count; i++)
-        if (strspn(names->columns[i], "0123456789") != strlen(names->columns[i])) return false;
-    return true;
 }
 
 // Columns without names are bound by place. The label's may be missing, or stand where it stood.
@@ -705,6 +712,8 @@ static bel_status *open_files(csv_source *source)
         BEL_TRY(bel_csv_file_open(file, options->paths[i], options->delimiter));
         BEL_TRY(read_header(source, file));
         source->base.size_bytes += file->view.size;
+        source->base.content =
+            bel_hash64_more(source->base.content, file->view.data, file->view.size);
     }
     BEL_TRY(use_columns(source));
     keep_names(source);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "input/file_view.h"
 #include "input/source.h"
 
@@ -201,8 +202,11 @@ bel_status *bel_source_open_idx(const bel_idx_description *description, bel_sour
         .dtype = BEL_DTYPE_I64,
         .shape = bel_shape_scalar(),
     };
+    const bel_file_view *images = &source->images.view, *labels = &source->labels.view;
+    uint64_t content = bel_hash64_more(0, images->data, images->size);
     source->base = (bel_source){
         .kind = &idx_kind,
+        .content = bel_hash64_more(content, labels->data, labels->size),
         .record_count = source->images.count,
         .size_bytes = source->images.view.size + source->labels.view.size,
         .fields = source->fields,

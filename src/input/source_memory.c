@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/hash.h"
 #include "input/source.h"
 
 typedef struct memory_source {
@@ -102,7 +103,7 @@ bel_status *bel_source_open_memory(const bel_memory_description *description,
     source->data = description->fields;
     size_t count = (size_t)description->field_count;
     bel_source_field *fields = bel_arena_alloc(source->arena, count * sizeof *fields);
-    uint64_t size_bytes = 0;
+    uint64_t size_bytes = 0, content = 0;
     for (size_t i = 0; i < count; i++) {
         const bel_tensor *data = &description->fields[i].data;
         fields[i] = (bel_source_field){
@@ -111,11 +112,13 @@ bel_status *bel_source_open_memory(const bel_memory_description *description,
             .shape = bel_shape_make(data->shape.rank - 1, data->shape.dims + 1),
         };
         size_bytes += bel_tensor_bytes(data);
+        content = bel_hash64_more(content, data->data, bel_tensor_bytes(data));
     }
     source->base = (bel_source){
         .kind = &memory_kind,
         .record_count = description->fields[0].data.shape.dims[0],
         .size_bytes = size_bytes,
+        .content = content,
         .fields = fields,
         .field_count = description->field_count,
     };

@@ -164,6 +164,7 @@ static const char *value_of(const bel_settings *settings, const char *name)
 
 static void note(bel_str *list, const char *name, const char *was, const char *is)
 {
+    if (strcmp(name, "input") == 0) name = "input (the data, their order, the number of epochs)";
     bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
                    was != NULL ? was : "not set", is != NULL ? is : "not set");
 }

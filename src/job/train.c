@@ -276,6 +276,15 @@ static bel_status *look_at_folder(bel_job *job, bool now)
     return bel_folder_lock_check(job->estimator->config.model_dir, job->lock);
 }
 
+// An evaluation has failed, by its data perhaps: the snapshot in hand need not be lost for that.
+static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
+{
+    if (job->crew->lost || job->saved_step == step) return failure;
+    bel_status *status = bel_job_save(job, step);
+    bel_status_ignore(status); // the evaluation's failure is the one to tell
+    return failure;
+}
+
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     BEL_TRY(look_at_folder(job, true));
@@ -284,9 +293,9 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
         BEL_TRY(bel_job_save(job, state->snapshot));
     }
     for (int i = 0; i < job->eval_count; i++) {
-        if (eval_is_due(&job->evals[i], state)) {
-            BEL_TRY(bel_job_evaluate(job, &job->evals[i], state->snapshot));
-        }
+        if (!eval_is_due(&job->evals[i], state)) continue;
+        bel_status *status = bel_job_evaluate(job, &job->evals[i], state->snapshot);
+        if (status != NULL) return save_after(job, state->snapshot, status);
     }
     return bel_run_log_flush(job->log);
 }
@@ -369,7 +378,8 @@ static bel_status *run(bel_job *job)
     BEL_TRY(job->crew->ops->start(job->crew, &control, &job->segments[job->segment_count - 1],
                                   find_block_end(job)));
     bel_status *status = watch(job);
-    job->seconds = (double)(bel_clock_ns() - begun) * 1e-9;
+    job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
+    job->examples += job->state.examples;
     return status;
 }
 
@@ -394,6 +404,30 @@ static void say_staleness(const bel_job *job)
                   (long long)staleness->dropped);
 }
 
+// The last evaluation, where it is one of the last version; what was found at an earlier step would
+// be read as this one's.
+static void fill_result(bel_job *job)
+{
+    const bel_control_state *state = &job->state;
+    const bel_result *other = &job->crew->evaluation; // by an evaluator's process
+    bel_result result = job->result;
+    bool asked = job->eval_count > 0 || job->evaluator_count > 0;
+    bool evaluated = job->eval_count > 0 && job->evals[0].last_step == state->step;
+    if (other->examples > 0 && other->global_step == state->step) {
+        result = *other;
+        evaluated = true;
+    }
+    if (!evaluated) {
+        result = (bel_result){.loss = asked ? NAN : state->loss, .batch_mean_loss = NAN};
+    }
+    memcpy(result.digest, job->result.digest, sizeof result.digest);
+    result.global_step = state->step;
+    result.interrupted = job->crew->interrupted;
+    result.train_seconds = job->seconds;
+    if (job->seconds > 0) result.examples_per_second = (double)job->examples / job->seconds;
+    job->result = result;
+}
+
 static bel_status *finish(bel_job *job)
 {
     bel_crew *crew = job->crew;
@@ -411,14 +445,7 @@ static bel_status *finish(bel_job *job)
         }
     }
     BEL_TRY(crew->ops->finish(crew));
-    bel_result *result = &job->result;
-    bool evaluated = job->eval_count > 0 || crew->evaluation.examples > 0;
-    if (crew->evaluation.examples > 0) *result = crew->evaluation;
-    result->global_step = state.step;
-    result->interrupted = interrupted;
-    result->train_seconds = job->seconds;
-    if (!evaluated) result->loss = state.loss;
-    if (job->seconds > 0) result->examples_per_second = (double)state.examples / job->seconds;
+    fill_result(job);
     bel_job_report(job, true);
     return NULL;
 }

@@ -52,7 +52,8 @@ typedef struct bel_job {
     int eval_count;
     int64_t first_step, last_step;
     int64_t saved_step;         // of the newest checkpoint
-    double started_at, seconds; // of training
+    double started_at, seconds; // of training: of this deal, and in all of them
+    int64_t examples;           // that it read in them
     int64_t reported_ns;        // when report.html was written, or training began
     int64_t report_cost_ns;     // what that took; 0: it was not yet written
     bel_result result;

@@ -95,6 +95,8 @@ printf '5,6,1\n' | cat good.csv - >corrected.csv
 run_ok over_again corrected.csv
 check "which is said" grep -q 'nothing was trained in again yet' err.txt
 run_fails 2 'trained with other settings' over_again good.csv
+printf 'a,b,y\n1,2,0\n3,4,1\n5,7,1\n' >swapped.csv # as many bytes as in corrected.csv
+run_fails 2 'input (the data, their order, the number of epochs) was' over_again swapped.csv
 head -c 30 good.csv.gz >cut.csv.gz
 run_fails 3 'cut.csv.gz' train_on cut.csv.gz
 
