@@ -43,11 +43,17 @@ void bel_linux_unlock(int lock)
     if (lock >= 0) close(lock);
 }
 
-bool bel_linux_is_open_on(int descriptor, const char *path)
+bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is)
 {
     struct stat open_file, named;
-    return fstat(descriptor, &open_file) == 0 && stat(path, &named) == 0 &&
-           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    *out_is = false;
+    if (stat(path, &named) != 0) {
+        bool is_gone = errno == ENOENT || errno == ENOTDIR;
+        return is_gone ? NULL : bel_file_error(errno, "look at", path);
+    }
+    if (fstat(descriptor, &open_file) != 0) return bel_file_error(errno, "look at the open", path);
+    *out_is = open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    return NULL;
 }
 
 void bel_linux_keep_lock(int lock)

@@ -25,7 +25,8 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
 {
     enum { NAP_NS = 50000000 };
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
-    bool is_given = given > 2 && bel_linux_is_open_on(given, path);
+    bool is_given = false;
+    if (given > 2) bel_status_ignore(bel_linux_is_open_on(given, path, &is_given)); // then not
     bel_free(path);
     if (is_given) {
         bel_linux_keep_lock(given);
@@ -48,13 +49,28 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
     return status;
 }
 
-bel_status *bel_folder_lock_check(const char *model_dir, int lock)
+// False only when it is known. A job must not end because a file system failed for a moment.
+static bool may_be_same(const char *model_dir, int lock, bool *told)
 {
-    if (lock < 0) return NULL;
+    bool same = false;
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
-    bool same = bel_linux_is_open_on(lock, path);
+    bel_status *status = bel_linux_is_open_on(lock, path, &same);
     bel_free(path);
-    if (same) return NULL;
+    if (status == NULL) return same;
+    if (!*told) {
+        bel_log_write(BEL_LOG_WARN, "%s: whether this is still the folder of this run is not known",
+                      bel_status_message(status));
+    }
+    *told = true;
+    bel_status_destroy(status);
+    return true;
+}
+
+bel_status *bel_folder_lock_check(const char *model_dir, int lock, bool *told)
+{
+    if (lock < 0 || may_be_same(model_dir, lock, told)) return NULL;
+    (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    if (may_be_same(model_dir, lock, told)) return NULL;
     return BEL_ERR(BEL_ABORTED,
                    "%s is not the folder any more in which this run began: it, or %s in it, was "
                    "renamed or removed; hint: put it back and run the same command again",

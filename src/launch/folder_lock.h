@@ -21,7 +21,9 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
                                       bool (*stop)(void), int *out_lock) BEL_MUST_USE;
 
 // ABORTED when the lock is not that of the folder any more: the folder was renamed or
-// removed, or its lock was. OK for a lock of -1.
-bel_status *bel_folder_lock_check(const char *model_dir, int lock) BEL_MUST_USE;
+// removed, or its lock was. That is believed when a second look, a second later, says the same. OK
+// for a lock of -1, and where it cannot be told (a network file system that does not answer):
+// that is a warning, once for each *told, false at first.
+bel_status *bel_folder_lock_check(const char *model_dir, int lock, bool *told) BEL_MUST_USE;
 
 #endif

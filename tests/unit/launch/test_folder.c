@@ -72,13 +72,22 @@ static void test_renamed(void **state)
     char *base = bel_test_folder(), *folder = bel_path_join(base, "run");
     char *moved = bel_path_join(base, "moved");
     int lock = -1;
-    BEL_ASSERT_OK(bel_folder_lock_check(folder, -1)); // a file system without locks
+    bool told = false;
+    BEL_ASSERT_OK(bel_folder_lock_check(folder, -1, &told)); // a file system without locks
     BEL_ASSERT_OK(bel_folder_lock(folder, &lock));
-    BEL_ASSERT_OK(bel_folder_lock_check(folder, lock));
+    BEL_ASSERT_OK(bel_folder_lock_check(folder, lock, &told));
     assert_int_equal(rename(folder, moved), 0);
-    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock), BEL_ABORTED, "renamed or removed");
-    BEL_ASSERT_OK(bel_dir_create(folder)); // another one in its place
-    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock), BEL_ABORTED, "renamed or removed");
+    assert_int_equal(symlink(folder, folder), 0); // in a circle: ELOOP, not ENOENT
+    assert_false(told);
+    BEL_ASSERT_OK(bel_folder_lock_check(folder, lock, &told));
+    assert_true(told);
+    assert_int_equal(unlink(folder), 0);
+    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock, &told), BEL_ABORTED, "renamed or removed");
+    char *file = bel_path_join(folder, BEL_LOCK_FILE); // another one in its place
+    BEL_ASSERT_OK(bel_dir_create(folder));
+    BEL_ASSERT_OK(bel_file_write_atomic(file, "", 0));
+    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock, &told), BEL_ABORTED, "renamed or removed");
+    bel_free(file);
     bel_linux_unlock(lock);
     bel_free(moved);
     bel_free(folder);
