@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
+static bel_status *lock_opened(const char *path, int flags, double timeout_secs, int *out_lock)
 {
     enum { NAP_MS = 10 };
     *out_lock = -1;
     int64_t deadline = bel_clock_ns() + (int64_t)(timeout_secs * 1e9);
-    int first = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    int first = open(path, flags | O_CLOEXEC, 0644);
     if (first < 0) return bel_file_error(errno, "open", path);
     int descriptor = fcntl(first, F_DUPFD_CLOEXEC, 3); // a child may be given it: not as 0, 1 or 2
     int error = errno;
@@ -36,6 +36,16 @@ bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
     }
     *out_lock = descriptor;
     return NULL;
+}
+
+bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
+{
+    return lock_opened(path, O_RDWR | O_CREAT, timeout_secs, out_lock);
+}
+
+bel_status *bel_linux_lock_folder(const char *path, int *out_lock)
+{
+    return lock_opened(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, out_lock);
 }
 
 void bel_linux_unlock(int lock)

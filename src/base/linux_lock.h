@@ -13,6 +13,9 @@
 bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock) BEL_MUST_USE;
 void bel_linux_unlock(int lock); // -1 is fine
 
+// The same for a folder itself, which must be there, at once or not at all.
+bel_status *bel_linux_lock_folder(const char *path, int *out_lock) BEL_MUST_USE;
+
 // Whether the descriptor is open on the file that the path names now: false when it names another
 // one, or none. An error where that cannot be told.
 bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is) BEL_MUST_USE;

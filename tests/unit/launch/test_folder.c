@@ -1,9 +1,7 @@
 // The lock of a model folder over processes and renames, and the count of starts in it.
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -111,17 +109,7 @@ static void test_starts(void **state)
     bel_free(folder);
 }
 
-static void listen_at(const char *path, int *out_listener)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    assert_true(strlen(path) < sizeof name.sun_path);
-    memcpy(name.sun_path, path, strlen(path));
-    *out_listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(*out_listener, (const struct sockaddr *)&name, sizeof name), 0);
-    assert_int_equal(listen(*out_listener, 1), 0);
-}
-
-// Of the folders of killed jobs those go in which nobody listens, once they are old.
+// Of the folders of killed jobs those go that nobody holds, once they are old.
 static void test_old_sockets(void **state)
 {
     (void)state;
@@ -129,14 +117,13 @@ static void test_old_sockets(void **state)
                                         "belfry-sockets-new", "somebody-else"};
     static const bool stays[] = {false, true, true, true};
     char *base = bel_test_folder(), *folders[4];
-    int listeners[4];
+    int locks[4];
     for (int i = 0; i < 4; i++) {
         folders[i] = bel_path_join(base, names[i]);
         BEL_ASSERT_OK(bel_dir_create(folders[i]));
-        char *path = bel_path_join(folders[i], "master");
-        listen_at(path, &listeners[i]);
-        bel_free(path);
-        if (i != 1) close(listeners[i]);
+        BEL_ASSERT_OK(bel_linux_lock_folder(folders[i], &locks[i]));
+        bel_free(bel_test_file(folders[i], "master", "", 0));
+        if (i != 1) bel_linux_unlock(locks[i]);
         const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
         if (i != 2) assert_int_equal(utimensat(AT_FDCWD, folders[i], old, 0), 0);
     }
@@ -145,7 +132,7 @@ static void test_old_sockets(void **state)
         assert_int_equal(bel_file_exists(folders[i]), stays[i]);
         bel_free(folders[i]);
     }
-    close(listeners[1]);
+    bel_linux_unlock(locks[1]);
     bel_free(base);
 }
 
