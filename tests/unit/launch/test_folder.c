@@ -2,11 +2,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/linux_lock.h"
+#include "base/str.h"
 #include "launch/folder_lock.h"
 #include "launch/old_sockets.h"
 #include "launch/start_count.h"
@@ -92,6 +94,35 @@ static void test_renamed(void **state)
     bel_free(base);
 }
 
+// What a killed process was writing goes when the next run begins; others' files stay.
+static void test_leftovers(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child); // from now on nobody has its number
+    char *folder = bel_test_folder();
+    long long gone = (long long)child, here = (long long)getpid();
+    char *names[] = {
+        bel_strf("job.yaml.tmp-%lld-0", gone),  bel_strf("board.json.tmp-%lld-12", gone),
+        bel_strf("job.yaml.tmp-%lld-0", here),  bel_strf("job.yaml.tmp-%lld-mine", gone),
+        bel_strf("model.bin.tmp-%lld-0", gone), bel_strf("job.yaml.tmp-"),
+    };
+    enum { NAMES = sizeof names / sizeof *names, REMOVED = 2 };
+    for (int i = 0; i < NAMES; i++)
+        bel_free(bel_test_file(folder, names[i], "", 0));
+    int lock;
+    BEL_ASSERT_OK(bel_folder_lock(folder, &lock));
+    for (int i = 0; i < NAMES; i++) {
+        char *path = bel_path_join(folder, names[i]);
+        assert_int_equal(bel_file_exists(path), i >= REMOVED);
+        bel_free(path);
+        bel_free(names[i]);
+    }
+    bel_linux_unlock(lock);
+    bel_free(folder);
+}
+
 // Each role by itself, and always upwards.
 static void test_starts(void **state)
 {
@@ -141,7 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_given),       cmocka_unit_test(test_own),
         cmocka_unit_test(test_renamed),     cmocka_unit_test(test_starts),
-        cmocka_unit_test(test_old_sockets),
+        cmocka_unit_test(test_old_sockets), cmocka_unit_test(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
