@@ -125,11 +125,9 @@ static bel_status *open_new_logs(log_stream *stream)
     size_t count;
     BEL_TRY(bel_dir_list(stream->folder, &names, &count));
     bel_status *status = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (status == NULL) status = open_log(stream, names[i]);
-        bel_free(names[i]);
-    }
-    bel_free(names);
+    for (size_t i = 0; i < count && status == NULL; i++)
+        status = open_log(stream, names[i]);
+    bel_dir_names_free(names, count);
     return status;
 }
 

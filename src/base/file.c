@@ -257,9 +257,8 @@ bel_status *bel_dir_remove(const char *path)
         char *child = bel_path_join(path, names[i]);
         if (status == NULL) status = bel_dir_remove(child);
         bel_free(child);
-        bel_free(names[i]);
     }
-    bel_free(names);
+    bel_dir_names_free(names, count);
     if (status == NULL && rmdir(path) != 0) status = bel_file_error(errno, "remove", path);
     return status;
 }
@@ -296,6 +295,13 @@ bel_status *bel_dir_list(const char *path, char ***out_names, size_t *out_count)
     *out_names = names;
     *out_count = count;
     return NULL;
+}
+
+void bel_dir_names_free(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bel_free(names[i]);
+    bel_free(names);
 }
 
 char *bel_path_join(const char *folder, const char *name)

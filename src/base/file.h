@@ -45,8 +45,9 @@ bel_status *bel_dir_remove(const char *path) BEL_MUST_USE; // with all content; 
 bel_status *bel_file_rename(const char *from, const char *to) BEL_MUST_USE;
 bool bel_file_exists(const char *path);
 
-// Names in a folder (without . and ..), sorted by byte. Free each and the array with bel_free.
+// Names in a folder (without . and ..), sorted by byte. Free with bel_dir_names_free.
 bel_status *bel_dir_list(const char *path, char ***out_names, size_t *out_count) BEL_MUST_USE;
+void bel_dir_names_free(char **names, size_t count); // NULL and 0 are fine
 
 // "folder/name"; free with bel_free.
 char *bel_path_join(const char *folder, const char *name);

@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
+static bel_status *lock_opened(const char *path, int flags, double timeout_secs, int *out_lock)
 {
     enum { NAP_MS = 10 };
     *out_lock = -1;
     int64_t deadline = bel_clock_ns() + (int64_t)(timeout_secs * 1e9);
-    int first = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    int first = open(path, flags | O_CLOEXEC, 0644);
     if (first < 0) return bel_file_error(errno, "open", path);
     int descriptor = fcntl(first, F_DUPFD_CLOEXEC, 3); // a child may be given it: not as 0, 1 or 2
     int error = errno;
@@ -38,16 +38,32 @@ bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
     return NULL;
 }
 
+bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
+{
+    return lock_opened(path, O_RDWR | O_CREAT, timeout_secs, out_lock);
+}
+
+bel_status *bel_linux_lock_folder(const char *path, int *out_lock)
+{
+    return lock_opened(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, out_lock);
+}
+
 void bel_linux_unlock(int lock)
 {
     if (lock >= 0) close(lock);
 }
 
-bool bel_linux_is_open_on(int descriptor, const char *path)
+bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is)
 {
     struct stat open_file, named;
-    return fstat(descriptor, &open_file) == 0 && stat(path, &named) == 0 &&
-           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    *out_is = false;
+    if (stat(path, &named) != 0) {
+        bool is_gone = errno == ENOENT || errno == ENOTDIR;
+        return is_gone ? NULL : bel_file_error(errno, "look at", path);
+    }
+    if (fstat(descriptor, &open_file) != 0) return bel_file_error(errno, "look at the open", path);
+    *out_is = open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    return NULL;
 }
 
 void bel_linux_keep_lock(int lock)

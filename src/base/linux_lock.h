@@ -13,8 +13,12 @@
 bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock) BEL_MUST_USE;
 void bel_linux_unlock(int lock); // -1 is fine
 
-// True when the descriptor is open on the file that the path names now.
-bool bel_linux_is_open_on(int descriptor, const char *path);
+// The same for a folder itself, which must be there, at once or not at all.
+bel_status *bel_linux_lock_folder(const char *path, int *out_lock) BEL_MUST_USE;
+
+// Whether the descriptor is open on the file that the path names now: false when it names another
+// one, or none. An error where that cannot be told.
+bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is) BEL_MUST_USE;
 
 // A lock that this process was given by the one that started it is not inherited any further.
 void bel_linux_keep_lock(int lock);

@@ -324,9 +324,8 @@ static bel_status *visit_parts(const char *folder, void (*each)(void *, const ch
         char *path = bel_path_join(folder, names[i]);
         if (is_part(names[i])) each(context, path, names[i]);
         bel_free(path);
-        bel_free(names[i]);
     }
-    bel_free(names);
+    bel_dir_names_free(names, count);
     return NULL;
 }
 

@@ -124,13 +124,6 @@ static bool is_leftover(const char *model_dir, const char *name, int64_t generat
             (its_generation == generation && its_incarnation <= incarnation));
 }
 
-static void free_names(char **names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        bel_free(names[i]);
-    bel_free(names);
-}
-
 // What cannot be removed (a file that is open on NFS, a mount) costs room and harms nothing: it is
 // said and stays. Who removed a checkpoint has said it of that one already.
 static void say_stays(bel_log_level level, bel_status *status)
@@ -152,7 +145,7 @@ static bel_status *remove_leftovers(const char *model_dir, int64_t generation, i
         say_stays(said ? BEL_LOG_DEBUG : BEL_LOG_WARN, bel_dir_remove(path));
         bel_free(path);
     }
-    free_names(names, count);
+    bel_dir_names_free(names, count);
     return NULL;
 }
 
@@ -201,7 +194,7 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps, size_t *ou
         steps[place] = step;
         count++;
     }
-    free_names(names, name_count);
+    bel_dir_names_free(names, name_count);
     *out_steps = steps;
     *out_count = count;
     return NULL;

@@ -77,13 +77,6 @@ static void take_event(void *context, const bel_event *event)
 
 // --- Folders -------------------------------------------------------------------------------------
 
-static void free_names(char **names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        bel_free(names[i]);
-    bel_free(names);
-}
-
 static bel_status *read_file(const char *dir, const char *name, folder *f)
 {
     char *path = bel_path_join(dir, name), *data = NULL;
@@ -108,7 +101,7 @@ static bel_status *read_folder(bel_history *history, const char *dir, const char
     for (size_t i = 0; i < count && status == NULL; i++)
         if (strncmp(names[i], BEL_EVENT_FILE_PREFIX, strlen(BEL_EVENT_FILE_PREFIX)) == 0)
             status = read_file(dir, names[i], f);
-    free_names(names, count);
+    bel_dir_names_free(names, count);
     for (size_t i = 0; i < f->count; i++) {
         curve *c = &f->curves[i];
         c->series = (bel_report_series){c->tag, c->steps, c->values, c->count};
@@ -134,7 +127,7 @@ static bel_status *read_all(bel_history *history, const char *model_dir)
         status = read_folder(history, path, names[i]);
         bel_free(path);
     }
-    free_names(names, count);
+    bel_dir_names_free(names, count);
     return status;
 }
 

@@ -18,9 +18,7 @@ static void look_at_folder(const char *model_dir)
     char **names = NULL;
     size_t count = 0;
     bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // the token will be missing as well
-    for (size_t i = 0; i < count; i++)
-        bel_free(names[i]);
-    bel_free(names);
+    bel_dir_names_free(names, count);
 }
 
 // Reads what the master has written into the model folder; "" when it cannot be read here. True

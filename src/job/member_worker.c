@@ -152,7 +152,7 @@ bel_status *bel_member_worker_run(member *m)
 static bool was_left(const member *m)
 {
     const member_worker *w = &m->worker;
-    if (!m->task->recovers || bel_status_code(w->status) != BEL_UNAVAILABLE) return false;
+    if (!bel_task_recovers(m->task) || bel_status_code(w->status) != BEL_UNAVAILABLE) return false;
     bool cut = false;
     for (int k = 0; k < w->job.layout->shard_count; k++)
         cut = cut || bel_lane_is_cut(w->lanes[k]);

@@ -218,6 +218,21 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
 
 // --- While it runs -------------------------------------------------------------------------------
 
+// True while the next step takes longer than those before: somebody starts, joins or compiles.
+static bool waits_for_members(const remote *r)
+{
+    bool waits = r->sets_up || r->longest_step_ns == 0;
+    for (int w = 0; w < r->seats; w++)
+        waits = waits || r->admissions[w].under_way;
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member *m = bel_members_get(r->config.members, i);
+        bool plays = m->role == BEL_ROLE_PS || (m->role == BEL_ROLE_WORKER &&
+                                                r->replicas[m->index] > 0 && !r->ended[m->index]);
+        waits = waits || (plays && !m->here && !m->vacant);
+    }
+    return waits;
+}
+
 // How long no step may come about. Who was asked to stop is waited for no longer than a step of
 // this job may take by what was seen of it.
 static double patience_secs(const remote *r)
@@ -226,7 +241,7 @@ static double patience_secs(const remote *r)
     double most = r->config.estimator->config.stall_timeout_secs;
     double by_steps = STEPS * 1e-9 * (double)r->longest_step_ns;
     double stop = by_steps > STOP_SECS ? by_steps : STOP_SECS;
-    return r->stop_sent && stop < most ? stop : most;
+    return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
 }
 
 static void check_stall(remote *r)

@@ -29,7 +29,8 @@ typedef struct remote {
     int64_t block_end; // with a ledger: behind the last block of the input that is read
     bool over;         // training ended as the input has nothing left
     int64_t progress_ns;
-    int64_t longest_step_ns; // between two words of progress
+    int64_t longest_step_ns; // between two words of progress; 0: no step was seen yet
+    bool sets_up;            // a worker was told to begin, and no step has come about since
     int64_t stop_ns;         // when a stop was asked for, 0: not yet
     bool heard_progress;     // of this generation, or since this master took it over
     int64_t examples_before; // this master took over; -1: not yet known

@@ -123,6 +123,7 @@ static void describe_members(const remote *r, setup *s)
 // Tells a member to begin anew; a worker with `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step)
 {
+    if (bel_members_get(r->config.members, member)->role == BEL_ROLE_WORKER) r->sets_up = true;
     setup s = {
         .message = {.kind = BEL_MESSAGE_SETUP,
                     .generation = r->crew.generation,
@@ -158,6 +159,7 @@ static void take_progress(remote *r, const bel_message *m)
         int64_t now = bel_clock_ns(), took = now - r->progress_ns;
         if (took > r->longest_step_ns) r->longest_step_ns = took;
         r->progress_ns = now;
+        r->sets_up = false;
     }
     r->state.step = m->step;
     r->heard_progress = true;

@@ -273,7 +273,7 @@ static bel_status *look_at_folder(bel_job *job, bool now)
     enum { PERIOD_NS = 1000000000 };
     if (!now && bel_clock_ns() - job->folder_ns < PERIOD_NS) return NULL;
     job->folder_ns = bel_clock_ns();
-    return bel_folder_lock_check(job->estimator->config.model_dir, job->lock);
+    return bel_folder_lock_check(job->estimator->config.model_dir, job->lock, &job->folder_told);
 }
 
 // An evaluation has failed, by its data perhaps: the snapshot in hand need not be lost for that.

@@ -47,6 +47,7 @@ typedef struct bel_job {
     bel_look *look;
     int lock;          // bel_folder_lock's
     int64_t folder_ns; // when it was looked at last
+    bool folder_told;  // that this could not be done
     bool replaces;     // bel_remote_listen's
     bel_job_eval *evals;
     int eval_count;

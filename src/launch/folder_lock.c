@@ -1,13 +1,51 @@
 // A file beside the checkpoints, never removed.
 #include "launch/folder_lock.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
+
+// NAME.tmp-PID-N (file.c) of a file that only a run writes, where the process was killed meanwhile.
+static bool is_leftover(const char *name)
+{
+    static const char *const files[] = {"board.json.tmp-", "job.token.tmp-", "job.yaml.tmp-",
+                                        "report.html.tmp-"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t length = strlen(files[i]);
+        if (strncmp(name, files[i], length) != 0) continue;
+        char *rest;
+        long long process = strtoll(name + length, &rest, 10);
+        bool fits = process > 0 && process <= INT_MAX && rest[0] == '-' &&
+                    rest[1 + strspn(rest + 1, "0123456789")] == '\0';
+        return fits && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+    }
+    return false;
+}
+
+// Only under the lock: a process of another host is not seen here, and does not write then.
+static void remove_leftovers(const char *model_dir)
+{
+    char **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // they harm nothing
+    for (size_t i = 0; i < count; i++) {
+        if (!is_leftover(names[i])) continue;
+        char *path = bel_path_join(model_dir, names[i]);
+        (void)unlink(path);
+        bel_free(path);
+    }
+    bel_dir_names_free(names, count);
+}
 
 bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
 {
@@ -17,6 +55,7 @@ bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
     bel_status *status = bel_linux_lock(path, 0, out_lock);
     bel_free(path);
     BEL_TRY_CTX(status, "another run trains in %s", model_dir);
+    if (*out_lock >= 0) remove_leftovers(model_dir);
     return NULL;
 }
 
@@ -25,7 +64,8 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
 {
     enum { NAP_NS = 50000000 };
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
-    bool is_given = given > 2 && bel_linux_is_open_on(given, path);
+    bool is_given = false;
+    if (given > 2) bel_status_ignore(bel_linux_is_open_on(given, path, &is_given)); // then not
     bel_free(path);
     if (is_given) {
         bel_linux_keep_lock(given);
@@ -48,13 +88,28 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
     return status;
 }
 
-bel_status *bel_folder_lock_check(const char *model_dir, int lock)
+// False only when it is known. A job must not end because a file system failed for a moment.
+static bool may_be_same(const char *model_dir, int lock, bool *told)
 {
-    if (lock < 0) return NULL;
+    bool same = false;
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
-    bool same = bel_linux_is_open_on(lock, path);
+    bel_status *status = bel_linux_is_open_on(lock, path, &same);
     bel_free(path);
-    if (same) return NULL;
+    if (status == NULL) return same;
+    if (!*told) {
+        bel_log_write(BEL_LOG_WARN, "%s: whether this is still the folder of this run is not known",
+                      bel_status_message(status));
+    }
+    *told = true;
+    bel_status_destroy(status);
+    return true;
+}
+
+bel_status *bel_folder_lock_check(const char *model_dir, int lock, bool *told)
+{
+    if (lock < 0 || may_be_same(model_dir, lock, told)) return NULL;
+    (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    if (may_be_same(model_dir, lock, told)) return NULL;
     return BEL_ERR(BEL_ABORTED,
                    "%s is not the folder any more in which this run began: it, or %s in it, was "
                    "renamed or removed; hint: put it back and run the same command again",

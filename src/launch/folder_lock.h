@@ -9,6 +9,7 @@
 #define BEL_LOCK_FILE "job.lock"
 
 // Makes the folder and locks job.lock in it, at once or not at all; end it with bel_linux_unlock.
+// Files that processes were killed in the middle of writing there are removed then.
 // For who trains in one process, and for the supervisor of a cluster, which gives its lock to the
 // masters: so the folder stays locked while either is there, and when a master is replaced.
 // FAILED_PRECONDITION: another run has it. Errors of bel_dir_create.
@@ -21,7 +22,9 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
                                       bool (*stop)(void), int *out_lock) BEL_MUST_USE;
 
 // ABORTED when the lock is not that of the folder any more: the folder was renamed or
-// removed, or its lock was. OK for a lock of -1.
-bel_status *bel_folder_lock_check(const char *model_dir, int lock) BEL_MUST_USE;
+// removed, or its lock was. That is believed when a second look, a second later, says the same. OK
+// for a lock of -1, and where it cannot be told (a network file system that does not answer):
+// that is a warning, once for each *told, false at first.
+bel_status *bel_folder_lock_check(const char *model_dir, int lock, bool *told) BEL_MUST_USE;
 
 #endif

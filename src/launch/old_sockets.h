@@ -4,8 +4,9 @@
 
 #define BEL_SOCKETS_PREFIX "belfry-sockets-"
 
-// Removes those of this user in `base` in which nobody listens. One that was changed within the
-// last ten minutes stays: its job may be starting.
+// Removes those of this user in `base` that nobody has locked (bel_linux_lock_folder), as each
+// supervisor does for its life. One that was changed within the last ten minutes stays: its job may
+// be starting, or ending without its supervisor.
 void bel_old_sockets_remove(const char *base);
 
 #endif

@@ -549,9 +549,8 @@ bel_status *bel_registry_list(bel_job_record ***out_records, size_t *out_count)
             }
             bel_status_destroy(status);
         }
-        bel_free(names[i]);
     }
-    bel_free(names);
+    bel_dir_names_free(names, name_count);
     if (count > 0) qsort(records, count, sizeof *records, compare_records);
     *out_records = records;
     *out_count = count;

@@ -408,6 +408,7 @@ static bel_status *supervise_locked(const bel_supervisor_config *config, int loc
     bel_supervisor s = {.config = config,
                         .lock = lock,
                         .output_fd = -1,
+                        .folder_lock = -1,
                         .port_fd = -1,
                         .step = -1,
                         .grace_ns = (int64_t)(grace * 1e9)};

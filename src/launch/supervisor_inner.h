@@ -33,9 +33,10 @@ typedef struct bel_supervisor {
     bel_child *children;
     int child_count;
     size_t child_capacity;
-    char *folder; // of the sockets; NULL with TCP
-    int port_fd;  // keeps the master's port; -1 without TCP
-    int lock;     // of the model folder, which masters are given; -1: none
+    char *folder;    // of the sockets; NULL with TCP
+    int folder_lock; // for old_sockets.h; -1: none
+    int port_fd;     // keeps the master's port; -1 without TCP
+    int lock;        // of the model folder, which masters are given; -1: none
     char *secret;
     int output_fd;  // the reading end of the master's stdout
     bel_str output; // what came from it

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/linux_lock.h"
 #include "launch/old_sockets.h"
 #include "launch/scale.h"
 #include "launch/secrets.h"
@@ -36,7 +37,7 @@ static bel_status *make_folder(bel_supervisor *s)
         return status;
     }
     s->folder = folder;
-    return NULL;
+    return bel_linux_lock_folder(folder, &s->folder_lock);
 }
 
 static void set_address(const bel_supervisor *s, bel_task *task, const char *master)
@@ -295,6 +296,7 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
     if (s->output_fd >= 0) close(s->output_fd);
     if (s->port_fd >= 0) close(s->port_fd);
     if (s->folder != NULL) bel_status_ignore(bel_dir_remove(s->folder)); // empty, and in /tmp
+    bel_linux_unlock(s->folder_lock);
     bel_free(s->folder);
     bel_free(s->secret);
 }

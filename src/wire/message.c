@@ -454,13 +454,15 @@ static bel_status *read_parts(const Belfry__Control *control, bel_message *m)
 // comes near this: what is large in one is a single piece of data.
 typedef struct budget {
     size_t left;
+    bool is_spent; // more was asked for
 } budget;
 
 static void *take_memory(void *context, size_t size)
 {
     budget *b = context;
     size_t cost = size + 16; // what an allocation takes besides
-    if (size > SIZE_MAX - 16 || cost > b->left) return NULL;
+    b->is_spent = b->is_spent || size > SIZE_MAX - 16 || cost > b->left;
+    if (b->is_spent) return NULL;
     b->left -= cost;
     return bel_xmalloc(size);
 }
@@ -474,9 +476,16 @@ static void give_memory(void *context, void *memory)
 bel_status *bel_message_read(const uint8_t *bytes, size_t count, bel_message *out_message)
 {
     enum { MIB = 1 << 20, PARTS_MIB = 64 };
-    budget b = {.left = 2 * count + (size_t)PARTS_MIB * MIB};
+    const size_t allowed = 2 * count + (size_t)PARTS_MIB * MIB;
+    budget b = {.left = allowed};
     ProtobufCAllocator allocator = {take_memory, give_memory, &b};
     Belfry__Control *control = belfry__control__unpack(&allocator, count, bytes);
+    if (control == NULL && b.is_spent) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "control message of %zu bytes is too large once read: its parts need more "
+                       "than the %zu bytes of memory that are allowed (twice its size and %d MiB)",
+                       count, allowed, PARTS_MIB);
+    }
     if (control == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed control message");
     if (control->kind < 1 || control->kind >= BEL_MESSAGE_KIND_COUNT) {
         bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT,

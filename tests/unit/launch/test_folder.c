@@ -1,14 +1,14 @@
 // The lock of a model folder over processes and renames, and the count of starts in it.
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/linux_lock.h"
+#include "base/str.h"
 #include "launch/folder_lock.h"
 #include "launch/old_sockets.h"
 #include "launch/start_count.h"
@@ -72,17 +72,55 @@ static void test_renamed(void **state)
     char *base = bel_test_folder(), *folder = bel_path_join(base, "run");
     char *moved = bel_path_join(base, "moved");
     int lock = -1;
-    BEL_ASSERT_OK(bel_folder_lock_check(folder, -1)); // a file system without locks
+    bool told = false;
+    BEL_ASSERT_OK(bel_folder_lock_check(folder, -1, &told)); // a file system without locks
     BEL_ASSERT_OK(bel_folder_lock(folder, &lock));
-    BEL_ASSERT_OK(bel_folder_lock_check(folder, lock));
+    BEL_ASSERT_OK(bel_folder_lock_check(folder, lock, &told));
     assert_int_equal(rename(folder, moved), 0);
-    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock), BEL_ABORTED, "renamed or removed");
-    BEL_ASSERT_OK(bel_dir_create(folder)); // another one in its place
-    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock), BEL_ABORTED, "renamed or removed");
+    assert_int_equal(symlink(folder, folder), 0); // in a circle: ELOOP, not ENOENT
+    assert_false(told);
+    BEL_ASSERT_OK(bel_folder_lock_check(folder, lock, &told));
+    assert_true(told);
+    assert_int_equal(unlink(folder), 0);
+    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock, &told), BEL_ABORTED, "renamed or removed");
+    char *file = bel_path_join(folder, BEL_LOCK_FILE); // another one in its place
+    BEL_ASSERT_OK(bel_dir_create(folder));
+    BEL_ASSERT_OK(bel_file_write_atomic(file, "", 0));
+    BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock, &told), BEL_ABORTED, "renamed or removed");
+    bel_free(file);
     bel_linux_unlock(lock);
     bel_free(moved);
     bel_free(folder);
     bel_free(base);
+}
+
+// What a killed process was writing goes when the next run begins; others' files stay.
+static void test_leftovers(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child); // from now on nobody has its number
+    char *folder = bel_test_folder();
+    long long gone = (long long)child, here = (long long)getpid();
+    char *names[] = {
+        bel_strf("job.yaml.tmp-%lld-0", gone),  bel_strf("board.json.tmp-%lld-12", gone),
+        bel_strf("job.yaml.tmp-%lld-0", here),  bel_strf("job.yaml.tmp-%lld-mine", gone),
+        bel_strf("model.bin.tmp-%lld-0", gone), bel_strf("job.yaml.tmp-"),
+    };
+    enum { NAMES = sizeof names / sizeof *names, REMOVED = 2 };
+    for (int i = 0; i < NAMES; i++)
+        bel_free(bel_test_file(folder, names[i], "", 0));
+    int lock;
+    BEL_ASSERT_OK(bel_folder_lock(folder, &lock));
+    for (int i = 0; i < NAMES; i++) {
+        char *path = bel_path_join(folder, names[i]);
+        assert_int_equal(bel_file_exists(path), i >= REMOVED);
+        bel_free(path);
+        bel_free(names[i]);
+    }
+    bel_linux_unlock(lock);
+    bel_free(folder);
 }
 
 // Each role by itself, and always upwards.
@@ -102,17 +140,7 @@ static void test_starts(void **state)
     bel_free(folder);
 }
 
-static void listen_at(const char *path, int *out_listener)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    assert_true(strlen(path) < sizeof name.sun_path);
-    memcpy(name.sun_path, path, strlen(path));
-    *out_listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(*out_listener, (const struct sockaddr *)&name, sizeof name), 0);
-    assert_int_equal(listen(*out_listener, 1), 0);
-}
-
-// Of the folders of killed jobs those go in which nobody listens, once they are old.
+// Of the folders of killed jobs those go that nobody holds, once they are old.
 static void test_old_sockets(void **state)
 {
     (void)state;
@@ -120,14 +148,13 @@ static void test_old_sockets(void **state)
                                         "belfry-sockets-new", "somebody-else"};
     static const bool stays[] = {false, true, true, true};
     char *base = bel_test_folder(), *folders[4];
-    int listeners[4];
+    int locks[4];
     for (int i = 0; i < 4; i++) {
         folders[i] = bel_path_join(base, names[i]);
         BEL_ASSERT_OK(bel_dir_create(folders[i]));
-        char *path = bel_path_join(folders[i], "master");
-        listen_at(path, &listeners[i]);
-        bel_free(path);
-        if (i != 1) close(listeners[i]);
+        BEL_ASSERT_OK(bel_linux_lock_folder(folders[i], &locks[i]));
+        bel_free(bel_test_file(folders[i], "master", "", 0));
+        if (i != 1) bel_linux_unlock(locks[i]);
         const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
         if (i != 2) assert_int_equal(utimensat(AT_FDCWD, folders[i], old, 0), 0);
     }
@@ -136,7 +163,7 @@ static void test_old_sockets(void **state)
         assert_int_equal(bel_file_exists(folders[i]), stays[i]);
         bel_free(folders[i]);
     }
-    close(listeners[1]);
+    bel_linux_unlock(locks[1]);
     bel_free(base);
 }
 
@@ -145,7 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_given),       cmocka_unit_test(test_own),
         cmocka_unit_test(test_renamed),     cmocka_unit_test(test_starts),
-        cmocka_unit_test(test_old_sockets),
+        cmocka_unit_test(test_old_sockets), cmocka_unit_test(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/linux_lock.h"
 #include "base/log.h"
 #include "launch/scale.h"
 #include "launch/supervisor.h"
@@ -64,9 +65,25 @@ static void tell_path(run *r, const char *action, const char *name)
     bel_free(path);
 }
 
+// A job's sockets are locked as long as its supervisor is there (old_sockets.h).
+static void check_locked(const run *r)
+{
+    char **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(r->sockets, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        int lock;
+        char *folder = bel_path_join(r->sockets, names[i]);
+        BEL_ASSERT_FAILS(bel_linux_lock_folder(folder, &lock), BEL_FAILED_PRECONDITION, "locked");
+        bel_free(folder);
+    }
+    bel_dir_names_free(names, count);
+}
+
 static void on_change(void *context, const char *progress)
 {
     run *r = context;
+    check_locked(r);
     r->change_count++;
     if (progress == NULL) return;
     bel_free(r->last_progress);
