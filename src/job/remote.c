@@ -108,6 +108,7 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
 static bel_status *gather_members(remote *r)
 {
     const bel_settings *settings = r->config.settings;
+    bel_watchdog_feed(r->config.watchdog, true); // the join timeout counts here
     return bel_members_gather(r->config.members, settings->names, settings->values, settings->count,
                               bel_control_stop_requested);
 }

@@ -10,6 +10,7 @@
 #include "estimator/estimator_inner.h"
 #include "job/crew.h"
 #include "job/settings.h"
+#include "job/watchdog.h"
 #include "launch/task.h"
 #include "master/members.h"
 
@@ -32,6 +33,7 @@ typedef struct bel_remote_config {
     const bel_layout *layout;
     bel_counting counting;
     const bel_settings *settings;
+    bel_watchdog *watchdog;     // fed while it goes round; NULL: there is none
     const bel_eval_spec *evals; // of an evaluator of its own: their results go to out_result
     int eval_count;
 } bel_remote_config;

@@ -382,6 +382,7 @@ static void take_message(remote *r, int member, const bel_message *m)
 // Takes messages for up to `secs`, or one at least; notes who is lost.
 void bel_remote_pump(remote *r, double secs)
 {
+    bel_watchdog_feed(r->config.watchdog, false);
     int member;
     bel_message message;
     bool got = bel_members_take(r->config.members, secs, &member, &message);

@@ -140,6 +140,7 @@ static bel_status *make_crew(bel_job *job)
                                       .layout = job->layout,
                                       .counting = job->counting,
                                       .settings = &job->settings,
+                                      .watchdog = job->watchdog,
                                       .evals = job->evaluator_specs,
                                       .eval_count = job->evaluator_count};
     return bel_remote_create(&config, &job->crew);
@@ -180,6 +181,29 @@ static bel_status *lock_folder(bel_job *job)
                                      bel_control_stop_requested, &job->lock);
 }
 
+// The master's own thread does not come back from what it does, perhaps a write to a network disk:
+// nobody else could end the job. What is on disk is as it was.
+static void end_standstill(void *context, double secs)
+{
+    (void)context;
+    bel_status *status =
+        BEL_ERR(BEL_DEADLINE_EXCEEDED,
+                "the master stands still since %.1f s; hint: does a disk or a file system that it "
+                "writes to or reads from not answer?",
+                secs);
+    bel_log_failure(status);
+    _exit(bel_status_exit_code(status));
+}
+
+// It rests until the master waits for messages, and is fed each time that it does.
+static bel_status *start_watchdog(bel_job *job)
+{
+    enum { SPARE_SECS = 5 }; // members that stall are noticed and named before
+    if (job->task == NULL) return NULL;
+    double limit = 1.5 * job->estimator->config.stall_timeout_secs + SPARE_SECS;
+    return bel_watchdog_start(limit, end_standstill, NULL, &job->watchdog);
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -191,6 +215,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
     BEL_TRY(bel_job_build(job));
     job->optimizer = job->built->spec.optimizer;
+    BEL_TRY(start_watchdog(job));
     BEL_TRY(make_crew(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
     BEL_TRY(bel_job_resume(job));
@@ -474,6 +499,7 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
 static bel_status *run_master(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     bel_status *status = train(job, evals, eval_count);
+    bel_watchdog_stop(job->watchdog);
     bel_status *closing = bel_run_log_close(job->log);
     if (status == NULL) {
         status = closing;

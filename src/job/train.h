@@ -45,10 +45,11 @@ typedef struct bel_job {
     bel_control_state state; // the newest
     bel_run_log *log;
     bel_look *look;
-    int lock;          // bel_folder_lock's
-    int64_t folder_ns; // when it was looked at last
-    bool folder_told;  // that this could not be done
-    bool replaces;     // bel_remote_listen's
+    bel_watchdog *watchdog; // of a cluster's master; else NULL
+    int lock;               // bel_folder_lock's
+    int64_t folder_ns;      // when it was looked at last
+    bool folder_told;       // that this could not be done
+    bool replaces;          // bel_remote_listen's
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;

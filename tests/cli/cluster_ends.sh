@@ -205,6 +205,12 @@ run_fails 1 "no step for|worker 0 computes|ps 0 waits for reports of worker 0, 1
     belfry local train --distributed --job_dir stalled -- "${digits[@]}" --train_steps 50 --stall_timeout 3
 unset BEL_FAULT
 check "something is left after a stall" nothing_left
+export BEL_FAULT=hang:master_saves#2@master-0 # the one who looks for stalls of all others
+run_fails 1 "the master stands still since 6.5 s" \
+    belfry local train --distributed --job_dir still -- "${digits[@]}" --train_steps 50 --stall_timeout 1
+unset BEL_FAULT
+check "something is left after a master stood still" nothing_left
+run_ok belfry local train --distributed --job_dir still -- "${digits[@]}" --train_steps 50
 export BEL_FAULT=lane:corrupt # ends the job at once, and the frame is named
 run_fails 1 "malformed frame|chunk 2147483647" \
     belfry local train --distributed --tcp --job_dir corrupt -- "${digits[@]}" --train_steps 400 --lane grpc
