@@ -54,7 +54,9 @@ bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
     bel_status *status = bel_linux_lock(path, 0, out_lock);
     bel_free(path);
-    BEL_TRY_CTX(status, "another run trains in %s", model_dir);
+    if (bel_status_code(status) == BEL_FAILED_PRECONDITION)
+        return bel_status_wrap(status, __FILE__, __LINE__, "another run trains in %s", model_dir);
+    BEL_TRY(status); // it cannot be opened
     if (*out_lock >= 0) remove_leftovers(model_dir);
     return NULL;
 }

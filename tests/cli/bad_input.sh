@@ -77,6 +77,10 @@ run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100
 mkdir locked
 run_fails 2 'another run trains in locked' flock locked/job.lock \
     "$BUILD/tools/belfry" train --model_dir locked --train_files "$TRAIN_CSV" --train_steps 1
+mkdir -p barred/job.lock # stands for a folder where nothing may be opened for writing
+run_fails 1 'cannot open barred/job.lock' "$BUILD/tools/belfry" train --model_dir barred \
+    --train_files "$TRAIN_CSV" --train_steps 1
+check "a lock that cannot be opened is no other run" test "$(grep -c 'another run' err.txt)" = 0
 run_fails 3 'missing.csv' env BELFRY_SECRET=0123456789abcdef TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"],
     "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}, "task": {"type": "worker", "index": 0}}' \
     "$BUILD/tools/belfry" train --model_dir model --train_files missing.csv
