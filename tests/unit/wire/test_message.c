@@ -36,7 +36,7 @@ static bel_message sample(void)
         .address_count = 2,
         .settings = settings,
         .setting_count = 2,
-        .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8, 9, true, 10},
+        .schedule = {1, 2, 3, 4, 5, 0.25, 6, 7, 8, 9, true, 10, 11},
         .variables = variables,
         .variable_count = 1,
         .tables = tables,
@@ -153,6 +153,9 @@ static void test_parts(void **state)
     assert_int_equal(got.incarnations[1], 7);
     assert_int_equal(got.optimizer.kind, BEL_OPTIMIZER_ADAM);
     assert_true(got.optimizer.learning_rate == 0.1 && got.optimizer.nesterov);
+    assert_true(got.schedule.save_secs == 0.25 && got.schedule.takes_stale);
+    assert_int_equal(got.schedule.max_lead, 10);
+    assert_int_equal(got.schedule.block_end, 11);
     assert_int_equal(got.optimizer.schedule.decay_steps, 9);
     assert_true(got.optimizer.initial_accumulator == 0.3);
     assert_true(got.optimizer.rmsprop_decay == 0.4 && got.optimizer.rmsprop_momentum == 0.6);
