@@ -300,6 +300,7 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
         }
         bel_status_ignore(
             status); // a full lane has room soon; that a shard is gone, the master notices
+        if (sent == 0) continue; // and where none waits, frames may be NULL
         mail->count -= sent;
         memmove(mail->frames, mail->frames + sent, mail->count * sizeof *mail->frames);
     }
