@@ -1,4 +1,6 @@
-// Files over POSIX calls; zlib reads both gzip and plain content.
+// Files over POSIX calls; zlib reads both gzip and plain content. What is replaced appears under
+// its name as a whole or not at all: it is written beside it, under a name that no other process
+// takes, and renamed. Errors name the path; a writer remembers its first one.
 #include "base/file.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
-// Choice of the instruction-set level, once per process. The levels are those of the x86-64 psABI;
-// a compiler that was asked for one may use all of it.
+// Choice of the instruction-set level, once per process. The levels are those of the x86-64
+// psABI; a compiler that was asked for one may use all of it. So a level counts only where every
+// part of it is there, and the system saves the registers that it has.
 #include "base/isa.h"
 
 #include <cpuid.h>

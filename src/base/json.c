@@ -1,4 +1,6 @@
-// The only file that knows jansson. A bel_json_value is a json_t seen from outside.
+// The only file that knows jansson: a bel_json_value is a json_t seen from outside. Numbers are
+// written with base/number.h and strings with bytes that are no UTF-8 replaced, so that what is
+// written can be read again in every locale.
 #include "base/json.h"
 
 #include <jansson.h>

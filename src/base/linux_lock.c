@@ -1,4 +1,6 @@
-// flock: unlike fcntl's locks it belongs to the open file, not to the process.
+// flock: unlike fcntl's locks it belongs to the open file, not to the process. So it can be
+// handed to a child as a descriptor, and it ends when the last process that has it ends, however
+// that comes about: no lock is ever left over.
 #define _GNU_SOURCE
 #include "base/linux_lock.h"
 

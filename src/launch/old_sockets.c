@@ -19,13 +19,12 @@ static bool is_old(const char *folder)
            time(NULL) - about.st_mtime > AGE_SECS;
 }
 
-// Where the file system has no locks, or something fails, it stays: it is tried again.
 static void look_at(const char *folder)
 {
     int lock = -1;
     if (!is_old(folder)) return;
-    bel_status_ignore(bel_linux_lock_folder(folder, &lock));
-    if (lock >= 0) bel_status_ignore(bel_dir_remove(folder));
+    bel_status_ignore(bel_linux_lock_folder(folder, &lock));  // no locks here, or in use: it stays
+    if (lock >= 0) bel_status_ignore(bel_dir_remove(folder)); // what stays is tried again
     bel_linux_unlock(lock);
 }
 
@@ -33,8 +32,8 @@ void bel_old_sockets_remove(const char *base)
 {
     char **names = NULL;
     size_t count = 0;
-    bel_status_ignore(
-        bel_dir_list(base, &names, &count)); // making the own folder says what is wrong
+    // Nothing is removed then; making the own folder says what is wrong.
+    bel_status_ignore(bel_dir_list(base, &names, &count));
     for (size_t i = 0; i < count; i++) {
         if (strncmp(names[i], BEL_SOCKETS_PREFIX, strlen(BEL_SOCKETS_PREFIX)) != 0) continue;
         char *folder = bel_path_join(base, names[i]);

@@ -46,8 +46,8 @@ void bel_lane_close_all(bel_lane **lanes, int count)
         if (lanes[i] == NULL) continue;
         bel_status *status = bel_thread_start(&closers[i], closer_main, lanes[i]);
         runs[i] = status == NULL;
-        if (status != NULL) bel_lane_close(lanes[i]); // one after the other, then
-        bel_status_ignore(status);
+        if (status != NULL) bel_lane_close(lanes[i]);
+        bel_status_ignore(status); // without a thread they are closed one after the other
         lanes[i] = NULL;
     }
     for (int i = 0; i < count; i++)

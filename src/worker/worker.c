@@ -224,7 +224,7 @@ static bel_status *take_errors(bel_worker *worker)
         if (first == NULL) {
             first = status;
         } else {
-            bel_status_ignore(status);
+            bel_status_ignore(status); // one is told, that of the lowest tower
         }
     }
     return first;

@@ -406,8 +406,8 @@ static void on_closed(void *context, bel_status *status)
 {
     attachment *a = context;
     grpc_lane *lane = a->lane;
-    if (lane == NULL) { // it never said which lane it was
-        bel_status_ignore(status);
+    if (lane == NULL) {
+        bel_status_ignore(status); // it never said which lane it was: nobody waits for it
         release_attachment_locked(a);
         return;
     }
