@@ -1,6 +1,6 @@
-// Memory: see alloc.h for which call is for what. Calls for bookkeeping end the process when there is
-// no memory, for a caller could not report that without asking for more. An empty block is a block of
-// one byte, so that NULL never means "nothing was wanted".
+// Memory: see alloc.h for which call is for what. Calls for bookkeeping end the process when
+// there is no memory, for a caller could not report that without asking for more. An empty block
+// is a block of one byte, so that NULL never means "nothing was wanted".
 #include "base/alloc.h"
 
 #include <stdint.h>

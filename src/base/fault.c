@@ -1,6 +1,6 @@
-// BEL_FAULT, parsed once, where it may count. A word that is not known is an error rather than no
-// fault, or a test that misspells one would pass. The names of
-// points stand in one table here, and docs/operations.md explains them.
+// BEL_FAULT, parsed once, where it may count. A word that is not known is an error rather than
+// no fault, or a test that misspells one would pass. The names of points stand in one table
+// here, and docs/operations.md explains them.
 #include "base/fault.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-// posix_spawn, pidfds, prctl, /proc. A child is known by a descriptor of its own rather than by its
-// number, which may be another's by then. It starts with all signals at their defaults and none
-// blocked, whatever its parent has set.
+// posix_spawn, pidfds, prctl, /proc. A child is known by a descriptor of its own rather than by
+// its number, which may be another's by then. It starts with all signals at their defaults and
+// none blocked, whatever its parent has set.
 #define _GNU_SOURCE
 #include "base/linux_process.h"
 
