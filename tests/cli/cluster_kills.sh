@@ -110,7 +110,7 @@ equal "digest without a master and a worker" "$(digest killed)" "$whole"
 cat >silent.yaml <<'YAML'
 workers: {count: 2}
 parameter_servers: {count: 2}
-limits: {silence_timeout: 1}
+limits: {silence_timeout: 3}
 YAML
 settings=(--train_steps 300 --save_checkpoints_steps 50 --train_batch_size 8)
 run_ok train long "${settings[@]}" --num_workers 2

@@ -127,7 +127,7 @@ static double loss_with(op_run *run, int input, int64_t element, double value)
 // Compares at most SAMPLES elements of the gradient of one input; without an output it must be 0.
 static void check_gradient(op_run *run, int input, int output)
 {
-    enum { SAMPLES = 40 };
+    enum { SAMPLES = 16 };
     const double step = 1e-5, tolerance = 1e-6;
     op_run_start(run, 1);
     int64_t elements = bel_shape_elements(&run->data[input].shape);
@@ -162,6 +162,8 @@ static void test_gradient(void **state)
     bel_value *wanted[BEL_OP_MAX_INPUTS], *gradients[BEL_OP_MAX_INPUTS];
     int wanted_count = 0, inputs[BEL_OP_MAX_INPUTS];
     bool smooth = bel_op_get(row->op)->gradient != NULL && bel_value_dtype(run.y) == BEL_DTYPE_F64;
+    bel_shape result = bel_value_shape(run.y);
+    if (bel_shape_elements(&result) > LARGE) smooth = false;
     for (int i = 0; i < run.input_count; i++) {
         if (run.inputs[i].kind == 'q') smooth = false; // ties are kinks: test_kinks
         if (bel_shape_elements(&run.inputs[i].shape) > LARGE) smooth = false;
