@@ -191,7 +191,7 @@ cluster_flags=(--restarts 0)
 cat >silent.yaml <<'YAML'
 workers: {count: 2}
 parameter_servers: {count: 2}
-limits: {silence_timeout: 5, restarts: 0} # long: a loaded machine must not look silent
+limits: {silence_timeout: 3, restarts: 0} # long: a loaded machine must not look silent
 YAML
 cluster_flags=(--config silent.yaml)
 start silent
