@@ -80,7 +80,8 @@ static void send_join(member *m)
     bel_free(list);
 }
 
-// Calls the master once. False: *out_why says why it did not answer.
+// Calls the master once. False: *out_why says why it did not answer, and keeps what an earlier call
+// was told where this one was told nothing: the last of many may have had no time left.
 static bool call_master(member *m, int64_t deadline, bel_status **out_why)
 {
     int64_t patience = (int64_t)(m->task->silence_timeout_secs * 1e9);
@@ -90,11 +91,35 @@ static bool call_master(member *m, int64_t deadline, bel_status **out_why)
            bel_clock_ns() < until)
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
     if (bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox)) return true;
-    *out_why = bel_mailbox_is_over(m->mailbox) ? bel_mailbox_why(m->mailbox)
-                                               : BEL_ERR(BEL_UNAVAILABLE, "it does not answer");
+    bel_status *why = bel_mailbox_is_over(m->mailbox) ? bel_mailbox_why(m->mailbox) : NULL;
+    if (why != NULL) {
+        bel_status_destroy(*out_why);
+        *out_why = why;
+    }
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
     return false;
+}
+
+// The end of all calls; takes `why`, NULL where no call was told a reason.
+static bel_status *no_master(const member *m, bel_status *why)
+{
+    const char *address = m->task->master_address;
+    if (!bel_linux_host_is_known(address)) {
+        bel_status_destroy(why);
+        why = BEL_ERR(BEL_UNAVAILABLE, "its host name does not resolve");
+    }
+    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it does not answer");
+    if (m->task->tls_ca != NULL && bel_status_code(why) == BEL_UNAVAILABLE) {
+        bel_status *secured =
+            BEL_ERR(BEL_UNAVAILABLE,
+                    "%s; hint: if it runs, see whether every host's certificate is signed by an "
+                    "authority in all others' tls_ca and names the address by which it is called",
+                    bel_status_message(why));
+        bel_status_destroy(why);
+        why = secured;
+    }
+    return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s", address);
 }
 
 bel_status *bel_member_join(member *m)
@@ -107,20 +132,10 @@ bel_status *bel_member_join(member *m)
         const atomic_bool *over = m->program->master_over;
         bool again = gone && bel_clock_ns() < deadline && !bel_control_stop_requested() &&
                      (over == NULL || !atomic_load(over));
-        if (!again) {
-            bool known = bel_linux_host_is_known(m->task->master_address);
-            if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it ended the call");
-            if (!known) {
-                bel_status_ignore(why);
-                why = BEL_ERR(BEL_UNAVAILABLE, "its host name does not resolve");
-            }
-            return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s",
-                                   m->task->master_address);
-        }
-        bel_status_ignore(why); // not there yet
-        why = NULL;
+        if (!again) return no_master(m, why);
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
     }
+    bel_status_ignore(why); // of calls when it was not there yet
     m->answered = false;
     m->joined_ns = bel_clock_ns();
     (void)read_token(m);

@@ -57,6 +57,50 @@ static void *member_main(void *argument)
     return NULL;
 }
 
+// A member whose authority did not sign the master's certificate says so, though it is its last of
+// many calls that ends by the clock.
+static void test_other_authority(void **state)
+{
+    (void)state;
+    static char job[] = "test", served[] = "127.0.0.1:0", secret[] = "s",
+                ca[] = "tests/support/tls/stranger.pem",
+                certificate[] = "tests/support/tls/host.pem", key[] = "tests/support/tls/host.key";
+    fixture f = {.folder = bel_test_folder(), .bell = bel_doorbell_create()};
+    const bel_endpoint_config endpoint = {.listen_address = "127.0.0.1:0",
+                                          .secret = secret,
+                                          .tls_ca = "tests/support/tls/ca.pem",
+                                          .tls_certificate = certificate,
+                                          .tls_key = key,
+                                          .accept = accept_member,
+                                          .context = &f};
+    BEL_ASSERT_OK(bel_endpoint_create(&endpoint, &f.endpoint));
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = f.folder;
+    BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f.estimator));
+    const bel_member_program program = {.estimator = f.estimator};
+    char *address = bel_xstrdup(bel_endpoint_address(f.endpoint));
+    const bel_task task = {.job = job,
+                           .role = BEL_ROLE_PS,
+                           .worker_count = 1,
+                           .ps_count = 1,
+                           .master_address = address,
+                           .listen_address = served,
+                           .secret = secret,
+                           .tls_ca = ca,
+                           .tls_certificate = certificate,
+                           .tls_key = key,
+                           .join_timeout_secs = 1,
+                           .silence_timeout_secs = SOON_SECONDS};
+    BEL_ASSERT_FAILS(bel_member_run(&task, &program, NULL), BEL_UNAVAILABLE,
+                     "certificate verify failed; hint: if it runs, see");
+    bel_free(address);
+    bel_endpoint_destroy(f.endpoint);
+    bel_doorbell_destroy(f.bell);
+    bel_estimator_destroy(f.estimator);
+    bel_test_remove_folder(f.folder);
+}
+
 // Begins with a ps 0 that calls.
 static void set_up(fixture *f)
 {
@@ -360,6 +404,7 @@ static void test_a_late_token(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_authority),
         cmocka_unit_test(test_a_late_token),
         cmocka_unit_test(test_setups_that_cannot_be),
         cmocka_unit_test(test_a_snapshot_is_told_again),
