@@ -84,11 +84,13 @@ bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
                              const bel_attr_list *attrs, bel_value *const *inputs, int input_count);
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor);
 
-// bel_gradients (belfry/graph.h) that read activations, what was computed from inputs, as rounded
-// to `kept`: BF16, so that half as much is kept from the forward to the backward pass, or F32, as
-// they are. The forward pass is the same, and gradients are f32.
-void bel_gradients_keeping(bel_graph *graph, bel_dtype kept, bel_value *loss,
-                           bel_value *const *values, int count, bel_value **out_gradients);
+// Adds any operation; used by builders, gradient rules and ONNX import. Sticky errors as in
+// belfry/graph.h.
+bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
+                         bel_value *const *inputs, int input_count);
+
+// Output `output` of the operation that makes `value`. Implemented by the graph room.
+bel_value *bel_graph_output(const bel_value *value, int output);
 
 // Marks by index the nodes that any of the values depends on.
 void bel_graph_mark(const bel_graph *graph, bel_value *const *values, int count, bool *out_needed);

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "job/embedded.h"

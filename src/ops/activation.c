@@ -1,86 +1,10 @@
 // Functions of one input that need more than a value: with numbers of their own (LeakyRelu, Elu,
-// HardSigmoid, Clip) or with a gradient from x. The functions stand in kernels/elementwise.def.
+// HardSigmoid, Clip) or whose gradient reads x. The functions stand in kernels/elementwise.def.
 #include <math.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-// Operation `op` of (output gradient, input).
-static void gradient_from_input(bel_gradient *g, bel_op op)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, op, g->attrs, inputs, 2);
-}
-
-#define FROM_INPUT(name, op)                                                                       \
-    void bel_grad_##name(bel_gradient *g)                                                          \
-    {                                                                                              \
-        gradient_from_input(g, op);                                                                \
-    }
-
-FROM_INPUT(gelu, BEL_OP_GELU_GRAD)
-FROM_INPUT(gelu_tanh, BEL_OP_GELU_TANH_GRAD)
-FROM_INPUT(silu, BEL_OP_SILU_GRAD)
-FROM_INPUT(leaky_relu, BEL_OP_LEAKY_RELU_GRAD)
-FROM_INPUT(elu, BEL_OP_ELU_GRAD)
-FROM_INPUT(hard_sigmoid, BEL_OP_HARD_SIGMOID_GRAD)
-FROM_INPUT(clip, BEL_OP_CLIP_GRAD)
-
-void bel_grad_softplus(bel_gradient *g)
-{
-    bel_value *slope = bel_sigmoid(g->graph, g->inputs[0]);
-    g->input_grads[0] = bel_mul(g->graph, g->output_grads[0], slope);
-}
-
-void bel_grad_reciprocal(bel_gradient *g)
-{
-    bel_value *square = bel_mul(g->graph, g->outputs[0], g->outputs[0]);
-    g->input_grads[0] = bel_neg(g->graph, bel_mul(g->graph, g->output_grads[0], square));
-}
-
-void bel_grad_erf(bel_gradient *g)
-{
-    bel_value *square = bel_mul(g->graph, g->inputs[0], g->inputs[0]);
-    bel_value *factor = bel_scalar(g->graph, bel_value_dtype(g->inputs[0]),
-                                   1.12837916709551257390); // 2 / sqrt(pi);
-    bel_value *slope = bel_mul(g->graph, bel_exp(g->graph, bel_neg(g->graph, square)), factor);
-    g->input_grads[0] = bel_mul(g->graph, g->output_grads[0], slope);
-}
-
-// y = a^b: da = b a^(b - 1) dy, and 0 where b = 0; db = log(a) y dy, and 0 where a <= 0.
-void bel_grad_pow(bel_gradient *g)
-{
-    bel_graph *graph = g->graph;
-    bel_value *a = g->inputs[0], *b = g->inputs[1], *dy = g->output_grads[0];
-    bel_value *zero = bel_scalar(graph, bel_value_dtype(a), 0);
-    if (g->needed[0]) {
-        bel_value *less = bel_sub(graph, b, bel_scalar(graph, bel_value_dtype(a), 1));
-        bel_value *slope = bel_mul(graph, b, bel_pow(graph, a, less));
-        slope = bel_where(graph, bel_equal(graph, b, zero), zero, slope);
-        bel_set_broadcast_grad(g, 0, bel_mul(graph, dy, slope));
-    }
-    if (g->needed[1]) {
-        bel_value *positive = bel_greater(graph, a, zero), *log = bel_log(graph, a);
-        log = bel_where(graph, positive, log, zero);
-        bel_set_broadcast_grad(g, 1, bel_mul(graph, dy, bel_mul(graph, log, g->outputs[0])));
-    }
-}
-
-// y = a - b · (a / b towards 0), which is a whole number: da = dy, db = -(a - y) / b · dy.
-void bel_grad_remainder(bel_gradient *g)
-{
-    bel_graph *graph = g->graph;
-    bel_value *dy = g->output_grads[0];
-    if (g->needed[0]) bel_set_broadcast_grad(g, 0, dy);
-    if (!g->needed[1]) return;
-    bel_value *whole = bel_div(graph, bel_sub(graph, g->inputs[0], g->outputs[0]), g->inputs[1]);
-    bel_value *slope = bel_neg(graph, bel_round(graph, whole));
-    bel_set_broadcast_grad(g, 1, bel_mul(graph, dy, slope));
-}
 
 // --- Curves --------------------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
-// Attention as one operation, and its gradient: shapes, the gradient rule and plain loops; in f32
+// Attention as one operation, and its gradient: shapes and plain loops; in f32
 // by blocks (kernels/attention.h).
 #include <math.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/attention.h"
 #include "ops/kernels/elements.h"
@@ -71,19 +70,6 @@ bel_status *bel_infer_attention_grad(const bel_attr_list *attrs, const bel_spec 
     for (int i = 0; i < 3; i++)
         out_outputs[i] = inputs[1 + i];
     return NULL;
-}
-
-// --- Gradient ------------------------------------------------------------------------------------
-
-void bel_grad_attention(bel_gradient *g)
-{
-    if (g->output_grads[0] == NULL) return;
-    bel_value *inputs[7] = {g->output_grads[0], g->inputs[0],  g->inputs[1], g->inputs[2],
-                            g->outputs[0],      g->outputs[1], g->inputs[3]};
-    bel_value *dq = bel_graph_add(g->graph, BEL_OP_ATTENTION_GRAD, g->attrs, inputs,
-                                  g->input_count > 3 ? 7 : 6);
-    for (int i = 0; i < 3 && dq != NULL; i++)
-        g->input_grads[i] = bel_graph_output(dq, i);
 }
 
 // --- Plain kernels -------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
 // Cast: from each type to each other one.
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -15,14 +14,6 @@ bel_status *bel_infer_cast(const bel_attr_list *attrs, const bel_spec *inputs, i
     out_outputs[0] = inputs[0];
     out_outputs[0].dtype = (bel_dtype)to;
     return NULL;
-}
-
-void bel_grad_cast(bel_gradient *g)
-{
-    bel_dtype from = bel_value_dtype(g->inputs[0]);
-    bool has_gradient = from == BEL_DTYPE_F32 || from == BEL_DTYPE_F64 || from == BEL_DTYPE_F16 ||
-                        from == BEL_DTYPE_BF16;
-    if (has_gradient) g->input_grads[0] = bel_cast(g->graph, g->output_grads[0], from);
 }
 
 static void run_cast_reference(const bel_kernel_call *call, int64_t tile)

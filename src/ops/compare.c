@@ -1,5 +1,4 @@
 // Comparisons and logic of two tensors that broadcast.
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/walk.h"

@@ -3,7 +3,6 @@
 // convolution's y is the operation's x.
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/conv.h"
 #include "ops/kernels/elements.h"
@@ -132,61 +131,6 @@ bel_status *bel_infer_conv_transpose(const bel_attr_list *attrs, const bel_spec 
     BEL_TRY(read_transposed(attrs, &inputs[0].shape, &inputs[1].shape, &shape));
     out_outputs[0] = (bel_spec){inputs[0].dtype, shape.x};
     return input_count < 3 ? NULL : check_bias(&inputs[2], shape.x.dims[1]);
-}
-
-// --- Gradient ------------------------------------------------------------------------------------
-
-void bel_grad_conv(bel_gradient *g)
-{
-    bel_value *x = g->inputs[0], *w = g->inputs[1], *dy = g->output_grads[0];
-    if (g->needed[0]) {
-        bel_value *inputs[] = {dy, w, x};
-        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CONV_GRAD_INPUT, g->attrs, inputs, 3);
-    }
-    if (g->needed[1]) {
-        bel_value *inputs[] = {dy, x, w};
-        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_CONV_GRAD_WEIGHTS, g->attrs, inputs, 3);
-    }
-    if (g->input_count > 2 && g->needed[2]) {
-        g->input_grads[2] = bel_graph_add(g->graph, BEL_OP_CHANNEL_SUM, NULL, &dy, 1);
-    }
-}
-
-// The attributes of the convolution, with the pads that were found.
-static bel_attr_list convolution_of(const bel_attr_list *attrs, const bel_conv_shape *shape)
-{
-    static const char *const kept[] = {"strides", "dilations", "group"};
-    const bel_window *w = &shape->window;
-    bel_attr_list made = {.count = 0};
-    for (int i = 0; i < attrs->count; i++)
-        for (size_t k = 0; k < sizeof kept / sizeof kept[0]; k++)
-            if (strcmp(attrs->items[i].name, kept[k]) == 0)
-                made.items[made.count++] = attrs->items[i];
-    bel_shape pads = shape->x.rank == 3
-                         ? BEL_SHAPE(w->pad[1], w->pad_end[1])
-                         : BEL_SHAPE(w->pad[0], w->pad[1], w->pad_end[0], w->pad_end[1]);
-    made.items[made.count++] = (bel_attr){.name = "pads", .ints = pads};
-    return made;
-}
-
-void bel_grad_conv_transpose(bel_gradient *g)
-{
-    bel_value *x = g->inputs[0], *w = g->inputs[1], *dy = g->output_grads[0];
-    bel_shape x_shape = bel_value_shape(x), w_shape = bel_value_shape(w);
-    bel_conv_shape shape;
-    bel_status_ignore(read_transposed(g->attrs, &x_shape, &w_shape, &shape)); // inferred
-    bel_attr_list attrs = convolution_of(g->attrs, &shape);
-    if (g->needed[0]) {
-        bel_value *inputs[] = {dy, w};
-        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CONV, &attrs, inputs, 2);
-    }
-    if (g->needed[1]) {
-        bel_value *inputs[] = {x, dy, w};
-        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_CONV_GRAD_WEIGHTS, &attrs, inputs, 3);
-    }
-    if (g->input_count > 2 && g->needed[2]) {
-        g->input_grads[2] = bel_graph_add(g->graph, BEL_OP_CHANNEL_SUM, NULL, &dy, 1);
-    }
 }
 
 // --- Plain kernel --------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
-// CTCLoss: shapes, gradient rule, plain kernels in log space, and the choice of kernels.
+// CTCLoss: shapes, plain kernels in log space, and the choice of kernels.
 #include <math.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/ctc.h"
 #include "ops/kernels/elements.h"
@@ -88,16 +87,6 @@ bel_status *bel_infer_ctc_loss_grad(const bel_attr_list *attrs, const bel_spec *
     BEL_TRY(check_operands(&inputs[1], inputs + 2));
     out_outputs[0] = inputs[1];
     return NULL;
-}
-
-// --- Gradient ------------------------------------------------------------------------------------
-
-void bel_grad_ctc_loss(bel_gradient *g)
-{
-    if (g->output_grads[0] == NULL || !g->needed[0]) return;
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[1], g->inputs[1], g->inputs[2],
-                           g->inputs[3]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CTC_LOSS_GRAD, g->attrs, inputs, 5);
 }
 
 // --- Plain kernels: logarithms of probabilities --------------------------------------------------

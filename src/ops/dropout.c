@@ -2,7 +2,6 @@
 // (seed, "dropout", the operation's id) and counted by (step, replica): so resuming, towers and
 // threads see the same mask (docs/determinism.md).
 #include "base/rng.h"
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -25,12 +24,6 @@ bel_status *bel_infer_dropout_grad(const bel_attr_list *attrs, const bel_spec *i
     (void)attrs, (void)input_count;
     out_outputs[0] = inputs[0];
     return NULL;
-}
-
-void bel_grad_dropout(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[1]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_DROPOUT_GRAD, g->attrs, inputs, 2);
 }
 
 typedef struct dropout_params {

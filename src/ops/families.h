@@ -1,4 +1,4 @@
-// Shape rules, gradient rules and kernel choices of all families, as ops.def names them.
+// Shape rules and kernel choices of all families, as ops.def names them.
 #ifndef BELFRY_OPS_FAMILIES_H
 #define BELFRY_OPS_FAMILIES_H
 
@@ -13,9 +13,6 @@ bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b,
 // Marks the axes of `large` along which `small` is repeated.
 void bel_broadcast_axes(const bel_shape *large, const bel_shape *small,
                         bool out_axes[BEL_MAX_RANK]);
-
-// Sums a gradient over what was broadcast and stores it as the gradient of input i.
-void bel_set_broadcast_grad(bel_gradient *gradient, int i, bel_value *grad);
 
 // Reads the attribute axis; negative ones count from the end.
 bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t rank,
@@ -32,10 +29,6 @@ bel_status *bel_needs_i64(bel_dtype dtype) BEL_MUST_USE; // for indices
 // math.c
 bel_infer_fn bel_infer_broadcast, bel_infer_binary_same, bel_infer_float, bel_infer_same;
 bel_infer_fn bel_infer_broadcast_float, bel_infer_number, bel_infer_is_nan;
-bel_gradient_fn bel_grad_add, bel_grad_sub, bel_grad_mul, bel_grad_div, bel_grad_max, bel_grad_min;
-bel_gradient_fn bel_grad_neg, bel_grad_exp, bel_grad_log, bel_grad_sqrt, bel_grad_abs;
-bel_gradient_fn bel_grad_relu, bel_grad_sigmoid, bel_grad_tanh, bel_grad_identity;
-bel_gradient_fn bel_grad_sigmoid_cross_entropy;
 bel_prepare_fn bel_prepare_binary, bel_prepare_unary, bel_prepare_unary_grad;
 
 // compare.c
@@ -44,39 +37,25 @@ bel_prepare_fn bel_prepare_compare;
 
 // cast.c
 bel_infer_fn bel_infer_cast;
-bel_gradient_fn bel_grad_cast;
 bel_prepare_fn bel_prepare_cast;
 
 // activation.c
-bel_gradient_fn bel_grad_gelu, bel_grad_gelu_tanh, bel_grad_silu, bel_grad_softplus;
-bel_gradient_fn bel_grad_leaky_relu, bel_grad_elu, bel_grad_hard_sigmoid, bel_grad_clip;
-bel_gradient_fn bel_grad_reciprocal, bel_grad_erf, bel_grad_pow, bel_grad_remainder;
 bel_prepare_fn bel_prepare_curve;
 
 // fused.c
 bel_infer_fn bel_infer_fused;
 bel_prepare_fn bel_prepare_fused;
 
-// trigonometry.c
-bel_gradient_fn bel_grad_sin, bel_grad_cos, bel_grad_tan, bel_grad_asin, bel_grad_acos;
-bel_gradient_fn bel_grad_atan, bel_grad_sinh, bel_grad_cosh, bel_grad_asinh, bel_grad_acosh;
-bel_gradient_fn bel_grad_atanh;
-
 // matmul.c
 bel_infer_fn bel_infer_matmul, bel_infer_matmul_flat, bel_infer_gemm;
-bel_gradient_fn bel_grad_matmul, bel_grad_gemm;
 bel_prepare_fn bel_prepare_gemm;
 
 // softmax.c
 bel_infer_fn bel_infer_cross_entropy, bel_infer_cross_entropy_grad;
-bel_gradient_fn bel_grad_softmax, bel_grad_log_softmax, bel_grad_cross_entropy;
 bel_prepare_fn bel_prepare_softmax, bel_prepare_cross_entropy;
 
 // reduce.c
 bel_infer_fn bel_infer_reduce, bel_infer_like, bel_infer_scalar_like;
-bel_gradient_fn bel_grad_reduce_sum, bel_grad_reduce_mean, bel_grad_reduce_max;
-bel_gradient_fn bel_grad_reduce_sum_square, bel_grad_reduce_prod, bel_grad_reduce_l1;
-bel_gradient_fn bel_grad_reduce_l2;
 bel_prepare_fn bel_prepare_reduce, bel_prepare_sum_to, bel_prepare_fold;
 
 // broadcast.c
@@ -84,77 +63,63 @@ bel_prepare_fn bel_prepare_broadcast_to, bel_prepare_count_ratio;
 
 // order.c
 bel_infer_fn bel_infer_arg, bel_infer_top_k, bel_infer_cum_sum;
-bel_gradient_fn bel_grad_top_k, bel_grad_cum_sum;
 bel_prepare_fn bel_prepare_arg, bel_prepare_top_k, bel_prepare_cum_sum;
 
 // shape.c
 bel_infer_fn bel_infer_reshape, bel_infer_reshape_like, bel_infer_transpose, bel_infer_one_hot;
 bel_infer_fn bel_infer_flatten, bel_infer_squeeze, bel_infer_unsqueeze;
-bel_gradient_fn bel_grad_reshape, bel_grad_transpose;
 bel_prepare_fn bel_prepare_transpose, bel_prepare_one_hot;
 
 // pick.c
 bel_infer_fn bel_infer_slice, bel_infer_pad, bel_infer_expand, bel_infer_pick_grad;
-bel_gradient_fn bel_grad_slice, bel_grad_pad, bel_grad_expand;
 bel_prepare_fn bel_prepare_pick, bel_prepare_pick_grad;
 
 // join.c
 bel_infer_fn bel_infer_concat, bel_infer_where;
-bel_gradient_fn bel_grad_concat, bel_grad_where;
 bel_prepare_fn bel_prepare_concat, bel_prepare_where;
 
 // gather.c
 bel_infer_fn bel_infer_gather, bel_infer_gather_elements, bel_infer_gather_grad;
-bel_gradient_fn bel_grad_gather, bel_grad_gather_elements;
 bel_prepare_fn bel_prepare_gather, bel_prepare_gather_grad;
 bel_prepare_fn bel_prepare_gather_elements, bel_prepare_gather_elements_grad;
 
 // dropout.c
 bel_infer_fn bel_infer_dropout, bel_infer_dropout_grad;
-bel_gradient_fn bel_grad_dropout;
 bel_prepare_fn bel_prepare_dropout, bel_prepare_dropout_grad;
 
 // conv.c
 bel_infer_fn bel_infer_conv, bel_infer_conv_grad_input, bel_infer_conv_grad_weights;
 bel_infer_fn bel_infer_conv_transpose;
-bel_gradient_fn bel_grad_conv, bel_grad_conv_transpose;
 bel_prepare_fn bel_prepare_conv_transpose, bel_prepare_conv, bel_prepare_conv_grad_input,
     bel_prepare_conv_grad_weights;
 
 // pool.c
 bel_infer_fn bel_infer_pool, bel_infer_pool_grad, bel_infer_global_pool;
-bel_gradient_fn bel_grad_max_pool, bel_grad_average_pool;
 bel_prepare_fn bel_prepare_pool;
 
 // norm.c
 bel_infer_fn bel_infer_channel_sum, bel_infer_batch_norm, bel_infer_batch_norm_grad;
-bel_gradient_fn bel_grad_batch_norm;
 bel_prepare_fn bel_prepare_channel_sum, bel_prepare_batch_norm, bel_prepare_batch_norm_grad;
 
 // row_norm.c
 bel_infer_fn bel_infer_layer_norm, bel_infer_layer_norm_grad;
 bel_infer_fn bel_infer_group_norm, bel_infer_group_norm_grad;
-bel_gradient_fn bel_grad_layer_norm, bel_grad_group_norm;
 bel_prepare_fn bel_prepare_row_norm, bel_prepare_row_norm_grad;
 
 // sequence.c
 bel_infer_fn bel_infer_sequence_mask, bel_infer_masked_softmax;
-bel_gradient_fn bel_grad_sequence_mask, bel_grad_masked_softmax;
 bel_prepare_fn bel_prepare_sequence_mask, bel_prepare_masked_softmax;
 
 // attention.c
 bel_infer_fn bel_infer_attention, bel_infer_attention_grad;
-bel_gradient_fn bel_grad_attention;
 bel_prepare_fn bel_prepare_attention, bel_prepare_attention_grad;
 
 // ctc.c
 bel_infer_fn bel_infer_ctc_loss, bel_infer_ctc_loss_grad;
-bel_gradient_fn bel_grad_ctc_loss;
 bel_prepare_fn bel_prepare_ctc_loss, bel_prepare_ctc_loss_grad;
 
 // recurrent.c
 bel_infer_fn bel_infer_gru, bel_infer_gru_grad, bel_infer_lstm, bel_infer_lstm_grad;
-bel_gradient_fn bel_grad_gru, bel_grad_lstm;
 bel_prepare_fn bel_prepare_recurrent, bel_prepare_recurrent_grad;
 
 #endif

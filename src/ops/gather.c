@@ -1,7 +1,6 @@
 // Gather and GatherElements, and their gradients. An index out of range ends the step.
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -64,22 +63,6 @@ bel_status *bel_infer_gather_grad(const bel_attr_list *attrs, const bel_spec *in
     (void)attrs, (void)input_count;
     out_outputs[0] = inputs[2];
     return NULL;
-}
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-void bel_grad_gather(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[1], g->inputs[0]};
-    if (!g->needed[0]) return;
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_GRAD, g->attrs, inputs, 3);
-}
-
-void bel_grad_gather_elements(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[1], g->inputs[0]};
-    if (!g->needed[0]) return;
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_ELEMENTS_GRAD, g->attrs, inputs, 3);
 }
 
 // --- Gather --------------------------------------------------------------------------------------

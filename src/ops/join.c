@@ -1,7 +1,6 @@
 // Operations that put tensors together: Concat along an axis, Where by a condition.
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/walk.h"
@@ -33,22 +32,6 @@ bel_status *bel_infer_concat(const bel_attr_list *attrs, const bel_spec *inputs,
         *sum += inputs[i].shape.dims[axis];
     }
     return NULL;
-}
-
-void bel_grad_concat(bel_gradient *g)
-{
-    bel_shape y = bel_value_shape(g->outputs[0]);
-    int32_t axis = 0;
-    bel_status_ignore(bel_read_axis(g->attrs, 0, y.rank, &axis)); // checked by the shape rule
-    int64_t start = 0, at = axis;
-    for (int i = 0; i < g->input_count; i++) {
-        int64_t size = bel_value_shape(g->inputs[i]).dims[axis], end = start + size;
-        if (g->needed[i] && g->input_count == 1) g->input_grads[0] = g->output_grads[0];
-        if (g->needed[i] && g->input_count > 1) {
-            g->input_grads[i] = bel_slice(g->graph, g->output_grads[0], &at, &start, &end, NULL, 1);
-        }
-        start = end;
-    }
 }
 
 // Bytes from the axis on, for each input and together; the tensors have `outer` of such runs.
@@ -116,14 +99,6 @@ bel_status *bel_infer_where(const bel_attr_list *attrs, const bel_spec *inputs, 
     BEL_TRY(bel_broadcast_shapes(&inputs[1].shape, &inputs[2].shape, &both));
     out_outputs[0].dtype = inputs[1].dtype;
     return bel_broadcast_shapes(&inputs[0].shape, &both, &out_outputs[0].shape);
-}
-
-void bel_grad_where(bel_gradient *g)
-{
-    bel_value *zero = bel_scalar(g->graph, bel_value_dtype(g->outputs[0]), 0);
-    bel_value *dy = g->output_grads[0], *condition = g->inputs[0];
-    if (g->needed[1]) bel_set_broadcast_grad(g, 1, bel_where(g->graph, condition, dy, zero));
-    if (g->needed[2]) bel_set_broadcast_grad(g, 2, bel_where(g->graph, condition, zero, dy));
 }
 
 static void run_where_reference(const bel_kernel_call *call, int64_t tile)

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
@@ -114,129 +113,6 @@ bel_status *bel_infer_same(const bel_attr_list *attrs, const bel_spec *inputs, i
     (void)attrs, (void)input_count;
     out_outputs[0] = inputs[0];
     return NULL;
-}
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-void bel_set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
-{
-    bel_shape have = bel_value_shape(grad), want = bel_value_shape(g->inputs[i]);
-    if (!bel_shape_equal(&have, &want)) {
-        bel_value *inputs[] = {grad, g->inputs[i]};
-        grad = bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
-    }
-    g->input_grads[i] = grad;
-}
-
-void bel_grad_add(bel_gradient *g)
-{
-    for (int i = 0; i < 2; i++)
-        if (g->needed[i]) bel_set_broadcast_grad(g, i, g->output_grads[0]);
-}
-
-void bel_grad_sub(bel_gradient *g)
-{
-    if (g->needed[0]) bel_set_broadcast_grad(g, 0, g->output_grads[0]);
-    if (g->needed[1]) bel_set_broadcast_grad(g, 1, bel_neg(g->graph, g->output_grads[0]));
-}
-
-void bel_grad_mul(bel_gradient *g)
-{
-    for (int i = 0; i < 2; i++) {
-        if (!g->needed[i]) continue;
-        bel_set_broadcast_grad(g, i, bel_mul(g->graph, g->output_grads[0], g->inputs[1 - i]));
-    }
-}
-
-void bel_grad_div(bel_gradient *g)
-{
-    bel_value *quotient = bel_div(g->graph, g->output_grads[0], g->inputs[1]);
-    if (g->needed[0]) bel_set_broadcast_grad(g, 0, quotient);
-    if (!g->needed[1]) return;
-    bel_value *scaled = bel_mul(g->graph, quotient, g->outputs[0]); // d(a/b)/db = -(a/b)/b
-    bel_set_broadcast_grad(g, 1, bel_neg(g->graph, scaled));
-}
-
-// The gradient goes to `a` where the output equals it, else to `b`.
-static void choice_grad(bel_gradient *g)
-{
-    bel_dtype dtype = bel_value_dtype(g->outputs[0]);
-    bel_value *chose_a = bel_equal(g->graph, g->outputs[0], g->inputs[0]);
-    bel_value *share = bel_cast(g->graph, chose_a, dtype);
-    if (g->needed[0]) bel_set_broadcast_grad(g, 0, bel_mul(g->graph, g->output_grads[0], share));
-    if (!g->needed[1]) return;
-    bel_value *rest = bel_sub(g->graph, bel_scalar(g->graph, dtype, 1.0), share);
-    bel_set_broadcast_grad(g, 1, bel_mul(g->graph, g->output_grads[0], rest));
-}
-
-void bel_grad_max(bel_gradient *g)
-{
-    choice_grad(g);
-}
-
-void bel_grad_min(bel_gradient *g)
-{
-    choice_grad(g);
-}
-
-void bel_grad_neg(bel_gradient *g)
-{
-    g->input_grads[0] = bel_neg(g->graph, g->output_grads[0]);
-}
-
-void bel_grad_exp(bel_gradient *g)
-{
-    g->input_grads[0] = bel_mul(g->graph, g->output_grads[0], g->outputs[0]);
-}
-
-void bel_grad_log(bel_gradient *g)
-{
-    g->input_grads[0] = bel_div(g->graph, g->output_grads[0], g->inputs[0]);
-}
-
-void bel_grad_sqrt(bel_gradient *g)
-{
-    bel_value *twice = bel_add(g->graph, g->outputs[0], g->outputs[0]);
-    g->input_grads[0] = bel_div(g->graph, g->output_grads[0], twice);
-}
-
-void bel_grad_abs(bel_gradient *g)
-{
-    bel_value *sign = bel_graph_add(g->graph, BEL_OP_SIGN, NULL, &g->inputs[0], 1);
-    g->input_grads[0] = bel_mul(g->graph, g->output_grads[0], sign);
-}
-
-void bel_grad_relu(bel_gradient *g)
-{
-    bel_gradient_from_output(g, BEL_OP_RELU_GRAD);
-}
-
-void bel_grad_sigmoid(bel_gradient *g)
-{
-    bel_gradient_from_output(g, BEL_OP_SIGMOID_GRAD);
-}
-
-void bel_grad_tanh(bel_gradient *g)
-{
-    bel_gradient_from_output(g, BEL_OP_TANH_GRAD);
-}
-
-void bel_grad_identity(bel_gradient *g)
-{
-    g->input_grads[0] = g->output_grads[0];
-}
-
-// d/dx = sigmoid(x) - z, d/dz = -x.
-void bel_grad_sigmoid_cross_entropy(bel_gradient *g)
-{
-    bel_value *dy = g->output_grads[0];
-    if (g->needed[0]) {
-        bel_value *error = bel_sub(g->graph, bel_sigmoid(g->graph, g->inputs[0]), g->inputs[1]);
-        g->input_grads[0] = bel_mul(g->graph, dy, error);
-    }
-    if (g->needed[1]) {
-        g->input_grads[1] = bel_neg(g->graph, bel_mul(g->graph, dy, g->inputs[0]));
-    }
 }
 
 // --- Kernels of two inputs ----------------------------------------------------------------------

@@ -5,16 +5,10 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/product.h"
-
-static bool flag(const bel_attr_list *attrs, const char *name)
-{
-    return bel_attr_number(attrs, name, 0) != 0;
-}
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -64,7 +58,8 @@ bel_status *bel_infer_matmul(const bel_attr_list *attrs, const bel_spec *inputs,
     bool stacked = inputs[0].shape.rank >= 2 && inputs[1].shape.rank >= 2;
     bel_spec a = stacked ? matrix_of(&inputs[0]) : inputs[0];
     bel_spec b = stacked ? matrix_of(&inputs[1]) : inputs[1], y;
-    BEL_TRY(infer_product(&a, &b, flag(attrs, "transA"), flag(attrs, "transB"), &y));
+    BEL_TRY(
+        infer_product(&a, &b, bel_attr_flag(attrs, "transA"), bel_attr_flag(attrs, "transB"), &y));
     bel_shape a_stack = stack_of(&inputs[0].shape), b_stack = stack_of(&inputs[1].shape);
     out_outputs[0].dtype = y.dtype;
     bel_shape *shape = &out_outputs[0].shape;
@@ -96,8 +91,8 @@ bel_status *bel_infer_matmul_flat(const bel_attr_list *attrs, const bel_spec *in
 bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                            bel_spec *out_outputs)
 {
-    BEL_TRY(infer_product(&inputs[0], &inputs[1], flag(attrs, "transA"), flag(attrs, "transB"),
-                          out_outputs));
+    BEL_TRY(infer_product(&inputs[0], &inputs[1], bel_attr_flag(attrs, "transA"),
+                          bel_attr_flag(attrs, "transB"), out_outputs));
     if (input_count < 3) return NULL;
     bel_spec pair[2] = {out_outputs[0], inputs[2]}, sum;
     BEL_TRY(bel_infer_broadcast(attrs, pair, 2, &sum));
@@ -105,74 +100,6 @@ bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, i
     char yt[BEL_SHAPE_TEXT], ct[BEL_SHAPE_TEXT];
     return BEL_ERR(BEL_INVALID_ARGUMENT, "c %s does not broadcast to the product %s",
                    bel_shape_text(&inputs[2].shape, ct), bel_shape_text(&out_outputs[0].shape, yt));
-}
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-// For y = alpha a' b': da' = alpha dy b'^T and db' = alpha a'^T dy, each turned back if transposed.
-static void product_grad(bel_gradient *g, bool ta, bool tb, double alpha)
-{
-    bel_value *a = g->inputs[0], *b = g->inputs[1], *dy = g->output_grads[0];
-    if (g->needed[0]) {
-        g->input_grads[0] = ta ? bel_gemm(g->graph, b, dy, NULL, alpha, 0, tb, true)
-                               : bel_gemm(g->graph, dy, b, NULL, alpha, 0, false, !tb);
-    }
-    if (g->needed[1]) {
-        g->input_grads[1] = tb ? bel_gemm(g->graph, dy, a, NULL, alpha, 0, true, ta)
-                               : bel_gemm(g->graph, a, dy, NULL, alpha, 0, !ta, false);
-    }
-}
-
-// With the factor alpha of the product that is differentiated.
-static bel_value *product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, bool tb)
-{
-    bel_attr_list attrs = {
-        .count = 3,
-        .items = {{.name = "transA", .number = ta},
-                  {.name = "transB", .number = tb},
-                  {.name = "alpha", .number = bel_attr_number(g->attrs, "alpha", 1)}}};
-    bel_value *inputs[] = {a, b};
-    return bel_graph_add(g->graph, BEL_OP_MATMUL, &attrs, inputs, 2);
-}
-
-// The same as above, matrix by matrix. A gradient of what was broadcast is summed over the stack;
-// that of one matrix b for all rows is a single product.
-void bel_grad_matmul(bel_gradient *g)
-{
-    bool ta = flag(g->attrs, "transA"), tb = flag(g->attrs, "transB");
-    bel_value *a = g->inputs[0], *b = g->inputs[1], *dy = g->output_grads[0];
-    int32_t a_rank = bel_value_shape(a).rank, b_rank = bel_value_shape(b).rank;
-    if (a_rank == 2 && b_rank == 2) {
-        product_grad(g, ta, tb, bel_attr_number(g->attrs, "alpha", 1));
-        return;
-    }
-    if (g->needed[0]) {
-        bel_set_broadcast_grad(g, 0,
-                               ta ? product(g, b, dy, tb, true) : product(g, dy, b, false, !tb));
-    }
-    if (!g->needed[1]) return;
-    if (b_rank == 2 && !ta && !tb) {
-        bel_value *inputs[] = {a, dy};
-        g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_MATMUL_FLAT, g->attrs, inputs, 2);
-        return;
-    }
-    bel_set_broadcast_grad(g, 1, tb ? product(g, dy, a, true, ta) : product(g, a, dy, !ta, false));
-}
-
-void bel_grad_gemm(bel_gradient *g)
-{
-    product_grad(g, flag(g->attrs, "transA"), flag(g->attrs, "transB"),
-                 bel_attr_number(g->attrs, "alpha", 1));
-    if (g->input_count < 3 || !g->needed[2]) return;
-    double beta = bel_attr_number(g->attrs, "beta", 1);
-    bel_value *dy = g->output_grads[0];
-    if (beta != 1.0) {
-        dy = bel_mul(g->graph, dy, bel_scalar(g->graph, bel_value_dtype(dy), beta));
-    }
-    bel_value *inputs[] = {dy, g->inputs[2]};
-    bel_shape have = bel_value_shape(dy), want = bel_value_shape(g->inputs[2]);
-    bool same = bel_shape_equal(&have, &want);
-    g->input_grads[2] = same ? dy : bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
 }
 
 // --- Kernels -------------------------------------------------------------------------------------
@@ -360,8 +287,8 @@ static gemm_params read_product(const bel_attr_list *attrs, const bel_kernel_cal
 {
     const bel_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
     const bel_shape *y = &call->outputs[0].shape;
-    gemm_params p = {.transpose_a = flag(attrs, "transA"),
-                     .transpose_b = flag(attrs, "transB"),
+    gemm_params p = {.transpose_a = bel_attr_flag(attrs, "transA"),
+                     .transpose_b = bel_attr_flag(attrs, "transB"),
                      .alpha = bel_attr_number(attrs, "alpha", 1),
                      .beta = bel_attr_number(attrs, "beta", 1),
                      .m = y->dims[y->rank - 2],

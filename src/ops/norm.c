@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -66,26 +65,6 @@ bel_status *bel_infer_batch_norm_grad(const bel_attr_list *attrs, const bel_spec
     BEL_TRY(check_vectors(inputs, &inputs[0], 2));
     out_outputs[1] = out_outputs[2] = inputs[2];
     return NULL;
-}
-
-// --- Gradient ------------------------------------------------------------------------------------
-
-void bel_grad_batch_norm(bel_gradient *g)
-{
-    if (g->output_grads[0] == NULL) return;
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0], g->inputs[1], g->outputs[3],
-                           g->outputs[4]};
-    bel_value *dx = bel_graph_add(g->graph, BEL_OP_BATCH_NORM_GRAD, g->attrs, inputs, 5);
-    if (dx == NULL) return;
-    for (int i = 0; i < 3; i++)
-        g->input_grads[i] = bel_graph_output(dx, i);
-    bool training = bel_attr_number(g->attrs, "training_mode", 0) != 0; // y is not made of 3 and 4
-    if (training || (!g->needed[3] && !g->needed[4])) return;
-    bel_value *inverse = g->outputs[4], *factor = bel_mul(g->graph, g->inputs[1], inverse);
-    bel_value *half = bel_scalar(g->graph, bel_value_dtype(inverse), -0.5);
-    g->input_grads[3] = bel_neg(g->graph, bel_mul(g->graph, g->input_grads[2], factor));
-    bel_value *slope = bel_mul(g->graph, bel_mul(g->graph, factor, inverse), half);
-    g->input_grads[4] = bel_mul(g->graph, g->input_grads[1], slope);
 }
 
 // --- Sums ----------------------------------------------------------------------------------------

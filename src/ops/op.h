@@ -1,5 +1,6 @@
-// What an operation is: a row in ops.def, a shape rule, a gradient rule made of graph operations,
-// and kernels. Families (math.c, matmul.c …) implement rows; op_table.c gathers them.
+// What an operation is: a row in ops.def, a shape rule and kernels. Families (math.c, matmul.c …)
+// implement rows; op_table.c gathers them. The row's gradient rule is made of other operations, so
+// it belongs to a room above the graph: autodiff/rules.h.
 #ifndef BELFRY_OPS_OP_H
 #define BELFRY_OPS_OP_H
 
@@ -36,6 +37,10 @@ typedef struct bel_attr_list {
 
 double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise);
 const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name); // NULL: not there
+static inline bool bel_attr_flag(const bel_attr_list *attrs, const char *name)
+{
+    return bel_attr_number(attrs, name, 0) != 0;
+}
 bool bel_attrs_equal(const bel_attr_list *a, const bel_attr_list *b); // numbers by their bits
 
 // Type and shape of a value.
@@ -50,34 +55,6 @@ typedef struct bel_spec {
 // was expected and got; the caller puts the operation's name in front.
 typedef bel_status *bel_infer_fn(const bel_attr_list *attrs, const bel_spec *inputs,
                                  int input_count, bel_spec *out_outputs);
-
-// --- Gradient rules -----------------------------------------------------------------------------
-
-// A rule reads inputs, outputs and output_grads (NULL where the loss does not depend on an output)
-// and sets input_grads for inputs with `needed`. It builds operations through belfry/ops.h.
-typedef struct bel_gradient {
-    bel_graph *graph;
-    const bel_attr_list *attrs;
-    int input_count;
-    bel_value *inputs[BEL_OP_MAX_INPUTS];
-    bool needed[BEL_OP_MAX_INPUTS];
-    bel_value *outputs[BEL_OP_MAX_OUTPUTS];
-    bel_value *output_grads[BEL_OP_MAX_OUTPUTS];
-    bel_value *input_grads[BEL_OP_MAX_INPUTS]; // out
-} bel_gradient;
-typedef void bel_gradient_fn(bel_gradient *gradient);
-
-// Sets input 0's gradient to operation `op` of (output gradient, output): the form of most
-// functions whose derivative is known from their value.
-void bel_gradient_from_output(bel_gradient *gradient, bel_op op);
-
-// Adds any operation; used by families and by ONNX import. Sticky errors as in belfry/graph.h.
-// Implemented by the graph room.
-bel_value *bel_graph_add(bel_graph *graph, bel_op op, const bel_attr_list *attrs,
-                         bel_value *const *inputs, int input_count);
-
-// Output `output` of the operation that makes `value`. Implemented by the graph room.
-bel_value *bel_graph_output(const bel_value *value, int output);
 
 // --- Kernels ------------------------------------------------------------------------------------
 
@@ -166,7 +143,6 @@ typedef struct bel_op_def {
     int output_count;
     int flags;
     bel_infer_fn *infer;
-    bel_gradient_fn *gradient; // NULL: no gradient
     bel_prepare_fn *prepare;
     const char *doc;
 } bel_op_def;

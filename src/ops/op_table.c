@@ -7,8 +7,7 @@
 static const bel_op_def table[] = {
 #define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \
            doc)                                                                                    \
-    [BEL_OP_##id] = {name,  domain, min_inputs, max_inputs, outputs,                               \
-                     flags, infer,  gradient,   prepare,    doc},
+    [BEL_OP_##id] = {name, domain, min_inputs, max_inputs, outputs, flags, infer, prepare, doc},
 #include "ops/ops.def"
 #undef OP
 };
@@ -83,10 +82,4 @@ void bel_kernel_report_range(const bel_kernel_call *call, int64_t bad_value, int
     call->context->bad_value = bad_value;
     call->context->bad_low = low;
     call->context->bad_limit = limit;
-}
-
-void bel_gradient_from_output(bel_gradient *g, bel_op op)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, op, NULL, inputs, 2);
 }

@@ -2,7 +2,6 @@
 //
 // A tensor is [outer, count, inner] around the axis; a lane is the `count` elements with one outer
 // and one inner index. Tiles are runs of lanes.
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 
@@ -45,26 +44,6 @@ bel_status *bel_infer_cum_sum(const bel_attr_list *attrs, const bel_spec *inputs
     int32_t axis;
     BEL_TRY(bel_infer_number(attrs, inputs, input_count, out_outputs));
     return bel_read_axis(attrs, 0, inputs[0].shape.rank, &axis);
-}
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-void bel_grad_top_k(bel_gradient *g)
-{
-    if (g->output_grads[0] == NULL) return;
-    bel_attr_list attrs = {.count = 1};
-    attrs.items[0] = (bel_attr){.name = "axis", .number = bel_attr_number(g->attrs, "axis", -1)};
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[1], g->inputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_ELEMENTS_GRAD, &attrs, inputs, 3);
-}
-
-// An element adds to all sums from its own on: its gradient is the sum of theirs, from behind.
-void bel_grad_cum_sum(bel_gradient *g)
-{
-    g->input_grads[0] =
-        bel_cum_sum(g->graph, g->output_grads[0], (int64_t)bel_attr_number(g->attrs, "axis", 0),
-                    bel_attr_number(g->attrs, "exclusive", 0) != 0,
-                    bel_attr_number(g->attrs, "reverse", 0) == 0);
 }
 
 // --- Lanes ---------------------------------------------------------------------------------------

@@ -172,24 +172,6 @@ bel_status *bel_infer_pick_grad(const bel_attr_list *attrs, const bel_spec *inpu
     return NULL;
 }
 
-void bel_grad_slice(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_SLICE_GRAD, g->attrs, inputs, 2);
-}
-
-void bel_grad_pad(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_PAD_GRAD, g->attrs, inputs, 2);
-}
-
-void bel_grad_expand(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
-}
-
 // --- Lists ---------------------------------------------------------------------------------------
 
 typedef struct pick_params {

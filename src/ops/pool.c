@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/window.h"
@@ -67,20 +66,6 @@ bel_status *bel_infer_pool_grad(const bel_attr_list *attrs, const bel_spec *inpu
     if (fits) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "expected dy %s, got %s", bel_shape_text(&y.shape, want),
                    bel_shape_text(&inputs[0].shape, have));
-}
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-void bel_grad_max_pool(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0], g->outputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_MAX_POOL_GRAD, g->attrs, inputs, 3);
-}
-
-void bel_grad_average_pool(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_AVERAGE_POOL_GRAD, g->attrs, inputs, 2);
 }
 
 // --- One window ----------------------------------------------------------------------------------

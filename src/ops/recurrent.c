@@ -169,40 +169,6 @@ bel_status *bel_infer_lstm_grad(const bel_attr_list *attrs, const bel_spec *inpu
     return infer_gradient(true, attrs, inputs, input_count, out_outputs);
 }
 
-// --- Gradient ------------------------------------------------------------------------------------
-
-static void recurrent_gradient(bel_gradient *g, bel_op op, int saved)
-{
-    bel_value *inputs[BEL_OP_MAX_INPUTS] = {g->inputs[0], g->inputs[1], g->inputs[2], g->outputs[0],
-                                            g->outputs[saved]};
-    int count = 5, given = g->needed[0] ? BEL_RECURRENT_DX : 0;
-    if (g->input_count > 4) {
-        inputs[count++] = g->inputs[4];
-        given |= BEL_RECURRENT_LENGTHS;
-    }
-    static const int bits[] = {BEL_RECURRENT_DY, BEL_RECURRENT_DY_H, BEL_RECURRENT_DY_C};
-    for (int i = 0; i < saved; i++) {
-        if (g->output_grads[i] == NULL) continue;
-        inputs[count++] = g->output_grads[i];
-        given |= bits[i];
-    }
-    bel_attr_list attrs = *g->attrs;
-    attrs.items[attrs.count++] = (bel_attr){.name = "given", .number = given};
-    bel_value *dx = bel_graph_add(g->graph, op, &attrs, inputs, count);
-    for (int i = 0; i < 4 && dx != NULL; i++)
-        if (g->needed[i]) g->input_grads[i] = bel_graph_output(dx, i);
-}
-
-void bel_grad_gru(bel_gradient *g)
-{
-    recurrent_gradient(g, BEL_OP_GRU_GRAD, 2);
-}
-
-void bel_grad_lstm(bel_gradient *g)
-{
-    recurrent_gradient(g, BEL_OP_LSTM_GRAD, 3);
-}
-
 // --- Choice --------------------------------------------------------------------------------------
 
 static void prepare_with(const bel_prepare *prepare, bel_kernel_call *call, bool gradient)

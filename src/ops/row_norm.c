@@ -142,28 +142,6 @@ bel_status *bel_infer_group_norm_grad(const bel_attr_list *attrs, const bel_spec
     return infer_gradient(attrs, false, inputs, out_outputs);
 }
 
-// --- Gradients -----------------------------------------------------------------------------------
-
-static void gradient(bel_gradient *g, bel_op op)
-{
-    if (g->output_grads[0] == NULL) return;
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0], g->inputs[1], g->outputs[1],
-                           g->outputs[2]};
-    bel_value *dx = bel_graph_add(g->graph, op, g->attrs, inputs, 5);
-    for (int i = 0; i < g->input_count && dx != NULL; i++)
-        g->input_grads[i] = bel_graph_output(dx, i);
-}
-
-void bel_grad_layer_norm(bel_gradient *g)
-{
-    gradient(g, BEL_OP_LAYER_NORM_GRAD);
-}
-
-void bel_grad_group_norm(bel_gradient *g)
-{
-    gradient(g, BEL_OP_GROUP_NORM_GRAD);
-}
-
 // --- Plain kernels -------------------------------------------------------------------------------
 
 // The scale of element (row, j).

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -44,13 +43,6 @@ bel_status *bel_infer_sequence_mask(const bel_attr_list *attrs, const bel_spec *
     }
     out_outputs[0] = inputs[0];
     return NULL;
-}
-
-void bel_grad_sequence_mask(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[1]};
-    if (!g->needed[0]) return;
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_SEQUENCE_MASK, g->attrs, inputs, 2);
 }
 
 typedef struct mask_params { // x [n, outer, times, inner]
@@ -139,11 +131,6 @@ bel_status *bel_infer_masked_softmax(const bel_attr_list *attrs, const bel_spec 
     if (bel_shape_equal(x, &both)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "a mask %s does not broadcast to x %s",
                    bel_shape_text(mask, mt), bel_shape_text(x, xt));
-}
-
-void bel_grad_masked_softmax(bel_gradient *g)
-{
-    bel_gradient_from_output(g, BEL_OP_SOFTMAX_GRAD);
 }
 
 typedef struct softmax_params {

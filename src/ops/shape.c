@@ -1,7 +1,6 @@
 // Shapes: Reshape, Flatten, Squeeze, Unsqueeze, Transpose; and OneHot.
 #include <string.h>
 
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/walk.h"
@@ -199,23 +198,6 @@ bel_status *bel_infer_one_hot(const bel_attr_list *attrs, const bel_spec *inputs
     out_outputs[0] = (bel_spec){BEL_DTYPE_F32, inputs[0].shape};
     out_outputs[0].shape.dims[out_outputs[0].shape.rank++] = depth;
     return NULL;
-}
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-void bel_grad_reshape(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_RESHAPE_LIKE, NULL, inputs, 2);
-}
-
-void bel_grad_transpose(bel_gradient *g)
-{
-    const bel_shape *perm = bel_attr_ints(g->attrs, "perm");
-    int64_t inverse[BEL_MAX_RANK];
-    for (int32_t i = 0; i < perm->rank; i++)
-        inverse[perm->dims[i]] = i;
-    g->input_grads[0] = bel_transpose(g->graph, g->output_grads[0], inverse);
 }
 
 // --- Transpose -----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "belfry/ops.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -33,26 +32,6 @@ bel_status *bel_infer_cross_entropy_grad(const bel_attr_list *attrs, const bel_s
     (void)attrs, (void)input_count;
     out_outputs[0] = inputs[1];
     return NULL;
-}
-
-// --- Gradients -----------------------------------------------------------------------------------
-
-void bel_grad_softmax(bel_gradient *g)
-{
-    bel_gradient_from_output(g, BEL_OP_SOFTMAX_GRAD);
-}
-
-void bel_grad_log_softmax(bel_gradient *g)
-{
-    bel_gradient_from_output(g, BEL_OP_LOG_SOFTMAX_GRAD);
-}
-
-void bel_grad_cross_entropy(bel_gradient *g)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[1], g->inputs[1]};
-    if (g->output_grads[0] != NULL && g->needed[0]) {
-        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CROSS_ENTROPY_GRAD, NULL, inputs, 3);
-    }
 }
 
 // --- Rows ----------------------------------------------------------------------------------------

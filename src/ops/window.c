@@ -1,6 +1,5 @@
 // The geometry of windows.
 #include "ops/window.h"
-
 #include "belfry/ops.h"
 
 // Reads `count` whole numbers >= low of attribute `name` into out; `otherwise` when it is missing.

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "runtime/program_inner.h"
 #include "support/bel_test.h"

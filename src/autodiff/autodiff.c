@@ -5,11 +5,13 @@
 // Where activations are kept in halves, every rule is shown values that are cast back from them.
 // Each rule gets casts of its own, which passes leave where they are read; what a rule does not
 // read, or only by its shape, is left out of programs.
+#include "autodiff/autodiff.h"
+
 #include <string.h>
 
+#include "autodiff/rules.h"
 #include "base/alloc.h"
 #include "belfry/ops.h"
-#include "graph/graph.h"
 
 typedef struct autodiff {
     bel_graph *graph;
@@ -86,6 +88,7 @@ static void add_grad(autodiff *ad, const bel_value *value, bel_value *grad)
 static void differentiate(autodiff *ad, const bel_node *node)
 {
     const bel_op_def *def = bel_op_get(node->op);
+    bel_gradient_fn *rule = bel_gradient_rule(node->op);
     bel_gradient g = {.graph = ad->graph, .attrs = &node->attrs, .input_count = node->input_count};
     bool reached = false, wanted = false;
     for (int i = 0; i < node->output_count; i++) {
@@ -97,7 +100,7 @@ static void differentiate(autodiff *ad, const bel_node *node)
         wanted = wanted || g.needed[i];
     }
     if (!reached || !wanted) return;
-    if (def->gradient == NULL) {
+    if (rule == NULL) {
         bel_graph_fail(ad->graph, BEL_UNIMPLEMENTED,
                        "%s: operation %s has no gradient, but the loss depends on variables "
                        "through it",
@@ -111,7 +114,7 @@ static void differentiate(autodiff *ad, const bel_node *node)
         bool again = i > 0 && node->inputs[i] == node->inputs[i - 1];
         g.inputs[i] = exact ? node->inputs[i] : again ? g.inputs[i - 1] : keep(ad, node->inputs[i]);
     }
-    def->gradient(&g);
+    rule(&g);
     for (int i = 0; i < node->input_count; i++)
         if (g.needed[i] && g.input_grads[i] != NULL)
             add_grad(ad, node->inputs[i], g.input_grads[i]);

@@ -1,5 +1,6 @@
 // Gradients as a rewriting of the graph: several paths, no path, losses and operations that have
 // none. Values of gradients are checked op by op in tests/op.
+#include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "belfry/ops.h"
 #include "runtime/program.h"

@@ -1,7 +1,7 @@
 // Gradients of the trigonometric and hyperbolic functions; math.c has their kernels, which call the
 // C library in double.
+#include "autodiff/rules.h"
 #include "belfry/ops.h"
-#include "ops/families.h"
 
 void bel_grad_sin(bel_gradient *g)
 {

@@ -1,0 +1,60 @@
+// Gradient rules of softmax, cross-entropy and of normalisations: each is one operation that reads
+// what the forward pass has kept (probabilities, or mean and inverse deviation).
+#include "autodiff/rules.h"
+#include "belfry/ops.h"
+
+void bel_grad_softmax(bel_gradient *g)
+{
+    bel_gradient_from_output(g, BEL_OP_SOFTMAX_GRAD);
+}
+
+void bel_grad_log_softmax(bel_gradient *g)
+{
+    bel_gradient_from_output(g, BEL_OP_LOG_SOFTMAX_GRAD);
+}
+
+void bel_grad_cross_entropy(bel_gradient *g)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->outputs[1], g->inputs[1]};
+    if (g->output_grads[0] != NULL && g->needed[0]) {
+        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CROSS_ENTROPY_GRAD, NULL, inputs, 3);
+    }
+}
+
+void bel_grad_batch_norm(bel_gradient *g)
+{
+    if (g->output_grads[0] == NULL) return;
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[0], g->inputs[1], g->outputs[3],
+                           g->outputs[4]};
+    bel_value *dx = bel_graph_add(g->graph, BEL_OP_BATCH_NORM_GRAD, g->attrs, inputs, 5);
+    if (dx == NULL) return;
+    for (int i = 0; i < 3; i++)
+        g->input_grads[i] = bel_graph_output(dx, i);
+    bool training = bel_attr_number(g->attrs, "training_mode", 0) != 0; // y is not made of 3 and 4
+    if (training || (!g->needed[3] && !g->needed[4])) return;
+    bel_value *inverse = g->outputs[4], *factor = bel_mul(g->graph, g->inputs[1], inverse);
+    bel_value *half = bel_scalar(g->graph, bel_value_dtype(inverse), -0.5);
+    g->input_grads[3] = bel_neg(g->graph, bel_mul(g->graph, g->input_grads[2], factor));
+    bel_value *slope = bel_mul(g->graph, bel_mul(g->graph, factor, inverse), half);
+    g->input_grads[4] = bel_mul(g->graph, g->input_grads[1], slope);
+}
+
+static void gradient(bel_gradient *g, bel_op op)
+{
+    if (g->output_grads[0] == NULL) return;
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[0], g->inputs[1], g->outputs[1],
+                           g->outputs[2]};
+    bel_value *dx = bel_graph_add(g->graph, op, g->attrs, inputs, 5);
+    for (int i = 0; i < g->input_count && dx != NULL; i++)
+        g->input_grads[i] = bel_graph_output(dx, i);
+}
+
+void bel_grad_layer_norm(bel_gradient *g)
+{
+    gradient(g, BEL_OP_LAYER_NORM_GRAD);
+}
+
+void bel_grad_group_norm(bel_gradient *g)
+{
+    gradient(g, BEL_OP_GROUP_NORM_GRAD);
+}

@@ -1,0 +1,24 @@
+// The gradient rules of all operations, from the same rows as the operations themselves (ops.def),
+// so that none can be forgotten: a row without a rule says NULL.
+#include "autodiff/rules.h"
+#include "base/check.h"
+
+static bel_gradient_fn *const rules[] = {
+#define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \
+           doc)                                                                                    \
+    [BEL_OP_##id] = gradient,
+#include "ops/ops.def"
+#undef OP
+};
+
+bel_gradient_fn *bel_gradient_rule(bel_op op)
+{
+    BEL_CHECK((unsigned)op < BEL_OP_COUNT);
+    return rules[op];
+}
+
+void bel_gradient_from_output(bel_gradient *g, bel_op op)
+{
+    bel_value *inputs[] = {g->output_grads[0], g->outputs[0]};
+    g->input_grads[0] = bel_graph_add(g->graph, op, NULL, inputs, 2);
+}
