@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "mlp.h"
 #include "ps/client/row_batch.h"
-#include "ps/server/table.h"
+#include "ps/table/table.h"
 
 enum { FIELDS = 26, EXAMPLES = 512, IDS = FIELDS * EXAMPLES, WIDTH = 16 };
 enum { BATCHES = 64, STEPS = 64, MAX_ROUNDS = 100, CHUNK = 1 << 16 };

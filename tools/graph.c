@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "job/explain.h"
+#include "estimator/explain.h"
 #include "passes/passes.h"
 #include "results.h"
 #include "setup.h"
@@ -43,7 +43,7 @@ bel_status *bel_verb_graph(const bel_options *options, int *out_exit_code)
     BEL_TRY(bel_setup_for_looking(options, &setup));
     const bel_train_spec train = {.input_fn = bel_flag_input_open, .input_user = &setup->input};
     bel_str text = {0};
-    bel_status *status = bel_job_explain(setup->estimator, &train, &explain, &text);
+    bel_status *status = bel_estimator_explain(setup->estimator, &train, &explain, &text);
     if (status == NULL) status = bel_results_write(text.text);
     bel_str_deinit(&text);
     bel_setup_destroy(setup);

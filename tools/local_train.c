@@ -6,8 +6,8 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "distribute.h"
+#include "estimator/measure.h"
 #include "inputs.h"
-#include "job/measure.h"
 #include "launch/engine.h"
 #include "launch/supervisor.h"
 #include "results.h"
@@ -61,8 +61,8 @@ static bel_status *print_plan(const bel_distribution *distribution)
     const bel_train_spec train = {.input_fn = bel_flag_input_open, .input_user = &setup->input};
     bel_plan_sizes sizes;
     int64_t *shard_bytes = NULL;
-    bel_status *status = bel_job_measure(setup->estimator, &train, plan->worker_count,
-                                         plan->shard_count, &sizes, &shard_bytes);
+    bel_status *status = bel_estimator_measure(setup->estimator, &train, plan->worker_count,
+                                               plan->shard_count, &sizes, &shard_bytes);
     if (status == NULL) {
         sizes.data_bytes = bel_flag_inputs_bytes(distribution->training);
         status = write_plan(plan, &sizes);

@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "estimator/settings.h"
 #include "input/column_names.h"
-#include "job/settings.h"
 #include "package.h"
 #include "params.h"
 

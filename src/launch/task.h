@@ -65,6 +65,9 @@ void bel_task_destroy(bel_task *task);
 
 // What a master writes into its model folder, and removes: members read it there.
 #define BEL_TOKEN_FILE "job.token"
+// A network file system may show a member an older folder for a moment: so long it reads the token
+// again, and the master waits for that.
+enum { BEL_TOKEN_PATIENCE_SECS = 5 };
 
 // True while members that are lost come back: it was said so, and their supervisor is still there.
 bool bel_task_recovers(const bel_task *task);

@@ -1,5 +1,5 @@
 // The master's members: who has joined, who is heard, who waits for whom. The roles behind the
-// mailboxes are the job room's business (job/remote_members.c); what must hold for any of them is
+// mailboxes are the crew's business (remote_members.c); what must hold for any of them is
 // here.
 //
 // A member that is lost may come back, as another process under a higher incarnation, or as the

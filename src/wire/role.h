@@ -15,4 +15,7 @@ const char *bel_role_name(bel_role role); // "master", "worker", "ps", "evaluato
 // "worker 1", "master". `text` needs 32 bytes and is returned.
 const char *bel_role_text(bel_role role, int index, char text[32]);
 
+// What the hello of a lane says its client end is, by number as it travels.
+enum { BEL_HELLO_WORKER = 1, BEL_HELLO_SHARD, BEL_HELLO_MASTER };
+
 #endif

@@ -2,8 +2,8 @@
 // and what can happen to them. It abstracts from what the code does, function by function:
 //
 //   cluster.c         processes that die and come back, connections that break, what is explored
-//   cluster_master.c  src/job/remote.c, remote_members.c, train.c, job_save.c, src/master/members.c
-//   cluster_shard.c   src/ps/server/shard.c and src/job/member_shard.c: what all modes share
+//   cluster_master.c  src/master: remote.c, remote_members.c, train.c, save.c, members.c
+//   cluster_shard.c   src/ps/server/shard.c and src/member/member_shard.c: what all modes share
 //   cluster_sync.c    shard.c and values.c where everybody counts
 //   cluster_ledger.c  ledger.c, where shard 0 names who counts
 //   cluster_worker.c  src/worker/worker.c and src/ps/client/client.c

@@ -8,7 +8,7 @@
 
 #include "ps/layout/row_room.h"
 #include "ps/server/shard.h"
-#include "ps/server/table.h"
+#include "ps/table/table.h"
 
 enum { BEL_SHARD_PIECE = 1024 }; // elements worked on at a time: they stay in the first-level cache
 

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/sort.h"
-#include "ps/server/table.h"
+#include "ps/table/table.h"
 #include "support/bel_test.h"
 
 enum { WIDTH = 10, MAX_SLOTS = 2 };

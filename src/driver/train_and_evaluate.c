@@ -1,0 +1,199 @@
+// bel_train_and_evaluate: finds out which part of a job this process plays and hands it what it
+// needs. Without a task in the environment (launch/task.h) it is the whole job in one process;
+// otherwise a master, or a member: a worker, a parameter server or an evaluator. A master that
+// trains has one worker beside it, a member in a thread of the same process.
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/isa.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "launch/start_count.h"
+#include "master/master.h"
+#include "member/member.h"
+#include "ps/server/control.h"
+
+typedef struct trainer { // the worker of a master that trains: another member in this process
+    bel_task task;
+    bel_member_program program;
+    pthread_t thread;
+    bel_status *status; // of the master, once it is over
+    atomic_bool master_over;
+} trainer;
+
+// A step of that worker does not end. Nothing that it uses can be taken away, not even by the
+// caller, so the process ends here, with the master's word.
+static void leave_without_step(void *context)
+{
+    const trainer *t = context;
+    if (t->status != NULL) bel_log_failure(t->status);
+    _exit(bel_status_exit_code(t->status));
+}
+
+static void *trainer_main(void *argument)
+{
+    trainer *t = argument;
+    bel_result result;
+    bel_status_ignore(bel_member_run(&t->task, &t->program, &result)); // the master is told
+    return NULL;
+}
+
+// Where the shard of that worker listens, beside the master's address.
+static char *trainer_address(const bel_task *task)
+{
+    const char *address = task->listen_address, *colon = strrchr(address, ':');
+    if (strncmp(address, "unix:", 5) == 0) return bel_strf("%s.worker", address);
+    return bel_strf("%.*s:0", (int)(colon - address), address);
+}
+
+static bel_status *run_training_master(const bel_master_config *config,
+                                       const bel_member_program *program, bel_result *out_result)
+{
+    trainer t = {.task = *config->task, .program = *program};
+    t.program.master_over = &t.master_over;
+    t.program.leave = leave_without_step;
+    t.program.leave_context = &t;
+    t.task.role = BEL_ROLE_WORKER;
+    t.task.index = 0;
+    t.task.listen_address = trainer_address(config->task);
+    bel_status *status = bel_thread_start(&t.thread, trainer_main, &t);
+    if (status == NULL) {
+        status = t.status = bel_master_run(config, out_result);
+        atomic_store(&t.master_over, true);
+        pthread_join(t.thread, NULL);
+    }
+    bel_free(t.task.listen_address);
+    return status;
+}
+
+static bel_master_config master_of(const bel_member_program *program, const bel_task *task)
+{
+    return (bel_master_config){.estimator = program->estimator,
+                               .train = program->train,
+                               .evals = program->evals,
+                               .eval_count = program->eval_count,
+                               .task = task};
+}
+
+// Nobody says which incarnation of a role of TF_CONFIG this is.
+static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
+{
+    if (!task->foreign || task->follows) return NULL;
+    return bel_start_count(estimator->config.model_dir, task->role, task->index,
+                           &task->incarnation);
+}
+
+static bool stays_on_host(const char *address)
+{
+    static const char *const here[] = {"unix:", "127.", "localhost:", "[::1]:"};
+    for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
+        if (strncmp(address, here[i], strlen(here[i])) == 0) return true;
+    return false;
+}
+
+// A secret keeps strangers out that cannot see the wire.
+static void say_open_secret(const bel_task *task)
+{
+    bool open = task->tls_ca == NULL && task->secret[0] != '\0' && !task->follows;
+    if (!open || stays_on_host(task->master_address)) return;
+    bel_log_write(BEL_LOG_WARN,
+                  "without TLS the job's secret, parameters and gradients go to %s in clear: use a "
+                  "network that only this job's hosts can see%s",
+                  task->master_address, task->foreign ? "; TF_CONFIG has no TLS" : "");
+}
+
+static bel_status *run_task(bel_task *task, bel_member_program *program, bel_result *out_result)
+{
+    int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
+    char name[48];
+    bel_snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
+    bel_fault_name_process(name, task->foreign || task->incarnation > 0);
+    BEL_TRY(count_start(task, program->estimator));
+    BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
+                                task->thread_count));
+    if (task->foreign && task->secret[0] == '\0' && !task->follows) {
+        bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches the addresses of "
+                                    "TF_CONFIG can take part in the job");
+    }
+    bel_linux_raise_file_limit();
+    say_open_secret(task);
+    if (task->follows) return bel_member_follow(program, out_result);
+    if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
+    if (task->evaluator_count > 0) { // it does it
+        if (program->eval_count > 0 && program->evals[0].every_steps > 0) {
+            bel_log_write(BEL_LOG_WARN,
+                          "with an evaluator, checkpoints are evaluated as they come: "
+                          "the evaluations' every_steps counts for nothing");
+        }
+    }
+    bel_master_config config = master_of(program, task);
+    if (task->evaluator_count > 0) {
+        config.evaluator_evals = config.evals;
+        config.evaluator_count = config.eval_count;
+        config.eval_count = 0;
+    }
+    if (task->master_trains) return run_training_master(&config, program, out_result);
+    return bel_master_run(&config, out_result);
+}
+
+// The supervisor removes the folder of the sockets; when it is gone, the last process does.
+static void leave_folder(const bel_task *task)
+{
+    static const char prefix[] = "unix:";
+    size_t skip = sizeof prefix - 1;
+    const char *address = task->listen_address, *slash = strrchr(address, '/');
+    bool orphan = task->supervisor > 0 && (int64_t)getppid() != task->supervisor;
+    if (!orphan || slash == NULL || strncmp(address, prefix, skip) != 0) return;
+    char *folder = bel_xstrndup(address + skip, (size_t)(slash - address) - skip);
+    (void)rmdir(folder); // while others' sockets are in it, it stays
+    bel_free(folder);
+}
+
+bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
+                                   const bel_eval_spec *evals, int eval_count,
+                                   bel_result *out_result)
+{
+    if (train_spec->max_steps < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps must be at least 0, got %lld",
+                       (long long)train_spec->max_steps);
+    }
+    bel_task *task;
+    char lacks[BEL_ISA_TEXT];
+    if (bel_isa_lacks(BEL_ISA_V3, lacks)[0] != '\0') {
+        bel_log_write(BEL_LOG_WARN, "this processor lacks %s: training is tens of times slower",
+                      lacks);
+    }
+    BEL_TRY(bel_fault_check());
+    BEL_TRY(bel_isa_check_wanted());
+    BEL_TRY(bel_task_from_environment(&task));
+    if (task != NULL && task->supervisor > 0) {
+        bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end
+    }
+    bel_member_program program = {
+        .estimator = estimator, .train = train_spec, .evals = evals, .eval_count = eval_count};
+    bel_status *status = NULL;
+    if (task != NULL) {
+        status = run_task(task, &program, out_result);
+    } else {
+        const bel_master_config alone = master_of(&program, NULL);
+        status = bel_master_run(&alone, out_result);
+    }
+    bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran
+    if (task != NULL) leave_folder(task);
+    bel_task_destroy(task);
+    return status;
+}
+
+bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *train_spec,
+                      bel_result *out_result)
+{
+    return bel_train_and_evaluate(estimator, train_spec, NULL, 0, out_result);
+}

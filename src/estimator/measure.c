@@ -1,0 +1,73 @@
+// Layout and program of a job, for their sizes alone.
+#include "estimator/measure.h"
+
+#include "base/alloc.h"
+#include "estimator/trainable.h"
+#include "optim/rule.h"
+#include "ps/layout/deal.h"
+#include "ps/layout/row_room.h"
+#include "runtime/program.h"
+
+// Memory of a tower's values: the training program for a full batch.
+static bel_status *measure_activations(const bel_trainable *t, int64_t *out_bytes)
+{
+    const bel_graph *graph = t->built->graph;
+    size_t inputs = graph->input_count, variables = graph->variable_count;
+    bel_shape *shapes = bel_xcalloc(inputs, sizeof *shapes);
+    for (size_t i = 0; i < inputs; i++) {
+        shapes[i] = graph->inputs[i].value->spec.shape;
+        for (int32_t d = 0; d < shapes[i].rank; d++)
+            if (shapes[i].dims[d] < 0) shapes[i].dims[d] = bel_input_batch_size(t->input);
+    }
+    bel_program_output *outputs = bel_xcalloc(variables + 1, sizeof *outputs);
+    int count = 0;
+    for (size_t v = 0; v < variables; v++)
+        if (t->reports[v] != NULL) outputs[count++] = (bel_program_output){t->reports[v], true};
+    outputs[count++] = (bel_program_output){t->built->spec.loss, false};
+    bel_program *program = NULL;
+    const bel_run_config *config = &t->estimator->config;
+    const bel_program_options options = {.threads = t->estimator->thread_count,
+                                         .asynchronous = config->executor == BEL_EXECUTOR_ASYNC,
+                                         .memory_bytes = (size_t)config->activation_memory};
+    bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);
+    if (status == NULL) *out_bytes = (int64_t)bel_program_arena_bytes(program);
+    bel_program_destroy(program);
+    bel_free(outputs);
+    bel_free(shapes);
+    return status;
+}
+
+static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_t **out_shard_bytes)
+{
+    const bel_layout *layout = t->layout;
+    BEL_TRY(measure_activations(t, &sizes->activation_bytes));
+    sizes->parameters = layout->parameters;
+    sizes->slot_elements = layout->parameters * bel_rule_kept(&t->built->spec.optimizer);
+    if (layout->table_count > 0) {
+        BEL_TRY(bel_row_room_check(layout, t->estimator->replica_count));
+        bel_deal *deal =
+            bel_deal_create(t->estimator->replicas_of, t->estimator->config.worker_count);
+        sizes->row_bytes = (int64_t)(bel_row_room_bytes(layout, deal, 0) +
+                                     bel_row_room_answer_bytes(layout, deal, 0));
+        bel_deal_destroy(deal);
+    }
+    int64_t *bytes = bel_xcalloc((size_t)layout->shard_count, sizeof *bytes);
+    for (int c = 0; c < layout->chunk_count; c++)
+        bytes[layout->chunks[c].shard] += layout->chunks[c].count * (int64_t)sizeof(float);
+    sizes->shard_bytes = *out_shard_bytes = bytes;
+    return NULL;
+}
+
+bel_status *bel_estimator_measure(bel_estimator *estimator, const bel_train_spec *train,
+                                  int worker_count, int shard_count, bel_plan_sizes *out_sizes,
+                                  int64_t **out_shard_bytes)
+{
+    BEL_TRY(bel_estimator_place(estimator, worker_count, NULL, shard_count, 1));
+    bel_trainable trainable;
+    bel_plan_sizes sizes = {0};
+    bel_status *status = bel_trainable_init(&trainable, estimator, train);
+    if (status == NULL) status = measure(&trainable, &sizes, out_shard_bytes);
+    bel_trainable_deinit(&trainable);
+    if (status == NULL) *out_sizes = sizes;
+    return status;
+}

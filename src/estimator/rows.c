@@ -1,0 +1,70 @@
+// Tables that only answer.
+#include "estimator/rows.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+bel_status *bel_rows_init(bel_rows *rows, const bel_graph *graph, uint64_t seed)
+{
+    bel_optimizer none = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    BEL_TRY(bel_optimizer_check(&none));
+    rows->tables = bel_xcalloc(graph->table_count, sizeof(bel_table *));
+    for (size_t t = 0; t < graph->table_count; t++) {
+        const bel_graph_table *table = &graph->tables[t];
+        const bel_table_config config =
+            bel_table_describe(table->name, table->width, table->initializer, seed, &none);
+        BEL_TRY(bel_table_create(&config, &rows->tables[t]));
+        rows->count++;
+    }
+    return NULL;
+}
+
+void bel_rows_deinit(bel_rows *rows)
+{
+    for (int t = 0; t < rows->count; t++)
+        bel_table_destroy(rows->tables[t]);
+    bel_free(rows->tables);
+    *rows = (bel_rows){0};
+}
+
+bel_status *bel_rows_add(void *table, int64_t count, const int64_t *keys, const float *values)
+{
+    return bel_table_load(table, keys, values, NULL, count);
+}
+
+static bel_status *take(void *context, int64_t count, const int64_t *keys,
+                        const float *const *columns)
+{
+    return bel_rows_add(context, count, keys, columns[0]);
+}
+
+static bel_status *load_table(bel_table *table, const bel_graph_table *wanted,
+                              const bel_ckpt_reader *reader)
+{
+    for (int i = 0; i < bel_ckpt_table_count(reader); i++) {
+        int64_t rows;
+        bel_ckpt_table saved = bel_ckpt_table_at(reader, i, &rows);
+        if (strcmp(saved.name, wanted->name) != 0) continue;
+        saved.width = wanted->width;
+        return bel_ckpt_read_table(reader, &saved,
+                                   &(bel_ckpt_row_sink){.take = take, .context = table});
+    }
+    return BEL_ERR(BEL_NOT_FOUND, "there is no table \"%s\"", wanted->name);
+}
+
+bel_status *bel_rows_load(bel_rows *rows, const bel_graph *graph, const bel_ckpt_reader *reader)
+{
+    for (int t = 0; t < rows->count; t++)
+        bel_table_clear(rows->tables[t]);
+    for (int t = 0; t < rows->count; t++)
+        BEL_TRY(load_table(rows->tables[t], &graph->tables[t], reader));
+    return NULL;
+}
+
+void bel_rows_pull(const void *context, int table, const int64_t *keys, int64_t count,
+                   float *out_rows)
+{
+    const bel_rows *rows = context;
+    bel_table_pull(rows->tables[table], keys, count, out_rows);
+}

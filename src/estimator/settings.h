@@ -1,0 +1,32 @@
+// What determines the bits of a run, as names and texts: kept in every checkpoint, compared on
+// resume.
+#ifndef BELFRY_ESTIMATOR_SETTINGS_H
+#define BELFRY_ESTIMATOR_SETTINGS_H
+
+#include "checkpoint/checkpoint.h"
+#include "estimator/estimator_inner.h"
+#include "estimator/model.h"
+#include "ps/layout/layout.h"
+
+// Its value is what bel_column_names_write writes.
+#define BEL_SETTING_COLUMNS "columns"
+
+typedef struct bel_settings {
+    char **names;
+    char **values;
+    int count;
+    size_t name_capacity, value_capacity;
+} bel_settings;
+
+// Seed, replicas, batch size, input and its columns, layout, optimizer, model parameters,
+// arithmetic.
+void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
+                         const bel_built *built, const bel_input *input, const bel_layout *layout);
+void bel_settings_deinit(bel_settings *settings);
+
+// FAILED_PRECONDITION when the checkpoint was made with other settings: lists each with both
+// values.
+bel_status *bel_settings_compare(const bel_settings *settings,
+                                 const bel_ckpt_reader *reader) BEL_MUST_USE;
+
+#endif

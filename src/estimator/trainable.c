@@ -1,0 +1,193 @@
+// From an estimator and its training input to what workers and shards need: the input, the graph
+// with its gradients, the parameter space. What cannot be trained, or cannot fit, is said here,
+// before anything is laid out or started.
+#include "estimator/trainable.h"
+
+#include <unistd.h>
+
+#include "autodiff/autodiff.h"
+#include "base/alloc.h"
+#include "estimator/input_fn.h"
+#include "optim/multiplier.h"
+#include "optim/rule.h"
+#include "ps/layout/row_room.h"
+
+// What was trained already binds the columns; in a new run the file does.
+static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *spec)
+{
+    char *columns;
+    BEL_TRY(bel_ckpt_latest_setting(t->estimator->config.model_dir, BEL_SETTING_COLUMNS, &columns));
+    bel_status *status = bel_input_fn_open_like(spec->input_fn, spec->input_user, BEL_MODE_TRAIN,
+                                                columns, &t->input);
+    bel_free(columns);
+    return status;
+}
+
+// Adds gradients of the trainable variables to the graph; state variables report what they are
+// assigned.
+static bel_status *add_reports(bel_trainable *t)
+{
+    bel_graph *graph = t->built->graph;
+    size_t count = graph->variable_count, lookups = graph->lookup_count;
+    bel_value **values = bel_xcalloc(count + lookups, sizeof *values);
+    t->reports = bel_xcalloc(count + lookups, sizeof *t->reports);
+    t->row_gradients = t->reports + count;
+    for (size_t v = 0; v < count; v++) {
+        bool trainable = graph->variables[v].kind == BEL_VARIABLE_TRAINABLE;
+        values[v] = trainable ? graph->variables[v].value : NULL;
+    }
+    for (size_t l = 0; l < lookups; l++)
+        values[count + l] = graph->inputs[graph->lookups[l].rows].value;
+    bool halves = t->estimator->config.precision == BEL_PRECISION_BF16;
+    bel_gradients_keeping(graph, halves ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, t->built->spec.loss,
+                          values, (int)(count + lookups), t->reports);
+    for (size_t v = 0; v < count; v++)
+        if (values[v] == NULL) t->reports[v] = graph->variables[v].assigned;
+    bel_free(values);
+    return bel_graph_check(graph);
+}
+
+// Parameters take, beside each other: two buffers, a snapshot, slots and averages with their
+// snapshot, and a gradient range for each replica. What cannot fit is said before anything is laid
+// out.
+static bel_status *check_memory(const bel_trainable *t)
+{
+    const bel_graph *graph = t->built->graph;
+    double parameters = 0;
+    for (size_t v = 0; v < graph->variable_count; v++)
+        parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
+    int kept = bel_rule_kept(&t->built->spec.optimizer);
+    double copies = 3 + 2 * kept + t->estimator->replica_count;
+    if (t->counting.workers > 0) copies += t->estimator->config.worker_count;
+    double needed = parameters * copies * sizeof(float);
+    double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (needed <= available) return NULL;
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "%.0f parameters need %.1f GiB with optimizer and gradients (%.0f copies), but "
+                   "this machine has %.1f GiB",
+                   parameters, needed * 0x1p-30, copies, available * 0x1p-30);
+}
+
+static bel_status *check_multipliers(const bel_trainable *t)
+{
+    const bel_graph *graph = t->built->graph;
+    size_t most = graph->variable_count + graph->table_count;
+    const char **names = bel_xcalloc(most, sizeof *names);
+    size_t count = 0;
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        if (variable->kind == BEL_VARIABLE_TRAINABLE) names[count++] = variable->name;
+    }
+    for (size_t i = 0; i < graph->table_count; i++)
+        names[count++] = graph->tables[i].name;
+    bel_status *status = bel_multipliers_check_names(&t->built->spec.optimizer, names, count);
+    bel_free(names);
+    return status;
+}
+
+static void add_table(bel_trainable *t, int index)
+{
+    const bel_graph *graph = t->built->graph;
+    const bel_graph_table *from = &graph->tables[index];
+    bel_layout_table table = {.name = from->name,
+                              .width = from->width,
+                              .initializer = from->initializer,
+                              .counts_replicas = t->built->spec.optimizer.mean_by_contributors};
+    for (size_t l = 0; l < graph->lookup_count; l++)
+        if (graph->lookups[l].table == index) {
+            table.ids +=
+                bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(t->input);
+        }
+    bel_layout_add_table(t->layout, &table);
+}
+
+static void make_layout(bel_trainable *t)
+{
+    const bel_graph *graph = t->built->graph;
+    size_t count = graph->variable_count;
+    bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
+    t->variables = bel_xcalloc(count, sizeof *t->variables);
+    for (size_t v = 0; v < count; v++) {
+        const bel_graph_variable *from = &graph->variables[v];
+        bool state = from->kind == BEL_VARIABLE_STATE_MEAN || from->kind == BEL_VARIABLE_STATE_SUM;
+        variables[v] = (bel_layout_variable){
+            .name = from->name,
+            .shape = from->value->spec.shape,
+            .initializer = from->initializer,
+            // A state variable that this model never assigns keeps its value.
+            .kind = state && from->assigned == NULL ? BEL_VARIABLE_FROZEN : from->kind};
+        t->variables[v] = (int)v;
+    }
+    t->layout = bel_layout_create(variables, (int)count, t->estimator->config.shard_count);
+    for (size_t i = 0; i < graph->table_count; i++)
+        add_table(t, (int)i);
+    bel_free(variables);
+}
+
+// What tables cannot do is said before anything is laid out.
+static bel_status *check_tables(const bel_trainable *t)
+{
+    const bel_graph *graph = t->built->graph;
+    if (graph->table_count == 0) return NULL;
+    size_t batch = (size_t)bel_input_batch_size(t->input), all = 0, ids;
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        const char *name = graph->tables[lookup->table].name;
+        int64_t count = bel_graph_lookup_ids(graph, lookup);
+        if (count < 0) {
+            return BEL_ERR(BEL_UNIMPLEMENTED,
+                           "table \"%s\": every example must have the same number of ids", name);
+        }
+        bool fits = bel_size_mul((size_t)count, batch, &ids) && bel_size_add(all, ids, &all) &&
+                    all <= BEL_ROW_ROOM_MOST;
+        if (fits) continue;
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "table \"%s\": a batch of %zu examples with %lld ids each is too much", name,
+                       batch, (long long)count);
+    }
+    return NULL;
+}
+
+static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
+{
+    const bel_estimator *estimator = t->estimator;
+    BEL_TRY(bel_estimator_counting(estimator, &t->counting));
+    BEL_TRY(open_training_input(t, spec));
+    BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
+                            BEL_MODE_TRAIN, t->input, &t->built));
+    if (t->built->graph->variable_count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
+    }
+    BEL_TRY(check_tables(t));
+    BEL_TRY_CTX(add_reports(t), "gradients");
+    BEL_TRY(check_multipliers(t));
+    BEL_TRY(check_memory(t));
+    make_layout(t);
+    BEL_TRY(bel_row_room_check(t->layout, estimator->replica_count));
+    t->model = (bel_worker_model){.graph = t->built->graph,
+                                  .loss = t->built->spec.loss,
+                                  .reports = t->reports,
+                                  .variables = t->variables,
+                                  .fields = t->built->fields,
+                                  .row_gradients = t->row_gradients};
+    bel_settings_gather(&t->settings, estimator, t->built, t->input, t->layout);
+    return NULL;
+}
+
+bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *estimator,
+                               const bel_train_spec *spec)
+{
+    *trainable = (bel_trainable){.estimator = estimator};
+    return build(trainable, spec);
+}
+
+void bel_trainable_deinit(bel_trainable *t)
+{
+    bel_settings_deinit(&t->settings);
+    bel_layout_destroy(t->layout);
+    bel_free(t->reports);
+    bel_free(t->variables);
+    bel_built_destroy(t->built);
+    if (t->input != NULL) bel_input_destroy(t->input);
+    *t = (bel_trainable){.estimator = NULL};
+}

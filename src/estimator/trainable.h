@@ -1,0 +1,35 @@
+// A trainable: the model of a job as it is trained, built once from the estimator and the training
+// input. Master, workers, `belfry graph` and a dry run build the same one from the same settings,
+// and none of them has a second way to find out what is trained: so what a master lays out is what
+// a worker computes and what a dry run counts. Parameter servers build none; the master describes
+// the layout to them.
+#ifndef BELFRY_ESTIMATOR_TRAINABLE_H
+#define BELFRY_ESTIMATOR_TRAINABLE_H
+
+#include "estimator/estimator_inner.h"
+#include "estimator/model.h"
+#include "estimator/settings.h"
+#include "worker/worker.h"
+
+typedef struct bel_trainable {
+    const bel_estimator *estimator; // borrowed
+    bel_input *input;               // opened, with the columns of the newest checkpoint if any
+    bel_built *built;               // TRAIN, with gradients added
+    bel_value **reports;            // by layout variable: its gradient, or its next state
+    bel_value **row_gradients;      // by lookup
+    int *variables;                 // by graph variable: its index in the layout
+    bel_worker_model model;         // the same for a worker; points into what is above
+    bel_layout *layout;             // parameter space, cut for the job's shards
+    bel_counting counting;          // whose reports make a step
+    bel_settings settings;          // what determines the bits
+} bel_trainable;
+
+// Calls the input and the model function and lays the parameters out. The result holds all that was
+// made before an error, too: free it with bel_trainable_deinit in any case. The estimator must
+// outlive it. Errors: those of the two functions; INVALID_ARGUMENT or UNIMPLEMENTED name what
+// cannot be trained; RESOURCE_EXHAUSTED: it does not fit into this machine's memory.
+bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *estimator,
+                               const bel_train_spec *spec) BEL_MUST_USE;
+void bel_trainable_deinit(bel_trainable *trainable); // all zeroes are fine
+
+#endif

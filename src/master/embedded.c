@@ -1,0 +1,493 @@
+// Wiring. Lanes: one per worker and shard, and one between shard 0 and each other shard.
+#include "master/embedded.h"
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "ps/layout/tally.h"
+#include "ps/server/numbers.h"
+#include "transport/inproc/inproc.h"
+#include "worker/numbers.h"
+
+typedef struct member { // a worker and its thread
+    struct bel_embedded *embedded;
+    bel_client *client;
+    bel_worker *worker;
+    bel_doorbell *bell;
+    bel_lane **lanes; // by shard
+    float **ranges;
+    void *row_room;   // with tables: keys and reports
+    float *values;    // with a ledger: where the shards copy what it computes on …
+    bel_space *space; // … and a space over it; else that of all
+    pthread_t thread;
+    bool started;
+} member;
+
+typedef struct server { // a shard and its ends of the lanes
+    bel_shard *shard;
+    bel_doorbell *bell;
+    bel_lane **worker_lanes; // by worker
+    bel_lane **shard_lanes;  // shard 0: by shard; others: [0]
+} server;
+
+typedef struct bel_embedded {
+    bel_crew crew; // first: a bel_crew * is a bel_embedded *
+    const bel_trainable *trainable;
+    bel_deal *deal;
+    bel_space *space;
+    server *servers;
+    member *members;
+    float **outboxes; // with a ledger: the members' values
+    int server_count, member_count;
+    bel_control *control;
+} bel_embedded;
+
+// --- Life ----------------------------------------------------------------------------------------
+
+static void make_lanes(bel_embedded *embedded)
+{
+    const bel_layout *layout = embedded->trainable->layout;
+    size_t capacity =
+        bel_deal_lane_frames(embedded->deal, layout->chunk_count, layout->table_count);
+    for (int k = 0; k < embedded->server_count; k++) {
+        server *s = &embedded->servers[k];
+        s->bell = bel_doorbell_create();
+        s->worker_lanes = bel_xcalloc((size_t)embedded->member_count, sizeof(bel_lane *));
+        s->shard_lanes = bel_xcalloc((size_t)embedded->server_count, sizeof(bel_lane *));
+    }
+    for (int w = 0; w < embedded->member_count; w++) {
+        member *m = &embedded->members[w];
+        m->embedded = embedded;
+        m->bell = bel_doorbell_create();
+        m->lanes = bel_xcalloc((size_t)embedded->server_count, sizeof(bel_lane *));
+        for (int k = 0; k < embedded->server_count; k++) {
+            server *s = &embedded->servers[k];
+            bel_inproc_lane_create(capacity, m->bell, s->bell, &m->lanes[k], &s->worker_lanes[w]);
+        }
+    }
+    for (int k = 1; k < embedded->server_count; k++) {
+        server *first = &embedded->servers[0], *s = &embedded->servers[k];
+        bel_inproc_lane_create(capacity, first->bell, s->bell, &first->shard_lanes[k],
+                               &s->shard_lanes[0]);
+    }
+}
+
+// What the members compute on: the shards' own memory, or with a ledger a copy each.
+static bel_status *make_values(bel_embedded *embedded)
+{
+    const bel_layout *layout = embedded->trainable->layout;
+    embedded->outboxes = bel_xcalloc((size_t)embedded->member_count, sizeof(float *));
+    for (int w = 0; w < embedded->member_count; w++) {
+        member *m = &embedded->members[w];
+        m->space = embedded->space;
+        if (embedded->trainable->counting.workers == 0) continue;
+        BEL_TRY(bel_space_array(layout, "parameters of a worker", &m->values));
+        m->space = bel_space_over(layout, (float *const[2]){m->values, m->values});
+        embedded->outboxes[w] = m->values;
+    }
+    return NULL;
+}
+
+static bel_status *make_shards(bel_embedded *embedded)
+{
+    for (int k = 0; k < embedded->server_count; k++) {
+        server *s = &embedded->servers[k];
+        bel_shard_config config = {.layout = embedded->trainable->layout,
+                                   .shard = k,
+                                   .deal = embedded->deal,
+                                   .space = embedded->space,
+                                   .snapshot = embedded->crew.values,
+                                   .snapshot_averages = embedded->crew.averages,
+                                   .optimizer = embedded->trainable->built->spec.optimizer,
+                                   .generation = embedded->crew.generation,
+                                   .tally_width = BEL_TALLY_FIXED,
+                                   .seed = embedded->trainable->estimator->config.seed,
+                                   .table_memory =
+                                       embedded->trainable->estimator->config.table_memory,
+                                   .worker_lanes = s->worker_lanes,
+                                   .shard_lanes = s->shard_lanes,
+                                   .counting = embedded->trainable->counting,
+                                   .outboxes = embedded->outboxes};
+        BEL_TRY(bel_shard_create(&config, &s->shard));
+    }
+    return NULL;
+}
+
+static void close_server(bel_embedded *embedded, server *s)
+{
+    for (int w = 0; w < embedded->member_count; w++)
+        bel_lane_close(s->worker_lanes[w]);
+    for (int k = 0; k < embedded->server_count; k++)
+        bel_lane_close(s->shard_lanes[k]);
+    bel_shard_destroy(s->shard);
+    bel_free(s->worker_lanes);
+    bel_free(s->shard_lanes);
+}
+
+static void join_members(bel_embedded *embedded)
+{
+    for (int w = 0; w < embedded->member_count; w++) {
+        member *m = &embedded->members[w];
+        if (m->started) pthread_join(m->thread, NULL);
+        m->started = false;
+    }
+}
+
+static size_t row_room_bytes(const bel_embedded *embedded, int worker)
+{
+    return bel_row_room_bytes(embedded->trainable->layout, embedded->deal, worker);
+}
+
+static void destroy(bel_crew *crew)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    join_members(embedded);
+    for (int w = 0; w < embedded->member_count; w++) {
+        member *m = &embedded->members[w];
+        bel_worker_destroy(m->worker);
+        bel_client_destroy(m->client);
+        bel_pages_destroy(m->row_room, row_room_bytes(embedded, w));
+        bel_space_free_arrays(embedded->trainable->layout, m->ranges,
+                              bel_deal_replicas(embedded->deal, w));
+        for (int k = 0; k < embedded->server_count; k++)
+            bel_lane_close(m->lanes[k]);
+        bel_free(m->lanes);
+        if (m->space != embedded->space) bel_space_destroy(m->space);
+        bel_space_free_array(embedded->trainable->layout, m->values);
+    }
+    for (int k = 0; k < embedded->server_count; k++)
+        close_server(embedded, &embedded->servers[k]);
+    for (int w = 0; w < embedded->member_count; w++) // doorbells outlive all lanes
+        bel_doorbell_destroy(embedded->members[w].bell);
+    for (int k = 0; k < embedded->server_count; k++)
+        bel_doorbell_destroy(embedded->servers[k].bell);
+    bel_control_destroy(embedded->control);
+    bel_space_free_array(embedded->trainable->layout, embedded->crew.values);
+    bel_space_free_array(embedded->trainable->layout, embedded->crew.averages);
+    bel_space_destroy(embedded->space);
+    bel_deal_destroy(embedded->deal);
+    bel_free(embedded->outboxes);
+    bel_free(embedded->servers);
+    bel_free(embedded->members);
+    bel_free(embedded);
+}
+
+static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    for (int k = 0; k < embedded->server_count; k++)
+        BEL_TRY(bel_shard_load(embedded->servers[k].shard, reader));
+    return NULL;
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+typedef struct help {
+    bel_embedded *embedded;
+    atomic_bool worked;
+} help;
+
+static void help_on_thread(void *context)
+{
+    help *h = context;
+    for (int k = 0; k < h->embedded->server_count; k++)
+        while (bel_shard_work(h->embedded->servers[k].shard))
+            atomic_store(&h->worked, true);
+}
+
+// A waiting worker works for the shards, with all its threads.
+static bool help_shards(void *context)
+{
+    member *m = context;
+    help h = {.embedded = m->embedded};
+    bel_worker_on_all_threads(m->worker, help_on_thread, &h);
+    return atomic_load(&h.worked);
+}
+
+static void *member_main(void *argument)
+{
+    member *m = argument;
+    bel_status *status = bel_worker_run(m->worker);
+    bel_control_worker_ended(m->embedded->control, status);
+    return NULL;
+}
+
+static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_segment *segment,
+                               int64_t first_step)
+{
+    member *m = &embedded->members[w];
+    const bel_trainable *trainable = embedded->trainable;
+    const bel_estimator *estimator = trainable->estimator;
+    size_t rows = row_room_bytes(embedded, w);
+    if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "rows", &m->row_room));
+    bel_client_config client = {.worker = w,
+                                .generation = embedded->crew.generation,
+                                .layout = trainable->layout,
+                                .deal = embedded->deal,
+                                .lanes = m->lanes,
+                                .row_room = m->row_room,
+                                .ledger = trainable->counting.workers > 0,
+                                .bell = m->bell,
+                                .help = help_shards,
+                                .help_context = m,
+                                .cancelled = bel_control_is_cancelled,
+                                .cancelled_context = embedded->control,
+                                .stall_timeout_secs = estimator->config.stall_timeout_secs};
+    m->client = bel_client_create(&client);
+    BEL_TRY(bel_space_arrays(trainable->layout, "gradients", bel_deal_replicas(embedded->deal, w),
+                             &m->ranges));
+    bel_worker_config worker = {.worker = w,
+                                .deal = embedded->deal,
+                                .layout = trainable->layout,
+                                .space = m->space,
+                                .model = &trainable->model,
+                                .input = trainable->input,
+                                .client = m->client,
+                                .ranges = m->ranges,
+                                .tower_count = estimator->towers_of[w],
+                                .thread_count = estimator->thread_count,
+                                .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
+                                .memory_bytes = (size_t)estimator->config.activation_memory,
+                                .seed = estimator->config.seed,
+                                .counts_replicas =
+                                    estimator->config.average == BEL_AVERAGE_REPLICAS,
+                                .whole_steps = estimator->config.drop_remainder,
+                                .first_step = first_step,
+                                .segment = *segment,
+                                .ledger = trainable->counting.workers > 0,
+                                .tally_width = BEL_TALLY_FIXED};
+    return bel_worker_create(&worker, &m->worker);
+}
+
+static bel_status *gather(bel_crew *crew)
+{
+    (void)crew;
+    return NULL; // everybody is here
+}
+
+static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
+                         const bel_input_segment *segment, int64_t block_end)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_control *control = embedded->control = bel_control_create(schedule);
+    for (int w = 0; w < embedded->member_count; w++)
+        BEL_TRY(make_member(embedded, w, segment, schedule->first_step));
+    const bel_shard_events events = {.context = control,
+                                     .decide = bel_control_decide,
+                                     .snapshot_ready = bel_control_snapshot_ready};
+    bel_shard_grant_from(embedded->servers[0].shard, segment->first_block, block_end);
+    for (int k = 0; k < embedded->server_count; k++)
+        bel_shard_start(embedded->servers[k].shard, &events);
+    for (int w = 0; w < embedded->member_count; w++) {
+        member *m = &embedded->members[w];
+        bel_status *status = bel_thread_start(&m->thread, member_main, m);
+        m->started = status == NULL;
+        if (status != NULL) bel_control_worker_ended(control, status);
+    }
+    return NULL;
+}
+
+// --- The master's side ---------------------------------------------------------------------------
+
+static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_control_wait(embedded->control, secs, out_state);
+    for (int k = 0; k < embedded->server_count; k++) { // one that has failed publishes nothing more
+        bel_status *failure = bel_shard_check(embedded->servers[k].shard);
+        if (failure != NULL) bel_control_cancel(embedded->control, failure);
+    }
+    crew->interrupted = bel_control_was_interrupted(embedded->control);
+    if (out_state->has_snapshot) crew->granted = bel_shard_granted(embedded->servers[0].shard);
+    crew->staleness = bel_shard_stale(embedded->servers[0].shard, NULL);
+}
+
+static int take_points(bel_crew *crew, bel_control_point *out_points, int capacity)
+{
+    return bel_control_take_points(((bel_embedded *)crew)->control, out_points, capacity);
+}
+
+static bel_status *read_values(bel_crew *crew)
+{
+    (void)crew; // the shards have written them where the master reads
+    return NULL;
+}
+
+static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards)
+{
+    const bel_embedded *embedded = (const bel_embedded *)crew;
+    for (int k = 0; k < embedded->server_count; k++)
+        BEL_TRY(bel_shard_write(embedded->servers[k].shard, folder, &out_shards[k]));
+    return NULL;
+}
+
+static bel_status *read_rows(bel_crew *crew, int table, bel_table *into)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_table_clear(into);
+    for (int k = 0; k < embedded->server_count; k++)
+        BEL_TRY(bel_shard_read_rows(embedded->servers[k].shard, table, bel_rows_add, into));
+    return NULL;
+}
+
+static void release_snapshot(bel_crew *crew)
+{
+    bel_control_release_snapshot(((bel_embedded *)crew)->control);
+}
+
+static bel_status *attend(bel_crew *crew)
+{
+    (void)crew; // nobody can be lost
+    return NULL;
+}
+
+static void cancel(bel_crew *crew)
+{
+    bel_control_cancel(((bel_embedded *)crew)->control, NULL);
+}
+
+static bel_status *join(bel_crew *crew)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    join_members(embedded);
+    bel_status *error = bel_control_take_error(embedded->control);
+    for (int k = 0; k < embedded->server_count && error == NULL; k++)
+        error = bel_shard_check(embedded->servers[k].shard);
+    return error;
+}
+
+static bel_status *snapshot_now(bel_crew *crew)
+{
+    bel_embedded *embedded = (bel_embedded *)crew;
+    for (int k = 0; k < embedded->server_count; k++)
+        BEL_TRY(bel_shard_snapshot_now(embedded->servers[k].shard));
+    crew->granted = bel_shard_granted(embedded->servers[0].shard);
+    return NULL;
+}
+
+static bel_status *finish(bel_crew *crew)
+{
+    (void)crew;
+    return NULL;
+}
+
+static bel_worker_times times(const bel_crew *crew)
+{
+    const bel_embedded *embedded = (const bel_embedded *)crew;
+    bel_worker_times mean = {0};
+    int count = embedded->member_count;
+    for (int w = 0; w < count; w++) {
+        if (embedded->members[w].worker == NULL) continue;
+        bel_worker_times one = bel_worker_time(embedded->members[w].worker);
+        mean.input_ns += one.input_ns / count;
+        mean.compute_ns += one.compute_ns / count;
+        mean.exchange_ns += one.exchange_ns / count;
+        mean.total_ns += one.total_ns / count;
+        mean.steps = one.steps;
+    }
+    return mean;
+}
+
+static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_board *board)
+{
+    bel_board_row *row = bel_board_find(board, BEL_BOARD_WORKER, w);
+    bel_worker *worker = embedded->members[w].worker;
+    double values[BEL_NUMBER_COUNT] = {0}, reports[BEL_NUMBERS_BY_WORKER];
+    if (worker == NULL) return;
+    bel_str words = {0};
+    int64_t step = bel_worker_doing(worker, &words);
+    bel_board_set_doing(row, step, words.text);
+    bel_numbers_of_worker(worker, values);
+    bel_board_note(row, values, now);
+    bel_numbers_of_reports(embedded->servers[0].shard, w, reports);
+    bel_board_note_reports(row, reports);
+    bel_str_deinit(&words);
+}
+
+static void show_shard(const bel_embedded *embedded, int k, int64_t now, bel_board *board)
+{
+    bel_board_row *row = bel_board_find(board, BEL_BOARD_SHARD, k);
+    double values[BEL_NUMBER_COUNT] = {0};
+    bel_str words = {0};
+    int64_t step = bel_shard_doing(embedded->servers[k].shard, &words);
+    bel_board_set_doing(row, step, words.text);
+    bel_numbers_of_shard(embedded->servers[k].shard, values);
+    bel_board_note(row, values, now);
+    bel_str_deinit(&words);
+}
+
+static void show(bel_crew *crew, bel_board *board)
+{
+    const bel_embedded *embedded = (const bel_embedded *)crew;
+    int64_t now = bel_clock_ns();
+    for (int w = 0; w < embedded->member_count; w++)
+        show_worker(embedded, w, now, board);
+    for (int k = 0; k < embedded->server_count; k++)
+        show_shard(embedded, k, now, board);
+    if (embedded->control == NULL) return;
+    bel_control_state state;
+    bel_control_wait(embedded->control, 0, &state);
+    bel_board_set_step(board, state.step, state.loss, state.examples, now);
+}
+
+static void dismiss(bel_crew *crew, const bel_status *status)
+{
+    (void)crew, (void)status; // threads that have ended need no word
+}
+
+static const bel_crew_ops embedded_ops = {
+    .load = load,
+    .gather = gather,
+    .start = start,
+    .wait = wait_for_news,
+    .take_points = take_points,
+    .read_values = read_values,
+    .read_rows = read_rows,
+    .write_shards = write_shards,
+    .release_snapshot = release_snapshot,
+    .attend = attend,
+    .cancel = cancel,
+    .join = join,
+    .snapshot_now = snapshot_now,
+    .finish = finish,
+    .times = times,
+    .show = show,
+    .dismiss = dismiss,
+    .destroy = destroy,
+};
+
+bel_status *bel_embedded_create(const bel_trainable *trainable, bel_crew **out_crew)
+{
+    bel_embedded *embedded = bel_xcalloc(1, sizeof *embedded);
+    embedded->trainable = trainable;
+    embedded->crew.ops = &embedded_ops;
+    embedded->crew.shard_count = trainable->layout->shard_count;
+    embedded->crew.granted = -1;
+    embedded->crew.worker_count = trainable->estimator->config.worker_count;
+    embedded->crew.replica_count = trainable->estimator->replica_count;
+    embedded->server_count = trainable->layout->shard_count;
+    embedded->member_count = trainable->estimator->config.worker_count;
+    embedded->deal = bel_deal_create(trainable->estimator->replicas_of, embedded->member_count);
+    embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
+    embedded->members = bel_xcalloc((size_t)embedded->member_count, sizeof *embedded->members);
+    make_lanes(embedded);
+    // A worker by itself works for the shards only when it has computed.
+    int buffers = embedded->member_count == 1 ? 1 : 2;
+    bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
+    if (status == NULL)
+        status = bel_space_array(trainable->layout, "snapshot", &embedded->crew.values);
+    if (status == NULL && trainable->built->spec.optimizer.moving_average_decay > 0) {
+        status =
+            bel_space_array(trainable->layout, "snapshot of averages", &embedded->crew.averages);
+    }
+    if (status == NULL) status = make_values(embedded);
+    if (status == NULL) status = make_shards(embedded);
+    if (status != NULL) {
+        destroy(&embedded->crew);
+        return status;
+    }
+    *out_crew = &embedded->crew;
+    return NULL;
+}

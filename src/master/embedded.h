@@ -1,0 +1,13 @@
+// Every role of a job in one process: shards, workers as threads, inproc lanes between them. The
+// same shards, clients and worker loop as in a cluster; only this wiring is different.
+#ifndef BELFRY_MASTER_EMBEDDED_H
+#define BELFRY_MASTER_EMBEDDED_H
+
+#include "estimator/trainable.h"
+#include "master/crew.h"
+
+// Memory, shards and lanes; nothing runs yet. The trainable must outlive the crew.
+// RESOURCE_EXHAUSTED: no memory for them.
+bel_status *bel_embedded_create(const bel_trainable *trainable, bel_crew **out_crew) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,117 @@
+// The evaluations that a master makes of its snapshots. Their inputs and graphs are made once for
+// the whole job, before it trains, so that what is wrong with them is known then; a graph's
+// variables point into the crew's snapshot, which stays where it is.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "estimator/input_fn.h"
+#include "master/job.h"
+
+static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
+{
+    for (int t = 0; t < layout->table_count; t++) {
+        const bel_layout_table *table = &layout->tables[t];
+        if (strcmp(table->name, wanted->name) == 0 && table->width == wanted->width) return t;
+    }
+    return -1;
+}
+
+// Shards of other processes have written them into a checkpoint, or do so now.
+static bel_status *read_saved_rows(bel_job *job, bel_job_eval *eval, int64_t step)
+{
+    if (job->saved_step != step) BEL_TRY(bel_job_save(job, step));
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(job->estimator->config.model_dir, &reader));
+    bel_status *status = bel_rows_load(&eval->rows, eval->built->graph, reader);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step)
+{
+    const bel_graph *graph = eval->built->graph;
+    if (graph->table_count == 0) return NULL;
+    if (job->crew->ops->read_rows == NULL) return read_saved_rows(job, eval, step);
+    for (size_t t = 0; t < graph->table_count; t++) {
+        int table = find_table(job->trainable.layout, &graph->tables[t]);
+        BEL_TRY(job->crew->ops->read_rows(job->crew, table, eval->rows.tables[t]));
+    }
+    return NULL;
+}
+
+// Points each variable of an evaluation graph into the snapshot.
+static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
+{
+    const bel_graph *graph = eval->built->graph;
+    eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
+    const bel_crew *crew = job->crew;
+    const float *snapshot = crew->averages != NULL ? crew->averages : crew->values;
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        int index = bel_layout_find(job->trainable.layout, variable->name);
+        if (index < 0 || !bel_shape_equal(&job->trainable.layout->variables[index].shape,
+                                          &variable->value->spec.shape)) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "model function: variable \"%s\" of EVAL is not there, or has another "
+                           "shape, in TRAIN",
+                           variable->name);
+        }
+        eval->values[v] = snapshot + job->trainable.layout->variables[index].offset;
+    }
+    for (size_t t = 0; t < graph->table_count; t++)
+        if (find_table(job->trainable.layout, &graph->tables[t]) < 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "model function: table \"%s\" of EVAL is not there, or has another "
+                           "width, in TRAIN",
+                           graph->tables[t].name);
+        }
+    return NULL;
+}
+
+static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
+{
+    const bel_estimator *estimator = job->estimator;
+    eval->last_step = -1;
+    eval->folder =
+        eval->spec->name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", eval->spec->name);
+    if (eval->spec->every_steps < 0 || eval->spec->steps < 0 || !(eval->spec->throttle_secs >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: steps, every_steps and throttle_secs must be at least 0", eval->folder);
+    }
+    BEL_TRY(bel_input_fn_open(eval->spec->input_fn, eval->spec->input_user, BEL_MODE_EVAL,
+                              bel_input_names(job->trainable.input), &eval->input));
+    BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
+                            BEL_MODE_EVAL, eval->input, &eval->built));
+    BEL_TRY(bel_rows_init(&eval->rows, eval->built->graph, estimator->config.seed));
+    return find_values(job, eval);
+}
+
+bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count)
+{
+    job->evals = bel_xcalloc((size_t)count, sizeof *job->evals);
+    for (int i = 0; i < count; i++) {
+        job->evals[i].spec = &specs[i];
+        job->eval_count++;
+        BEL_TRY(build_eval(job, &job->evals[i]));
+        for (int k = 0; k < i; k++) {
+            if (strcmp(job->evals[k].folder, job->evals[i].folder) != 0) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "two evaluations are named \"%s\"",
+                           job->evals[i].folder);
+        }
+    }
+    return NULL;
+}
+
+void bel_job_free_evals(bel_job *job)
+{
+    for (int i = 0; i < job->eval_count; i++) {
+        bel_job_eval *eval = &job->evals[i];
+        bel_built_destroy(eval->built);
+        if (eval->input != NULL) bel_input_destroy(eval->input);
+        bel_rows_deinit(&eval->rows);
+        bel_free(eval->values);
+        bel_free(eval->folder);
+    }
+    bel_free(job->evals);
+}

@@ -1,0 +1,75 @@
+// A training job as its master's thread sees it, for the files that tell its story: train.c (from
+// start to end), save.c (checkpoints), evals.c (evaluations).
+#ifndef BELFRY_MASTER_JOB_H
+#define BELFRY_MASTER_JOB_H
+
+#include "estimator/estimator_inner.h"
+#include "estimator/model.h"
+#include "estimator/rows.h"
+#include "estimator/run_log.h"
+#include "estimator/trainable.h"
+#include "master/look.h"
+#include "master/master.h"
+#include "master/remote.h"
+
+// One evaluation: its input and graph are kept for the whole job.
+typedef struct bel_job_eval {
+    const bel_eval_spec *spec;
+    char *folder; // "eval" or "eval_<name>"
+    bel_input *input;
+    bel_built *built;
+    const float **values; // by graph variable: in the snapshot
+    bel_rows rows;        // of the snapshot
+    int64_t last_step;    // evaluated, -1: none
+    int64_t last_ns;
+} bel_job_eval;
+
+typedef struct bel_job {
+    const bel_estimator *estimator;
+    const bel_task *task; // of a cluster's master; NULL: everything in this process
+    bel_members *members;
+    const bel_train_spec *spec;
+    const bel_eval_spec *evaluator_specs; // of an evaluator's process
+    int evaluator_count;
+    bel_trainable trainable;
+    bel_input_segment *segments;
+    int segment_count;
+    bel_optimizer optimizer; // before elastic_rescale changed the trainable's
+    bel_crew *crew;
+    bel_control_state state; // the newest
+    bel_run_log *log;
+    bel_look *look;
+    bel_watchdog *watchdog; // of a cluster's master; else NULL
+    int lock;               // bel_folder_lock's
+    int64_t folder_ns;      // when it was looked at last
+    bool folder_told;       // that this could not be done
+    bool replaces;          // bel_remote_listen's
+    bel_job_eval *evals;
+    int eval_count;
+    int64_t first_step, last_step;
+    int64_t saved_step;         // of the newest checkpoint
+    double started_at, seconds; // of training: of this deal, and in all of them
+    int64_t examples;           // that it read in them
+    int64_t reported_ns;        // when report.html was written, or training began
+    int64_t report_cost_ns;     // what that took; 0: it was not yet written
+    bel_result result;
+} bel_job;
+
+// evals.c: inputs and graphs of the evaluations; the rows of an evaluation's tables, as they are in
+// the snapshot in hand, that of `step`.
+bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
+bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
+void bel_job_free_evals(bel_job *job);
+
+// save.c: checkpoints, evaluations of the snapshot, the report.
+bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
+bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
+                                                        // or a pause
+// With elastic_rescale: another number of replicas is a new segment, and the learning rate follows.
+void bel_job_rescale(bel_job *job);
+bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
+// report.html as far as the job has come. It never ends a job: what cannot be written is a warning.
+void bel_job_report(bel_job *job, bool over);
+
+#endif

@@ -1,0 +1,479 @@
+// The master's side of a cluster as the crew that train.c waits for: the start, snapshots, the end.
+#include "master/remote_inner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "launch/cluster_file.h"
+#include "launch/scale.h"
+#include "master/journal.h"
+#include "ps/layout/space.h"
+
+// --- Listening -----------------------------------------------------------------------------------
+
+static bel_status *refuse_lane(void *context, const char *path, bel_stream *stream,
+                               bel_stream_events *out_events)
+{
+    (void)context, (void)stream, (void)out_events;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "the master has no %s", path);
+}
+
+// Every worker needs a replica; where R follows the workers there may be as many as anywhere.
+static int worker_seats(const bel_task *task, const bel_estimator *estimator)
+{
+    if (task->ps_count == 0) return task->worker_count; // they hold the shards
+    return estimator->config.elastic_rescale ? BEL_CLUSTER_MOST : estimator->replica_count;
+}
+
+bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
+                              bel_members **out_members, bool *out_replaces)
+{
+    const bel_run_config *config = &estimator->config;
+    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
+    char *token = bel_strf("%016llx%016llx", (unsigned long long)bel_clock_ns(),
+                           (unsigned long long)(bel_clock_wall() * 1e6));
+    bool left_behind = bel_file_exists(path); // by a master that was killed
+    *out_replaces = task->foreign ? left_behind : task->incarnation > 0;
+    bel_status *status = bel_file_write_atomic(path, token, strlen(token));
+    bel_free(path);
+    if (status == NULL) {
+        const bel_members_config members = {
+            .endpoint = {.listen_address = task->listen_address,
+                         .secret = task->secret,
+                         .tls_ca = task->tls_ca,
+                         .tls_certificate = task->tls_certificate,
+                         .tls_key = task->tls_key,
+                         .accept = refuse_lane},
+            .counts = {[BEL_ROLE_WORKER] = worker_seats(task, estimator),
+                       [BEL_ROLE_PS] = task->ps_count,
+                       [BEL_ROLE_EVALUATOR] = task->evaluator_count},
+            .wanted_workers = task->worker_count,
+            .min_workers = task->min_workers,
+            .token = token,
+            .folder_patience_secs = BEL_TOKEN_PATIENCE_SECS,
+            .join_timeout_secs = task->join_timeout_secs,
+            .silence_timeout_secs = task->silence_timeout_secs,
+            .recovers = task->recovers};
+        status = bel_members_create(&members, out_members);
+    }
+    bel_free(token);
+    return status;
+}
+
+void bel_remote_unlisten(const bel_run_config *config, const bel_members *members)
+{
+    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE), *token = NULL;
+    size_t bytes;
+    bel_status_ignore(bel_file_read(path, &token, &bytes)); // then it is not this master's
+    if (token != NULL && strcmp(token, bel_members_token(members)) == 0) {
+        (void)remove(path); // one that stays does no harm: the next job writes its own
+        bel_scale_remove(config->model_dir);
+    }
+    bel_free(token);
+    bel_free(path);
+}
+
+// --- The start -----------------------------------------------------------------------------------
+
+static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
+{
+    remote *r = (remote *)crew;
+    const bel_layout *layout = r->config.trainable->layout;
+    bel_free(r->checkpoint);
+    r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    r->begins_anew = crew->lost || crew->paused;
+    crew->lost = crew->paused = r->over = r->started = false;
+    bool averaged = r->config.trainable->built->spec.optimizer.moving_average_decay > 0;
+    bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
+                        int64_t, int64_t, void *) =
+        averaged ? bel_ckpt_read_average : bel_ckpt_read;
+    for (int v = 0; v < layout->variable_count; v++) { // refused here, before anybody starts
+        const bel_layout_variable *variable = &layout->variables[v];
+        BEL_TRY_CTX(read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
+                         variable->elements, crew->values + variable->offset),
+                    "loading %s", r->checkpoint);
+    }
+    r->state.step = bel_ckpt_reader_info(reader)->step;
+    r->values_step = r->state.step;
+    return NULL;
+}
+
+static bel_status *gather_members(remote *r)
+{
+    const bel_settings *settings = &r->config.trainable->settings;
+    bel_watchdog_feed(r->config.watchdog, true); // the join timeout counts here
+    return bel_members_gather(r->config.members, settings->names, settings->values, settings->count,
+                              bel_control_stop_requested);
+}
+
+// True when all shards hold the state of one generation: nothing has to be loaded.
+static bool have_state(const remote *r)
+{
+    uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
+    for (int k = 1; k < r->crew.shard_count; k++) {
+        const bel_member *member = bel_members_get(r->config.members, r->shard_members[k]);
+        if (member->generation != generation) return false;
+    }
+    return generation != 0;
+}
+
+// The job goes on as it is under this master.
+static void take_over(remote *r)
+{
+    const bel_member *first = bel_members_get(r->config.members, r->shard_members[0]);
+    r->crew.generation = first->generation;
+    r->state.step = first->step;
+    r->examples_before = -1;
+    bel_log_write(BEL_LOG_INFO, "taking over a job that runs, at step %lld",
+                  (long long)first->step);
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member *m = bel_members_get(r->config.members, i);
+        if (m->role == BEL_ROLE_EVALUATOR) bel_remote_send_setup(r, i, 0);
+        if (m->role != BEL_ROLE_WORKER || m->generation == r->crew.generation) continue;
+        if (r->replicas[m->index] > 0 && m->here) bel_remote_admit(r, m->index);
+    }
+}
+
+static bel_status *begin_generation(remote *r)
+{
+    const char *model_dir = r->config.trainable->estimator->config.model_dir;
+    uint32_t newest;
+    BEL_TRY(bel_journal_generation(model_dir, &newest));
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        uint32_t generation = bel_members_get(r->config.members, i)->generation;
+        if (generation > newest) newest = generation;
+    }
+    r->crew.generation = newest + 1;
+    r->state.step = r->schedule.first_step;
+    const bel_journal_line line = {.event = "generation",
+                                   .generation = r->crew.generation,
+                                   .step = r->state.step,
+                                   .text = r->checkpoint,
+                                   .replicas = r->replicas,
+                                   .worker_count = bel_remote_dealt(r)};
+    BEL_TRY(bel_journal_write(model_dir, &line));
+    bel_fault_point("master_new_generation");
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member *m = bel_members_get(r->config.members, i);
+        bool plays = m->role != BEL_ROLE_WORKER || r->replicas[m->index] > 0;
+        if (plays) bel_remote_send_setup(r, i, r->schedule.first_step);
+    }
+    return NULL;
+}
+
+// Forgets what members have said; they say it again.
+static void forget(remote *r)
+{
+    bel_remote_close_lanes(r);
+    r->crew.lost = r->crew.paused = r->over = r->finishing = r->pause_sent = false;
+    r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
+    r->ended_workers = 0;
+    r->heard_progress = false;
+    r->times = (bel_worker_times){0};
+    for (int w = 0; w < r->seats; w++)
+        r->ended[w] = r->admissions[w].under_way = false;
+    for (int k = 0; k < r->crew.shard_count; k++)
+        r->snapshots[k] = -1;
+    r->saved_snapshot = r->released = -1;
+    r->asked = (bel_message){0};
+    r->point_count = 0;
+    r->examples_before = 0;
+}
+
+static bel_status *gather(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    forget(r);
+    bel_fault_point("master_gather");
+    bel_remote_expect(r);
+    BEL_TRY(gather_members(r));
+    r->crew.runs = !r->begins_anew && have_state(r);
+    bel_remote_make_deal(r, r->crew.runs);
+    return NULL;
+}
+
+static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
+                         const bel_input_segment *segment, int64_t block_end)
+{
+    remote *r = (remote *)crew;
+    r->schedule = *schedule;
+    r->segment = *segment;
+    r->block_end = block_end;
+    if (r->crew.runs) {
+        take_over(r);
+    } else {
+        BEL_TRY(begin_generation(r));
+    }
+    r->started = true;
+    r->progress_ns = bel_clock_ns();
+    if (r->stop_sent) bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_STOP});
+    return NULL;
+}
+
+// --- While it runs -------------------------------------------------------------------------------
+
+// True while the next step takes longer than those before: somebody starts, joins or compiles.
+static bool waits_for_members(const remote *r)
+{
+    bool waits = r->sets_up || r->longest_step_ns == 0;
+    for (int w = 0; w < r->seats; w++)
+        waits = waits || r->admissions[w].under_way;
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member *m = bel_members_get(r->config.members, i);
+        bool plays = m->role == BEL_ROLE_PS || (m->role == BEL_ROLE_WORKER &&
+                                                r->replicas[m->index] > 0 && !r->ended[m->index]);
+        waits = waits || (plays && !m->here && !m->vacant);
+    }
+    return waits;
+}
+
+// How long no step may come about. Who was asked to stop is waited for no longer than a step of
+// this job may take by what was seen of it.
+static double patience_secs(const remote *r)
+{
+    enum { STOP_SECS = 30, STEPS = 3 };
+    double most = r->config.trainable->estimator->config.stall_timeout_secs;
+    double by_steps = STEPS * 1e-9 * (double)r->longest_step_ns;
+    double stop = by_steps > STOP_SECS ? by_steps : STOP_SECS;
+    return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
+}
+
+static void check_stall(remote *r)
+{
+    if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
+    if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
+    double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
+    bool waits =
+        !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master who works
+    if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
+}
+
+static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)
+{
+    remote *r = (remote *)crew;
+    bel_control_state *state = &r->state;
+    bel_remote_pump(r, state->has_snapshot ? 0 : secs);
+    if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
+    check_stall(r);
+    // Shard 0 has said why the last step is the last.
+    bool why = crew->interrupted || crew->paused || r->over || state->step >= r->schedule.last_step;
+    bool ended = r->ended_workers == crew->worker_count && r->heard_progress && why &&
+                 state->step >= r->end_step;
+    bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
+    state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
+    *out_state = *state;
+}
+
+static int take_points(bel_crew *crew, bel_control_point *out_points, int capacity)
+{
+    remote *r = (remote *)crew;
+    size_t count = r->point_count < (size_t)capacity ? r->point_count : (size_t)capacity;
+    if (count == 0) return 0;
+    memcpy(out_points, r->points, count * sizeof *out_points);
+    r->point_count -= count;
+    memmove(r->points, r->points + count, r->point_count * sizeof *r->points);
+    return (int)count;
+}
+
+static void release_snapshot(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    r->state.has_snapshot = false;
+    r->released = r->state.snapshot;
+    r->saved_snapshot = -1;
+    r->progress_ns = bel_clock_ns(); // shards may have waited for this
+    bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_RELEASE});
+}
+
+static void cancel(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master has ended the job"));
+}
+
+static bel_status *attend(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    bel_remote_pump(r, 0);
+    return bel_remote_take_error(r);
+}
+
+static bel_status *join(bel_crew *crew)
+{
+    return bel_remote_take_error((remote *)crew); // the processes end when they are dismissed
+}
+
+// --- The snapshot in hand ------------------------------------------------------------------------
+
+static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards)
+{
+    remote *r = (remote *)crew;
+    char *text = bel_xstrdup(folder);
+    r->saved = out_shards;
+    r->saved_shards = 0;
+    bel_remote_ask_shards(r, BEL_MESSAGE_SAVE, r->state.snapshot, text);
+    int64_t begun = bel_clock_ns();
+    while (r->saved_shards < crew->shard_count && !bel_remote_is_broken(r))
+        bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");
+    r->saved = NULL;
+    r->asked.kind = 0;
+    bel_free(text);
+    return bel_remote_take_error(r);
+}
+
+// Members may have been told to train before: by this master, or by one that it replaces.
+static bool began(const remote *r)
+{
+    return r->config.replaces || r->crew.generation > 0;
+}
+
+// Nothing is left to train: members are only told to go.
+static bel_status *meet(remote *r)
+{
+    enum { PATIENCE_SECS = 1 };
+    if (!began(r)) return gather_members(r);
+    bel_members_hear(r->config.members, PATIENCE_SECS);
+    int evaluator = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
+    if (evaluator >= 0 && bel_members_get(r->config.members, evaluator)->here) {
+        bel_remote_send_setup(r, evaluator, r->state.step);
+    }
+    return NULL;
+}
+
+static bel_status *snapshot_now(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    if (!r->started) return meet(r);
+    r->state.has_snapshot = false;
+    r->saved_snapshot = r->state.step;
+    r->released = -1; // training may have been stopped at a version that had a snapshot
+    for (int k = 0; k < crew->shard_count; k++)
+        r->snapshots[k] = -1;
+    bel_remote_ask_shards(r, BEL_MESSAGE_FINISH, r->state.step, NULL);
+    int64_t begun = bel_clock_ns();
+    while (!r->state.has_snapshot && !bel_remote_is_broken(r))
+        bel_remote_await_answer(r, 1, begun, "snapshot of the end");
+    r->asked.kind = 0;
+    return bel_remote_take_error(r);
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+// The evaluator looks at the last checkpoint, when there is an evaluator. How long that takes is
+// the data's business: only the silence clock counts.
+static bel_status *wait_for_evaluator(remote *r)
+{
+    int member = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
+    if (member < 0) return NULL;
+    bool met = began(r) && bel_members_get(r->config.members, member)->here;
+    if (!r->started && !met) return NULL;
+    r->finishing = true;
+    bel_members_send(r->config.members, member, &(bel_message){.kind = BEL_MESSAGE_FINISH});
+    while (!bel_members_get(r->config.members, member)->ended && !bel_remote_is_broken(r))
+        bel_remote_pump(r, 1);
+    return bel_remote_take_error(r);
+}
+
+static bel_status *finish(bel_crew *crew)
+{
+    return wait_for_evaluator((remote *)crew);
+}
+
+static bel_worker_times times(const bel_crew *crew)
+{
+    const remote *r = (const remote *)crew;
+    bel_worker_times mean = r->times;
+    int count = r->ended_workers > 0 ? r->ended_workers : 1;
+    mean.input_ns /= count;
+    mean.compute_ns /= count;
+    mean.exchange_ns /= count;
+    mean.total_ns /= count;
+    return mean;
+}
+
+static void dismiss(bel_crew *crew, const bel_status *status)
+{
+    enum { WAIT_SECS = 5 };
+    remote *r = (remote *)crew;
+    bel_members_dismiss(r->config.members, bel_status_code(status),
+                        status != NULL ? bel_status_message(status) : "", WAIT_SECS);
+}
+
+static void destroy(bel_crew *crew)
+{
+    remote *r = (remote *)crew;
+    bel_remote_close_lanes(r);
+    bel_doorbell_destroy(r->bell);
+    bel_space_free_array(r->config.trainable->layout, crew->values);
+    bel_status_ignore(r->error); // reported, or of no interest any more
+    for (int w = 0; w < r->seats; w++)
+        bel_free(r->admissions[w].answered);
+    bel_free(r->replicas);
+    bel_free(r->admissions);
+    bel_free(r->ended);
+    bel_free(r->snapshots);
+    bel_free(r->lanes);
+    bel_free(r->shard_members);
+    bel_free(r->checkpoint);
+    bel_free(r->points);
+    bel_free(r);
+}
+
+static const bel_crew_ops remote_ops = {
+    .load = load,
+    .gather = gather,
+    .start = start,
+    .wait = wait_for_news,
+    .take_points = take_points,
+    .read_values = bel_remote_read_values,
+    .write_shards = write_shards,
+    .release_snapshot = release_snapshot,
+    .attend = attend,
+    .cancel = cancel,
+    .join = join,
+    .snapshot_now = snapshot_now,
+    .finish = finish,
+    .times = times,
+    .show = bel_remote_show,
+    .dismiss = dismiss,
+    .destroy = destroy,
+};
+
+bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_crew)
+{
+    remote *r = bel_xcalloc(1, sizeof *r);
+    r->crew.ops = &remote_ops;
+    r->crew.shard_count = config->trainable->layout->shard_count;
+    r->config = *config;
+    r->values_step = r->crew.granted = -1;
+    r->state.loss = NAN;
+    r->bell = bel_doorbell_create();
+    r->seats = worker_seats(config->task, config->trainable->estimator);
+    size_t shards = (size_t)r->crew.shard_count, workers = (size_t)r->seats;
+    r->wanted = config->task->worker_count;
+    r->replicas = bel_xcalloc(workers, sizeof *r->replicas);
+    r->ended = bel_xcalloc(workers, sizeof *r->ended);
+    r->admissions = bel_xcalloc(workers, sizeof *r->admissions);
+    for (size_t w = 0; w < workers; w++)
+        r->admissions[w].answered = bel_xcalloc(shards, sizeof(bool));
+    r->snapshots = bel_xcalloc(shards, sizeof *r->snapshots);
+    r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
+    r->shard_members = bel_xcalloc(shards, sizeof *r->shard_members);
+    bel_role role = config->task->ps_count > 0 ? BEL_ROLE_PS : BEL_ROLE_WORKER;
+    for (int k = 0; k < r->crew.shard_count; k++)
+        r->shard_members[k] = bel_members_find(config->members, role, k);
+    bel_status *status = bel_space_array(config->trainable->layout, "values", &r->crew.values);
+    if (status != NULL) {
+        destroy(&r->crew);
+        return status;
+    }
+    *out_crew = &r->crew;
+    return NULL;
+}

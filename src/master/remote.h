@@ -1,0 +1,39 @@
+// A crew of processes: the master's side of a cluster job. docs/protocol.md has the messages.
+//
+// Whoever holds state says so when it joins. When all shards hold that of one generation, the
+// master takes the job over as it is (it may be a new master); otherwise a new generation begins,
+// and all load the newest checkpoint. A worker without state is admitted into the running
+// generation.
+#ifndef BELFRY_MASTER_REMOTE_H
+#define BELFRY_MASTER_REMOTE_H
+
+#include "estimator/trainable.h"
+#include "launch/task.h"
+#include "master/crew.h"
+#include "master/members.h"
+#include "master/watchdog.h"
+
+// Writes model_dir/job.token and listens, so that members can join while the master builds its
+// model. Free with bel_members_destroy. *out_replaces: another master did not end, and members may
+// be of its job.
+bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
+                              bel_members **out_members, bool *out_replaces) BEL_MUST_USE;
+
+// Removes job.token and job.scale, once the members are gone; not those of a master that has taken
+// this one's place.
+void bel_remote_unlisten(const bel_run_config *config, const bel_members *members);
+
+typedef struct bel_remote_config {
+    bel_members *members;
+    bool replaces; // bel_remote_listen's
+    const bel_task *task;
+    const bel_trainable *trainable;
+    bel_watchdog *watchdog;     // fed while it goes round; NULL: there is none
+    const bel_eval_spec *evals; // of an evaluator of its own: their results go to out_result
+    int eval_count;
+} bel_remote_config;
+
+// Everything in the config must outlive the crew. RESOURCE_EXHAUSTED.
+bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_crew) BEL_MUST_USE;
+
+#endif

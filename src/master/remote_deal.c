@@ -1,0 +1,176 @@
+// Who plays which replicas. A deal holds for a generation. When there should be another one,
+// because workers came, or fewer or more are wanted, training pauses at the next version, which is
+// saved, and a new generation goes on from there. A worker that is lost for good leaves its step
+// unfinished: then a new generation begins at the newest checkpoint.
+//
+// Bits depend on replica ids alone, so a deal changes speed and nothing else.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "launch/scale.h"
+#include "master/journal.h"
+#include "master/remote_inner.h"
+
+int bel_remote_worker(const remote *r, int worker)
+{
+    return bel_members_find(r->config.members, BEL_ROLE_WORKER, 0) + worker; // one behind the other
+}
+
+int bel_remote_dealt(const remote *r)
+{
+    int count = r->seats;
+    while (count > 0 && r->replicas[count - 1] == 0)
+        count--;
+    return count;
+}
+
+static const bel_member *worker_at(const remote *r, int worker)
+{
+    return bel_members_get(r->config.members, bel_remote_worker(r, worker));
+}
+
+// Where workers hold the shards, or a ledger knows them by number, they stay who they are.
+static bool is_elastic(const remote *r)
+{
+    return r->config.task->ps_count > 0 && r->config.trainable->counting.workers == 0;
+}
+
+// Looks how many workers are wanted.
+static void look_for_wish(remote *r)
+{
+    r->scale_ns = bel_clock_ns();
+    int wish = is_elastic(r) ? bel_scale_read(r->config.trainable->estimator->config.model_dir) : 0;
+    if (wish == 0 || wish == r->wanted) return;
+    if (wish > r->seats) wish = r->seats;
+    r->wanted = wish;
+    bel_members_want(r->config.members, wish);
+}
+
+void bel_remote_expect(remote *r)
+{
+    look_for_wish(r);
+    bool replaces = r->config.replaces && !r->gathered && is_elastic(r);
+    r->gathered = true;
+    int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
+    const char *model_dir = r->config.trainable->estimator->config.model_dir;
+    bool known = replaces && bel_journal_deal(model_dir, 0, r->seats, played);
+    for (int w = 0; w < r->seats && known; w++) {
+        const bel_member *m = worker_at(r, w);
+        if (!m->here)
+            bel_members_set_vacant(r->config.members, bel_remote_worker(r, w), played[w] == 0);
+    }
+    bel_free(played);
+}
+
+// --- The deal ------------------------------------------------------------------------------------
+
+// All whose seats are not vacant and who are wanted; should there be none, those who are not.
+static bool *find_present(const remote *r)
+{
+    bool *present = bel_xcalloc((size_t)r->seats, sizeof *present), any = false;
+    for (int w = 0; w < r->seats; w++) {
+        present[w] = w < r->wanted && !worker_at(r, w)->vacant;
+        any = any || present[w];
+    }
+    for (int w = 0; w < r->seats && !any; w++)
+        present[w] = !worker_at(r, w)->vacant;
+    return present;
+}
+
+static void find_deal(const remote *r, int *out_replicas)
+{
+    const bel_estimator *estimator = r->config.trainable->estimator;
+    bool *present = find_present(r), as_described = true;
+    for (int w = 0; w < r->seats; w++)
+        as_described = as_described && present[w] == (w < estimator->config.worker_count);
+    if (estimator->config.elastic_rescale) {
+        for (int w = 0; w < r->seats; w++)
+            out_replicas[w] = present[w] ? bel_estimator_towers(estimator, w) : 0;
+    } else if (as_described) {
+        for (int w = 0; w < r->seats; w++)
+            out_replicas[w] = w < estimator->config.worker_count ? estimator->replicas_of[w] : 0;
+    } else {
+        bel_deal_evenly(estimator->replica_count, present, r->seats, out_replicas);
+    }
+    bel_free(present);
+}
+
+static void count_deal(remote *r)
+{
+    r->crew.worker_count = r->crew.replica_count = 0;
+    for (int w = 0; w < r->seats; w++) {
+        r->crew.worker_count += r->replicas[w] > 0;
+        r->crew.replica_count += r->replicas[w];
+    }
+}
+
+static void say_deal(const remote *r)
+{
+    bel_str text = {0};
+    for (int w = 0; w < r->seats; w++) {
+        if (r->replicas[w] == 0) continue;
+        bel_str_printf(&text, "%s%d of worker %d", text.length > 0 ? ", " : "", r->replicas[w], w);
+    }
+    bel_log_write(BEL_LOG_INFO, "%d worker%s from step %lld on; replicas: %s", r->crew.worker_count,
+                  r->crew.worker_count == 1 ? "" : "s", (long long)r->state.step, text.text);
+    bel_str_deinit(&text);
+}
+
+void bel_remote_make_deal(remote *r, bool runs)
+{
+    uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
+    const char *model_dir = r->config.trainable->estimator->config.model_dir;
+    int *before = bel_xcalloc((size_t)r->seats, sizeof *before);
+    memcpy(before, r->replicas, (size_t)r->seats * sizeof *before);
+    bool first = r->crew.worker_count == 0;
+    bool known = runs && bel_journal_deal(model_dir, generation, r->seats, r->replicas);
+    if (!known) find_deal(r, r->replicas);
+    count_deal(r);
+    bool other = memcmp(before, r->replicas, (size_t)r->seats * sizeof *before) != 0;
+    if (other && !first) say_deal(r);
+    for (int w = 0; w < r->seats; w++)
+        if (r->replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_newcomer(r, w);
+    bel_free(before);
+}
+
+void bel_remote_take_newcomer(remote *r, int worker)
+{
+    look_for_wish(r); // it may have been started by a wish that was not heard of here
+    if (worker >= r->wanted) {
+        bel_log_write(BEL_LOG_INFO, "worker %d is not needed any more", worker);
+        bel_members_retire(r->config.members, bel_remote_worker(r, worker));
+    }
+}
+
+// --- While it runs -------------------------------------------------------------------------------
+
+// A worker that plays, is not through, and is not waited for any more; -1: none.
+static int find_lost(const remote *r)
+{
+    for (int w = 0; w < r->seats; w++)
+        if (r->replicas[w] > 0 && !r->ended[w] && worker_at(r, w)->vacant) return w;
+    return -1;
+}
+
+void bel_remote_check_deal(remote *r)
+{
+    enum { LOOK_NS = 1000000000 };
+    if (!r->started || bel_remote_is_broken(r) || !is_elastic(r)) return;
+    if (find_lost(r) >= 0) {
+        r->crew.lost = true;
+        return;
+    }
+    if (r->pause_sent || r->stop_sent || r->ended_workers > 0) return;
+    if (bel_clock_ns() - r->scale_ns >= LOOK_NS) look_for_wish(r);
+    int *wanted = bel_xcalloc((size_t)r->seats, sizeof *wanted);
+    find_deal(r, wanted);
+    bool other = memcmp(wanted, r->replicas, (size_t)r->seats * sizeof *wanted) != 0;
+    bel_free(wanted);
+    if (!other) return;
+    r->pause_sent = true;
+    bel_log_write(BEL_LOG_DEBUG, "asking for a pause: replicas are to be dealt anew");
+    bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_PAUSE});
+}

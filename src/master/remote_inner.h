@@ -1,0 +1,117 @@
+// The inside of the master's side of a cluster: remote.c (the crew), remote_members.c (messages and
+// members that come back), remote_deal.c (who plays which replicas), remote_show.c (what members
+// have counted), remote_values.c (values of a snapshot).
+#ifndef BELFRY_MASTER_REMOTE_INNER_H
+#define BELFRY_MASTER_REMOTE_INNER_H
+
+#include "master/remote.h"
+
+// A worker that comes anew while the job runs: the shards are told, and say where they stand.
+typedef struct admission {
+    bool under_way;
+    int answers;
+    bool *answered;  // by shard
+    int64_t step;    // the lowest of them
+    int64_t counted; // the last step in which the one before counted, -1: none
+} admission;
+
+typedef struct remote {
+    bel_crew crew; // first: a bel_crew * is a remote *
+    bel_remote_config config;
+    bel_control_state state;
+    bel_status *error;
+    int *shard_members; // by shard: its number among the members
+    char *checkpoint;   // folder that shards load
+    bel_control_config schedule;
+    bel_input_segment segment;
+    bool started, stop_sent;
+    bool begins_anew;  // what shards hold is void, though they hold it
+    int64_t block_end; // with a ledger: behind the last block of the input that is read
+    bool over;         // training ended as the input has nothing left
+    int64_t progress_ns;
+    int64_t longest_step_ns; // between two words of progress; 0: no step was seen yet
+    bool sets_up;            // a worker was told to begin, and no step has come about since
+    int64_t stop_ns;         // when a stop was asked for, 0: not yet
+    bool heard_progress;     // of this generation, or since this master took it over
+    int64_t examples_before; // this master took over; -1: not yet known
+
+    int seats;     // for workers; what follows by worker is by seat
+    int *replicas; // by worker: how many it plays in this generation
+    int wanted;    // workers below this index are to play
+    bool gathered; // members have been waited for once
+    bool pause_sent;
+    int64_t scale_ns; // when the wish for a number of workers was looked for
+
+    bool *ended; // by worker
+    int ended_workers;
+    int64_t end_step;       // the version at which they ended
+    bel_worker_times times; // sums over the workers that have ended
+    admission *admissions;  // by worker
+
+    int64_t *snapshots;     // by shard: the version of its newest snapshot, -1: none
+    int64_t saved_snapshot; // the version that shard 0 has announced last, -1: none
+    int64_t released;       // the version that was released last
+    int64_t values_step;    // of crew.values; -1: none
+    bel_message asked;      // of the shards, until they have answered; kind 0: nothing
+    uint32_t reading_count;
+    int32_t reading;  // number of the lanes for values
+    bel_lane **lanes; // by shard, for values
+    bel_doorbell *bell;
+    int saved_shards;
+    bel_ckpt_shard **saved; // by shard, while a checkpoint is written
+    bool finishing;         // the evaluator was told that training is over
+
+    bel_control_point *points; // not yet taken
+    size_t point_count, point_capacity;
+} remote;
+
+// --- remote_members.c ----------------------------------------------------------------------------
+
+// Sends a message with the generation of now.
+void bel_remote_send_to_shard(remote *r, int shard, const bel_message *message);
+// Asks all shards for something; it is asked again of one whose connection breaks meanwhile. The
+// answer is waited for with bel_remote_await_answer; asked.kind = 0 ends it. `folder` is borrowed.
+void bel_remote_ask_shards(remote *r, bel_message_kind kind, int64_t step, char *folder);
+void bel_remote_ask_to_stop(remote *r, const char *why);
+// Tells a member to begin anew; a worker with `step`.
+void bel_remote_send_setup(remote *r, int member, int64_t step);
+// A worker joins the running generation: asks the shards, which leads to its setup.
+void bel_remote_admit(remote *r, int worker);
+
+// Takes messages for up to `secs`, or one at least; notes who is lost.
+void bel_remote_pump(remote *r, double secs);
+// The same while an answer is waited for that was asked for at begun_ns, under the stall clock.
+void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what);
+void bel_remote_stalled(remote *r, double secs, const char *what);
+
+// Keeps the first error; the status is the callee's.
+void bel_remote_fail(remote *r, bel_status *status);
+bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
+bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
+
+// --- remote_deal.c -------------------------------------------------------------------------------
+
+// Before members are waited for: how many workers are wanted, and for a master that replaces
+// another who played when it was lost.
+void bel_remote_expect(remote *r);
+// Once members are there: the deal of the generation that runs, or of the one that begins, in which
+// all have a part who are there and wanted; others are retired.
+void bel_remote_make_deal(remote *r, bool runs);
+// While it runs: asks for a pause when there should be another deal; state is lost with a worker
+// that is not waited for any more.
+void bel_remote_check_deal(remote *r);
+// A worker without a part has joined.
+void bel_remote_take_newcomer(remote *r, int worker);
+int bel_remote_worker(const remote *r, int worker); // its number among the members
+int bel_remote_dealt(const remote *r);              // workers up to the last that plays
+
+// --- remote_show.c -------------------------------------------------------------------------------
+
+void bel_remote_show(bel_crew *crew, bel_board *board); // for bel_crew_ops
+
+// --- remote_values.c -----------------------------------------------------------------------------
+
+bel_status *bel_remote_read_values(bel_crew *crew) BEL_MUST_USE; // for bel_crew_ops
+void bel_remote_close_lanes(remote *r);
+
+#endif

@@ -1,0 +1,106 @@
+// The values of a snapshot, which the master evaluates: shards send them on lanes of their own.
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "master/remote_inner.h"
+#include "transport/grpc/grpc_lane.h"
+
+// Values come into the master's array; shards send nothing else on these lanes.
+static void *place_values(void *context, const bel_frame *frame)
+{
+    const remote *r = context;
+    const bel_layout *layout = r->config.trainable->layout;
+    bool known =
+        frame->kind == BEL_FRAME_PARAMS && frame->chunk >= 0 && frame->chunk < layout->chunk_count;
+    if (!known) return NULL;
+    const bel_chunk *chunk = &layout->chunks[frame->chunk];
+    bool fits = frame->payload_bytes == (size_t)chunk->count * sizeof(float) &&
+                frame->sender == chunk->shard;
+    return fits ? r->crew.values + chunk->offset : NULL;
+}
+
+void bel_remote_close_lanes(remote *r)
+{
+    bel_lane_close_all(r->lanes, r->crew.shard_count);
+}
+
+// A number that no other lanes to these shards had, of this master or one before.
+static void number_lanes(remote *r)
+{
+    enum { LANES_OF_ONE = 4096 };
+    r->reading_count++;
+    uint32_t number = r->config.task->incarnation * LANES_OF_ONE + r->reading_count;
+    r->reading = (int32_t)(number & INT32_MAX);
+}
+
+static void connect_lanes(remote *r)
+{
+    const bel_grpc_lane_config config = {
+        .capacity = bel_layout_snapshot_frames(r->config.trainable->layout),
+        .bell = r->bell,
+        .quiet = 1u << BEL_FRAME_PARAMS,
+        .place = place_values,
+        .place_context = r};
+    const bel_lane_hello hello = {.kind = BEL_HELLO_MASTER,
+                                  .index = r->reading,
+                                  .generation = r->crew.generation,
+                                  .incarnation = r->config.task->incarnation};
+    for (int k = 0; k < r->crew.shard_count; k++) {
+        const char *address = bel_members_get(r->config.members, r->shard_members[k])->address;
+        r->lanes[k] = bel_grpc_lane_connect(bel_members_endpoint(r->config.members), address,
+                                            &hello, &config);
+    }
+}
+
+// Takes what has come on the values' lanes; true when all shards have sent all.
+static bool drain_values(remote *r, int *arrived, int *expected)
+{
+    int complete = 0;
+    for (int k = 0; k < r->crew.shard_count; k++) {
+        bel_frame frame;
+        while (bel_lane_receive(r->lanes[k], &frame)) {
+            if (frame.step != r->state.snapshot) continue;
+            if (frame.kind == BEL_FRAME_VERSION) expected[k] = frame.chunk;
+            if (frame.kind == BEL_FRAME_PARAMS) arrived[k]++;
+        }
+        complete += expected[k] >= 0 && arrived[k] >= expected[k];
+    }
+    return complete == r->crew.shard_count;
+}
+
+static void check_lanes(remote *r)
+{
+    for (int k = 0; k < r->crew.shard_count; k++) {
+        bel_status *fault = bel_lane_fault(r->lanes[k]);
+        if (fault != NULL)
+            bel_remote_fail(
+                r, bel_status_wrap(fault, __FILE__, __LINE__, "master, lane of shard %d", k));
+    }
+}
+
+bel_status *bel_remote_read_values(bel_crew *crew)
+{
+    enum { NAP_NS = 50000000 };
+    remote *r = (remote *)crew;
+    if (!r->started || r->values_step == r->state.snapshot) return NULL;
+    bool connected = r->lanes[0] != NULL;
+    if (!connected) number_lanes(r);
+    bel_remote_ask_shards(r, BEL_MESSAGE_VALUES, r->state.snapshot, NULL); // which makes their ends
+    if (!connected) connect_lanes(r);
+    size_t shards = (size_t)crew->shard_count;
+    int *arrived = bel_xcalloc(shards, sizeof *arrived);
+    int *expected = bel_xcalloc(shards, sizeof *expected);
+    for (size_t k = 0; k < shards; k++)
+        expected[k] = -1;
+    int64_t begun = bel_clock_ns();
+    while (!bel_remote_is_broken(r) && !drain_values(r, arrived, expected)) {
+        (void)bel_doorbell_wait(r->bell, bel_clock_ns() + NAP_NS);
+        check_lanes(r);
+        bel_remote_await_answer(r, 0, begun, "values of a snapshot");
+    }
+    bel_free(arrived);
+    bel_free(expected);
+    r->asked.kind = 0;
+    if (bel_remote_is_broken(r)) return bel_remote_take_error(r);
+    r->values_step = r->state.snapshot;
+    return NULL;
+}

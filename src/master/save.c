@@ -1,0 +1,409 @@
+// Checkpoints and evaluations of the snapshot.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/trace.h"
+#include "estimator/evaluation.h"
+#include "estimator/history.h"
+#include "master/embedded.h"
+#include "master/job.h"
+
+// --- Saving --------------------------------------------------------------------------------------
+
+// With a ledger positions do not follow from the step: a run that goes on from here begins with the
+// first block that nobody was granted. What was granted and not used by then is left out.
+static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
+{
+    int count = job->segment_count;
+    memcpy(out_segments, job->segments, (size_t)count * sizeof *out_segments);
+    if (job->crew->granted < 0 || job->segments[count - 1].first_step == step) return count;
+    out_segments[count] = (bel_input_segment){
+        .first_step = step,
+        .first_block = job->crew->granted,
+        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting)};
+    return count + 1;
+}
+
+static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
+{
+    bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
+    bel_ckpt_info info = {.step = step,
+                          .generation = job->crew->generation,
+                          .seed = job->estimator->config.seed,
+                          .segments = segments,
+                          .segment_count = segments_at(job, step, segments),
+                          .setting_names = (const char *const *)job->trainable.settings.names,
+                          .setting_values = (const char *const *)job->trainable.settings.values,
+                          .setting_count = job->trainable.settings.count};
+    bel_hash128 digest;
+    bel_status *status = bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
+                                         job->crew->shard_count, &digest);
+    bel_free(segments);
+    if (status != NULL) return status;
+    bel_hash128_text(digest, job->result.digest);
+    job->saved_step = step;
+    return NULL;
+}
+
+bel_status *bel_job_save(bel_job *job, int64_t step)
+{
+    const bel_run_config *config = &job->estimator->config;
+    char *folder;
+    int64_t begun = bel_trace_begin();
+    int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
+    BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->crew->generation, incarnation, &folder));
+    size_t count = (size_t)job->crew->shard_count;
+    bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
+    bel_fault_point("master_saves");
+    bel_status *status = job->crew->ops->write_shards(job->crew, folder, shards);
+    // What was lost meanwhile, this master's place perhaps, must not become visible.
+    if (status == NULL) status = job->crew->ops->attend(job->crew);
+    if (status == NULL) status = commit(job, step, folder, shards);
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is the one
+    for (size_t k = 0; k < count; k++)
+        bel_ckpt_shard_destroy(shards[k]);
+    bel_free(shards);
+    bel_free(folder);
+    BEL_TRY_CTX(status, "saving a checkpoint at step %lld", (long long)step);
+    bel_trace_end((bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_SAVE, .step = step},
+                  begun);
+    bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
+                  job->result.digest);
+    bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
+                    config->keep_checkpoint_every_n_hours);
+    return NULL;
+}
+
+// --- Resuming ------------------------------------------------------------------------------------
+
+static void set_segments(bel_job *job, const bel_input_segment *segments, int count)
+{
+    bel_free(job->segments);
+    job->segments = bel_xcalloc((size_t)count + 1, sizeof *job->segments);
+    memcpy(job->segments, segments, (size_t)count * sizeof *segments);
+    job->segment_count = count;
+}
+
+// A new run: initial values become ckpt-0, which is then loaded like any other checkpoint. In a
+// cluster shards of this process write it, for no member has values yet.
+static bel_status *save_first(bel_job *job)
+{
+    bel_input_segment segment = {
+        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting)};
+    set_segments(job, &segment, 1);
+    bel_crew *crew = job->crew, *first = NULL;
+    if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
+    if (first != NULL) job->crew = first;
+    bel_status *status =
+        bel_space_initialize(job->trainable.layout, job->estimator->config.seed, job->crew->values);
+    if (status == NULL && job->crew->averages != NULL) { // which begin as the values
+        status = bel_space_initialize(job->trainable.layout, job->estimator->config.seed,
+                                      job->crew->averages);
+    }
+    if (status == NULL) status = bel_job_save(job, 0);
+    if (first != NULL) first->ops->destroy(first);
+    job->crew = crew;
+    return status;
+}
+
+static void add_segment(bel_job *job, int64_t step, int64_t replicas)
+{
+    const bel_input_segment last = job->segments[job->segment_count - 1];
+    job->segments =
+        bel_xrealloc(job->segments, ((size_t)job->segment_count + 1) * sizeof *job->segments);
+    job->segments[job->segment_count++] = bel_input_segment_next(&last, step, replicas);
+}
+
+// With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
+// a ledger always, since what is granted is counted from there.
+static void continue_segments(bel_job *job, const bel_ckpt_info *info)
+{
+    set_segments(job, info->segments, info->segment_count);
+    const bel_input_segment last = job->segments[job->segment_count - 1];
+    int replicas = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting);
+    bool begins = job->trainable.counting.workers == 0 || last.first_step == info->step;
+    if (job->estimator->config.elastic_rescale) return; // bel_job_rescale decides
+    if (last.replica_count == replicas && begins) return;
+    add_segment(job, info->step, replicas);
+}
+
+// The linear rule (Goyal et al. 2017, section 2.1): a batch k times as large takes a rate k times
+// as high. The first segment's replicas are those for which the rate was given.
+void bel_job_rescale(bel_job *job)
+{
+    if (!job->estimator->config.elastic_rescale) return;
+    int64_t replicas = job->crew->replica_count;
+    bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
+    if (changes) add_segment(job, job->first_step, replicas);
+    double factor = (double)replicas / (double)job->segments[0].replica_count;
+    bel_optimizer *optimizer = &job->trainable.built->spec.optimizer;
+    *optimizer = job->optimizer;
+    optimizer->learning_rate *= factor;
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++)
+        optimizer->schedule.rates[i] *= factor;
+    if (!changes) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld replica%s from step %lld on: %g times the learning rate of %lld",
+                  (long long)replicas, replicas == 1 ? "" : "s", (long long)job->first_step, factor,
+                  (long long)job->segments[0].replica_count);
+}
+
+static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    bool changes = job->estimator->config.allow_changes;
+    if (!changes) BEL_TRY(bel_settings_compare(&job->trainable.settings, reader));
+    if (info->segment_count < 1) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
+    }
+    continue_segments(job, info);
+    BEL_TRY(job->crew->ops->load(job->crew, reader));
+    job->first_step = job->saved_step = job->state.step = info->step;
+    bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
+    return NULL;
+}
+
+// Initial values of a run that was given up, on data that could not be read perhaps: another run
+// may begin in their place.
+static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
+{
+    const bel_run_config *config = &job->estimator->config;
+    int64_t *steps = NULL;
+    size_t count = 0;
+    if (bel_ckpt_reader_info(reader)->step > 0 || config->allow_changes) return false;
+    bel_status *listing = bel_ckpt_list(config->model_dir, &steps, &count);
+    bool alone = listing == NULL && count == 1; // no other that is only damaged
+    bel_free(steps);
+    bel_status_ignore(listing); // resuming says what is wrong
+    if (!alone) return false;
+    bel_status *status = bel_settings_compare(&job->trainable.settings, reader);
+    bool differs = bel_status_code(status) == BEL_FAILED_PRECONDITION;
+    bel_status_ignore(status); // nothing was trained with them
+    return differs;
+}
+
+bel_status *bel_job_resume(bel_job *job)
+{
+    const char *model_dir = job->estimator->config.model_dir;
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+    if (reader != NULL && is_only_begun(job, reader)) {
+        bel_log_write(BEL_LOG_INFO, "nothing was trained in %s yet: it begins anew", model_dir);
+        bel_ckpt_close(reader);
+        reader = NULL;
+    }
+    if (reader == NULL) {
+        BEL_TRY(save_first(job));
+        BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+    } else {
+        bel_log_write(BEL_LOG_INFO, "resuming from %s", bel_ckpt_folder(reader));
+    }
+    bel_status *status = load(job, reader);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+bel_status *bel_job_go_back(bel_job *job)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(job->estimator->config.model_dir, &reader));
+    if (reader == NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: the checkpoint to go back to is gone",
+                       job->estimator->config.model_dir);
+    }
+    int64_t reached = job->state.step;
+    bool paused = job->crew->paused && !job->crew->lost; // then nothing is lost
+    bel_status *status = load(job, reader);
+    if (status == NULL && !paused) {
+        bel_log_write(BEL_LOG_WARN, "going back from step %lld to %s", (long long)reached,
+                      bel_ckpt_folder(reader));
+        bel_run_log_go_back(job->log, job->first_step);
+    }
+    bel_ckpt_close(reader);
+    for (int i = 0; i < job->eval_count; i++)
+        if (job->evals[i].last_step > job->first_step) job->evals[i].last_step = -1;
+    return status;
+}
+
+// --- Evaluating ----------------------------------------------------------------------------------
+
+static void log_result(const char *folder, const bel_result *result)
+{
+    bel_str line = {0};
+    bel_str_printf(&line, "%s at step %lld: loss = %.5g", folder, (long long)result->global_step,
+                   result->loss);
+    for (int m = 0; m < result->metric_count; m++)
+        bel_str_printf(&line, ", %s = %.5g", result->metrics[m].name, result->metrics[m].value);
+    bel_log_write(BEL_LOG_INFO, "%s (%lld examples)", line.text, (long long)result->examples);
+    bel_str_deinit(&line);
+}
+
+static bel_status *attend(void *context)
+{
+    bel_job *job = context;
+    bel_look_again(job->look, job->crew, job->last_step, false);
+    return job->crew->ops->attend(job->crew);
+}
+
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
+{
+    const bel_estimator *estimator = job->estimator;
+    bel_evaluation_config config = {.built = eval->built,
+                                    .input = eval->input,
+                                    .values = eval->values,
+                                    .pull_rows = bel_rows_pull,
+                                    .rows = &eval->rows,
+                                    .steps = eval->spec->steps,
+                                    .tower_count = estimator->towers_of[0],
+                                    .thread_count = estimator->thread_count,
+                                    .asynchronous =
+                                        estimator->config.executor == BEL_EXECUTOR_ASYNC,
+                                    .between = attend,
+                                    .context = job};
+    bel_result result = {.global_step = step};
+    eval->last_ns = bel_clock_ns();
+    int64_t begun = bel_trace_begin();
+    BEL_TRY(job->crew->ops->read_values(job->crew));
+    BEL_TRY(bel_job_read_rows(job, eval, step));
+    BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
+    bel_trace_end(
+        (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
+        begun);
+    eval->last_step = step;
+    log_result(eval->folder, &result);
+    if (eval->spec->out_result != NULL) *eval->spec->out_result = result;
+    if (eval == &job->evals[0]) {
+        memcpy(result.digest, job->result.digest, sizeof result.digest);
+        job->result = result;
+    }
+    return bel_run_log_evaluation(job->log, eval->folder, &result);
+}
+
+// --- Reporting -----------------------------------------------------------------------------------
+
+static char *count_text(double value)
+{
+    return bel_strf(value < 1000 ? "%.1f" : "%.0f", value);
+}
+
+static int add_tile(bel_report_tile *tiles, int count, const char *label, char *owned_value)
+{
+    tiles[count] = (bel_report_tile){label, owned_value};
+    return count + 1;
+}
+
+// The best evaluation of all that there were, also before this run, or by an evaluator of its own.
+static int add_best(const bel_job *job, const bel_history *history, bel_report_tile *tiles,
+                    int count)
+{
+    const char *folder = job->eval_count > 0 ? job->evals[0].folder : "eval";
+    const bel_report_series *losses = bel_history_find(history, folder, "loss");
+    int64_t best = bel_history_best(losses);
+    if (best < 0) return count;
+    return add_tile(
+        tiles, count, "best evaluation",
+        bel_strf("%.4g at step %lld", losses->values[best], (long long)losses->steps[best]));
+}
+
+static int make_tiles(const bel_job *job, const bel_history *history, bel_report_tile *tiles)
+{
+    const bel_result *result = &job->result;
+    char text[32];
+    int count = 0;
+    for (int m = 0; m < result->metric_count && m < 2; m++) {
+        count = add_tile(tiles, count, result->metrics[m].name,
+                         bel_strf("%.4g", result->metrics[m].value));
+    }
+    if (result->examples > 0) {
+        count = add_tile(tiles, count, "evaluation loss", bel_strf("%.4g", result->loss));
+    }
+    count = add_best(job, history, tiles, count);
+    count = add_tile(tiles, count, "steps", bel_strf("%lld", (long long)job->saved_step));
+    if (job->seconds > 0) {
+        count = add_tile(tiles, count, "examples/s", count_text(result->examples_per_second));
+        count = add_tile(tiles, count, "training time",
+                         bel_xstrdup(bel_seconds_text(job->seconds, text)));
+    }
+    return add_tile(tiles, count, "digest", bel_strf("%.8s…", result->digest));
+}
+
+// Workers' times are whole when they have ended.
+static int make_parts(const bel_job *job, bool over, bel_report_part *parts)
+{
+    if (!over) return 0;
+    bel_worker_times times = job->crew->ops->times(job->crew);
+    if (times.steps == 0) return 0;
+    double scale = 1e-6 / (double)times.steps;
+    double input = (double)times.input_ns * scale, compute = (double)times.compute_ns * scale;
+    double exchange = (double)times.exchange_ns * scale;
+    double other = (double)times.total_ns * scale - input - compute - exchange;
+    parts[0] = (bel_report_part){"input", input};
+    parts[1] = (bel_report_part){"compute", compute};
+    parts[2] = (bel_report_part){"update and wait", exchange};
+    parts[3] = (bel_report_part){"other", other > 0 ? other : 0};
+    return 4;
+}
+
+static bel_status *write_report(bel_job *job, bool over, const bel_history *history)
+{
+    enum { MAX_TILES = 16 };
+    bel_report_tile tiles[MAX_TILES];
+    bel_report_part parts[4];
+    const bel_run_config *config = &job->estimator->config;
+    size_t count = (size_t)job->trainable.settings.count;
+    bel_report_setting *settings = bel_xcalloc(count, sizeof *settings);
+    for (size_t i = 0; i < count; i++)
+        settings[i] = (bel_report_setting){job->trainable.settings.names[i],
+                                           job->trainable.settings.values[i], ""};
+    char *subtitle =
+        bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, %s %s",
+                 (long long)job->trainable.layout->parameters, config->worker_count,
+                 config->worker_count == 1 ? "" : "s", job->estimator->replica_count,
+                 job->estimator->replica_count == 1 ? "" : "s", job->trainable.layout->shard_count,
+                 job->trainable.layout->shard_count == 1 ? "" : "s",
+                 over ? "digest" : "running; digest so far", job->result.digest);
+    bel_report report = {.title = config->model_dir,
+                         .subtitle = subtitle,
+                         .tiles = tiles,
+                         .tile_count = make_tiles(job, history, tiles),
+                         .parts = parts,
+                         .part_count = make_parts(job, over, parts),
+                         .settings = settings,
+                         .setting_count = job->trainable.settings.count};
+    char *path = bel_path_join(config->model_dir, "report.html");
+    bel_status *status = bel_history_report(history, &report, path);
+    bel_free(path);
+    for (int i = 0; i < report.tile_count; i++) {
+        union {
+            const char *read;
+            char *owned;
+        } text = {.read = tiles[i].value};
+        bel_free(text.owned);
+    }
+    bel_free(settings);
+    bel_free(subtitle);
+    return status;
+}
+
+void bel_job_report(bel_job *job, bool over)
+{
+    if (!job->estimator->config.report) return;
+    int64_t begun = bel_clock_ns();
+    bel_history *history = NULL;
+    bel_status *status = bel_run_log_flush(job->log);
+    if (status == NULL) status = bel_history_read(job->estimator->config.model_dir, &history);
+    if (status == NULL) status = write_report(job, over, history);
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "no report is written: %s", bel_status_message(status));
+    bel_status_destroy(status);
+    bel_history_destroy(history);
+    job->reported_ns = bel_clock_ns();
+    job->report_cost_ns = job->reported_ns - begun;
+}

@@ -1,0 +1,541 @@
+// The master's story, in one process or over a cluster's.
+//
+// The calling thread is the master: it builds the model, loads or makes the first checkpoint,
+// starts its crew of shards and workers, and then waits: for snapshots, which it saves and
+// evaluates while training goes on, for time to show progress, and for the end, which it saves,
+// evaluates and reports.
+#include "master/job.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/isa.h"
+#include "base/json.h"
+#include "base/linux_lock.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "launch/folder_lock.h"
+#include "launch/job_trace.h"
+#include "launch/start_count.h"
+#include "master/embedded.h"
+
+// --- Before --------------------------------------------------------------------------------------
+
+// Behind the last block that is read: with drop_remainder whole steps of all replicas, or with a
+// ledger of one worker.
+static int64_t find_block_end(const bel_job *job)
+{
+    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
+    bool whole = job->estimator->config.drop_remainder;
+    int64_t blocks = bel_input_block_count(job->trainable.input, !whole);
+    int64_t together = job->trainable.counting.workers > 0 ? job->estimator->replicas_of[0]
+                                                           : segment->replica_count;
+    int64_t left = blocks - segment->first_block;
+    if (!whole || blocks == INT64_MAX || left <= 0) return blocks;
+    return blocks - left % together;
+}
+
+// The version at which training ends: max_steps, or where the input ends; the last step has what is
+// left there. With a ledger the end of the input shows when it has come, and this is what is
+// expected: reports that are dropped, and blocks that are left out by going back, make it sooner.
+static bel_status *find_last_step(bel_job *job)
+{
+    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
+    int64_t end = find_block_end(job), max_steps = job->spec->max_steps;
+    int64_t by_input = INT64_MAX;
+    if (end != INT64_MAX) {
+        int64_t left = end - segment->first_block, together = segment->replica_count;
+        by_input = segment->first_step + (left > 0 ? (left - 1) / together + 1 : 0);
+    }
+    if (max_steps <= 0 && by_input == INT64_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "training would never end: the input repeats forever and max_steps is not "
+                       "set; hint: --train_steps or --num_epochs");
+    }
+    job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
+    if (job->last_step > 0) return NULL;
+    int64_t batch = bel_input_batch_size(job->trainable.input),
+            records = bel_input_records(job->trainable.input);
+    if (records == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "the training input has no example");
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "one whole step needs %lld examples (batch size %lld × %d replicas), but the "
+                   "training input has only %lld; hint: a smaller batch size, repeat, or no "
+                   "drop_remainder",
+                   (long long)(batch * segment->replica_count), (long long)batch,
+                   (int)segment->replica_count, (long long)records);
+}
+
+static void say_remainder(const bel_job *job)
+{
+    int64_t end = find_block_end(job), records = bel_input_records(job->trainable.input);
+    if (!job->estimator->config.drop_remainder || end == INT64_MAX) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "drop_remainder: %lld of %lld examples do not fill a step and are left out",
+                  (long long)(records - end * bel_input_batch_size(job->trainable.input)),
+                  (long long)records);
+}
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void describe(const bel_job *job)
+{
+    const bel_estimator *estimator = job->estimator;
+    const bel_run_config *config = &estimator->config;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld parameters in %d variables; %d worker%s, %d replica%s of batch %lld, %d "
+                  "shard%s, %d thread%s each; %s",
+                  (long long)job->trainable.layout->parameters,
+                  job->trainable.layout->variable_count, job->crew->worker_count,
+                  job->crew->worker_count == 1 ? "" : "s", job->crew->replica_count,
+                  job->crew->replica_count == 1 ? "" : "s",
+                  (long long)bel_input_batch_size(job->trainable.input), config->shard_count,
+                  config->shard_count == 1 ? "" : "s", estimator->thread_count,
+                  estimator->thread_count == 1 ? "" : "s", config->model_dir);
+    bel_str plan = {0};
+    bel_str_printf(&plan, "steps %lld to %lld; checkpoints ", (long long)job->first_step,
+                   (long long)job->last_step);
+    if (config->save_checkpoints_steps > 0) {
+        bel_str_printf(&plan, "every %lld steps", (long long)config->save_checkpoints_steps);
+    } else if (config->save_checkpoints_secs > 0) {
+        bel_str_printf(&plan, "every %g s", config->save_checkpoints_secs);
+    } else {
+        bel_str_puts(&plan, "only");
+    }
+    bel_str_puts(&plan, " and at the end");
+    for (int i = 0; i < job->eval_count; i++) {
+        const bel_eval_spec *spec = job->evals[i].spec;
+        bel_str_printf(&plan, "; %s ", job->evals[i].folder);
+        if (spec->every_steps > 0) {
+            bel_str_printf(&plan, "every %lld steps and at the end", (long long)spec->every_steps);
+        } else {
+            bel_str_puts(&plan, "at checkpoints and at the end");
+        }
+    }
+    bel_log_write(BEL_LOG_INFO, "%s", plan.text);
+    bel_str_deinit(&plan);
+}
+
+static bel_status *make_crew(bel_job *job)
+{
+    if (job->task == NULL) return bel_embedded_create(&job->trainable, &job->crew);
+    const bel_remote_config config = {.members = job->members,
+                                      .replaces = job->replaces,
+                                      .task = job->task,
+                                      .trainable = &job->trainable,
+                                      .watchdog = job->watchdog,
+                                      .evals = job->evaluator_specs,
+                                      .eval_count = job->evaluator_count};
+    return bel_remote_create(&config, &job->crew);
+}
+
+// What another number of workers needs.
+static bel_status *check_elastic(const bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    bool rescale = config->elastic_rescale, least = job->task != NULL && job->task->min_workers > 0;
+    const char *name = rescale ? "elastic_rescale" : "min_workers";
+    bel_counting counting;
+    if (!rescale && !least) return NULL;
+    if (job->task == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s is for a cluster; in one process the workers stay",
+                       name);
+    }
+    BEL_TRY(bel_estimator_counting(job->estimator, &counting));
+    if (counting.workers > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s needs all workers to count in every step: mode sync, without backups",
+                       name);
+    }
+    if (!rescale || config->replicas_to_aggregate == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "elastic_rescale and replicas_to_aggregate exclude each other: the one lets "
+                   "replicas follow the workers, the other keeps their number");
+}
+
+// One run in the folder; a master may be older than its supervisor's end, or follow another master.
+static bel_status *lock_folder(bel_job *job)
+{
+    const bel_task *task = job->task;
+    const char *model_dir = job->estimator->config.model_dir;
+    if (task == NULL) return bel_folder_lock(model_dir, &job->lock);
+    return bel_folder_lock_of_master(model_dir, task->lock,
+                                     task->recovers ? task->join_timeout_secs : 0,
+                                     bel_control_stop_requested, &job->lock);
+}
+
+// The master's own thread does not come back from what it does, perhaps a write to a network disk:
+// nobody else could end the job. What is on disk is as it was.
+static void end_standstill(void *context, double secs)
+{
+    (void)context;
+    bel_status *status =
+        BEL_ERR(BEL_DEADLINE_EXCEEDED,
+                "the master stands still since %.1f s; hint: does a disk or a file system that it "
+                "writes to or reads from not answer?",
+                secs);
+    bel_log_failure(status);
+    _exit(bel_status_exit_code(status));
+}
+
+// It rests until the master waits for messages, and is fed each time that it does.
+static bel_status *start_watchdog(bel_job *job)
+{
+    enum { SPARE_SECS = 5 }; // members that stall are noticed and named before
+    if (job->task == NULL) return NULL;
+    double limit = 1.5 * job->estimator->config.stall_timeout_secs + SPARE_SECS;
+    return bel_watchdog_start(limit, end_standstill, NULL, &job->watchdog);
+}
+
+static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
+{
+    const bel_run_config *config = &job->estimator->config;
+    BEL_TRY(lock_folder(job));
+    BEL_TRY(check_elastic(job));
+    if (job->task != NULL) {
+        BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members, &job->replaces));
+    }
+    BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
+    BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
+    job->optimizer = job->trainable.built->spec.optimizer;
+    BEL_TRY(start_watchdog(job));
+    BEL_TRY(make_crew(job));
+    BEL_TRY(bel_job_build_evals(job, evals, eval_count));
+    BEL_TRY(bel_job_resume(job));
+    BEL_TRY(find_last_step(job));
+    BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
+    return NULL;
+}
+
+// --- While it runs -------------------------------------------------------------------------------
+
+static void write_points(bel_job *job)
+{
+    bel_control_point points[64];
+    int count;
+    while ((count = job->crew->ops->take_points(job->crew, points, 64)) > 0) {
+        for (int i = 0; i < count; i++) {
+            if (points[i].step <= job->first_step) continue; // an earlier master wrote it
+            bel_run_log_step(
+                job->log, points[i].step, points[i].loss, points[i].examples_per_second,
+                bel_optimizer_rate(&job->trainable.built->spec.optimizer, points[i].step - 1));
+        }
+    }
+}
+
+typedef struct progress {
+    int64_t shown_step, shown_examples, shown_ns;
+    double rate; // examples per second, smoothed
+} progress;
+
+static void show_progress(const bel_job *job, const bel_control_state *state, progress *p,
+                          bool final)
+{
+    int64_t now = bel_clock_ns(), step = state->step;
+    int64_t interval = job->estimator->config.log_step_count_steps;
+    bool interactive = bel_log_is_interactive();
+    bool due = interactive ? now - p->shown_ns > 100000000
+                           : interval > 0 && step / interval > p->shown_step / interval &&
+                                 now - p->shown_ns > 1000000000;
+    if ((!due && !final) || (interval == 0 && !interactive) || step == job->first_step) return;
+    double seconds = (double)(now - p->shown_ns) * 1e-9;
+    double rate = (double)(state->examples - p->shown_examples) / seconds;
+    p->rate = p->rate == 0 ? rate : 0.7 * p->rate + 0.3 * rate;
+    if (final) p->rate = (double)state->examples / (bel_clock_wall() - job->started_at);
+    int64_t blocks = job->segments[job->segment_count - 1].replica_count;
+    double per_step = (double)(bel_input_batch_size(job->trainable.input) * blocks);
+    double left = (double)(job->last_step - step) * per_step / p->rate;
+    char eta[32];
+    bel_str text = {0}, json = {0};
+    bel_str_printf(&text, "step %lld/%lld  loss = %.5g  %.0f examples/s", (long long)step,
+                   (long long)job->last_step, state->loss, p->rate);
+    int workers = job->crew->worker_count;
+    if (workers > 1) bel_str_printf(&text, "  %d workers", workers);
+    bel_str_printf(&text, "  ETA %s", bel_seconds_text(left, eta));
+    bel_str_printf(&json,
+                   "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
+                   "\"last_step\":%lld,\"workers\":%d,\"loss\":",
+                   bel_clock_wall(), (long long)step, (long long)job->last_step,
+                   job->crew->worker_count);
+    bel_json_write_number(&json, state->loss);
+    bel_str_printf(&json, ",\"examples_per_second\":%.1f,\"eta_seconds\":%.1f}", p->rate, left);
+    bel_log_progress(text.text, json.text, final);
+    bel_str_deinit(&text);
+    bel_str_deinit(&json);
+    p->shown_step = step;
+    p->shown_examples = state->examples;
+    p->shown_ns = now;
+}
+
+static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state)
+{
+    int64_t every = eval->spec->every_steps;
+    if (every > 0) return state->snapshot % every == 0;
+    double since = (double)(bel_clock_ns() - eval->last_ns) * 1e-9;
+    return state->save && (eval->last_step < 0 || since >= eval->spec->throttle_secs);
+}
+
+// Looks about once a second, and before a checkpoint, whether the folder is still that of this run.
+static bel_status *look_at_folder(bel_job *job, bool now)
+{
+    enum { PERIOD_NS = 1000000000 };
+    if (!now && bel_clock_ns() - job->folder_ns < PERIOD_NS) return NULL;
+    job->folder_ns = bel_clock_ns();
+    return bel_folder_lock_check(job->estimator->config.model_dir, job->lock, &job->folder_told);
+}
+
+// An evaluation has failed, by its data perhaps: the snapshot in hand need not be lost for that.
+static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
+{
+    if (job->crew->lost || job->saved_step == step) return failure;
+    bel_status *status = bel_job_save(job, step);
+    bel_status_ignore(status); // the evaluation's failure is the one to tell
+    return failure;
+}
+
+static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
+{
+    BEL_TRY(look_at_folder(job, true));
+    write_points(job);
+    if (state->save && state->snapshot != job->saved_step) {
+        BEL_TRY(bel_job_save(job, state->snapshot));
+    }
+    for (int i = 0; i < job->eval_count; i++) {
+        if (!eval_is_due(&job->evals[i], state)) continue;
+        bel_status *status = bel_job_evaluate(job, &job->evals[i], state->snapshot);
+        if (status != NULL) return save_after(job, state->snapshot, status);
+    }
+    return bel_run_log_flush(job->log);
+}
+
+// At the first snapshot, and then every ten seconds or as seldom as keeps it below a fiftieth.
+static void report_so_far(bel_job *job, bool has_news)
+{
+    const int64_t least_ns = 10000000000;
+    int64_t pause = 50 * job->report_cost_ns > least_ns ? 50 * job->report_cost_ns : least_ns;
+    bool first = job->report_cost_ns == 0 && has_news;
+    if (first || bel_clock_ns() - job->reported_ns > pause) bel_job_report(job, false);
+}
+
+static bel_status *watch(bel_job *job)
+{
+    bel_crew *crew = job->crew;
+    progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
+    bel_control_state *state = &job->state;
+    job->reported_ns = bel_clock_ns();
+    state->running = true;
+    bel_status *status = NULL;
+    while (state->running) {
+        crew->ops->wait(crew, 0.1, state);
+        bel_look_again(job->look, crew, job->last_step, false);
+        bool goes_well = status == NULL;
+        if (goes_well) status = look_at_folder(job, false);
+        if (state->has_snapshot && status == NULL) status = use_snapshot(job, state);
+        if (goes_well && status != NULL && !crew->lost) crew->ops->cancel(crew);
+        if (state->has_snapshot) crew->ops->release_snapshot(crew);
+        write_points(job);
+        bool ended = !state->running && !crew->lost && !crew->interrupted && !crew->paused;
+        if (ended && job->trainable.counting.workers > 0)
+            job->last_step = state->step; // perhaps sooner
+        if (status == NULL) report_so_far(job, state->has_snapshot);
+        show_progress(job, state, &p, !state->running && !crew->lost);
+    }
+    bel_status *error = crew->ops->join(crew);
+    if (status == NULL) return error;
+    bel_status_ignore(error); // the master's own error ended the job, or both are the same loss
+    return status;
+}
+
+static bool nothing_left(const bel_job *job)
+{
+    if (job->first_step < job->last_step) return false;
+    bel_log_write(BEL_LOG_INFO, "nothing to train: step %lld of %lld is already saved",
+                  (long long)job->first_step, (long long)job->last_step);
+    return true;
+}
+
+// With a ledger the shards know when the input has nothing left.
+static int64_t stop_step(const bel_job *job)
+{
+    if (job->trainable.counting.workers == 0) return job->last_step;
+    return job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
+}
+
+static bel_status *run(bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    int64_t eval_steps = 0;
+    BEL_TRY(job->crew->ops->gather(job->crew));
+    bel_job_rescale(job);
+    BEL_TRY(find_last_step(job)); // replicas may be others now, or blocks left out
+    // Members that go on may stand further than the checkpoint, from which nothing would be left.
+    if (!job->crew->runs && nothing_left(job)) return NULL;
+    for (int i = 0; i < job->eval_count; i++)
+        eval_steps = greatest_common_divisor(eval_steps, job->evals[i].spec->every_steps);
+    bel_control_config control = {.shard_count = config->shard_count,
+                                  .first_step = job->first_step,
+                                  .last_step = stop_step(job),
+                                  .save_steps = config->save_checkpoints_steps,
+                                  .save_secs = config->save_checkpoints_secs,
+                                  .eval_steps = eval_steps,
+                                  .series_steps = config->save_summary_steps,
+                                  .worker_count = job->crew->worker_count};
+    describe(job);
+    say_remainder(job);
+    job->started_at = bel_clock_wall();
+    int64_t begun = bel_clock_ns();
+    BEL_TRY(job->crew->ops->start(job->crew, &control, &job->segments[job->segment_count - 1],
+                                  find_block_end(job)));
+    bel_status *status = watch(job);
+    job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
+    job->examples += job->state.examples;
+    return status;
+}
+
+// --- After ---------------------------------------------------------------------------------------
+
+static void say_staleness(const bel_job *job)
+{
+    const bel_shard_staleness *staleness = &job->crew->staleness;
+    int64_t reports = 0, versions = 0, most = 0;
+    for (int64_t i = 0; i < BEL_STALENESS_BINS; i++) {
+        reports += staleness->counted[i];
+        versions += i * staleness->counted[i];
+        if (staleness->counted[i] > 0) most = i;
+    }
+    if (job->trainable.counting.workers == 0 || reports == 0) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld reports counted, on average %.2f versions late, at most %s%lld; %lld came "
+                  "too late and were dropped",
+                  (long long)reports, (double)versions / (double)reports,
+                  most == BEL_STALENESS_BINS - 1 ? "over " : "",
+                  (long long)(most == BEL_STALENESS_BINS - 1 ? most - 1 : most),
+                  (long long)staleness->dropped);
+}
+
+// The last evaluation, where it is one of the last version; what was found at an earlier step would
+// be read as this one's.
+static void fill_result(bel_job *job)
+{
+    const bel_control_state *state = &job->state;
+    const bel_result *other = &job->crew->evaluation; // by an evaluator's process
+    bel_result result = job->result;
+    bool asked = job->eval_count > 0 || job->evaluator_count > 0;
+    bool evaluated = job->eval_count > 0 && job->evals[0].last_step == state->step;
+    if (other->examples > 0 && other->global_step == state->step) {
+        result = *other;
+        evaluated = true;
+    }
+    if (!evaluated) {
+        result = (bel_result){.loss = asked ? NAN : state->loss, .batch_mean_loss = NAN};
+    }
+    memcpy(result.digest, job->result.digest, sizeof result.digest);
+    result.global_step = state->step;
+    result.interrupted = job->crew->interrupted;
+    result.train_seconds = job->seconds;
+    if (job->seconds > 0) result.examples_per_second = (double)job->examples / job->seconds;
+    job->result = result;
+}
+
+static bel_status *finish(bel_job *job)
+{
+    bel_crew *crew = job->crew;
+    BEL_TRY(crew->ops->snapshot_now(crew));
+    say_staleness(job);
+    bel_look_end(job->look, crew, job->last_step);
+    BEL_TRY(look_at_folder(job, true));
+    const bel_control_state state = job->state;
+    if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
+    bel_fault_point("master_finishes");
+    bool interrupted = crew->interrupted;
+    for (int i = 0; i < job->eval_count && !interrupted; i++) {
+        if (job->evals[i].last_step != state.step) {
+            BEL_TRY(bel_job_evaluate(job, &job->evals[i], state.step));
+        }
+    }
+    BEL_TRY(crew->ops->finish(crew));
+    fill_result(job);
+    bel_job_report(job, true);
+    return NULL;
+}
+
+// Training goes on from here with another deal.
+static bel_status *save_pause(bel_job *job)
+{
+    BEL_TRY(job->crew->ops->snapshot_now(job->crew));
+    return job->saved_step != job->state.step ? bel_job_save(job, job->state.step) : NULL;
+}
+
+static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
+{
+    BEL_TRY(prepare(job, evals, eval_count));
+    for (;;) {
+        bool known = job->trainable.counting.workers == 0; // with a ledger members may know better
+        bel_status *status = known && nothing_left(job) ? NULL : run(job);
+        bool paused = job->crew->paused;
+        if (status == NULL) status = paused ? save_pause(job) : finish(job);
+        if (!job->crew->lost && (status != NULL || !paused)) return status;
+        bel_status_ignore(status); // the loss was said, and is made good
+        BEL_TRY(bel_job_go_back(job));
+    }
+}
+
+static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_count)
+{
+    bel_status *status = train(job, evals, eval_count);
+    bel_watchdog_stop(job->watchdog);
+    bel_status *closing = bel_run_log_close(job->log);
+    if (status == NULL) {
+        status = closing;
+    } else {
+        bel_status_ignore(closing); // the first error is reported
+    }
+    if (job->crew != NULL) {
+        job->crew->ops->dismiss(job->crew, status);
+        job->crew->ops->destroy(job->crew);
+    } else if (job->members != NULL) {
+        bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
+    }
+    if (job->members != NULL) bel_remote_unlisten(&job->estimator->config, job->members);
+    bel_members_destroy(job->members);
+    bel_look_destroy(job->look);
+    bel_job_free_evals(job);
+    bel_trainable_deinit(&job->trainable);
+    bel_free(job->segments);
+    bel_linux_unlock(job->lock);
+    return status;
+}
+
+bel_status *bel_master_run(const bel_master_config *config, bel_result *out_result)
+{
+    bel_job job = {.estimator = config->estimator,
+                   .spec = config->train,
+                   .task = config->task,
+                   .evaluator_specs = config->evaluator_evals,
+                   .evaluator_count = config->evaluator_count,
+                   .saved_step = -1,
+                   .lock = -1,
+                   .state = {.loss = NAN}};
+    const bel_run_config *settings = &config->estimator->config;
+    BEL_TRY(bel_job_trace_start(settings->trace_file, settings->model_dir, config->task));
+    bel_status *status = run_job(&job, config->evals, config->eval_count);
+    bel_job_trace_finish(settings->trace_file, settings->model_dir);
+    if (status == NULL && out_result != NULL) *out_result = job.result;
+    return status;
+}

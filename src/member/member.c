@@ -1,0 +1,422 @@
+// The loop of a member's main thread: the start of its parts, messages, clocks, the end. Training
+// itself runs on the threads of member_worker.c and member_shard.c; joining is member_join.c.
+#include "member/member.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/trace.h"
+#include "launch/job_trace.h"
+#include "member/member_inner.h"
+#include "ps/layout/row_room.h"
+#include "ps/server/numbers.h"
+#include "worker/numbers.h"
+
+enum { NAP_NS = 50000000, SECOND_NS = 1000000000 };
+
+void bel_member_send(member *m, bel_message message)
+{
+    message.generation = m->generation;
+    bel_mailbox_send(m->mailbox, &message);
+}
+
+static bel_status *lost_master(const member *m, bel_status *why)
+{
+    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "its connection has ended");
+    return bel_status_wrap(why, __FILE__, __LINE__, "lost the master at %s",
+                           m->task->master_address);
+}
+
+// --- The start -----------------------------------------------------------------------------------
+
+static bool is_deal(const bel_deal *deal, const bel_message *setup)
+{
+    bool same = deal != NULL && setup->replica_count == (size_t)deal->worker_count;
+    for (int w = 0; same && w < deal->worker_count; w++)
+        same = setup->replicas[w] == bel_deal_replicas(deal, w);
+    return same;
+}
+
+// True when everybody's numbers of replicas make a deal in which this process has a part to play.
+static bool check_deal(const member *m, const bel_message *setup)
+{
+    enum { MOST_WORKERS = 1024, MOST_REPLICAS = 1 << 20 };
+    size_t workers = setup->replica_count;
+    int64_t replicas = 0;
+    for (size_t w = 0; w < workers && workers <= MOST_WORKERS; w++) {
+        if (setup->replicas[w] < 0) return false;
+        replicas += setup->replicas[w];
+    }
+    if (workers > MOST_WORKERS || replicas < 1 || replicas > MOST_REPLICAS) return false;
+    size_t index = (size_t)m->task->index;
+    return !m->worker.here || (index < workers && setup->replicas[index] > 0);
+}
+
+// The deal of this generation. With another one than before, what was made for that is made anew;
+// with a ledger there is but one.
+static bel_status *take_deal(member *m, const bel_message *setup)
+{
+    const bel_message_schedule *schedule = &setup->schedule;
+    if (is_deal(m->deal, setup)) return NULL;
+    bool fits = check_deal(m, setup) && schedule->counting_workers >= 0 &&
+                (size_t)schedule->counting_workers <= setup->replica_count &&
+                (m->deal == NULL || !bel_member_has_ledger(m));
+    if (!fits) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
+    }
+    bel_member_shard_forget_deal(m);
+    bel_member_forget_answers(m);
+    bel_member_free_ranges(m);
+    bel_deal_destroy(m->deal);
+    m->deal = bel_deal_create(setup->replicas, (int)setup->replica_count);
+    m->shard.deal = m->deal;
+    m->counting = (bel_counting){.workers = schedule->counting_workers,
+                                 .takes_stale = schedule->takes_stale,
+                                 .max_lead = schedule->max_lead};
+    return NULL;
+}
+
+static bel_status *add_tables(member *m, const bel_message *setup)
+{
+    for (size_t t = 0; t < setup->table_count; t++) {
+        const bel_message_table *from = &setup->tables[t];
+        bool good = from->width > 0 && from->ids > 0 && from->start >= 0 &&
+                    from->start <= BEL_INIT_NORMAL && isfinite(from->start_value);
+        if (!good) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: table \"%s\"", from->name);
+        }
+        bel_layout_add_table(
+            m->layout, &(bel_layout_table){.name = from->name,
+                                           .width = from->width,
+                                           .ids = from->ids,
+                                           .counts_replicas = setup->optimizer.mean_by_contributors,
+                                           .initializer = {.kind = (bel_init_kind)from->start,
+                                                           .value = from->start_value}});
+    }
+    return NULL;
+}
+
+static bel_status *make_layout(member *m, const bel_message *setup)
+{
+    const int64_t most = (int64_t)1 << 40; // parameters
+    size_t count = setup->variable_count;
+    int64_t all = 0;
+    if (setup->address_count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no shards");
+    }
+    bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
+    bel_status *status = NULL;
+    for (size_t v = 0; v < count && status == NULL; v++) {
+        const bel_message_variable *from = &setup->variables[v];
+        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_STATE_SUM;
+        for (int32_t d = 0; d < from->shape.rank; d++)
+            good = good && from->shape.dims[d] >= 0;
+        good = good && bel_shape_elements(&from->shape) <= most - all;
+        if (good) {
+            all += bel_shape_elements(&from->shape);
+        } else {
+            status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
+        }
+        variables[v] = (bel_layout_variable){
+            .name = from->name, .shape = from->shape, .kind = (bel_variable_kind)from->kind};
+    }
+    if (status == NULL) {
+        m->layout = bel_layout_create(variables, (int)count, (int)setup->address_count);
+        status = add_tables(m, setup);
+    }
+    bel_free(variables);
+    return status;
+}
+
+// What is made once in the life of a process.
+static bel_status *make_memory(member *m)
+{
+    member_shard *s = &m->shard;
+    const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
+    BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->space : &m->worker.space));
+    if (!s->here) return NULL;
+    s->layout = layout;
+    m->worker.space = m->worker.here ? s->space : NULL;
+    if (m->worker.here && bel_member_has_ledger(m)) {
+        member_worker *w = &m->worker;
+        BEL_TRY(bel_space_array(layout, "parameters of a worker", &w->values));
+        w->space = bel_space_over(layout, (float *const[2]){w->values, w->values});
+    }
+    return bel_member_make_outboxes(m);
+}
+
+static bel_status *check_setup(const member *m, const bel_message *setup)
+{
+    const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
+    if (setup->address_count != (size_t)layout->shard_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %zu addresses for %d shards",
+                       setup->address_count, layout->shard_count);
+    }
+    if (setup->incarnation_count != (size_t)m->deal->worker_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
+    }
+    return bel_row_room_check(layout, m->deal->replica_count);
+}
+
+// A shard of this process reads its worker's reports where they lie, so it ends before they go.
+static void stop_parts(member *m, double patience_secs)
+{
+    bel_member_worker_end(m, patience_secs);
+    bel_member_shard_stop(m);
+    bel_member_worker_stop(m);
+}
+
+// Records from the first setup on. On the master's host the clocks are one: then what it sent last
+// cannot have come from the future, nor the join from the past. On another host the setup tells how
+// far the master's clock is ahead, short of the time that it was under way.
+static bel_status *start_trace(member *m, const bel_message *setup)
+{
+    if (m->traces || bel_trace_is_on()) return NULL;
+    BEL_TRY(bel_job_trace_start(m->estimator->config.trace_file, m->estimator->config.model_dir,
+                                m->task));
+    m->traces = bel_trace_is_on();
+    int64_t least = setup->clock_ns - bel_clock_ns(), most = setup->clock_lead_ns;
+    if (m->traces && (least > 0 || most < 0)) bel_trace_set_lead(least);
+    return NULL;
+}
+
+// Begins, or begins anew with another generation.
+static bel_status *start_parts(member *m, const bel_message *setup)
+{
+    stop_parts(m, m->estimator->config.stall_timeout_secs);
+    m->generation = setup->generation;
+    m->status_ns = 0; // what it does now is news
+    bel_fault_point("member_begins");
+    BEL_TRY(start_trace(m, setup));
+    m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
+    if (m->evaluates) return NULL;
+    bool first = m->deal == NULL;
+    BEL_TRY(take_deal(m, setup));
+    if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
+    BEL_TRY(check_setup(m, setup));
+    if (first) BEL_TRY(make_memory(m));
+    member_shard *s = &m->shard;
+    if (s->here && s->space == NULL) {
+        BEL_TRY(bel_member_make_parameters(m, s->layout, &s->space));
+    }
+    if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
+    if (m->shard.here) BEL_TRY(bel_member_shard_start(m, setup));
+    return m->worker.here ? bel_member_worker_run(m) : NULL;
+}
+
+// --- The loop ------------------------------------------------------------------------------------
+
+static void tell_failure(member *m, const bel_status *status)
+{
+    if (m->told_failure) return;
+    m->told_failure = true;
+    char name[32];
+    char *text = bel_strf("%s: %s", bel_role_text(m->task->role, m->task->index, name),
+                          bel_status_message(status));
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                     .code = (int32_t)bel_status_code(status),
+                                     .text = text});
+    bel_free(text);
+}
+
+static bel_status *take_message(member *m, const bel_message *message)
+{
+    m->answered = true;
+    if (message->kind == BEL_MESSAGE_SETUP) return start_parts(m, message);
+    if (message->kind == BEL_MESSAGE_END) {
+        m->over = true;
+        if (message->code != BEL_OK) {
+            m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", message->text);
+        }
+    } else if (m->evaluates && message->kind == BEL_MESSAGE_FINISH) {
+        m->evaluates = false;
+        return bel_member_evaluate(m, true);
+    } else if (m->shard.has_engine && message->generation == m->generation) {
+        return bel_member_shard_message(m, message);
+    }
+    return NULL;
+}
+
+double *bel_member_numbers(const member *m, size_t *out_count)
+{
+    bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;
+    size_t workers = knows_reports ? (size_t)m->deal->worker_count : 0;
+    *out_count = BEL_NUMBER_COUNT + workers * BEL_NUMBERS_BY_WORKER;
+    double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
+    if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
+    if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
+    for (size_t w = 0; w < workers; w++)
+        bel_numbers_of_reports(m->shard.shard, (int)w,
+                               numbers + BEL_NUMBER_COUNT + w * BEL_NUMBERS_BY_WORKER);
+    numbers[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes();
+    return numbers;
+}
+
+static void send_status(member *m)
+{
+    int64_t now = bel_clock_ns();
+    if (now - m->status_ns < SECOND_NS) return;
+    m->status_ns = now;
+    bel_str words = {0};
+    int64_t step = 0;
+    if (m->task->role == BEL_ROLE_EVALUATOR) {
+        step = m->evaluated_step;
+        bel_str_puts(&words, "follows the checkpoints");
+    }
+    if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
+    if (m->shard.shard != NULL) {
+        if (words.length > 0) bel_str_puts(&words, ", its shard ");
+        step = bel_shard_doing(m->shard.shard, &words);
+    }
+    if (words.length == 0) bel_str_puts(&words, "is ready");
+    size_t count;
+    double *numbers = bel_member_numbers(m, &count);
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STATUS,
+                                     .step = step,
+                                     .text = words.text,
+                                     .numbers = numbers,
+                                     .number_count = count});
+    bel_free(numbers);
+    bel_str_deinit(&words);
+}
+
+static bool is_final(const bel_status *why)
+{
+    bel_code code = bel_status_code(why);
+    return code == BEL_FAILED_PRECONDITION || code == BEL_ALREADY_EXISTS ||
+           code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED;
+}
+
+// The master may be replaced, or only the connection may have broken: training goes on meanwhile,
+// and whoever is master then is told everything again.
+static bel_status *find_master_again(member *m, bel_status *why)
+{
+    if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
+    bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again", m->task->master_address);
+    bel_status_ignore(why); // said
+    bel_mailbox_close(m->mailbox, 0);
+    m->mailbox = NULL;
+    BEL_TRY(bel_member_join(m));
+    bel_member_tell_again(m);
+    return NULL;
+}
+
+static bel_status *check_master(member *m)
+{
+    if (bel_mailbox_is_over(m->mailbox)) return find_master_again(m, bel_mailbox_why(m->mailbox));
+    double silence = (double)bel_mailbox_silence_ns(m->mailbox) * 1e-9;
+    if (silence < m->task->silence_timeout_secs) return NULL;
+    return find_master_again(m,
+                             BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
+}
+
+static bel_status *obey(member *m)
+{
+    while (!m->over) {
+        bel_message message;
+        bel_status *status = NULL;
+        while (status == NULL && !m->over && bel_mailbox_take(m->mailbox, &message)) {
+            status = take_message(m, &message);
+            bel_message_deinit(&message);
+        }
+        if (m->over) break;
+        if (status == NULL && m->shard.has_engine) status = bel_member_shard_check(m);
+        if (status == NULL) status = bel_member_worker_check_lanes(m);
+        if (status != NULL) return status;
+        BEL_TRY(check_master(m));
+        bel_member_join_with_new_token(m);
+        if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
+        bel_member_worker_check(m);
+        bel_member_shard_progress(m);
+        send_status(m);
+        if (bel_control_stop_requested() && !m->told_stop) {
+            m->told_stop = true;
+            bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STOP});
+        }
+        int64_t nap = m->task->role == BEL_ROLE_EVALUATOR ? SECOND_NS : NAP_NS;
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);
+    }
+    bel_status *end = m->end;
+    m->end = NULL;
+    return end;
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+static bel_status *run(member *m)
+{
+    const bel_task *task = m->task;
+    m->worker.here = task->role == BEL_ROLE_WORKER;
+    m->shard.here = task->role == BEL_ROLE_PS || (m->worker.here && task->ps_count == 0);
+    m->shard.index = task->index;
+    if (m->shard.here) {
+        pthread_mutex_init(&m->shard.mutex, NULL);
+        m->shard.bell = bel_doorbell_create();
+        m->shard.sending = m->shard.read_step = -1;
+    }
+    const bel_endpoint_config endpoint = {.listen_address =
+                                              m->shard.here ? task->listen_address : NULL,
+                                          .secret = task->secret,
+                                          .tls_ca = task->tls_ca,
+                                          .tls_certificate = task->tls_certificate,
+                                          .tls_key = task->tls_key,
+                                          .accept = bel_member_shard_accept,
+                                          .context = m};
+    BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
+    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m));
+    m->shard.shares_memory = m->hub != NULL;
+    if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
+    if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m->program));
+    BEL_TRY(bel_member_join(m));
+    bel_status *status = obey(m);
+    bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED && m->mailbox != NULL &&
+                !bel_mailbox_is_over(m->mailbox);
+    if (mine) tell_failure(m, status);
+    return status;
+}
+
+static void release(member *m)
+{
+    enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
+    stop_parts(m, PATIENCE_SECS);
+    if (m->traces) bel_trace_stop(); // before the master hears that this process is through
+    bel_mailbox_close(m->mailbox, LINGER_MS);
+    bel_shm_hub_destroy(m->hub);
+    bel_endpoint_destroy(m->endpoint);
+    bel_member_shard_free(m); // first: a worker's model is the shard's layout, too
+    bel_member_free_memory(m);
+    bel_member_worker_free(m);
+    bel_deal_destroy(m->deal);
+    bel_layout_destroy(m->layout);
+    bel_doorbell_destroy(m->bell);
+    bel_free(m->token);
+    bel_free(m->evaluated);
+}
+
+bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
+                           bel_result *out_result)
+{
+    member m = {.task = task,
+                .program = program,
+                .estimator = program->estimator,
+                .bell = bel_doorbell_create(),
+                .evaluated = bel_xcalloc((size_t)program->eval_count + 1, sizeof(bel_result)),
+                .evaluated_step = -1};
+    bel_status *status = run(&m);
+    bel_result result = {0};
+    if (m.worker.worker != NULL) {
+        bel_str words = {0};
+        result.global_step = bel_worker_doing(m.worker.worker, &words);
+        bel_str_deinit(&words);
+    }
+    release(&m);
+    if (status == NULL && out_result != NULL) *out_result = result;
+    return status;
+}

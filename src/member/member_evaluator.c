@@ -1,0 +1,139 @@
+// The evaluator of a cluster: follows the checkpoints in the model folder. Only the newest one
+// counts; those that came and went during an evaluation are passed over.
+#include <poll.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "base/trace.h"
+#include "estimator/input_fn.h"
+#include "estimator/predict.h"
+#include "member/member_inner.h"
+
+static bel_status *newest_step(const char *model_dir, int64_t *out_step)
+{
+    int64_t *steps;
+    size_t count;
+    BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
+    *out_step = count > 0 ? steps[count - 1] : -1;
+    bel_free(steps);
+    return NULL;
+}
+
+static void describe(const char *name, const bel_result *result, bel_str *out)
+{
+    bel_str_printf(out, "%s%s at step %lld: loss = %.5g", out->length > 0 ? "; " : "", name,
+                   (long long)result->global_step, result->loss);
+    for (int i = 0; i < result->metric_count; i++)
+        bel_str_printf(out, ", %s = %.5g", result->metrics[i].name, result->metrics[i].value);
+    bel_str_printf(out, " (%lld examples)", (long long)result->examples);
+}
+
+// All evaluations of the newest checkpoint, in their order.
+static bel_status *evaluate_all(const bel_member_program *program, bel_result *out_results,
+                                bel_str *out)
+{
+    for (int i = 0; i < program->eval_count; i++) {
+        const char *name = program->evals[i].name;
+        bel_result result;
+        int64_t begun = bel_trace_begin();
+        BEL_TRY_CTX(bel_evaluate_newest(program->estimator, &program->evals[i], &result), "%s",
+                    name != NULL ? name : "eval");
+        describe(name != NULL ? name : "eval", &result, out);
+        out_results[i] = result;
+        bel_trace_end((bel_trace_event){.role = BEL_TRACE_EVALUATOR,
+                                        .span = BEL_TRACE_EVALUATE,
+                                        .step = result.global_step},
+                      begun);
+    }
+    if (out->length > 0) bel_log_write(BEL_LOG_INFO, "%s", out->text);
+    return NULL;
+}
+
+bel_status *bel_member_check_evals(const bel_member_program *program)
+{
+    for (int i = 0; i < program->eval_count; i++) {
+        const bel_eval_spec *eval = &program->evals[i];
+        bel_input *input;
+        BEL_TRY(bel_input_fn_open(eval->input_fn, eval->input_user, BEL_MODE_EVAL, NULL, &input));
+        bel_input_destroy(input);
+    }
+    return NULL;
+}
+
+// Tells the master what the last evaluation number `index` found.
+static void send_result(member *m, int index)
+{
+    static char mean_name[] = "batch_mean_loss";
+    enum { NUMBER_TEXT = 32 };
+    bel_result *result = &m->evaluated[index];
+    char texts[BEL_MAX_METRICS + 1][NUMBER_TEXT];
+    bel_message_setting numbers[BEL_MAX_METRICS + 1] = {{mean_name, texts[0]}};
+    bel_snprintf(texts[0], NUMBER_TEXT, "%.17g", result->batch_mean_loss);
+    for (int i = 0; i < result->metric_count; i++) {
+        bel_snprintf(texts[i + 1], NUMBER_TEXT, "%.17g", result->metrics[i].value);
+        numbers[i + 1] = (bel_message_setting){result->metrics[i].name, texts[i + 1]};
+    }
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_EVALUATED,
+                                     .index = index,
+                                     .step = result->global_step,
+                                     .loss = result->loss,
+                                     .examples = result->examples,
+                                     .settings = numbers,
+                                     .setting_count = (size_t)result->metric_count + 1});
+}
+
+bel_status *bel_member_evaluate(member *m, bool last)
+{
+    int64_t step;
+    BEL_TRY(newest_step(m->estimator->config.model_dir, &step));
+    bel_str words = {0};
+    bel_status *status = NULL;
+    // The initial values are not worth an evaluation; the end is, whatever came before.
+    if ((step > 0 || last) && step != m->evaluated_step) {
+        status = evaluate_all(m->program, m->evaluated, &words);
+        if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
+    }
+    for (int i = 0; status == NULL && last && i < m->program->eval_count; i++)
+        send_result(m, i);
+    if (status == NULL && last) {
+        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                         .step = m->evaluated_step,
+                                         .text = words.text});
+    }
+    bel_str_deinit(&words);
+    return status;
+}
+
+// Evaluates the newest checkpoint as it comes, until the last one that will.
+static bel_status *follow(const bel_member_program *program, bel_result *results)
+{
+    enum { NAP_MS = 200 };
+    const char *model_dir = program->estimator->config.model_dir;
+    int64_t last_step = program->train->max_steps, step = -1, evaluated = -1;
+    while (!bel_control_stop_requested() && (last_step == 0 || evaluated < last_step)) {
+        BEL_TRY(newest_step(model_dir, &step));
+        if (step <= 0 || step == evaluated) {
+            poll(NULL, 0, NAP_MS);
+            continue;
+        }
+        bel_str words = {0};
+        bel_status *status = evaluate_all(program, results, &words);
+        bel_str_deinit(&words);
+        BEL_TRY(status);
+        evaluated = program->eval_count > 0 ? results[0].global_step : step;
+    }
+    return NULL;
+}
+
+bel_status *bel_member_follow(const bel_member_program *program, bel_result *out_result)
+{
+    bel_result *results = bel_xcalloc((size_t)program->eval_count + 1, sizeof *results);
+    results[0].global_step = -1;
+    bel_status *status = follow(program, results);
+    results[0].interrupted = bel_control_stop_requested();
+    if (status == NULL && out_result != NULL) *out_result = results[0];
+    bel_free(results);
+    return status;
+}

@@ -1,0 +1,184 @@
+// The inside of a member: member.c (its start and messages), member_join.c, member_shard.c,
+// member_worker.c, member_memory.c.
+#ifndef BELFRY_MEMBER_MEMBER_INNER_H
+#define BELFRY_MEMBER_MEMBER_INNER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "estimator/trainable.h"
+#include "member/member.h"
+#include "ps/server/control.h"
+#include "transport/grpc/grpc_lane.h"
+#include "transport/grpc/mailbox.h"
+#include "transport/shm/shm_lane.h"
+
+// What a process that holds a shard has. In a process that is a worker as well the two share space
+// and layout. Memory stays for as long as the process, but what depends on the deal of replicas
+// only until there is another; lanes and threads are a generation's.
+typedef struct member_shard {
+    bool here;
+    bool shares_memory; // with workers
+    int index;
+    const bel_layout *layout;
+    const bel_deal *deal;
+    bel_space *space;
+    float **outboxes; // with a ledger: by worker
+    void *
+        *answer_rooms; // with a hub: by worker, rows that it asked for; NULL: the shard has its own
+    float *snapshot;
+    float *snapshot_averages; // NULL: the optimizer keeps none
+    bel_shard *shard;
+    bel_doorbell *bell;
+    bel_shard_peer *worker_peers, *shard_peers;
+    bel_team *team;     // works on chunks: a thread for each core
+    bel_lane *own_lane; // the end that leads to this process's own worker, until it is admitted
+
+    bel_control *control;    // shard 0
+    bel_lane **worker_lanes; // by worker
+    bel_lane **shard_lanes;  // shard 0: by shard; others: [0]
+    bel_lane *master_lane;
+    pthread_t engine;
+    bool has_engine;
+    atomic_bool stop;
+    atomic_llong snapshot_ready; // the version of the newest snapshot that is complete, -1: none
+    int64_t snapshot_told;       // the one that the master was told of, -1: none
+    int64_t progress_told;       // the step that it was told of, -1: none
+    int64_t progress_ns;         // when
+    atomic_bool progress_due;    // the last step was made
+    int64_t read_step;           // the snapshot whose values the master asked for last, -1: none
+    int64_t sending;             // the same while some of them are not sent, -1: all are
+    int sent;                    // frames of it that are
+    atomic_bool resuming;        // somebody was replaced: the next version is worth a line
+
+    pthread_mutex_t mutex;    // guards what follows: which lanes can be found
+    uint32_t open_generation; // 0: none
+    uint32_t *incarnations;   // by worker
+    bool *replacing;          // by worker
+    int32_t reading;          // number of the master's lane
+} member_shard;
+
+typedef struct member_worker {
+    bool here;
+    bel_trainable trainable;
+    bel_space *space;
+    float *values; // with a ledger, in a process with a shard: what `space` lies over
+    float **ranges;
+    int range_count;
+    void *row_room, *answer_room; // bel_client_config; the second only without a hub
+    bel_client_peer *peers;
+    bel_doorbell *bell;
+
+    bel_lane **lanes; // by shard
+    bel_client *client;
+    bel_worker *worker;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool cancelled, ended;
+    bel_status *status; // of bel_worker_run, once it has ended
+    bool told;          // the master knows
+} member_worker;
+
+typedef struct member {
+    const bel_task *task;
+    const bel_member_program *program;
+    const bel_estimator *estimator;
+    bel_endpoint *endpoint;
+    bel_doorbell *bell; // of the mailbox
+    bel_mailbox *mailbox;
+    bel_shm_hub *hub;                       // NULL: workers and shards talk over gRPC
+    bel_shm_region *parameters, *gradients; // with a hub
+    bel_deal *deal;
+    bel_counting counting;
+    bel_layout *layout;  // a parameter server's own, from the master's description
+    uint32_t generation; // of the state here; 0: none
+    char *token;         // that it has joined with
+    int64_t joined_ns;   // when it joined first, over this connection
+    int64_t token_ns;    // when it read the token last
+    bool answered;       // the master has said something since
+    member_shard shard;
+    member_worker worker;
+    int64_t status_ns; // when it was last sent
+    bel_status *end;   // what the master said; CANCELLED or NULL once it has
+    bool over, told_stop, told_failure;
+    bool traces;            // it has begun this process's part of the trace
+    bel_result *evaluated;  // evaluator: by evaluation, of the newest checkpoint that it has seen
+    int64_t evaluated_step; // its step, -1: none
+    bool evaluates;         // evaluator: the master has said that the job runs
+} member;
+
+// Sends a message to the master, with the generation of the state here. Main thread.
+void bel_member_send(member *m, bel_message message);
+
+// member_join.c. Calls the master until it answers, as it may not be there yet, or be started
+// again, and joins. UNAVAILABLE: it cannot be reached within the join timeout.
+bel_status *bel_member_join(member *m) BEL_MUST_USE;
+// What it has joined with may have been an old token: it joins with the new one, for a while.
+void bel_member_join_with_new_token(member *m);
+// What this master has not heard, since it is another one or did not let this member in.
+void bel_member_tell_again(member *m);
+
+// What is counted here, behind STATUS and ENDED; free the list with bel_free.
+double *bel_member_numbers(const member *m, size_t *out_count);
+
+// member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there
+// is a hub.
+bel_status *bel_member_open_hub(member *m) BEL_MUST_USE;
+char *bel_member_shm_path(const char *address);
+bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
+                                       bel_space **out_space) BEL_MUST_USE;
+// Another deal has other rooms for rows, and they are a part of a shard's region: that and its
+// space are made anew. A process with a worker and a shard keeps its deal.
+void bel_member_forget_answers(member *m);
+bel_status *bel_member_make_ranges(member *m) BEL_MUST_USE;
+void bel_member_free_ranges(member *m);
+// With a ledger: the copies of the values that workers compute on, at a shard and at a worker.
+bel_status *bel_member_make_outboxes(member *m) BEL_MUST_USE;
+size_t bel_member_parameter_bytes(const member *m); // of a shard's region that workers map
+static inline bool bel_member_has_ledger(const member *m)
+{
+    return m->counting.workers > 0;
+}
+bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
+void bel_member_free_memory(member *m);
+
+// Creates the shard the first time; loads the checkpoint, opens the lanes and starts the thread.
+bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
+void bel_member_shard_stop(member *m);        // ends its thread and closes its lanes
+void bel_member_shard_forget_deal(member *m); // once stopped: the next start makes a shard anew
+void bel_member_shard_free(member *m);        // once the endpoint is gone
+// Answers what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
+bel_status *bel_member_shard_message(member *m, const bel_message *message) BEL_MUST_USE;
+void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots
+void bel_member_shard_tell_again(member *m); // to another master, or over another connection
+// The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
+bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
+// For the endpoint: a peer opens a lane.
+bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
+                                    bel_stream_events *out_events) BEL_MUST_USE;
+
+// For the hub: a worker of this host opens its lane.
+bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
+                                      bel_lane **out_lane) BEL_MUST_USE;
+
+// Builds the model; before joining, since its settings are shown then.
+bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;
+bel_status *bel_member_worker_start(member *m, const bel_message *setup) BEL_MUST_USE;
+bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
+// Why a lane of its worker is cut for good; OK: none is.
+bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;
+void bel_member_worker_check(member *m); // tells the master when the worker has ended
+void bel_member_worker_end(member *m, double patience_secs); // its thread; so long for its step
+void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read
+void bel_member_worker_free(member *m); // once the endpoint is gone
+
+// member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
+// master that it is through.
+bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
+
+// Opens the inputs of all evaluations once, so that what is wrong with them is known before
+// training.
+bel_status *bel_member_check_evals(const bel_member_program *program) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,162 @@
+// How a member finds its master and says who it is, the first time and again.
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/linux_host.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "member/member_inner.h"
+
+enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
+
+// A network file system that is asked for the folder's names looks at it anew.
+static void look_at_folder(const char *model_dir)
+{
+    char **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // the token will be missing as well
+    bel_dir_names_free(names, count);
+}
+
+// Reads what the master has written into the model folder; "" when it cannot be read here. True
+// when it was something else before.
+static bool read_token(member *m)
+{
+    const char *model_dir = m->estimator->config.model_dir;
+    char *path = bel_path_join(model_dir, BEL_TOKEN_FILE), *token = NULL;
+    size_t size;
+    look_at_folder(model_dir);
+    bel_status_ignore(bel_file_read(path, &token, &size)); // the master says what is wrong
+    if (token == NULL) token = bel_xstrdup("");
+    bool other = m->token == NULL || strcmp(token, m->token) != 0;
+    bel_free(path);
+    bel_free(m->token);
+    m->token = token;
+    m->token_ns = bel_clock_ns();
+    return other;
+}
+
+// Where the state that it holds stands.
+static int64_t step_of(const member *m)
+{
+    bel_str words = {0};
+    int64_t step = 0;
+    if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
+    if (m->shard.shard != NULL) step = bel_shard_doing(m->shard.shard, &words);
+    bel_str_deinit(&words);
+    return step;
+}
+
+static void send_join(member *m)
+{
+    char host[HOST_TEXT] = "?";
+    if (gethostname(host, sizeof host - 1) != 0) bel_snprintf(host, sizeof host, "?");
+    const bel_settings *settings = &m->worker.trainable.settings;
+    size_t count = (size_t)settings->count;
+    bel_message_setting *list = bel_xcalloc(count, sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (bel_message_setting){settings->names[i], settings->values[i]};
+    char *version = bel_xstrdup(bel_version());
+    char *address = bel_xstrdup(bel_endpoint_address(m->endpoint));
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_JOIN,
+                                     .protocol = BEL_PROTOCOL_VERSION,
+                                     .text = version,
+                                     .role = (int32_t)m->task->role,
+                                     .index = m->task->index,
+                                     .incarnation = m->task->incarnation,
+                                     .host = host,
+                                     .pid = (int64_t)getpid(),
+                                     .address = address,
+                                     .folder = m->token,
+                                     .step = step_of(m),
+                                     .clock_ns = bel_clock_ns(),
+                                     .settings = list,
+                                     .setting_count = count});
+    bel_free(version);
+    bel_free(address);
+    bel_free(list);
+}
+
+// Calls the master once. False: *out_why says why it did not answer, and keeps what an earlier call
+// was told where this one was told nothing: the last of many may have had no time left.
+static bool call_master(member *m, int64_t deadline, bel_status **out_why)
+{
+    int64_t patience = (int64_t)(m->task->silence_timeout_secs * 1e9);
+    int64_t until = bel_clock_ns() + patience < deadline ? bel_clock_ns() + patience : deadline;
+    m->mailbox = bel_mailbox_open(m->endpoint, m->task->master_address, m->bell);
+    while (!bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox) &&
+           bel_clock_ns() < until)
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
+    if (bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox)) return true;
+    bel_status *why = bel_mailbox_is_over(m->mailbox) ? bel_mailbox_why(m->mailbox) : NULL;
+    if (why != NULL) {
+        bel_status_destroy(*out_why);
+        *out_why = why;
+    }
+    bel_mailbox_close(m->mailbox, 0);
+    m->mailbox = NULL;
+    return false;
+}
+
+// The end of all calls; takes `why`, NULL where no call was told a reason.
+static bel_status *no_master(const member *m, bel_status *why)
+{
+    const char *address = m->task->master_address;
+    if (!bel_linux_host_is_known(address)) {
+        bel_status_destroy(why);
+        why = BEL_ERR(BEL_UNAVAILABLE, "its host name does not resolve");
+    }
+    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it does not answer");
+    if (m->task->tls_ca != NULL && bel_status_code(why) == BEL_UNAVAILABLE) {
+        bel_status *secured =
+            BEL_ERR(BEL_UNAVAILABLE,
+                    "%s; hint: if it runs, see whether every host's certificate is signed by an "
+                    "authority in all others' tls_ca and names the address by which it is called",
+                    bel_status_message(why));
+        bel_status_destroy(why);
+        why = secured;
+    }
+    return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s", address);
+}
+
+bel_status *bel_member_join(member *m)
+{
+    enum { RETRY_NS = 20000000 };
+    int64_t deadline = bel_clock_ns() + (int64_t)(m->task->join_timeout_secs * 1e9);
+    bel_status *why = NULL;
+    while (!call_master(m, deadline, &why)) {
+        bool gone = why == NULL || bel_status_code(why) == BEL_UNAVAILABLE;
+        const atomic_bool *over = m->program->master_over;
+        bool again = gone && bel_clock_ns() < deadline && !bel_control_stop_requested() &&
+                     (over == NULL || !atomic_load(over));
+        if (!again) return no_master(m, why);
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
+    }
+    bel_status_ignore(why); // of calls when it was not there yet
+    m->answered = false;
+    m->joined_ns = bel_clock_ns();
+    (void)read_token(m);
+    send_join(m);
+    return NULL;
+}
+
+void bel_member_tell_again(member *m)
+{
+    m->worker.told = m->told_stop = false;
+    m->status_ns = 0;
+    bel_member_shard_tell_again(m);
+}
+
+void bel_member_join_with_new_token(member *m)
+{
+    enum { PAUSE_NS = 100000000 };
+    const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
+    int64_t now = bel_clock_ns();
+    if (m->answered || now - m->joined_ns > patience_ns || now - m->token_ns < PAUSE_NS) return;
+    if (!read_token(m)) return;
+    send_join(m);
+    bel_member_tell_again(m);
+}

@@ -1,0 +1,254 @@
+// Memory of a member that others of its host read in place: a shard's parameters, a worker's
+// gradients. Without shared memory it is the process's own.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "member/member_inner.h"
+
+static const char unix_prefix[] = "unix:";
+
+// --- The hub -------------------------------------------------------------------------------------
+
+// The socket at which a shard introduces its shared memory, beside its address; NULL: it has none.
+char *bel_member_shm_path(const char *address)
+{
+    size_t skip = sizeof unix_prefix - 1;
+    if (strncmp(address, unix_prefix, skip) != 0) return NULL;
+    return bel_strf("%s.shm", address + skip);
+}
+
+bel_status *bel_member_open_hub(member *m)
+{
+    const bel_task *task = m->task;
+    bel_lane_choice choice = m->estimator->config.lane;
+    bool local = strncmp(task->master_address, unix_prefix, sizeof unix_prefix - 1) == 0;
+    if (choice == BEL_LANE_SHM && !local) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "--lane shm needs members that reach each other through unix sockets, but "
+                       "the master is at %s",
+                       task->master_address);
+    }
+    if (choice == BEL_LANE_GRPC || !local) return NULL;
+    char *path = m->shard.here ? bel_member_shm_path(task->listen_address) : NULL;
+    const bel_shm_hub_config config = {.listen_path = path,
+                                       .secret = task->secret,
+                                       .find = bel_member_shard_find_shm,
+                                       .context = &m->shard};
+    bel_status *status = bel_shm_hub_create(&config, &m->hub);
+    bel_free(path);
+    return status;
+}
+
+// --- A shard's parameters ------------------------------------------------------------------------
+
+// Calls `each` for every run of neighbouring chunks of one shard: offset and bytes of whole pages.
+static bel_status *each_run(const bel_layout *layout, int shard,
+                            bel_status *(*each)(void *context, size_t offset, size_t bytes),
+                            void *context)
+{
+    const size_t page = BEL_LAYOUT_PAGE * sizeof(float);
+    for (int c = 0; c < layout->chunk_count;) {
+        const bel_chunk *first = &layout->chunks[c], *last = first;
+        if (first->shard != shard) {
+            c++;
+            continue;
+        }
+        while (++c < layout->chunk_count && layout->chunks[c].shard == shard)
+            last = &layout->chunks[c];
+        size_t offset = (size_t)first->offset * sizeof(float);
+        size_t end = (size_t)(last->offset + last->count) * sizeof(float);
+        BEL_TRY(each(context, offset, (end + page - 1) / page * page - offset));
+    }
+    return NULL;
+}
+
+// Two buffers and, with a ledger, a copy for each worker.
+static size_t arrays_of(const member *m)
+{
+    return 2 + (bel_member_has_ledger(m) ? (size_t)m->deal->worker_count : 0);
+}
+
+static const bel_layout *layout_of(const member *m)
+{
+    return m->worker.here ? m->worker.trainable.layout : m->layout;
+}
+
+size_t bel_member_parameter_bytes(const member *m)
+{
+    const bel_layout *layout = layout_of(m);
+    size_t bytes = arrays_of(m) * bel_space_bytes(layout);
+    for (int w = 0; w < m->deal->worker_count; w++)
+        bytes += bel_row_room_answer_bytes(layout, m->deal, w);
+    return bytes;
+}
+
+// Behind the values.
+static void place_answers(member *m)
+{
+    member_shard *s = &m->shard;
+    if (s->layout->table_count == 0) return;
+    char *room = bel_shm_region_memory(m->parameters);
+    room += arrays_of(m) * bel_space_bytes(s->layout);
+    s->answer_rooms = bel_xcalloc((size_t)m->deal->worker_count, sizeof *s->answer_rooms);
+    for (int w = 0; w < m->deal->worker_count; w++) {
+        s->answer_rooms[w] = room;
+        room += bel_row_room_answer_bytes(s->layout, m->deal, w);
+    }
+}
+
+static bel_status *touch_run(void *context, size_t offset, size_t bytes)
+{
+    const member *m = context;
+    for (size_t i = 0; i < arrays_of(m); i++)
+        bel_shm_region_touch(m->parameters, i * bel_space_bytes(m->shard.layout) + offset, bytes);
+    return NULL;
+}
+
+bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
+{
+    if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, 2, out_space);
+    size_t bytes = bel_space_bytes(layout);
+    BEL_TRY(
+        bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m), &m->parameters));
+    char *memory = bel_shm_region_memory(m->parameters);
+    float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + bytes)};
+    *out_space = bel_space_over(layout, buffers);
+    m->shard.layout = layout;
+    place_answers(m);
+    return each_run(layout, m->shard.index, touch_run, m); // what is not its own costs nothing
+}
+
+void bel_member_forget_answers(member *m)
+{
+    member_shard *s = &m->shard;
+    if (s->answer_rooms == NULL || m->worker.here) return;
+    bel_free(s->answer_rooms);
+    bel_space_destroy(s->space);
+    bel_shm_region_destroy(m->parameters);
+    s->answer_rooms = NULL;
+    s->space = NULL;
+    m->parameters = NULL;
+}
+
+// Before the region: it is a part of it.
+bel_status *bel_member_make_outboxes(member *m)
+{
+    member_shard *s = &m->shard;
+    if (!bel_member_has_ledger(m) || !s->here) return NULL;
+    s->outboxes = bel_xcalloc((size_t)m->deal->worker_count, sizeof *s->outboxes);
+    for (int w = 0; w < m->deal->worker_count; w++) {
+        bool own = m->worker.here && w == m->task->index;
+        if (own) {
+            s->outboxes[w] = m->worker.values;
+        } else if (m->hub != NULL) {
+            char *memory = bel_shm_region_memory(m->parameters);
+            s->outboxes[w] =
+                (float *)(void *)(memory + (size_t)(2 + w) * bel_space_bytes(s->layout));
+        } else {
+            BEL_TRY(bel_space_array(s->layout, "parameters of a worker", &s->outboxes[w]));
+        }
+    }
+    return NULL;
+}
+
+typedef struct mapping {
+    const bel_shm_region *region;
+    bel_space *space;
+    size_t first_array, arrays; // of the region: those that take the place of the buffers
+} mapping;
+
+static bel_status *map_run(void *context, size_t offset, size_t bytes)
+{
+    const mapping *map = context;
+    size_t space_bytes = bel_space_bytes(map->space->layout);
+    for (size_t i = 0; i < map->arrays; i++) {
+        char *at = (char *)map->space->buffers[i] + offset;
+        size_t from = (map->first_array + i) * space_bytes + offset;
+        BEL_TRY(bel_shm_region_map(map->region, from, bytes, at));
+    }
+    return NULL;
+}
+
+// The first version is there, and with it every shard's memory: its parts take their places in the
+// space, where they replace those of a generation before.
+bel_status *bel_member_attach(void *context)
+{
+    const member *m = context;
+    const bel_layout *layout = m->worker.trainable.layout;
+    for (int k = 0; k < layout->shard_count; k++) {
+        if (m->shard.here && m->shard.index == k) continue;
+        mapping map = {bel_shm_lane_peer(m->worker.lanes[k]), m->worker.space, 0, 2};
+        if (bel_member_has_ledger(m)) {
+            map.first_array = (size_t)(2 + m->task->index);
+            map.arrays = 1;
+        }
+        if (map.region == NULL) return BEL_ERR(BEL_UNAVAILABLE, "shard %d has gone", k);
+        BEL_TRY_CTX(each_run(layout, k, map_run, &map), "memory of shard %d", k);
+    }
+    return NULL;
+}
+
+// --- A worker's gradients ------------------------------------------------------------------------
+
+static bel_status *make_own_rooms(member *m)
+{
+    member_worker *w = &m->worker;
+    size_t sent = bel_row_room_bytes(w->trainable.layout, m->deal, m->task->index);
+    size_t got = bel_row_room_answer_bytes(w->trainable.layout, m->deal, m->task->index);
+    if (sent == 0) return NULL;
+    BEL_TRY(bel_pages_create(sent, false, "rows", &w->row_room));
+    return bel_pages_create(got, false, "rows", &w->answer_room);
+}
+
+bel_status *bel_member_make_ranges(member *m)
+{
+    member_worker *w = &m->worker;
+    const bel_layout *layout = w->trainable.layout;
+    w->range_count = bel_deal_replicas(m->deal, m->task->index);
+    if (m->hub == NULL) {
+        BEL_TRY(make_own_rooms(m));
+        return bel_space_arrays(layout, "gradients", w->range_count, &w->ranges);
+    }
+    size_t bytes = bel_space_bytes(layout), count = (size_t)w->range_count;
+    size_t rows = bel_row_room_bytes(layout, m->deal, m->task->index);
+    BEL_TRY(bel_shm_region_create("belfry-gradients", count * bytes + rows, &m->gradients));
+    bel_shm_region_touch(m->gradients, 0, count * bytes);
+    char *memory = bel_shm_region_memory(m->gradients);
+    w->ranges = bel_xcalloc(count, sizeof *w->ranges);
+    for (size_t r = 0; r < count; r++)
+        w->ranges[r] = (float *)(void *)(memory + r * bytes);
+    w->row_room = memory + count * bytes;
+    return NULL;
+}
+
+void bel_member_free_ranges(member *m)
+{
+    member_worker *w = &m->worker;
+    if (m->gradients != NULL) {
+        bel_free(w->ranges);
+    } else if (w->ranges != NULL) {
+        int index = m->task->index;
+        bel_pages_destroy(w->row_room, bel_row_room_bytes(w->trainable.layout, m->deal, index));
+        bel_pages_destroy(w->answer_room,
+                          bel_row_room_answer_bytes(w->trainable.layout, m->deal, index));
+        bel_space_free_arrays(w->trainable.layout, w->ranges, w->range_count);
+    }
+    bel_shm_region_destroy(m->gradients);
+    m->gradients = NULL;
+    w->ranges = NULL;
+    w->row_room = w->answer_room = NULL;
+}
+
+void bel_member_free_memory(member *m)
+{
+    const member_worker *w = &m->worker;
+    const member_shard *s = &m->shard;
+    for (int i = 0; s->outboxes != NULL && i < m->deal->worker_count; i++) {
+        bool own = w->here && i == m->task->index;
+        if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
+    }
+    bel_free(s->outboxes);
+    bel_free(s->answer_rooms);
+    bel_member_free_ranges(m);
+    bel_shm_region_destroy(m->parameters);
+}

@@ -1,0 +1,574 @@
+// The shard of a member: its memory, its lanes, its thread, and what the master asks of it.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/linux_sched.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "member/member_inner.h"
+#include "ps/layout/tally.h"
+
+// --- Lanes ---------------------------------------------------------------------------------------
+
+// A peer of another generation or incarnation is told to ask again: either it, or this process,
+// will soon hear of the change.
+static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello *hello,
+                                    bel_lane **out_lane)
+{
+    if (s->open_generation == 0 || hello->generation != s->open_generation) return NULL;
+    if (hello->kind == BEL_HELLO_MASTER) {
+        if (hello->index == s->reading) *out_lane = s->master_lane;
+    } else if (hello->kind == BEL_HELLO_WORKER && hello->index >= 0 &&
+               hello->index < s->deal->worker_count) {
+        bool current = hello->incarnation == s->incarnations[hello->index];
+        if (current && !s->replacing[hello->index]) *out_lane = s->worker_lanes[hello->index];
+    } else if (hello->kind == BEL_HELLO_SHARD && s->index == 0 && hello->index > 0 &&
+               hello->index < s->layout->shard_count) {
+        *out_lane = s->shard_lanes[hello->index];
+    } else {
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has no lane for such a peer", s->index);
+    }
+    return NULL;
+}
+
+static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool shm,
+                             bel_lane **out_lane)
+{
+    member_shard *s = context;
+    if (shm != (s->shares_memory && hello->kind == BEL_HELLO_WORKER)) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has another kind of lane for this peer",
+                       s->index);
+    }
+    pthread_mutex_lock(&s->mutex);
+    bel_status *status = find_lane_locked(s, hello, out_lane);
+    pthread_mutex_unlock(&s->mutex);
+    return status;
+}
+
+static bel_status *find_grpc_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+{
+    return find_lane(context, hello, false, out_lane);
+}
+
+bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
+                                      bel_lane **out_lane)
+{
+    return find_lane(context, hello, true, out_lane);
+}
+
+bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
+                                    bel_stream_events *out_events)
+{
+    member *m = context;
+    (void)path;
+    return bel_grpc_lane_accept(stream, find_grpc_lane, &m->shard, out_events);
+}
+
+static void *refuse_frame(void *context, const bel_frame *frame)
+{
+    (void)context, (void)frame;
+    return NULL; // the master sends nothing
+}
+
+static bel_lane *make_worker_lane(member *m, int worker)
+{
+    member_shard *s = &m->shard;
+    size_t capacity = bel_deal_lane_frames(s->deal, s->layout->chunk_count, s->layout->table_count);
+    if (s->shares_memory) {
+        const int *first = s->deal->first_replica;
+        size_t replicas = (size_t)(first[worker + 1] - first[worker]);
+        const bel_shm_lane_config config = {.capacity = capacity,
+                                            .bell = s->bell,
+                                            .region = m->parameters,
+                                            .peer_bytes =
+                                                replicas * bel_space_bytes(s->layout) +
+                                                bel_row_room_bytes(s->layout, s->deal, worker)};
+        return bel_shm_lane_create(m->hub, &config);
+    }
+    s->worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
+    const bel_grpc_lane_config config = {.capacity = capacity,
+                                         .bell = s->bell,
+                                         .place = bel_shard_place,
+                                         .place_context = &s->worker_peers[worker]};
+    return bel_grpc_lane_create(m->endpoint, &config);
+}
+
+static void make_shard_lanes(member *m, const bel_message *setup)
+{
+    member_shard *s = &m->shard;
+    bel_grpc_lane_config config = {.capacity =
+                                       bel_deal_lane_frames(s->deal, s->layout->chunk_count, 0),
+                                   .bell = s->bell,
+                                   .place = bel_shard_place};
+    for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
+        s->shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
+        config.place_context = &s->shard_peers[k];
+        s->shard_lanes[k] = bel_grpc_lane_create(m->endpoint, &config);
+    }
+    if (s->index == 0) return;
+    const bel_lane_hello hello = {
+        .kind = BEL_HELLO_SHARD, .index = s->index, .generation = setup->generation};
+    s->shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
+    config.place_context = &s->shard_peers[0];
+    s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->addresses[0], &hello, &config);
+}
+
+static void make_lanes(member *m, const bel_message *setup)
+{
+    member_shard *s = &m->shard;
+    for (int w = 0; w < s->deal->worker_count; w++) {
+        bool own = m->worker.here && w == m->task->index;
+        int64_t step;
+        s->incarnations[w] = setup->incarnations[w];
+        if (s->deal->first_node[w] == s->deal->first_node[w + 1]) continue; // it plays no part
+        (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
+                              own ? s->own_lane : make_worker_lane(m, w), &step);
+    }
+    s->own_lane = NULL;
+    make_shard_lanes(m, setup);
+}
+
+// --- Events of the shard -------------------------------------------------------------------------
+
+static void send_progress(member *m, const bel_control_state *state)
+{
+    enum { MOST = 64 };
+    bel_control_point points[MOST];
+    bel_message_point out[MOST];
+    int count;
+    do {
+        count = bel_control_take_points(m->shard.control, points, MOST);
+        for (int i = 0; i < count; i++) {
+            out[i] =
+                (bel_message_point){points[i].step, points[i].loss, points[i].examples_per_second};
+        }
+        bool interrupted = bel_control_was_interrupted(m->shard.control);
+        bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
+        int64_t stale[BEL_STALENESS_BINS + 1];
+        memcpy(stale, staleness.counted, sizeof staleness.counted);
+        stale[BEL_STALENESS_BINS] = staleness.dropped;
+        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_PROGRESS,
+                                         .step = state->step,
+                                         .loss = state->loss,
+                                         .examples = state->examples,
+                                         .interrupted = interrupted,
+                                         .paused = bel_control_was_paused(m->shard.control),
+                                         .over = bel_control_is_over(m->shard.control),
+                                         .stale = stale,
+                                         .stale_count = BEL_STALENESS_BINS + 1,
+                                         .points = out,
+                                         .point_count = (size_t)count});
+    } while (count == MOST);
+}
+
+// Shard 0. The last step is told without delay.
+static uint32_t decide(void *context, int64_t version, const double *tally, bool over)
+{
+    member *m = context;
+    bel_fault_point("shard_decides");
+    uint32_t decision = bel_control_decide(m->shard.control, version, tally, over);
+    if (tally != NULL && atomic_exchange(&m->shard.resuming, false)) {
+        bel_log_write(BEL_LOG_DEBUG, "published version %lld, the first after a start or a loss",
+                      (long long)version);
+    }
+    if ((decision & BEL_DECIDE_STOP) != 0) {
+        atomic_store(&m->shard.progress_due, true);
+        bel_doorbell_ring(m->bell);
+    }
+    return decision;
+}
+
+static void snapshot_ready(void *context, int shard, int64_t version)
+{
+    (void)shard;
+    member *m = context;
+    bel_fault_point("shard_snapshot");
+    if (m->shard.control != NULL) bel_control_snapshot_ready(m->shard.control, shard, version);
+    atomic_store(&m->shard.snapshot_ready, version);
+    bel_doorbell_ring(m->bell);
+}
+
+static void *engine_main(void *argument)
+{
+    enum { NAP_NS = 50000000 };
+    member *m = argument;
+    const bel_shard_events events = {
+        .context = m, .decide = decide, .snapshot_ready = snapshot_ready};
+    bel_linux_give_way();
+    bel_shard_start(m->shard.shard, &events);
+    while (!atomic_load(&m->shard.stop)) {
+        if (bel_shard_work_together(m->shard.shard, m->shard.team)) continue;
+        (void)bel_doorbell_wait(m->shard.bell, bel_clock_ns() + NAP_NS);
+    }
+    return NULL;
+}
+
+// --- The start -----------------------------------------------------------------------------------
+
+static bel_status *make_team(member_shard *s)
+{
+    int chunks = 0, cores = bel_available_cores();
+    for (int c = 0; c < s->layout->chunk_count; c++)
+        chunks += s->layout->chunks[c].shard == s->index;
+    int size = chunks < cores ? chunks : cores;
+    return bel_team_create(size > 0 ? size : 1, &s->team);
+}
+
+// Once in the life of a process.
+static bel_status *make_buffers(member_shard *s, const bel_optimizer *optimizer)
+{
+    BEL_TRY(make_team(s));
+    BEL_TRY(bel_space_array(s->layout, "snapshot", &s->snapshot));
+    if (optimizer->moving_average_decay <= 0) return NULL;
+    return bel_space_array(s->layout, "snapshot of averages", &s->snapshot_averages);
+}
+
+// For this deal.
+static bel_status *make_shard(member *m, const bel_message *setup)
+{
+    member_shard *s = &m->shard;
+    size_t workers = (size_t)s->deal->worker_count, shards = (size_t)s->layout->shard_count;
+    s->worker_peers = bel_xcalloc(workers, sizeof *s->worker_peers);
+    s->shard_peers = bel_xcalloc(shards, sizeof *s->shard_peers);
+    s->worker_lanes = bel_xcalloc(workers, sizeof(bel_lane *));
+    s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
+    s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
+    s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
+    bel_optimizer optimizer = setup->optimizer;
+    BEL_TRY(bel_optimizer_check(&optimizer));
+    if (s->team == NULL) BEL_TRY(make_buffers(s, &optimizer));
+    const bel_shard_config config = {.layout = s->layout,
+                                     .shard = s->index,
+                                     .deal = s->deal,
+                                     .space = s->space,
+                                     .snapshot = s->snapshot,
+                                     .snapshot_averages = s->snapshot_averages,
+                                     .optimizer = optimizer,
+                                     .tally_width = BEL_TALLY_FIXED,
+                                     .worker_lanes = s->worker_lanes,
+                                     .shard_lanes = s->shard_lanes,
+                                     .counting = m->counting,
+                                     .outboxes = s->outboxes,
+                                     .seed = setup->seed,
+                                     .table_memory = m->estimator->config.table_memory,
+                                     .answer_rooms = s->answer_rooms};
+    BEL_TRY(bel_shard_create(&config, &s->shard));
+    for (int w = 0; w < s->deal->worker_count; w++) {
+        bool own = m->worker.here && w == m->task->index;
+        if (!own && !s->shares_memory) BEL_TRY(bel_shard_reserve(s->shard, w));
+    }
+    return NULL;
+}
+
+static bel_status *load_checkpoint(member_shard *s, const char *folder)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open(folder, &reader));
+    bel_fault_point("shard_loads");
+    bel_status *status = bel_shard_load(s->shard, reader);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+static bel_control *make_control(const member_shard *s, const bel_message_schedule *schedule)
+{
+    const bel_control_config config = {.shard_count = 1,
+                                       .first_step = schedule->first_step,
+                                       .last_step = schedule->last_step,
+                                       .save_steps = schedule->save_steps,
+                                       .save_secs = schedule->save_secs,
+                                       .eval_steps = schedule->eval_steps,
+                                       .series_steps = schedule->series_steps,
+                                       .worker_count = s->deal->worker_count};
+    return bel_control_create(&config);
+}
+
+// The master knows nothing: of a new generation, or because it is a new master.
+static void forget_told(member_shard *s)
+{
+    s->snapshot_told = s->progress_told = -1;
+    s->progress_ns = 0;
+}
+
+bel_status *bel_member_shard_start(member *m, const bel_message *setup)
+{
+    member_shard *s = &m->shard;
+    if (s->shard == NULL) BEL_TRY(make_shard(m, setup));
+    bel_shard_restart(s->shard, setup->generation);
+    BEL_TRY_CTX(load_checkpoint(s, setup->folder), "shard %d", s->index);
+    make_lanes(m, setup);
+    if (s->index == 0) s->control = make_control(s, &setup->schedule);
+    bel_shard_grant_from(s->shard, setup->schedule.segment_first_block, setup->schedule.block_end);
+    atomic_store(&s->snapshot_ready, -1);
+    atomic_store(&s->resuming, true);
+    forget_told(s);
+    pthread_mutex_lock(&s->mutex);
+    s->open_generation = setup->generation;
+    pthread_mutex_unlock(&s->mutex);
+    atomic_store(&s->stop, false);
+    BEL_TRY(bel_thread_start(&s->engine, engine_main, m));
+    s->has_engine = true;
+    return NULL;
+}
+
+// --- What the master asks ------------------------------------------------------------------------
+
+static void save_and_answer(member *m, const bel_message *message)
+{
+    bel_ckpt_shard *shard = NULL;
+    bel_status *status = bel_shard_write(m->shard.shard, message->folder, &shard);
+    bel_message answer = {.kind = BEL_MESSAGE_SAVED, .step = message->step};
+    if (status != NULL) {
+        answer.code = (int32_t)bel_status_code(status);
+        answer.text = bel_xstrdup(bel_status_message(status));
+    } else {
+        answer.data = bel_ckpt_shard_pack(shard, &answer.data_bytes);
+    }
+    bel_member_send(m, answer);
+    bel_free(answer.text);
+    bel_free(answer.data);
+    bel_ckpt_shard_destroy(shard);
+    bel_status_destroy(status);
+}
+
+// The end of training is a snapshot that nobody has decided.
+static bel_status *finish_and_answer(member *m, const bel_message *message)
+{
+    BEL_TRY(bel_shard_snapshot_now(m->shard.shard));
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
+                                     .step = message->step,
+                                     .granted = bel_shard_granted(m->shard.shard)});
+    return NULL;
+}
+
+// Sends what is left of the values that the master has asked for, as far as its lane has room.
+static void go_on_sending(member *m)
+{
+    member_shard *s = &m->shard;
+    bool whole;
+    if (s->sending < 0) return;
+    bel_status *status =
+        bel_shard_send_snapshot(s->shard, s->master_lane, s->sending, &s->sent, &whole);
+    if (status == NULL && !whole) return;
+    s->sending = -1;
+    if (status == NULL) return;
+    // The master is gone, and its mailbox will say so; or it will ask on another lane.
+    bel_log_write(BEL_LOG_DEBUG, "values of a snapshot: %s", bel_status_message(status));
+    bel_status_ignore(status); // said
+}
+
+// The master reads values on a lane of its own, which has a number: another master, or one that
+// began anew, brings another. A master that asks once more on the same lane, since its connection
+// broke, gets what was sent before: lanes lose nothing.
+static void send_values(member *m, const bel_message *message)
+{
+    member_shard *s = &m->shard;
+    if (s->reading == message->index && s->read_step == message->step) return;
+    if (s->reading != message->index) {
+        pthread_mutex_lock(&s->mutex);
+        bel_lane *before = s->master_lane;
+        s->master_lane = NULL;
+        pthread_mutex_unlock(&s->mutex);
+        bel_endpoint_settle(m->endpoint);
+        bel_lane_close(before);
+        const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
+                                             .place = refuse_frame};
+        bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
+        pthread_mutex_lock(&s->mutex);
+        s->master_lane = lane;
+        s->reading = message->index;
+        pthread_mutex_unlock(&s->mutex);
+    }
+    s->read_step = s->sending = message->step;
+    s->sent = 0;
+    go_on_sending(m);
+}
+
+// A worker is replaced: its predecessor's lane must be closed before the new one can be found.
+// Returns the step at which the shard stands.
+static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
+{
+    member_shard *s = &m->shard;
+    pthread_mutex_lock(&s->mutex);
+    s->replacing[worker] = true;
+    pthread_mutex_unlock(&s->mutex);
+    bel_endpoint_settle(m->endpoint);
+    int64_t step;
+    atomic_store(&s->resuming, true);
+    bel_lane *before =
+        bel_shard_admit(s->shard, worker, incarnation, make_worker_lane(m, worker), &step);
+    bel_lane_close(before);
+    pthread_mutex_lock(&s->mutex);
+    s->incarnations[worker] = incarnation;
+    s->replacing[worker] = false;
+    pthread_mutex_unlock(&s->mutex);
+    bel_doorbell_ring(s->bell); // reports have waited
+    return step;
+}
+
+// The master asks again when a connection broke meanwhile. Who is admitted already may have begun
+// on the first answer: its lane stays.
+static void admit_and_answer(member *m, const bel_message *message)
+{
+    member_shard *s = &m->shard;
+    int worker = message->index;
+    if (worker < 0 || worker >= s->deal->worker_count) return;
+    int64_t step;
+    if (s->incarnations[worker] == message->incarnation) {
+        bel_str words = {0};
+        step = bel_shard_doing(s->shard, &words);
+        bel_str_deinit(&words);
+    } else {
+        step = replace_worker(m, worker, message->incarnation);
+    }
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ADMITTED,
+                                     .index = worker,
+                                     .incarnation = message->incarnation,
+                                     .counted = bel_shard_counted_step(s->shard, worker),
+                                     .step = step});
+}
+
+bel_status *bel_member_shard_message(member *m, const bel_message *message)
+{
+    member_shard *s = &m->shard;
+    switch (message->kind) {
+    case BEL_MESSAGE_SAVE: save_and_answer(m, message); break;
+    case BEL_MESSAGE_FINISH: return finish_and_answer(m, message);
+    case BEL_MESSAGE_VALUES: send_values(m, message); break;
+    case BEL_MESSAGE_ADMIT: admit_and_answer(m, message); break;
+    case BEL_MESSAGE_RELEASE:
+        if (s->control != NULL) bel_control_release_snapshot(s->control);
+        bel_doorbell_ring(s->bell);
+        break;
+    case BEL_MESSAGE_STOP:
+        if (s->control != NULL) bel_control_interrupt(s->control);
+        break;
+    case BEL_MESSAGE_PAUSE:
+        if (s->control != NULL) bel_control_pause(s->control);
+        break;
+    default: break; // not for shards
+    }
+    return NULL;
+}
+
+// That a step is the last one is told also when the step itself was told before: it may have waited
+// for a snapshot, and was stopped then.
+static void tell_progress(member *m, const bel_control_state *state, bool due)
+{
+    enum { EVERY_NS = 100000000 };
+    member_shard *s = &m->shard;
+    int64_t now = bel_clock_ns();
+    bool told = state->step == s->progress_told || now - s->progress_ns < EVERY_NS;
+    if (told && !due) return;
+    s->progress_ns = now;
+    s->progress_told = state->step;
+    send_progress(m, state);
+}
+
+// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile.
+static void tell_snapshot(member *m, const bel_control_state *state)
+{
+    member_shard *s = &m->shard;
+    int64_t version = atomic_load(&s->snapshot_ready);
+    if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
+    if (version < 0 || version == s->snapshot_told) return;
+    s->snapshot_told = version;
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
+                                     .step = version,
+                                     .save = state->save,
+                                     .eval = state->eval,
+                                     .granted = bel_shard_granted(m->shard.shard)});
+}
+
+void bel_member_shard_progress(member *m)
+{
+    member_shard *s = &m->shard;
+    if (!s->has_engine) return;
+    bool due = atomic_exchange(&s->progress_due, false);
+    bel_control_state state = {0};
+    if (s->control != NULL) bel_control_wait(s->control, 0, &state);
+    // In this order: the master knows of each snapshot before it hears of a later step.
+    tell_snapshot(m, &state);
+    go_on_sending(m);
+    if (s->control != NULL) tell_progress(m, &state, due);
+}
+
+void bel_member_shard_tell_again(member *m)
+{
+    forget_told(&m->shard);
+    if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
+}
+
+// A peer that is gone comes back; one that sends what is malformed would do so again.
+static bel_status *check_lanes(const member_shard *s)
+{
+    for (int w = 0; w < s->deal->worker_count; w++)
+        BEL_TRY_CTX(bel_lane_fault(s->worker_lanes[w]), "shard %d, lane of worker %d", s->index, w);
+    for (int k = 0; k < s->layout->shard_count; k++)
+        BEL_TRY_CTX(bel_lane_fault(s->shard_lanes[k]), "shard %d, lane of shard %d", s->index, k);
+    return NULL;
+}
+
+bel_status *bel_member_shard_check(member *m)
+{
+    BEL_TRY(bel_shard_check(m->shard.shard));
+    BEL_TRY(check_lanes(&m->shard));
+    return m->shard.control != NULL ? bel_control_take_error(m->shard.control) : NULL;
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+void bel_member_shard_stop(member *m)
+{
+    member_shard *s = &m->shard;
+    if (!s->here || s->shard == NULL) return;
+    pthread_mutex_lock(&s->mutex);
+    s->open_generation = 0;
+    pthread_mutex_unlock(&s->mutex);
+    bel_endpoint_settle(m->endpoint);
+    atomic_store(&s->stop, true);
+    bel_doorbell_ring(s->bell);
+    if (s->has_engine) pthread_join(s->engine, NULL);
+    s->has_engine = false;
+    bel_lane_close_all(s->worker_lanes, s->deal->worker_count);
+    bel_lane_close_all(s->shard_lanes, s->layout->shard_count);
+    bel_lane_close(s->master_lane);
+    bel_lane_close(s->own_lane);
+    bel_control_destroy(s->control);
+    s->master_lane = s->own_lane = NULL;
+    s->control = NULL;
+    s->reading = 0;
+    s->sending = s->read_step = -1;
+}
+
+void bel_member_shard_forget_deal(member *m)
+{
+    member_shard *s = &m->shard;
+    bel_shard_destroy(s->shard);
+    bel_free(s->worker_lanes);
+    bel_free(s->shard_lanes);
+    bel_free(s->worker_peers);
+    bel_free(s->shard_peers);
+    bel_free(s->incarnations);
+    bel_free(s->replacing);
+    s->shard = NULL;
+    s->worker_lanes = s->shard_lanes = NULL;
+    s->worker_peers = s->shard_peers = NULL;
+    s->incarnations = NULL;
+    s->replacing = NULL;
+}
+
+void bel_member_shard_free(member *m)
+{
+    member_shard *s = &m->shard;
+    if (!s->here) return;
+    bel_member_shard_forget_deal(m);
+    bel_team_destroy(s->team);
+    bel_doorbell_destroy(s->bell);
+    if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
+    if (s->snapshot_averages != NULL) bel_space_free_array(s->layout, s->snapshot_averages);
+    if (s->space != m->worker.space) bel_space_destroy(s->space);
+    pthread_mutex_destroy(&s->mutex);
+}

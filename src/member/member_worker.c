@@ -1,0 +1,256 @@
+// The worker of a member: its model, its lanes and its thread.
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "member/member_inner.h"
+#include "ps/layout/tally.h"
+#include "transport/inproc/inproc.h"
+
+bel_status *bel_member_worker_build(member *m)
+{
+    return bel_trainable_init(&m->worker.trainable, m->estimator, m->program->train);
+}
+
+static void connect_shm_lane(member *m, const char *address, int shard, const bel_lane_hello *hello,
+                             size_t capacity)
+{
+    member_worker *w = &m->worker;
+    const bel_shm_lane_config config = {.capacity = capacity,
+                                        .bell = w->bell,
+                                        .quiet = 1u << BEL_FRAME_REPORT |
+                                                 1u << BEL_FRAME_ROW_REPORT, // a tally follows
+                                        .region = m->gradients,
+                                        .peer_bytes = bel_member_parameter_bytes(m)};
+    char *path = bel_member_shm_path(address);
+    w->lanes[shard] = bel_shm_lane_connect(m->hub, path, hello, &config);
+    bel_free(path);
+}
+
+// A shard in this process is reached without copies; its end of the lane is kept for it.
+static void connect_lane(member *m, const bel_message *setup, int shard, size_t capacity)
+{
+    member_worker *w = &m->worker;
+    if (m->shard.here && m->shard.index == shard) {
+        bel_inproc_lane_create(capacity, w->bell, m->shard.bell, &w->lanes[shard],
+                               &m->shard.own_lane);
+        return;
+    }
+    w->peers[shard] = (bel_client_peer){w->client, shard};
+    const bel_lane_hello hello = {.kind = BEL_HELLO_WORKER,
+                                  .index = m->task->index,
+                                  .generation = setup->generation,
+                                  .incarnation = m->task->incarnation};
+    if (m->hub != NULL) {
+        connect_shm_lane(m, setup->addresses[shard], shard, &hello, capacity);
+        return;
+    }
+    const bel_grpc_lane_config config = {.capacity = capacity,
+                                         .bell = w->bell,
+                                         .quiet = 1u << BEL_FRAME_PARAMS, // a version follows
+                                         .place = bel_client_place,
+                                         .place_context = &w->peers[shard]};
+    w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, setup->addresses[shard], &hello, &config);
+}
+
+static bool is_cancelled(void *context)
+{
+    member_worker *w = context;
+    return atomic_load(&w->cancelled);
+}
+
+static void *worker_main(void *argument)
+{
+    member *m = argument;
+    m->worker.status = bel_worker_run(m->worker.worker);
+    atomic_store(&m->worker.ended, true);
+    bel_doorbell_ring(m->bell);
+    return NULL;
+}
+
+static bel_status *create_worker(member *m, const bel_message *setup)
+{
+    member_worker *w = &m->worker;
+    const bel_estimator *estimator = m->estimator;
+    const bel_message_schedule *schedule = &setup->schedule;
+    bel_worker_config config = {.worker = m->task->index,
+                                .deal = m->deal,
+                                .layout = w->trainable.layout,
+                                .space = w->space,
+                                .model = &w->trainable.model,
+                                .input = w->trainable.input,
+                                .client = w->client,
+                                .ranges = w->ranges,
+                                .tower_count = bel_estimator_towers(estimator, m->task->index),
+                                .thread_count = estimator->thread_count,
+                                .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
+                                .memory_bytes = (size_t)estimator->config.activation_memory,
+                                .seed = estimator->config.seed,
+                                .counts_replicas =
+                                    estimator->config.average == BEL_AVERAGE_REPLICAS,
+                                .whole_steps = estimator->config.drop_remainder,
+                                .first_step = setup->step,
+                                .segment = {.first_step = schedule->segment_first_step,
+                                            .first_block = schedule->segment_first_block,
+                                            .replica_count = schedule->segment_replica_count},
+                                .ledger = bel_member_has_ledger(m),
+                                .tally_width = BEL_TALLY_FIXED};
+    return bel_worker_create(&config, &w->worker);
+}
+
+bel_status *bel_member_worker_start(member *m, const bel_message *setup)
+{
+    member_worker *w = &m->worker;
+    const bel_layout *layout = w->trainable.layout;
+    size_t shards = (size_t)layout->shard_count;
+    if (w->bell == NULL) w->bell = bel_doorbell_create();
+    if (w->peers == NULL) w->peers = bel_xcalloc(shards, sizeof *w->peers);
+    if (w->ranges == NULL) BEL_TRY(bel_member_make_ranges(m));
+    w->lanes = bel_xcalloc(shards, sizeof(bel_lane *));
+    w->told = false;
+    atomic_store(&w->cancelled, false);
+    atomic_store(&w->ended, false);
+    bel_client_config config = {.worker = m->task->index,
+                                .generation = setup->generation,
+                                .incarnation = m->task->incarnation,
+                                .layout = layout,
+                                .deal = m->deal,
+                                .lanes = w->lanes,
+                                .space = w->space,
+                                .attach = m->hub != NULL ? bel_member_attach : NULL,
+                                .attach_context = m,
+                                .row_room = w->row_room,
+                                .answer_room = w->answer_room,
+                                .ledger = bel_member_has_ledger(m),
+                                .bell = w->bell,
+                                .cancelled = is_cancelled,
+                                .cancelled_context = w,
+                                // the master's clock comes first: it knows who waits for whom
+                                .stall_timeout_secs =
+                                    2 * m->estimator->config.stall_timeout_secs + 60};
+    w->client = bel_client_create(&config);
+    size_t capacity = bel_deal_lane_frames(m->deal, layout->chunk_count, layout->table_count);
+    for (int k = 0; k < layout->shard_count; k++)
+        connect_lane(m, setup, k, capacity);
+    return create_worker(m, setup);
+}
+
+bel_status *bel_member_worker_run(member *m)
+{
+    member_worker *w = &m->worker;
+    BEL_TRY(bel_thread_start(&w->thread, worker_main, m));
+    w->has_thread = true;
+    return NULL;
+}
+
+// True when the worker has ended because a shard has: then the job begins anew, or the master ends
+// it.
+static bool was_left(const member *m)
+{
+    const member_worker *w = &m->worker;
+    if (!bel_task_recovers(m->task) || bel_status_code(w->status) != BEL_UNAVAILABLE) return false;
+    bool cut = false;
+    for (int k = 0; k < w->trainable.layout->shard_count; k++)
+        cut = cut || bel_lane_is_cut(w->lanes[k]);
+    return cut;
+}
+
+bel_status *bel_member_worker_check_lanes(const member *m)
+{
+    const member_worker *w = &m->worker;
+    for (int k = 0; w->lanes != NULL && k < w->trainable.layout->shard_count; k++)
+        BEL_TRY_CTX(bel_lane_fault(w->lanes[k]), "lane of shard %d", k);
+    return NULL;
+}
+
+void bel_member_worker_check(member *m)
+{
+    member_worker *w = &m->worker;
+    if (!w->here || w->told || w->worker == NULL || !atomic_load(&w->ended)) return;
+    w->told = true;
+    if (was_left(m)) return;
+    bel_str words = {0};
+    bel_worker_times times = bel_worker_time(w->worker);
+    char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
+    size_t count;
+    double *numbers = bel_member_numbers(m, &count);
+    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
+                                     .step = bel_worker_doing(w->worker, &words),
+                                     .code = (int32_t)bel_status_code(w->status),
+                                     .text = text,
+                                     .times = {.input_ns = times.input_ns,
+                                               .compute_ns = times.compute_ns,
+                                               .exchange_ns = times.exchange_ns,
+                                               .total_ns = times.total_ns,
+                                               .steps = times.steps},
+                                     .numbers = numbers,
+                                     .number_count = count});
+    bel_free(numbers);
+    bel_free(text);
+    bel_str_deinit(&words);
+}
+
+// A master in this process has clocks of its own, and must say how the job ended.
+static bool goes_on_waiting(const member *m, int64_t deadline)
+{
+    const atomic_bool *over = m->program->master_over;
+    return over != NULL ? !atomic_load(over) : bel_clock_ns() < deadline;
+}
+
+// A step that does not end, in a user's code or a file system that is stuck, must not keep a
+// process whose job is over, or the others of a job that begins anew.
+static void wait_for_worker(member *m, double patience_secs)
+{
+    enum { NAP_NS = 50000000 };
+    member_worker *w = &m->worker;
+    int64_t deadline = bel_clock_ns() + (int64_t)(patience_secs * 1e9);
+    while (!atomic_load(&w->ended) && goes_on_waiting(m, deadline))
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
+    if (atomic_load(&w->ended)) {
+        pthread_join(w->thread, NULL);
+        w->has_thread = false;
+        return;
+    }
+    bel_log_write(BEL_LOG_WARN, "the job goes on or is over, but a step does not end: leaving "
+                                "without it");
+    if (m->program->leave != NULL) m->program->leave(m->program->leave_context);
+    _exit(1);
+}
+
+void bel_member_worker_end(member *m, double patience_secs)
+{
+    member_worker *w = &m->worker;
+    if (!w->here) return;
+    atomic_store(&w->cancelled, true);
+    if (w->bell != NULL) bel_doorbell_ring(w->bell);
+    if (w->has_thread) wait_for_worker(m, patience_secs);
+}
+
+void bel_member_worker_stop(member *m)
+{
+    member_worker *w = &m->worker;
+    if (!w->here) return;
+    const bel_layout *layout = w->trainable.layout;
+    if (w->lanes != NULL) bel_lane_close_all(w->lanes, layout->shard_count);
+    bel_worker_destroy(w->worker);
+    bel_client_destroy(w->client);
+    bel_status_ignore(w->status); // the master has been told, or it is of no account
+    bel_free(w->lanes);
+    w->worker = NULL;
+    w->client = NULL;
+    w->status = NULL;
+    w->lanes = NULL;
+}
+
+void bel_member_worker_free(member *m)
+{
+    member_worker *w = &m->worker;
+    if (!w->here) return;
+    bel_doorbell_destroy(w->bell);
+    bel_free(w->peers);
+    bel_space_destroy(w->space);
+    bel_space_free_array(w->trainable.layout, w->values);
+    bel_trainable_deinit(&w->trainable);
+}

@@ -1,0 +1,307 @@
+// Decisions and snapshots under one mutex. A decision is a function of the version, the schedule
+// and requests, so a step costs one look here.
+#include "ps/server/control.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "belfry/estimator.h"
+#include "ps/layout/tally.h"
+
+enum { FEWEST_POINTS = 1024 };
+
+static volatile sig_atomic_t stop_requested; // set by signal handlers
+
+struct bel_control {
+    bel_control_config config;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bel_control_state state;
+    bool snapshot_busy;  // ordered, and not yet released
+    int snapshot_shards; // that have finished it
+    int running;
+    int64_t last_save_ns;
+    bool cancelled, stop_wanted, interrupted, pause_wanted, paused, over;
+    bel_status *error;
+    // A ring that grows while the master is busy: only points that it has taken are overwritten.
+    bel_control_point *points;
+    int64_t point_room, point_count, points_taken;
+    int64_t point_first; // those before it are gone
+    int64_t point_ns, point_examples;
+};
+
+void bel_request_stop(void)
+{
+    stop_requested = 1;
+}
+
+bool bel_control_stop_requested(void)
+{
+    return stop_requested != 0;
+}
+
+void bel_control_reset_stop_request(void)
+{
+    stop_requested = 0;
+}
+
+bel_control *bel_control_create(const bel_control_config *config)
+{
+    bel_control *control = bel_xcalloc(1, sizeof *control);
+    control->config = *config;
+    control->state.step = config->first_step;
+    control->state.loss = NAN;
+    control->running = config->worker_count;
+    control->last_save_ns = bel_clock_ns();
+    control->point_room = FEWEST_POINTS;
+    control->points = bel_xcalloc(FEWEST_POINTS, sizeof *control->points);
+    pthread_mutex_init(&control->mutex, NULL);
+    bel_cond_init(&control->cond);
+    return control;
+}
+
+void bel_control_destroy(bel_control *control)
+{
+    if (control == NULL) return;
+    bel_status_destroy(control->error);
+    pthread_cond_destroy(&control->cond);
+    pthread_mutex_destroy(&control->mutex);
+    bel_free(control->points);
+    bel_free(control);
+}
+
+// --- Decisions -----------------------------------------------------------------------------------
+
+static void grow_points_locked(bel_control *control)
+{
+    int64_t room = 2 * control->point_room;
+    bel_control_point *points = bel_xcalloc((size_t)room, sizeof *points);
+    for (int64_t i = control->points_taken; i < control->point_count; i++)
+        points[i % room] = control->points[i % control->point_room];
+    bel_free(control->points);
+    control->points = points;
+    control->point_room = room;
+    control->point_first = control->points_taken;
+}
+
+static void add_point_locked(bel_control *control)
+{
+    if (control->point_count - control->points_taken == control->point_room) {
+        grow_points_locked(control);
+    }
+    int64_t now = bel_clock_ns(), examples = control->state.examples - control->point_examples;
+    double seconds = (double)(now - control->point_ns) * 1e-9;
+    bool first = control->point_ns == 0;
+    control->points[control->point_count++ % control->point_room] = (bel_control_point){
+        control->state.step, control->state.loss, first ? 0 : (double)examples / seconds};
+    control->point_ns = now;
+    control->point_examples = control->state.examples;
+}
+
+static void take_tally_locked(bel_control *control, int64_t version, const double *tally, bool over)
+{
+    const bel_control_config *config = &control->config;
+    double examples = tally[BEL_TALLY_EXAMPLES];
+    if (examples > 0) control->state.loss = tally[BEL_TALLY_LOSS_SUM] / examples;
+    control->state.step = version;
+    control->state.examples += (int64_t)examples;
+    bool first = version == config->first_step + 1;
+    bool due = config->series_steps > 0 && version % config->series_steps == 0;
+    if (first || due || over || version == config->last_step) add_point_locked(control);
+    if (tally[BEL_TALLY_NONFINITE] == 0 || control->error != NULL) return;
+    control->error = BEL_ERR(BEL_ABORTED,
+                             "the loss is not finite (%g) at step %lld; hint: a lower "
+                             "learning_rate, warmup_steps or clip_global_norm often helps",
+                             control->state.loss, (long long)version - 1);
+}
+
+static bool is_multiple(int64_t version, int64_t period)
+{
+    return period > 0 && version % period == 0;
+}
+
+// What has to happen with version `version`; by_time may wait, the others may not.
+static bool due_locked(bel_control *control, int64_t version, bool *out_save, bool *out_eval,
+                       bool *out_by_time)
+{
+    const bel_control_config *config = &control->config;
+    *out_by_time = config->save_steps == 0 && config->save_secs > 0 &&
+                   (double)(bel_clock_ns() - control->last_save_ns) * 1e-9 >= config->save_secs;
+    *out_save = is_multiple(version, config->save_steps) || *out_by_time;
+    *out_eval = is_multiple(version, config->eval_steps);
+    return (*out_save || *out_eval) && version != config->last_step; // the end saves by itself
+}
+
+static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
+{
+    if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
+    control->over = over;
+    if (over || version >= control->config.last_step) return BEL_DECIDE_STOP;
+    control->interrupted = stop_requested != 0 || control->stop_wanted;
+    control->paused = control->pause_wanted && !control->interrupted;
+    if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
+    bool save, eval, by_time;
+    if (!due_locked(control, version + 1, &save, &eval, &by_time)) return 0;
+    if (control->snapshot_busy) return by_time && !eval ? 0 : BEL_DECIDE_LATER;
+    control->snapshot_busy = true;
+    control->snapshot_shards = 0;
+    control->state.save = save;
+    control->state.eval = eval;
+    if (save) control->last_save_ns = bel_clock_ns();
+    return BEL_DECIDE_SAVE;
+}
+
+uint32_t bel_control_decide(void *context, int64_t version, const double *tally, bool over)
+{
+    bel_control *control = context;
+    pthread_mutex_lock(&control->mutex);
+    bool repeated = tally != NULL && control->state.step == version; // asked again after "later"
+    if (tally != NULL && !repeated) take_tally_locked(control, version, tally, over);
+    uint32_t decision = decide_locked(control, version, over);
+    pthread_mutex_unlock(&control->mutex);
+    return decision;
+}
+
+void bel_control_snapshot_ready(void *context, int shard, int64_t version)
+{
+    (void)shard;
+    bel_control *control = context;
+    pthread_mutex_lock(&control->mutex);
+    if (++control->snapshot_shards == control->config.shard_count) {
+        control->state.has_snapshot = true;
+        control->state.snapshot = version;
+        pthread_cond_broadcast(&control->cond);
+    }
+    pthread_mutex_unlock(&control->mutex);
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+static void fail_locked(bel_control *control, bel_status *status)
+{
+    bool cancelled = bel_status_code(status) == BEL_CANCELLED;
+    if (status != NULL && control->error == NULL && !cancelled) {
+        control->error = status;
+    } else {
+        bel_status_ignore(status); // the first error is the story; CANCELLED only echoes it
+    }
+}
+
+void bel_control_worker_ended(bel_control *control, bel_status *status)
+{
+    pthread_mutex_lock(&control->mutex);
+    control->running--;
+    if (status != NULL) control->cancelled = true;
+    fail_locked(control, status);
+    pthread_cond_broadcast(&control->cond);
+    pthread_mutex_unlock(&control->mutex);
+}
+
+bool bel_control_is_cancelled(void *context)
+{
+    bel_control *control = context;
+    pthread_mutex_lock(&control->mutex);
+    bool cancelled = control->cancelled;
+    pthread_mutex_unlock(&control->mutex);
+    return cancelled;
+}
+
+void bel_control_cancel(bel_control *control, bel_status *status)
+{
+    pthread_mutex_lock(&control->mutex);
+    control->cancelled = true;
+    fail_locked(control, status);
+    pthread_cond_broadcast(&control->cond);
+    pthread_mutex_unlock(&control->mutex);
+}
+
+bel_status *bel_control_take_error(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    bel_status *status = control->error;
+    control->error = NULL;
+    pthread_mutex_unlock(&control->mutex);
+    return status;
+}
+
+bool bel_control_was_interrupted(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    bool interrupted = control->interrupted;
+    pthread_mutex_unlock(&control->mutex);
+    return interrupted;
+}
+
+void bel_control_interrupt(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    control->stop_wanted = true;
+    pthread_mutex_unlock(&control->mutex);
+}
+
+bool bel_control_was_paused(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    bool paused = control->paused;
+    pthread_mutex_unlock(&control->mutex);
+    return paused;
+}
+
+bool bel_control_is_over(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    bool over = control->over;
+    pthread_mutex_unlock(&control->mutex);
+    return over;
+}
+
+void bel_control_pause(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    control->pause_wanted = true;
+    pthread_mutex_unlock(&control->mutex);
+}
+
+// --- The master's side ---------------------------------------------------------------------------
+
+void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state)
+{
+    int64_t deadline = bel_clock_ns() + (int64_t)(secs * 1e9);
+    pthread_mutex_lock(&control->mutex);
+    bool in_time = true;
+    while (in_time && control->running > 0 && !control->state.has_snapshot)
+        in_time = bel_cond_wait_until(&control->cond, &control->mutex, deadline);
+    control->state.running = control->running > 0;
+    *out_state = control->state;
+    pthread_mutex_unlock(&control->mutex);
+}
+
+void bel_control_release_snapshot(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    control->state.has_snapshot = false;
+    control->snapshot_busy = false;
+    pthread_mutex_unlock(&control->mutex);
+}
+
+int bel_control_take_points(bel_control *control, bel_control_point *out_points, int capacity)
+{
+    pthread_mutex_lock(&control->mutex);
+    int count = 0;
+    while (count < capacity && control->points_taken < control->point_count)
+        out_points[count++] = control->points[control->points_taken++ % control->point_room];
+    pthread_mutex_unlock(&control->mutex);
+    return count;
+}
+
+void bel_control_give_points_again(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    int64_t oldest = control->point_count - control->point_room;
+    control->points_taken = oldest > control->point_first ? oldest : control->point_first;
+    pthread_mutex_unlock(&control->mutex);
+}

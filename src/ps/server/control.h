@@ -1,0 +1,89 @@
+// The master's hand on a running job: what each step does, snapshots, progress, the end.
+//
+// Workers' threads ask `decide` at every version; the master's thread waits for snapshots and tells
+// when it is done with them. Thread-safe.
+#ifndef BELFRY_PS_SERVER_CONTROL_H
+#define BELFRY_PS_SERVER_CONTROL_H
+
+#include "ps/server/shard.h"
+
+typedef struct bel_control bel_control;
+
+typedef struct bel_control_config {
+    int shard_count;
+    int64_t first_step;
+    int64_t last_step;    // training stops at this version at the latest
+    int64_t save_steps;   // 0: off
+    double save_secs;     // 0: off; used when save_steps is 0
+    int64_t eval_steps;   // 0: off; a multiple of each evaluation's period
+    int64_t series_steps; // every how many steps the loss is handed to the master; 0: never
+    int worker_count;
+} bel_control_config;
+
+// A step that the master writes down.
+typedef struct bel_control_point {
+    int64_t step;               // the version that the step made
+    double loss;                // mean over its examples
+    double examples_per_second; // since the previous point; 0 at the first
+} bel_control_point;
+
+typedef struct bel_control_state {
+    int64_t step;     // the newest version
+    double loss;      // of the step that made it
+    int64_t examples; // since the job started
+    bool running;     // a worker still runs
+    bool has_snapshot;
+    int64_t snapshot; // its version
+    bool save, eval;  // what it is for
+} bel_control_state;
+
+bel_control *bel_control_create(const bel_control_config *config);
+void bel_control_destroy(bel_control *control);
+
+// For bel_shard_config.events, with the control as context.
+uint32_t bel_control_decide(void *control, int64_t version, const double *tally, bool over);
+void bel_control_snapshot_ready(void *control, int shard, int64_t version);
+
+// A worker has ended, with an error or NULL (owned by the control from now on). An error ends the
+// job: the first one that is not CANCELLED is kept.
+void bel_control_worker_ended(bel_control *control, bel_status *status);
+bool bel_control_is_cancelled(void *control);
+void bel_control_cancel(bel_control *control, bel_status *status);
+
+// Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
+void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state);
+
+// Training ends at the next version, as after bel_request_stop.
+void bel_control_interrupt(bel_control *control);
+
+// The same, but training is to go on from there with another deal of replicas.
+void bel_control_pause(bel_control *control);
+
+// The master has read the snapshot; the next one may be made.
+void bel_control_release_snapshot(bel_control *control);
+
+// Takes up to `capacity` points in order.
+int bel_control_take_points(bel_control *control, bel_control_point *out_points, int capacity);
+
+// The points that are still there can be taken once more.
+void bel_control_give_points_again(bel_control *control);
+
+// The error that ended the job; ownership passes to the caller. NULL: none.
+bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;
+
+// True when training ended because somebody asked (bel_request_stop).
+bool bel_control_was_interrupted(bel_control *control);
+
+// True when training ended because of bel_control_pause.
+bool bel_control_was_paused(bel_control *control);
+
+// True when training ended because the input has nothing left (bel_shard_events.decide).
+bool bel_control_is_over(bel_control *control);
+
+// True when somebody has asked (bel_request_stop) and the request is not forgotten.
+bool bel_control_stop_requested(void);
+
+// Forgets a request when the job that it ended is over.
+void bel_control_reset_stop_request(void);
+
+#endif

@@ -1,0 +1,14 @@
+// What a shard of this process has counted, as it travels and is shown (sight/numbers.h).
+#ifndef BELFRY_PS_SERVER_NUMBERS_H
+#define BELFRY_PS_SERVER_NUMBERS_H
+
+#include "ps/server/shard.h"
+#include "sight/numbers.h"
+
+// Any thread, while the shard runs. Fills the rows of BEL_OF_SHARD.
+void bel_numbers_of_shard(bel_shard *shard, double values[BEL_NUMBER_COUNT]);
+
+// What shard 0 knows of a worker's reports: counted, stale, dropped.
+void bel_numbers_of_reports(bel_shard *shard, int worker, double values[BEL_NUMBERS_BY_WORKER]);
+
+#endif

@@ -1,0 +1,337 @@
+// A table: made, pulled, updated, loaded. Where rows lie is table_index.c's matter.
+#include "ps/table/table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/sort.h"
+#include "base/str.h"
+#include "ps/table/table_inner.h"
+
+enum { TILE = 8 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
+
+bel_table_config bel_table_describe(const char *name, int width, bel_initializer initializer,
+                                    uint64_t seed, const bel_optimizer *optimizer)
+{
+    static const bel_table_start starts[] = {[BEL_INIT_ZEROS] = BEL_TABLE_ZEROS,
+                                             [BEL_INIT_UNIFORM] = BEL_TABLE_UNIFORM,
+                                             [BEL_INIT_NORMAL] = BEL_TABLE_NORMAL};
+    return (bel_table_config){.name = name,
+                              .width = width,
+                              .start = starts[initializer.kind],
+                              .scale = (float)initializer.value,
+                              .seed = seed,
+                              .optimizer = *optimizer};
+}
+
+// --- Making --------------------------------------------------------------------------------------
+
+static bel_status *check_config(const bel_table_config *config)
+{
+    const bel_optimizer *o = &config->optimizer;
+    if (config->width < 1 || config->width > MAX_WIDTH) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "table \"%s\": width must be from 1 to %d, got %d",
+                       config->name, MAX_WIDTH, config->width);
+    }
+    if (!(isfinite(config->scale) && config->scale >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "table \"%s\": scale must be 0 or above, got %g",
+                       config->name, (double)config->scale);
+    }
+    if (!bel_rule_has_rows(o->kind)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "table \"%s\": expected the optimizer sgd, adagrad, adam or ftrl, whose "
+                       "rules can leave rows out, got %s",
+                       config->name, bel_rule_get(o)->name);
+    }
+    if (o->clip_norm > 0 || o->clip_global_norm > 0) {
+        const char *field = o->clip_norm > 0 ? "clip_norm" : "clip_global_norm";
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "table \"%s\": %s needs the gradient of the whole variable, which a table "
+                       "never has; use clip_value",
+                       config->name, field);
+    }
+    return NULL;
+}
+
+// The smallest power of two of records that fills BEL_TABLE_BLOCK_BYTES.
+static void size_blocks(bel_table *table)
+{
+    size_t record_bytes = table->record_floats * sizeof(float);
+    int bits = 0;
+    while (record_bytes << bits < BEL_TABLE_BLOCK_BYTES)
+        bits++;
+    table->records.bits = bits;
+    table->records.bytes = record_bytes << bits;
+    table->keys.bits = BEL_TABLE_KEY_BLOCK_BITS;
+    table->keys.bytes = sizeof(int64_t) << BEL_TABLE_KEY_BLOCK_BITS;
+}
+
+bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table)
+{
+    BEL_TRY(check_config(config));
+    bel_table *table = bel_xcalloc(1, sizeof *table);
+    table->name = bel_xstrdup(config->name);
+    table->width = config->width;
+    table->start = config->start;
+    table->scale = config->scale;
+    table->random =
+        bel_rng_key_make(config->seed, "table", bel_hash64(config->name, strlen(config->name)));
+    table->rule = bel_rule_get(&config->optimizer);
+    table->columns[0] = bel_xstrdup("values");
+    for (int k = 0; k < table->rule->slot_count; k++) {
+        table->slot_start[k] = bel_rule_slot_start(&config->optimizer, k);
+        table->columns[1 + k] = bel_strf("%s/%s", table->rule->name, table->rule->slots[k]);
+    }
+    table->memory_limit = config->memory_limit;
+    table->record_floats = (size_t)config->width * (size_t)(1 + table->rule->slot_count);
+    size_blocks(table);
+    bel_status *status = bel_table_index_init(table);
+    if (status != NULL) {
+        status = bel_status_wrap(status, __FILE__, __LINE__, "table \"%s\"", config->name);
+        bel_table_destroy(table);
+        return status;
+    }
+    *out_table = table;
+    return NULL;
+}
+
+void bel_table_destroy(bel_table *table)
+{
+    if (table == NULL) return;
+    bel_table_snapshot_end(table);
+    bel_table_index_deinit(table);
+    for (int i = 0; i < 1 + BEL_RULE_MAX_SLOTS; i++)
+        bel_free(table->columns[i]);
+    bel_free(table->name);
+    bel_free(table);
+}
+
+int64_t bel_table_count(const bel_table *table)
+{
+    return table->count;
+}
+
+int64_t bel_table_bytes(const bel_table *table)
+{
+    return table->bytes;
+}
+
+void bel_table_clear(bel_table *table)
+{
+    BEL_CHECK(table->snapshot == NULL);
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        bel_table_part *part = &table->parts[p];
+        memset(part->buckets, 0, part->capacity * sizeof *part->buckets);
+        part->used = 0;
+    }
+    table->count = 0;
+}
+
+// --- Pull ----------------------------------------------------------------------------------------
+
+// With a constant width the copy is a few vectors.
+static inline __attribute__((always_inline)) void copy_rows(const bel_table *table,
+                                                            const int64_t *keys,
+                                                            const uint32_t *rows, int n, int width,
+                                                            float *out_rows)
+{
+    for (int i = 0; i < n; i++, out_rows += width) {
+        if (rows[i] == BEL_TABLE_NO_ROW) {
+            bel_table_start_values(table, keys[i], out_rows);
+        } else {
+            memcpy(out_rows, bel_table_record(table, rows[i]), (size_t)width * sizeof *out_rows);
+        }
+    }
+}
+
+static void copy_group(const bel_table *table, const int64_t *keys, const uint32_t *rows, int n,
+                       float *out_rows)
+{
+    switch (table->width) {
+    case 8: copy_rows(table, keys, rows, n, 8, out_rows); break;
+    case 16: copy_rows(table, keys, rows, n, 16, out_rows); break;
+    case 32: copy_rows(table, keys, rows, n, 32, out_rows); break;
+    default: copy_rows(table, keys, rows, n, table->width, out_rows); break;
+    }
+}
+
+// Three groups are under way: one is copied, of the next one records are asked for, of the one
+// after that the index.
+void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
+                           uint32_t *out_places)
+{
+    uint64_t hashes[BEL_TABLE_GROUP];
+    uint32_t rows[2][BEL_TABLE_GROUP];
+    size_t width = (size_t)table->width;
+    bel_table_seek(table, keys, bel_table_group(0, n), hashes);
+    bel_table_find(table, hashes, bel_table_group(0, n), width, rows[0]);
+    bel_table_seek(table, keys + BEL_TABLE_GROUP, bel_table_group(BEL_TABLE_GROUP, n), hashes);
+    int turn = 0;
+    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP, turn = 1 - turn) {
+        int64_t next = i + BEL_TABLE_GROUP, after = next + BEL_TABLE_GROUP;
+        bel_table_find(table, hashes, bel_table_group(next, n), width, rows[1 - turn]);
+        bel_table_seek(table, keys + after, bel_table_group(after, n), hashes);
+        int group = bel_table_group(i, n);
+        copy_group(table, keys + i, rows[turn], group, out_rows + i * table->width);
+        if (out_places != NULL) {
+            memcpy(out_places + i, rows[turn], (size_t)group * sizeof *out_places);
+        }
+    }
+}
+
+void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows)
+{
+    bel_table_pull_places(table, keys, n, out_rows, NULL);
+}
+
+// --- Update --------------------------------------------------------------------------------------
+
+typedef struct update_job {
+    bel_table *table;
+    const bel_rule_step *step;
+    const int64_t *keys;
+    const float *sums;
+    float scale;
+    int64_t n;
+    int64_t old_count; // rows from this number on are new
+} update_job;
+
+static void start_record(const bel_table *table, int64_t key, float *record)
+{
+    bel_table_start_values(table, key, record);
+    for (int k = 0; k < table->rule->slot_count; k++) {
+        float *slot = record + (int64_t)(k + 1) * table->width;
+        for (int i = 0; i < table->width; i++)
+            slot[i] = table->slot_start[k];
+    }
+}
+
+static void fetch_records(const bel_table *table, const uint32_t *rows, int n, float **out_records)
+{
+    for (int j = 0; j < n; j++) {
+        out_records[j] = bel_table_record(table, rows[j]);
+        bel_table_prefetch(out_records[j], table->record_floats);
+    }
+}
+
+// Makes the content of new rows and saves that of others for a snapshot.
+static void prepare_records(const update_job *job, int64_t at, int n, float *const *records)
+{
+    bel_table *table = job->table;
+    if (table->count == job->old_count && table->snapshot == NULL) return;
+    for (int j = 0; j < n; j++) {
+        uint32_t row = table->rows[at + j];
+        if ((int64_t)row >= job->old_count) {
+            start_record(table, job->keys[at + j], records[j]);
+        } else if (table->snapshot != NULL) {
+            bel_table_snapshot_save(table, row);
+        }
+    }
+}
+
+// Positions of one tile; no two have the same row. The records of a group come while the one before
+// is worked on.
+static void update_tile(void *argument, int64_t tile)
+{
+    const update_job *job = argument;
+    const bel_table *table = job->table;
+    int64_t end = (tile + 1) * TILE < job->n ? (tile + 1) * TILE : job->n, i = tile * TILE;
+    float *records[2][BEL_TABLE_GROUP];
+    fetch_records(table, table->rows + i, bel_table_group(i, end), records[0]);
+    for (int turn = 0; i < end; turn = 1 - turn) {
+        int group = bel_table_group(i, end);
+        int64_t next = i + group;
+        fetch_records(table, table->rows + next, bel_table_group(next, end), records[1 - turn]);
+        prepare_records(job, i, group, records[turn]);
+        bel_rule_apply_rows(job->step, job->sums + i * table->width, job->scale, records[turn],
+                            table->width, group);
+        i = next;
+    }
+}
+
+bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
+                                    const int64_t *keys, const uint32_t *places, const float *sums,
+                                    float scale, int64_t n)
+{
+    update_job job = {table, step, keys, sums, scale, n, table->count};
+    BEL_TRY(bel_table_admit(table, team, keys, places, n));
+    int64_t tiles = (n + TILE - 1) / TILE;
+    if (team != NULL) {
+        bel_team_run(team, update_tile, &job, tiles);
+    } else {
+        for (int64_t tile = 0; tile < tiles; tile++)
+            update_tile(&job, tile);
+    }
+    return NULL;
+}
+
+bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
+                             const int64_t *keys, const float *sums, float scale, int64_t n)
+{
+    return bel_table_update_places(table, team, step, keys, NULL, sums, scale, n);
+}
+
+// --- Load ----------------------------------------------------------------------------------------
+
+// Keys in ascending order, as checkpoints have them, need no sorting to see that none comes twice.
+static bel_status *check_distinct(const bel_table *table, const int64_t *keys, int64_t n)
+{
+    int64_t i = 1;
+    while (i < n && keys[i - 1] < keys[i])
+        i++;
+    if (i >= n) return NULL;
+    void *memory;
+    size_t bytes = (size_t)n * 2 * sizeof(bel_keyed);
+    BEL_TRY_CTX(bel_pages_create(bytes, false, "sorting keys", &memory), "table \"%s\"",
+                table->name);
+    bel_keyed *items = memory;
+    for (i = 0; i < n; i++)
+        items[i] = (bel_keyed){.key = keys[i]};
+    const bel_keyed *sorted = bel_sort_keyed(items, items + n, n);
+    for (i = 1; i < n && sorted[i - 1].key != sorted[i].key;)
+        i++;
+    bel_status *status = NULL;
+    if (i < n) {
+        status = BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected each key once, %lld comes twice",
+                         table->name, (long long)sorted[i].key);
+    }
+    bel_pages_destroy(memory, bytes);
+    return status;
+}
+
+static bel_status *check_absent(const bel_table *table, const int64_t *keys, int64_t n)
+{
+    for (int64_t i = 0; table->count > 0 && i < n; i += BEL_TABLE_GROUP) {
+        uint64_t hashes[BEL_TABLE_GROUP];
+        uint32_t rows[BEL_TABLE_GROUP];
+        bel_table_seek(table, keys + i, bel_table_group(i, n), hashes);
+        bel_table_find(table, hashes, bel_table_group(i, n), 0, rows);
+        for (int j = 0; j < bel_table_group(i, n); j++) {
+            if (rows[j] == BEL_TABLE_NO_ROW) continue;
+            return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected each key once, %lld comes twice",
+                           table->name, (long long)keys[i + j]);
+        }
+    }
+    return NULL;
+}
+
+bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
+                           const float *const *slots, int64_t n)
+{
+    BEL_TRY(check_distinct(table, keys, n));
+    BEL_TRY(check_absent(table, keys, n));
+    BEL_TRY(bel_table_admit(table, NULL, keys, NULL, n));
+    size_t row_bytes = (size_t)table->width * sizeof(float);
+    for (int64_t i = 0; i < n; i++) {
+        float *record = bel_table_record(table, table->rows[i]);
+        memcpy(record, rows + i * table->width, row_bytes);
+        for (int k = 0; k < table->rule->slot_count; k++) {
+            record += table->width;
+            memcpy(record, slots[k] + i * table->width, row_bytes);
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,337 @@
+// The index: which row a key has, and room for rows that are new.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "ps/table/table_inner.h"
+
+enum { TILE = 8 * BEL_TABLE_GROUP, PAGE_BUCKETS = 4096 / sizeof(bel_table_bucket), FILL = 4 };
+
+// --- Looking up ----------------------------------------------------------------------------------
+
+typedef struct index_place {
+    bel_table_bucket *bucket;
+    int at;
+} index_place;
+
+static inline int first_free(const bel_table_bucket *bucket)
+{
+    int at = 0;
+    while (bucket->row_after[at] != 0)
+        at++;
+    return at;
+}
+
+// Where a hash is, or the free place where it would have to be. A free place whose hash, 0, is the
+// one that is looked for is the latter.
+static inline index_place find_place(const bel_table_part *part, uint64_t hash)
+{
+    for (uint64_t b = bel_table_place(part, hash);; b = b + 1 == part->capacity ? 0 : b + 1) {
+        bel_table_bucket *bucket = &part->buckets[b];
+        unsigned equal = 0;
+        for (int i = 0; i < BEL_TABLE_BUCKET; i++)
+            equal |= (unsigned)(bucket->hash[i] == hash) << i;
+        if (equal != 0) return (index_place){bucket, __builtin_ctz(equal)};
+        if (bucket->row_after[BEL_TABLE_BUCKET - 1] == 0) {
+            return (index_place){bucket, first_free(bucket)};
+        }
+    }
+}
+
+void bel_table_seek(const bel_table *table, const int64_t *keys, int n, uint64_t *out_hashes)
+{
+    for (int i = 0; i < n; i++) {
+        uint64_t hash = out_hashes[i] = bel_table_hash(keys[i]);
+        const bel_table_part *part = &table->parts[bel_table_part_of(hash)];
+        __builtin_prefetch(&part->buckets[bel_table_place(part, hash)]);
+    }
+}
+
+void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_t fetch_floats,
+                    uint32_t *out_rows)
+{
+    for (int i = 0; i < n; i++) {
+        const bel_table_part *part = &table->parts[bel_table_part_of(hashes[i])];
+        index_place found = find_place(part, hashes[i]);
+        uint32_t row = found.bucket->row_after[found.at] - 1; // free: NO_ROW
+        out_rows[i] = row;
+        if (row == BEL_TABLE_NO_ROW || fetch_floats == 0) continue;
+        bel_table_prefetch(bel_table_record(table, row), fetch_floats);
+    }
+}
+
+// --- Room ----------------------------------------------------------------------------------------
+
+static bel_status *grow_blocks(bel_table_blocks *blocks, size_t needed)
+{
+    blocks->at = bel_xgrow(blocks->at, &blocks->capacity, needed, sizeof *blocks->at);
+    while (blocks->count < needed) {
+        void *block;
+        BEL_TRY(bel_pages_create(blocks->bytes, false, "rows", &block));
+        blocks->at[blocks->count++] = block;
+    }
+    return NULL;
+}
+
+static void shrink_blocks(bel_table_blocks *blocks, size_t count)
+{
+    while (blocks->count > count)
+        bel_pages_destroy(blocks->at[--blocks->count], blocks->bytes);
+}
+
+static size_t blocks_for(const bel_table_blocks *blocks, int64_t rows)
+{
+    size_t needed = (size_t)((rows + (INT64_C(1) << blocks->bits) - 1) >> blocks->bits);
+    return needed > blocks->count ? needed : blocks->count;
+}
+
+// Four rows to a bucket of five places are the most; a part grows by half, in whole pages: 16 to 24
+// bytes a row.
+static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
+{
+    if (rows <= part->capacity * FILL) return part->capacity;
+    uint64_t wanted = part->capacity + part->capacity / 2;
+    if (wanted < rows / FILL + 1) wanted = rows / FILL + 1;
+    return (wanted + PAGE_BUCKETS - 1) / PAGE_BUCKETS * PAGE_BUCKETS;
+}
+
+// What an admission is about to add.
+typedef struct admission {
+    bel_table *table;
+    const int64_t *keys;
+    const uint32_t *places; // NULL: not known
+    int64_t n;
+    _Atomic int64_t missing;
+    int64_t first[BEL_TABLE_PARTS + 1]; // where a part's new rows begin in table->missing
+    bel_table_part grown[BEL_TABLE_PARTS];
+    size_t key_blocks, record_blocks;
+    int64_t bytes; // of the table, afterwards
+} admission;
+
+static void plan(admission *a, int64_t new_rows)
+{
+    const bel_table *table = a->table;
+    a->key_blocks = blocks_for(&table->keys, table->count + new_rows);
+    a->record_blocks = blocks_for(&table->records, table->count + new_rows);
+    a->bytes = table->bytes;
+    a->bytes += (int64_t)((a->key_blocks - table->keys.count) * table->keys.bytes);
+    a->bytes += (int64_t)((a->record_blocks - table->records.count) * table->records.bytes);
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        const bel_table_part *part = &table->parts[p];
+        a->grown[p].used = part->used + (uint64_t)(a->first[p + 1] - a->first[p]);
+        a->grown[p].capacity = capacity_for(part, a->grown[p].used);
+        a->bytes += (int64_t)((a->grown[p].capacity - part->capacity) * sizeof(bel_table_bucket));
+    }
+}
+
+static bel_status *take_room(admission *a)
+{
+    bel_table *table = a->table;
+    BEL_TRY(grow_blocks(&table->keys, a->key_blocks));
+    BEL_TRY(grow_blocks(&table->records, a->record_blocks));
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        if (a->grown[p].capacity == table->parts[p].capacity) continue;
+        void *buckets;
+        BEL_TRY(bel_pages_create(a->grown[p].capacity * sizeof(bel_table_bucket), false, "an index",
+                                 &buckets));
+        a->grown[p].buckets = buckets;
+    }
+    return NULL;
+}
+
+static bel_status *reserve(admission *a, int64_t new_rows)
+{
+    bel_table *table = a->table;
+    plan(a, new_rows);
+    bool too_many = table->count + new_rows >= BEL_TABLE_NO_ROW - 1;
+    if (too_many || (table->memory_limit > 0 && a->bytes > table->memory_limit)) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "table \"%s\" has %lld rows in %lld bytes; %lld more rows would take it to "
+                       "%lld bytes, expected at most %lld bytes and %u rows on a shard",
+                       table->name, (long long)table->count, (long long)table->bytes,
+                       (long long)new_rows, (long long)a->bytes,
+                       (long long)(table->memory_limit > 0 ? table->memory_limit : INT64_MAX),
+                       BEL_TABLE_NO_ROW - 2);
+    }
+    size_t key_blocks = table->keys.count, record_blocks = table->records.count;
+    bel_status *status = take_room(a);
+    if (status == NULL) return NULL;
+    shrink_blocks(&table->keys, key_blocks);
+    shrink_blocks(&table->records, record_blocks);
+    for (int p = 0; p < BEL_TABLE_PARTS; p++)
+        bel_pages_destroy(a->grown[p].buckets, a->grown[p].capacity * sizeof(bel_table_bucket));
+    return bel_status_wrap(status, __FILE__, __LINE__,
+                           "table \"%s\" has %lld rows in %lld bytes, %lld more are wanted",
+                           table->name, (long long)table->count, (long long)table->bytes,
+                           (long long)new_rows);
+}
+
+// --- New rows ------------------------------------------------------------------------------------
+
+// Looks those keys up whose place is not known.
+static int64_t find_rest(const admission *a, int64_t first, int64_t end)
+{
+    int64_t missing = 0;
+    for (int64_t i = first; i < end; i++) {
+        uint32_t *row = &a->table->rows[i];
+        *row = a->places[i];
+        if (*row != BEL_TABLE_NO_ROW) continue;
+        uint64_t hash = bel_table_hash(a->keys[i]);
+        bel_table_find(a->table, &hash, 1, 0, row);
+        missing += *row == BEL_TABLE_NO_ROW;
+    }
+    return missing;
+}
+
+static int64_t find_all(const admission *a, int64_t first, int64_t end)
+{
+    int64_t i = first, missing = 0;
+    uint64_t hashes[2][BEL_TABLE_GROUP];
+    bel_table_seek(a->table, a->keys + i, bel_table_group(i, end), hashes[0]);
+    for (int turn = 0; i < end; turn = 1 - turn) {
+        int group = bel_table_group(i, end);
+        uint32_t *rows = a->table->rows + i;
+        i += group;
+        bel_table_seek(a->table, a->keys + i, bel_table_group(i, end), hashes[1 - turn]);
+        bel_table_find(a->table, hashes[turn], group, 0, rows);
+        for (int j = 0; j < group; j++)
+            missing += rows[j] == BEL_TABLE_NO_ROW;
+    }
+    return missing;
+}
+
+static void find_tile(void *argument, int64_t tile)
+{
+    admission *a = argument;
+    int64_t first = tile * TILE, end = first + TILE < a->n ? first + TILE : a->n;
+    int64_t missing = a->places != NULL ? find_rest(a, first, end) : find_all(a, first, end);
+    if (missing > 0) atomic_fetch_add_explicit(&a->missing, missing, memory_order_relaxed);
+}
+
+// Lists the positions of missing keys by part, in order of positions.
+static void list_missing(admission *a)
+{
+    bel_table *table = a->table;
+    int64_t place[BEL_TABLE_PARTS] = {0}, next = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        if (table->rows[i] != BEL_TABLE_NO_ROW) continue;
+        place[bel_table_part_of(bel_table_hash(a->keys[i]))]++;
+    }
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        int64_t count = place[p];
+        a->first[p] = place[p] = next;
+        next += count;
+    }
+    a->first[BEL_TABLE_PARTS] = next;
+    for (int64_t i = 0; i < a->n; i++) {
+        if (table->rows[i] != BEL_TABLE_NO_ROW) continue;
+        table->missing[place[bel_table_part_of(bel_table_hash(a->keys[i]))]++] = (uint32_t)i;
+    }
+}
+
+static void move_rows(const bel_table_part *from, const bel_table_part *to)
+{
+    for (uint64_t b = 0; b < from->capacity; b++) {
+        const bel_table_bucket *bucket = &from->buckets[b];
+        for (int i = 0; i < BEL_TABLE_BUCKET && bucket->row_after[i] != 0; i++) {
+            index_place free = find_place(to, bucket->hash[i]);
+            free.bucket->hash[free.at] = bucket->hash[i];
+            free.bucket->row_after[free.at] = bucket->row_after[i];
+        }
+    }
+}
+
+// One part's new rows, in the order of the list: the number of a row follows from the list alone.
+static void insert_part(void *argument, int64_t p)
+{
+    enum { AHEAD = 16 };
+    admission *a = argument;
+    bel_table *table = a->table;
+    bel_table_part *part = &table->parts[p];
+    if (a->grown[p].buckets != NULL) {
+        move_rows(part, &a->grown[p]);
+        bel_pages_destroy(part->buckets, part->capacity * sizeof *part->buckets);
+        *part = a->grown[p];
+    }
+    part->used = a->grown[p].used;
+    for (int64_t j = a->first[p]; j < a->first[p + 1]; j++) {
+        if (j + AHEAD < a->first[p + 1]) {
+            uint64_t later = bel_table_hash(a->keys[table->missing[j + AHEAD]]);
+            __builtin_prefetch(&part->buckets[bel_table_place(part, later)]);
+        }
+        uint32_t row = (uint32_t)(table->count + j), position = table->missing[j];
+        uint64_t hash = bel_table_hash(a->keys[position]);
+        index_place free = find_place(part, hash);
+        BEL_CHECK(free.bucket->row_after[free.at] == 0); // keys of an update are distinct
+        free.bucket->hash[free.at] = hash;
+        free.bucket->row_after[free.at] = row + 1;
+        *bel_table_key(table, row) = a->keys[position];
+        table->rows[position] = row;
+    }
+}
+
+static void run(bel_team *team, bel_team_job *job, void *argument, int64_t tiles)
+{
+    if (team != NULL) {
+        bel_team_run(team, job, argument, tiles);
+        return;
+    }
+    for (int64_t tile = 0; tile < tiles; tile++)
+        job(argument, tile);
+}
+
+static bel_status *grow_scratch(bel_table *table, int64_t n)
+{
+    if (n <= table->scratch_capacity) return NULL;
+    void *memory;
+    BEL_TRY_CTX(bel_pages_create((size_t)n * 2 * sizeof(uint32_t), false, "an update", &memory),
+                "table \"%s\"", table->name);
+    bel_pages_destroy(table->rows, (size_t)table->scratch_capacity * 2 * sizeof(uint32_t));
+    table->rows = memory;
+    table->missing = table->rows + n;
+    table->scratch_capacity = n;
+    return NULL;
+}
+
+bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
+                            const uint32_t *places, int64_t n)
+{
+    BEL_CHECK(n >= 0 && n < UINT32_MAX);
+    BEL_TRY(grow_scratch(table, n));
+    admission a = {.table = table, .keys = keys, .places = places, .n = n};
+    run(team, find_tile, &a, (n + TILE - 1) / TILE);
+    if (table->snapshot != NULL) BEL_TRY(bel_table_snapshot_reserve(table, n));
+    int64_t missing = atomic_load_explicit(&a.missing, memory_order_relaxed);
+    if (missing == 0) return NULL;
+    list_missing(&a);
+    BEL_TRY(reserve(&a, missing));
+    run(team, insert_part, &a, BEL_TABLE_PARTS);
+    table->count += missing;
+    table->bytes = a.bytes;
+    return NULL;
+}
+
+bel_status *bel_table_index_init(bel_table *table)
+{
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        void *buckets;
+        BEL_TRY(
+            bel_pages_create(PAGE_BUCKETS * sizeof(bel_table_bucket), false, "an index", &buckets));
+        table->parts[p] = (bel_table_part){.buckets = buckets, .capacity = PAGE_BUCKETS};
+        table->bytes += (int64_t)(PAGE_BUCKETS * sizeof(bel_table_bucket));
+    }
+    return NULL;
+}
+
+void bel_table_index_deinit(bel_table *table)
+{
+    for (int p = 0; p < BEL_TABLE_PARTS; p++) {
+        const bel_table_part *part = &table->parts[p];
+        bel_pages_destroy(part->buckets, part->capacity * sizeof *part->buckets);
+    }
+    shrink_blocks(&table->keys, 0);
+    shrink_blocks(&table->records, 0);
+    bel_free(table->keys.at);
+    bel_free(table->records.at);
+    bel_pages_destroy(table->rows, (size_t)table->scratch_capacity * 2 * sizeof(uint32_t));
+}

@@ -1,0 +1,188 @@
+// A snapshot: the rows of a moment, read while updates go on.
+//
+// Nothing is copied at the beginning. An update copies a row aside before it changes it for the
+// first time since. What must stay true: `saved` of a row is written under the row's lock and only
+// by who updates it, so an updater may look at it without the lock; a reader looks and copies under
+// the lock, so it sees the row as it was, here or there.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/sort.h"
+#include "ps/table/table_inner.h"
+
+static size_t saved_bytes(const bel_table_snapshot_state *snapshot)
+{
+    return (size_t)snapshot->count * sizeof(uint32_t);
+}
+
+static char **copy_directory(const bel_table_blocks *blocks)
+{
+    char **copy = bel_xcalloc(blocks->count, sizeof *copy);
+    if (blocks->count > 0) memcpy(copy, blocks->at, blocks->count * sizeof *copy);
+    return copy;
+}
+
+bel_status *bel_table_snapshot(bel_table *table)
+{
+    BEL_CHECK(table->snapshot == NULL);
+    void *saved;
+    BEL_TRY_CTX(
+        bel_pages_create((size_t)table->count * sizeof(uint32_t), false, "a snapshot", &saved),
+        "table \"%s\"", table->name);
+    bel_table_snapshot_state *snapshot = bel_xcalloc(1, sizeof *snapshot);
+    snapshot->count = table->count;
+    snapshot->saved = saved;
+    snapshot->keys = copy_directory(&table->keys);
+    snapshot->records = copy_directory(&table->records);
+    snapshot->copies = bel_xcalloc(table->records.count, sizeof *snapshot->copies);
+    for (int i = 0; i < BEL_TABLE_LOCKS; i++)
+        pthread_mutex_init(&snapshot->locks[i], NULL);
+    table->snapshot = snapshot;
+    return NULL;
+}
+
+void bel_table_snapshot_end(bel_table *table)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    if (snapshot == NULL) return;
+    for (size_t i = 0; i < snapshot->copy_blocks; i++)
+        bel_pages_destroy(snapshot->copies[i], table->records.bytes);
+    for (int i = 0; i < BEL_TABLE_LOCKS; i++)
+        pthread_mutex_destroy(&snapshot->locks[i]);
+    bel_pages_destroy(snapshot->saved, saved_bytes(snapshot));
+    bel_pages_destroy(snapshot->order, saved_bytes(snapshot));
+    bel_free(snapshot->keys);
+    bel_free(snapshot->records);
+    bel_free(snapshot->copies);
+    bel_free(snapshot);
+    table->snapshot = NULL;
+}
+
+int64_t bel_table_snapshot_count(const bel_table *table)
+{
+    BEL_CHECK(table->snapshot != NULL);
+    return table->snapshot->count;
+}
+
+// --- Updates -------------------------------------------------------------------------------------
+
+static void *copy_at(const bel_table *table, int64_t place)
+{
+    return bel_table_item(table->snapshot->copies, table->records.bits,
+                          table->record_floats * sizeof(float), (uint32_t)place);
+}
+
+bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    int64_t wanted = atomic_load_explicit(&snapshot->copy_count, memory_order_relaxed);
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t row = table->rows[i];
+        wanted += (int64_t)row < snapshot->count && snapshot->saved[row] == 0;
+    }
+    while ((int64_t)snapshot->copy_blocks << table->records.bits < wanted) {
+        void *block;
+        BEL_TRY_CTX(bel_pages_create(table->records.bytes, false, "rows of a snapshot", &block),
+                    "table \"%s\" has %lld rows in %lld bytes, and copies of %lld", table->name,
+                    (long long)table->count, (long long)table->bytes, (long long)wanted);
+        snapshot->copies[snapshot->copy_blocks++] = block;
+    }
+    return NULL;
+}
+
+void bel_table_snapshot_save(bel_table *table, uint32_t row)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    if ((int64_t)row >= snapshot->count || snapshot->saved[row] != 0) return;
+    int64_t place = atomic_fetch_add_explicit(&snapshot->copy_count, 1, memory_order_relaxed);
+    memcpy(copy_at(table, place), bel_table_record(table, row),
+           table->record_floats * sizeof(float));
+    pthread_mutex_t *lock = &snapshot->locks[row % BEL_TABLE_LOCKS];
+    pthread_mutex_lock(lock);
+    snapshot->saved[row] = (uint32_t)place + 1;
+    pthread_mutex_unlock(lock);
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+static int64_t key_of(const bel_table_snapshot_state *snapshot, uint32_t row)
+{
+    const int64_t *key =
+        bel_table_item(snapshot->keys, BEL_TABLE_KEY_BLOCK_BITS, sizeof(int64_t), row);
+    return *key;
+}
+
+static bel_status *sort_rows(const bel_table *table)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    size_t count = (size_t)snapshot->count, bytes = count * 2 * sizeof(bel_keyed);
+    void *memory, *order;
+    BEL_TRY(bel_pages_create(bytes, false, "sorting rows", &memory));
+    bel_status *status =
+        bel_pages_create(saved_bytes(snapshot), false, "the order of rows", &order);
+    if (status == NULL) {
+        bel_keyed *items = memory;
+        for (size_t i = 0; i < count; i++)
+            items[i] = (bel_keyed){key_of(snapshot, (uint32_t)i), (uint32_t)i};
+        const bel_keyed *sorted = bel_sort_keyed(items, items + count, snapshot->count);
+        snapshot->order = order;
+        for (size_t i = 0; i < count; i++)
+            snapshot->order[i] = sorted[i].number;
+    }
+    bel_pages_destroy(memory, bytes);
+    return status;
+}
+
+static const float *record_at(const bel_table *table, uint32_t row)
+{
+    return bel_table_item(table->snapshot->records, table->records.bits,
+                          table->record_floats * sizeof(float), row);
+}
+
+// Writes one row where it is wanted; either may be NULL.
+static void read_row(const bel_table *table, uint32_t row, int64_t place, float *out_rows,
+                     float *const *out_slots)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    size_t row_bytes = (size_t)table->width * sizeof(float);
+    pthread_mutex_t *lock = &snapshot->locks[row % BEL_TABLE_LOCKS];
+    pthread_mutex_lock(lock);
+    uint32_t saved = snapshot->saved[row];
+    const float *record = saved != 0 ? copy_at(table, saved - 1) : record_at(table, row);
+    if (out_rows != NULL) memcpy(out_rows + place * table->width, record, row_bytes);
+    for (int k = 0; out_slots != NULL && k < table->rule->slot_count; k++) {
+        if (out_slots[k] == NULL) continue;
+        memcpy(out_slots[k] + place * table->width, record + (int64_t)(k + 1) * table->width,
+               row_bytes);
+    }
+    pthread_mutex_unlock(lock);
+}
+
+bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
+                                     int64_t *out_keys, float *out_rows, float *const *out_slots)
+{
+    enum { AHEAD = 16 };
+    const bel_table_snapshot_state *snapshot = table->snapshot;
+    BEL_CHECK(snapshot != NULL && first >= 0 && n >= 0 && n <= snapshot->count - first);
+    if (snapshot->order == NULL) BEL_TRY_CTX(sort_rows(table), "table \"%s\"", table->name);
+    bool contents = out_rows != NULL || out_slots != NULL;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t row = snapshot->order[first + i];
+        if (contents && i + AHEAD < n) {
+            uint32_t later = snapshot->order[first + i + AHEAD];
+            bel_table_prefetch(record_at(table, later), table->record_floats);
+            __builtin_prefetch(&snapshot->saved[later]);
+        }
+        if (out_keys != NULL) out_keys[i] = key_of(snapshot, row);
+        if (contents) read_row(table, row, i, out_rows, out_slots);
+    }
+    return NULL;
+}
+
+bel_status *bel_table_snapshot_read(const bel_table *table, int64_t *out_keys, float *out_rows,
+                                    float *const *out_slots)
+{
+    return bel_table_snapshot_range(table, 0, bel_table_snapshot_count(table), out_keys, out_rows,
+                                    out_slots);
+}

@@ -1,0 +1,80 @@
+// A table's way into a checkpoint and back.
+#include <math.h>
+
+#include "ps/table/table_inner.h"
+
+static bel_ckpt_table describe(const bel_table *table)
+{
+    return (bel_ckpt_table){
+        .name = table->name,
+        .width = table->width,
+        .column_count = 1 + table->rule->slot_count,
+        .columns = (const char *const *)table->columns,
+    };
+}
+
+// --- Out -----------------------------------------------------------------------------------------
+
+static bel_status *check_finite(const bel_table *table, const int64_t *keys, int column,
+                                const float *rows, int64_t n)
+{
+    for (int64_t i = 0; i < n * table->width; i++) {
+        if (isfinite(rows[i])) continue;
+        return BEL_ERR(BEL_ABORTED,
+                       "row %lld of table \"%s\" is not finite (%s), so nothing was saved; hint: a "
+                       "lower learning_rate or clip_value often helps",
+                       (long long)keys[i / table->width], table->name, table->columns[column]);
+    }
+    return NULL;
+}
+
+static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t *out_keys,
+                               int column, float *out_floats)
+{
+    const bel_table *table = context;
+    if (column == BEL_CKPT_KEYS) {
+        return bel_table_snapshot_range(table, first, n, out_keys, NULL, NULL);
+    }
+    float *slots[BEL_RULE_MAX_SLOTS] = {0}, *values = column == 0 ? out_floats : NULL;
+    if (column > 0) slots[column - 1] = out_floats;
+    BEL_TRY(bel_table_snapshot_range(table, first, n, out_keys, values, slots));
+    return check_finite(table, out_keys, column, out_floats, n);
+}
+
+bel_ckpt_rows bel_table_rows(const bel_table *table)
+{
+    return (bel_ckpt_rows){
+        .table = describe(table),
+        .row_count = table->snapshot != NULL ? bel_table_snapshot_count(table) : 0,
+        .read = read_column,
+        .context = (void *)(uintptr_t)table, // the reading takes it as const again
+    };
+}
+
+// --- In ------------------------------------------------------------------------------------------
+
+typedef struct restoring {
+    bel_table *table;
+    int shard, shard_count;
+} restoring;
+
+static bool is_mine(void *context, int64_t key)
+{
+    const restoring *r = context;
+    return bel_table_shard(key, r->shard_count) == r->shard;
+}
+
+static bel_status *take(void *context, int64_t n, const int64_t *keys, const float *const *columns)
+{
+    const restoring *r = context;
+    return bel_table_load(r->table, keys, columns[0], columns + 1, n);
+}
+
+bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, int shard,
+                              int shard_count)
+{
+    restoring r = {table, shard, shard_count};
+    bel_ckpt_table expected = describe(table);
+    return bel_ckpt_read_table(reader, &expected,
+                               &(bel_ckpt_row_sink){.wants = is_mine, .take = take, .context = &r});
+}

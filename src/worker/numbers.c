@@ -1,0 +1,14 @@
+// Fills the worker's part of sight/numbers.h from what it counts anyway.
+#include "worker/numbers.h"
+
+static const double seconds_of_ns = 1e-9;
+
+void bel_numbers_of_worker(const bel_worker *worker, double values[BEL_NUMBER_COUNT])
+{
+    bel_worker_times times = bel_worker_time_so_far(worker);
+    values[BEL_NUMBER_STEPS] = (double)times.steps;
+    values[BEL_NUMBER_INPUT] = (double)times.input_ns * seconds_of_ns;
+    values[BEL_NUMBER_COMPUTE] = (double)times.compute_ns * seconds_of_ns;
+    values[BEL_NUMBER_EXCHANGE] = (double)times.exchange_ns * seconds_of_ns;
+    values[BEL_NUMBER_TOTAL] = (double)times.total_ns * seconds_of_ns;
+}

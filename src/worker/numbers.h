@@ -1,0 +1,11 @@
+// What a worker of this process has counted, as it travels and is shown (sight/numbers.h).
+#ifndef BELFRY_WORKER_NUMBERS_H
+#define BELFRY_WORKER_NUMBERS_H
+
+#include "sight/numbers.h"
+#include "worker/worker.h"
+
+// Any thread, while the worker runs. Fills the rows of BEL_OF_WORKER that a worker knows itself.
+void bel_numbers_of_worker(const bel_worker *worker, double values[BEL_NUMBER_COUNT]);
+
+#endif

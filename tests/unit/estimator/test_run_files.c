@@ -1,0 +1,246 @@
+// What runs and evaluations leave in a model folder, and what comes back: event files and
+// report.html over a resume, a repeated command and evaluations beside training.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "estimator/history.h"
+#include "ps/layout/tally.h"
+#include "ps/server/control.h"
+#include "support/bel_test.h"
+#include "support/digits.h"
+
+enum { BATCH = 32 };
+
+static char *folder;
+
+static int setup(void **state)
+{
+    (void)state;
+    folder = bel_test_folder();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    bel_test_remove_folder(folder);
+    return 0;
+}
+
+static int64_t batch = BATCH;
+
+static bel_estimator *estimator_with(const char *rate)
+{
+    const bel_param params[] = {
+        {"hidden_units", "16"}, {"class_count", "10"}, {"learning_rate", rate}};
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = folder;
+    config.save_checkpoints_steps = 20;
+    config.save_summary_steps = 5;
+    config.allow_changes = true;
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(
+        bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 3, &estimator));
+    return estimator;
+}
+
+// Two evaluations; the second one only looks at a batch.
+static void train(const char *rate, int64_t steps, bel_result *out_result, bel_result *out_second)
+{
+    bel_estimator *estimator = estimator_with(rate);
+    const bel_train_spec spec = {bel_test_digits_input, &batch, steps};
+    const bel_eval_spec evals[] = {
+        {.input_fn = bel_test_digits_input, .input_user = &batch, .every_steps = 20},
+        {.input_fn = bel_test_digits_input,
+         .input_user = &batch,
+         .steps = 1,
+         .name = "one",
+         .every_steps = 20,
+         .out_result = out_second}};
+    BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &spec, evals, 2, out_result));
+    bel_estimator_destroy(estimator);
+}
+
+static char *report(void)
+{
+    char *path = bel_path_join(folder, "report.html"), *page;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &page, &size));
+    bel_free(path);
+    return page;
+}
+
+static size_t points(const char *name)
+{
+    bel_history *history;
+    BEL_ASSERT_OK(bel_history_read(folder, &history));
+    const bel_report_series *series = bel_history_find(history, name, "loss");
+    size_t count = series == NULL ? 0 : series->point_count;
+    bel_history_destroy(history);
+    return count;
+}
+
+static size_t event_files(void)
+{
+    char **names;
+    size_t count, found = 0;
+    BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        found += strstr(names[i], "tfevents") != NULL;
+        bel_free(names[i]);
+    }
+    bel_free(names);
+    return found;
+}
+
+static void test_all_results_come_back(void **state)
+{
+    (void)state;
+    bel_result first, second = {0};
+    train("0.001", 20, &first, &second);
+    assert_int_equal(first.examples, 359);
+    assert_int_equal(second.examples, BATCH);
+    assert_int_equal(second.global_step, 20);
+    assert_true(second.loss > 0 && second.loss != first.loss);
+    assert_string_equal(second.metrics[0].name, "accuracy");
+}
+
+// The second part learns so fast that it gets worse: the best evaluation is one of the first part.
+static void test_report_remembers(void **state)
+{
+    (void)state;
+    bel_result first, second;
+    train("0.001", 60, &first, &second);
+    char *page = report(), *best = bel_strf("%.4g at step 60", first.loss);
+    assert_non_null(strstr(page, best));
+    bel_free(page);
+    assert_int_equal(points(""), 13); // step 1, and every fifth
+    assert_int_equal(points("eval"), 3);
+    train("3", 80, &first, &second);
+    assert_true(first.loss > 1);
+    page = report();
+    assert_non_null(strstr(page, best));
+    bel_free(page);
+    assert_int_equal(points(""), 13 + 5); // step 61 too
+    train("3", 80, &first, &second);      // again
+    page = report();
+    assert_non_null(strstr(page, best));
+    assert_non_null(strstr(page, ">train<"));
+    bel_free(page);
+    bel_free(best);
+    assert_int_equal(points(""), 13 + 5);
+    assert_int_equal(points("eval"), 4);
+}
+
+// A run that is killed before its end has left a page of how far it came.
+static void test_report_while_running(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bel_result first, second;
+        bel_fault_set("crash:master_finishes");
+        train("0.001", 60, &first, &second);
+        _exit(0);
+    }
+    int end;
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_true(WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL);
+    char *page = report();
+    assert_non_null(strstr(page, "running; digest so far"));
+    assert_non_null(strstr(page, "best evaluation"));
+    bel_free(page);
+}
+
+static void evaluate(int64_t step, bel_result *out_result)
+{
+    bel_estimator *estimator = estimator_with("0.001");
+    const bel_eval_spec spec = {.input_fn = bel_test_digits_input, .input_user = &batch};
+    char *checkpoint = bel_strf("%s/ckpt-%08lld", folder, (long long)step);
+    BEL_ASSERT_OK(bel_evaluate(estimator, &spec, checkpoint, out_result));
+    bel_free(checkpoint);
+    bel_estimator_destroy(estimator);
+}
+
+// An evaluation of an old checkpoint adds to its own curve and takes nothing from any.
+static void test_old_checkpoint(void **state)
+{
+    (void)state;
+    bel_result first, second;
+    train("0.001", 60, &first, &second);
+    size_t files = event_files();
+    evaluate(20, &first);
+    assert_int_equal(first.global_step, 20);
+    assert_int_equal(event_files(), files);
+    assert_int_equal(points(""), 13);
+    assert_int_equal(points("eval"), 3);
+}
+
+// root may do everything, so that this process is another user meanwhile.
+static void test_read_only_folder(void **state)
+{
+    (void)state;
+    enum { NOBODY = 65534 };
+    bel_result first, second;
+    bool root = geteuid() == 0;
+    char *eval = bel_path_join(folder, "eval");
+    train("0.001", 20, &first, &second);
+    size_t files = event_files();
+    assert_int_equal(chmod(folder, 0555), 0);
+    assert_int_equal(chmod(eval, 0555), 0);
+    if (root) assert_int_equal(seteuid(NOBODY), 0);
+    evaluate(20, &second);
+    if (root) assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chmod(eval, 0755), 0);
+    bel_free(eval);
+    assert_true(second.loss == first.loss);
+    assert_int_equal(event_files(), files);
+}
+
+// Steps that are faster than the master lose no point.
+static void test_points_wait_for_the_master(void **state)
+{
+    (void)state;
+    enum { STEPS = 5000 };
+    bel_control *control = bel_control_create(
+        &(bel_control_config){.shard_count = 1, .last_step = STEPS, .series_steps = 1});
+    for (int64_t version = 1; version <= STEPS; version++) {
+        double tally[BEL_TALLY_FIXED] = {0};
+        tally[BEL_TALLY_LOSS_SUM] = (double)version;
+        tally[BEL_TALLY_EXAMPLES] = 1;
+        bel_control_decide(control, version, tally, false);
+    }
+    bel_control_point some[64];
+    int64_t next = 1;
+    for (int count; (count = bel_control_take_points(control, some, 64)) > 0;) {
+        for (int i = 0; i < count; i++, next++)
+            assert_true(some[i].step == next && some[i].loss == (double)next);
+    }
+    assert_int_equal(next, STEPS + 1);
+    bel_control_give_points_again(control);
+    assert_int_equal(bel_control_take_points(control, some, 64), 64);
+    assert_true(some[0].step >= 1 && some[0].loss == (double)some[0].step);
+    bel_control_destroy(control);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_all_results_come_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_report_remembers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_report_while_running, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_checkpoint, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_read_only_folder, setup, teardown),
+        cmocka_unit_test(test_points_wait_for_the_master),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,463 @@
+// The master's side of a cluster against members that are mailboxes of this process: two shards and
+// two workers, who hold the state of generation 1 unless a test says otherwise. What a master must
+// make of words that come late, twice, or from who has come back.
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "master/journal.h"
+#include "master/remote_inner.h"
+#include "support/bel_test.h"
+#include "transport/grpc/mailbox.h"
+
+enum { SOON_SECONDS = 20, SHARDS = 2, WORKERS = 2, PEERS = SHARDS + WORKERS };
+enum { PS_0, PS_1, WORKER_0, WORKER_1 }; // peers
+enum { FIRST = 10, LAST = 20 };          // steps
+
+typedef struct fixture {
+    char *folder;
+    bel_members *members;
+    bel_endpoint *client;
+    bel_doorbell *bell;
+    bel_mailbox *peers[PEERS];
+    bel_layout *layout;
+    bel_estimator *estimator;
+    bel_built built;
+    bel_trainable trainable;
+    bel_task task;
+    remote *master;
+    bel_control_state state; // the crew's, of the last wait
+    bel_eval_spec evals[2];  // that an evaluator of its own looks after
+    bel_result second;
+} fixture;
+
+static bel_status *accept_nothing(void *context, const char *path, bel_stream *stream,
+                                  bel_stream_events *out_events)
+{
+    (void)context, (void)stream, (void)out_events;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
+}
+
+static bel_status *no_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    (void)context, (void)spec;
+    return BEL_ERR(BEL_INTERNAL, "no model is built here");
+}
+
+static void make_crew(fixture *f, bel_counting counting)
+{
+    static char dense[] = "dense";
+    const bel_layout_variable variable = {.name = dense, .shape = BEL_SHAPE(4)};
+    f->layout = bel_layout_create(&variable, 1, SHARDS);
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = f->folder;
+    BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f->estimator));
+    BEL_ASSERT_OK(bel_estimator_place(f->estimator, WORKERS, NULL, SHARDS, 1));
+    f->task = (bel_task){.worker_count = WORKERS, .ps_count = SHARDS, .recovers = true};
+    f->evals[0].out_result = NULL; // the job's result has it
+    f->evals[1].out_result = &f->second;
+    f->trainable = (bel_trainable){
+        .estimator = f->estimator, .built = &f->built, .layout = f->layout, .counting = counting};
+    const bel_remote_config remote_config = {.members = f->members,
+                                             .evals = f->evals,
+                                             .eval_count = 2,
+                                             .task = &f->task,
+                                             .trainable = &f->trainable};
+    bel_crew *crew;
+    BEL_ASSERT_OK(bel_remote_create(&remote_config, &crew));
+    f->master = (remote *)crew;
+    f->master->checkpoint = bel_xstrdup("a checkpoint");
+}
+
+static void set_up(fixture *f, bel_counting counting)
+{
+    *f = (fixture){.folder = bel_test_folder(), .bell = bel_doorbell_create()};
+    const bel_members_config config = {
+        .endpoint = {.listen_address = "127.0.0.1:0", .secret = "s", .accept = accept_nothing},
+        .counts = {[BEL_ROLE_WORKER] = WORKERS, [BEL_ROLE_PS] = SHARDS},
+        .wanted_workers = WORKERS,
+        .token = "token",
+        .join_timeout_secs = SOON_SECONDS,
+        .silence_timeout_secs = SOON_SECONDS,
+        .recovers = true};
+    BEL_ASSERT_OK(bel_members_create(&config, &f->members));
+    const bel_endpoint_config client = {.secret = "s", .accept = accept_nothing};
+    BEL_ASSERT_OK(bel_endpoint_create(&client, &f->client));
+    make_crew(f, counting);
+}
+
+static void tear_down(fixture *f)
+{
+    for (int i = 0; i < PEERS; i++)
+        bel_mailbox_close(f->peers[i], 0);
+    f->master->crew.ops->destroy(&f->master->crew);
+    bel_members_destroy(f->members);
+    bel_endpoint_destroy(f->client);
+    bel_doorbell_destroy(f->bell);
+    bel_estimator_destroy(f->estimator);
+    bel_layout_destroy(f->layout);
+    bel_test_remove_folder(f->folder);
+}
+
+// Calls, also once more over another connection.
+static void join(fixture *f, int peer, uint32_t generation, int64_t step)
+{
+    static char token[] = "token", host[] = "host", served[] = "unix:/x";
+    char version[64];
+    snprintf(version, sizeof version, "%s", bel_version());
+    bool shard = peer < SHARDS;
+    bel_mailbox_close(f->peers[peer], 0);
+    f->peers[peer] = bel_mailbox_open(
+        f->client, bel_endpoint_address(bel_members_endpoint(f->members)), f->bell);
+    bel_mailbox_send(f->peers[peer],
+                     &(bel_message){.kind = BEL_MESSAGE_JOIN,
+                                    .protocol = BEL_PROTOCOL_VERSION,
+                                    .text = version,
+                                    .role = (int32_t)(shard ? BEL_ROLE_PS : BEL_ROLE_WORKER),
+                                    .index = shard ? peer : peer - SHARDS,
+                                    .host = host,
+                                    .pid = 99,
+                                    .address = served,
+                                    .folder = token,
+                                    .generation = generation,
+                                    .step = step});
+}
+
+static void start(fixture *f)
+{
+    const bel_control_config schedule = {.first_step = FIRST, .last_step = LAST};
+    const bel_input_segment segment = {.replica_count = WORKERS};
+    bel_crew *crew = &f->master->crew;
+    BEL_ASSERT_OK(crew->ops->gather(crew));
+    BEL_ASSERT_OK(crew->ops->start(crew, &schedule, &segment, INT64_MAX));
+}
+
+// A master that finds a job which stands at that step, and takes it over.
+static void take_over(fixture *f, int64_t step)
+{
+    set_up(f, (bel_counting){.workers = 0});
+    for (int i = 0; i < PEERS; i++)
+        join(f, i, 1, step);
+    start(f);
+    assert_true(f->master->crew.runs);
+}
+
+static void say(fixture *f, int peer, bel_message message)
+{
+    message.generation = f->master->crew.generation;
+    bel_mailbox_send(f->peers[peer], &message);
+}
+
+// Works until it is so.
+static void wait_until(fixture *f, bool (*is_so)(const fixture *f))
+{
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    bel_crew *crew = &f->master->crew;
+    crew->ops->wait(crew, 0, &f->state);
+    while (!is_so(f) && bel_clock_ns() < deadline)
+        crew->ops->wait(crew, 0.01, &f->state);
+    assert_true(is_so(f));
+}
+
+static bool stop_was_heard(const fixture *f)
+{
+    return f->master->stop_sent;
+}
+
+// Returns when the master has taken all that the peer has sent before.
+static void wait_for_words_of(fixture *f, int peer)
+{
+    f->master->stop_sent = false;
+    say(f, peer, (bel_message){.kind = BEL_MESSAGE_STOP});
+    wait_until(f, stop_was_heard);
+}
+
+// The next message that the master has sent a peer.
+static bel_message heard(fixture *f, int peer)
+{
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    bel_message message = {0};
+    while (bel_clock_ns() < deadline) {
+        if (bel_mailbox_take(f->peers[peer], &message)) return message;
+        (void)bel_doorbell_wait(f->bell, bel_clock_ns() + 1000000);
+    }
+    fail_msg("the master is silent");
+    return message;
+}
+
+static void hears(fixture *f, int peer, bel_message_kind kind)
+{
+    bel_message message = heard(f, peer);
+    assert_int_equal(message.kind, kind);
+    bel_message_deinit(&message);
+}
+
+// --- Snapshots -----------------------------------------------------------------------------------
+
+static bool snapshot_is_there(const fixture *f)
+{
+    return f->state.has_snapshot;
+}
+
+static bool end_is_heard_of(const fixture *f)
+{
+    const remote *r = f->master;
+    return r->ended_workers == WORKERS && r->heard_progress && r->saved_snapshot == LAST;
+}
+
+static void workers_end(fixture *f)
+{
+    static char text[] = "";
+    for (int w = 0; w < WORKERS; w++)
+        say(f, WORKER_0 + w, (bel_message){.kind = BEL_MESSAGE_ENDED, .step = LAST, .text = text});
+}
+
+// Each evaluation of an evaluator reaches the spec that it belongs to.
+static void test_evaluations(void **state)
+{
+    (void)state;
+    static char mean[] = "batch_mean_loss", accuracy[] = "accuracy", half[] = "0.5",
+                most[] = "0.75";
+    bel_message_setting numbers[] = {{mean, half}, {accuracy, most}};
+    fixture f;
+    take_over(&f, FIRST);
+    for (int32_t i = 0; i < 3; i++) // of the third nobody wants to know
+        say(&f, WORKER_0,
+            (bel_message){.kind = BEL_MESSAGE_EVALUATED,
+                          .index = i,
+                          .step = LAST,
+                          .loss = 1 + i,
+                          .examples = 7,
+                          .settings = numbers,
+                          .setting_count = 2});
+    wait_for_words_of(&f, WORKER_0);
+    const bel_result *results[] = {&f.master->crew.evaluation, &f.second};
+    for (int i = 0; i < 2; i++) {
+        assert_true(results[i]->loss == 1 + i && results[i]->batch_mean_loss == 0.5);
+        assert_int_equal(results[i]->global_step, LAST);
+        assert_int_equal(results[i]->examples, 7);
+        assert_int_equal(results[i]->metric_count, 1);
+        assert_string_equal(results[i]->metrics[0].name, "accuracy");
+        assert_true(results[i]->metrics[0].value == 0.75);
+    }
+    tear_down(&f);
+}
+
+// What a shard says of an older snapshot than its last does not count.
+static void test_an_old_snapshot(void **state)
+{
+    (void)state;
+    fixture f;
+    take_over(&f, FIRST);
+    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
+    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 12});
+    wait_for_words_of(&f, PS_1);
+    assert_false(f.state.has_snapshot);
+    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15, .save = true});
+    wait_until(&f, snapshot_is_there);
+    assert_int_equal(f.state.snapshot, 15);
+    assert_true(f.state.save);
+    tear_down(&f);
+}
+
+// A shard that says once more that it has a snapshot has not heard that it was released.
+static void test_a_release_that_was_lost(void **state)
+{
+    (void)state;
+    fixture f;
+    take_over(&f, FIRST);
+    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
+    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
+    wait_until(&f, snapshot_is_there);
+    f.master->crew.ops->release_snapshot(&f.master->crew);
+    hears(&f, PS_0, BEL_MESSAGE_RELEASE);
+    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
+    wait_for_words_of(&f, PS_0);
+    hears(&f, PS_0, BEL_MESSAGE_RELEASE);
+    assert_false(f.state.has_snapshot);
+    tear_down(&f);
+}
+
+// Training is not over before a snapshot that shard 0 has announced is there and was used.
+static void test_the_last_snapshot_is_waited_for(void **state)
+{
+    (void)state;
+    fixture f;
+    take_over(&f, FIRST);
+    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = LAST, .save = true});
+    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = LAST});
+    workers_end(&f);
+    wait_until(&f, end_is_heard_of);
+    assert_true(f.state.running && !f.state.has_snapshot);
+    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = LAST});
+    wait_until(&f, snapshot_is_there);
+    assert_true(f.state.running);
+    f.master->crew.ops->release_snapshot(&f.master->crew);
+    f.master->crew.ops->wait(&f.master->crew, 0, &f.state);
+    assert_false(f.state.running);
+    tear_down(&f);
+}
+
+static bool workers_have_ended(const fixture *f)
+{
+    return f->master->ended_workers == WORKERS;
+}
+
+static bool is_over(const fixture *f)
+{
+    return !f->state.running;
+}
+
+// A join says where a shard stands; that the last step is made is for shard 0 to say.
+static void test_a_join_does_not_end_training(void **state)
+{
+    (void)state;
+    fixture f;
+    take_over(&f, LAST);
+    workers_end(&f);
+    wait_until(&f, workers_have_ended);
+    assert_true(f.state.running);
+    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = LAST});
+    wait_until(&f, is_over);
+    tear_down(&f);
+}
+
+static bool one_has_saved(const fixture *f)
+{
+    return f->master->saved_shards == 1;
+}
+
+// While a checkpoint is written both connections break: who has saved is not asked again.
+static void test_nobody_saves_twice(void **state)
+{
+    (void)state;
+    static char folder[] = "a folder";
+    fixture f;
+    bel_ckpt_shard *saved[SHARDS] = {NULL}, *part = bel_ckpt_hash_shard(NULL, 0);
+    take_over(&f, FIRST);
+    f.master->saved = saved;
+    bel_remote_ask_shards(f.master, BEL_MESSAGE_SAVE, 15, folder);
+    for (int k = 0; k < SHARDS; k++)
+        hears(&f, PS_0 + k, BEL_MESSAGE_SAVE);
+    bel_message answer = {.kind = BEL_MESSAGE_SAVED, .step = 15};
+    answer.data = bel_ckpt_shard_pack(part, &answer.data_bytes);
+    say(&f, PS_0, answer);
+    wait_until(&f, one_has_saved);
+    for (int k = 0; k < SHARDS; k++) {
+        f.master->stop_sent = false; // else it is repeated
+        join(&f, PS_0 + k, 1, 15);
+        wait_for_words_of(&f, PS_0 + k);
+    }
+    hears(&f, PS_0, BEL_MESSAGE_STOP); // and nothing before
+    hears(&f, PS_1, BEL_MESSAGE_SAVE);
+    bel_free(answer.data);
+    bel_ckpt_shard_destroy(saved[0]);
+    bel_ckpt_shard_destroy(part);
+    tear_down(&f);
+}
+
+// --- Members that come back ----------------------------------------------------------------------
+
+static bool admission_is_over(const fixture *f)
+{
+    return !f->master->admissions[1].under_way;
+}
+
+// Worker 1 has come anew. Shard 0 says in which step its predecessor counted last, and shard 1 that
+// it stands at step 14.
+static void readmit(fixture *f, int64_t counted)
+{
+    set_up(f, (bel_counting){.workers = 1, .takes_stale = true, .max_lead = -1});
+    for (int i = 0; i < PEERS; i++)
+        join(f, i, i == WORKER_1 ? 0 : 1, 15);
+    start(f);
+    for (int k = 0; k < SHARDS; k++) {
+        hears(f, PS_0 + k, BEL_MESSAGE_ADMIT);
+        say(f, PS_0 + k,
+            (bel_message){.kind = BEL_MESSAGE_ADMITTED,
+                          .index = 1,
+                          .step = k == 0 ? 15 : 14,
+                          .counted = k == 0 ? counted : -1});
+    }
+    wait_until(f, admission_is_over);
+}
+
+// With a ledger a worker may have counted in a step that some shard has not finished: without its
+// report that cannot be finished any more.
+static void test_lost_in_the_middle(void **state)
+{
+    (void)state;
+    fixture f;
+    readmit(&f, 14);
+    assert_true(f.master->crew.lost);
+    tear_down(&f);
+    readmit(&f, 13);
+    assert_false(f.master->crew.lost);
+    bel_message setup = heard(&f, WORKER_1);
+    assert_int_equal(setup.kind, BEL_MESSAGE_SETUP);
+    assert_int_equal(setup.step, 14);
+    bel_message_deinit(&setup);
+    tear_down(&f);
+}
+
+// --- Generations ---------------------------------------------------------------------------------
+
+static void expect_new_generation(fixture *f, uint32_t generation)
+{
+    uint32_t written;
+    assert_false(f->master->crew.runs);
+    for (int i = 0; i < PEERS; i++) {
+        bel_message setup = heard(f, i);
+        assert_int_equal(setup.kind, BEL_MESSAGE_SETUP);
+        assert_int_equal(setup.generation, generation);
+        bel_message_deinit(&setup);
+    }
+    BEL_ASSERT_OK(bel_journal_generation(f->folder, &written));
+    assert_int_equal(written, generation);
+}
+
+// A new generation is above all that the journal or a member knows of, and the journal knows it.
+static void test_generations_rise(void **state)
+{
+    (void)state;
+    fixture f;
+    for (uint32_t journal = 3; journal <= 7; journal += 4) {
+        set_up(&f, (bel_counting){.workers = 0});
+        const bel_journal_line line = {.event = "generation", .generation = journal, .text = ""};
+        BEL_ASSERT_OK(bel_journal_write(f.folder, &line));
+        for (int i = 0; i < PEERS; i++)
+            join(&f, i, i == PS_1 ? 0 : 5, FIRST); // shard 1 has lost its state
+        start(&f);
+        expect_new_generation(&f, journal == 3 ? 6 : 8);
+        tear_down(&f);
+    }
+}
+
+// What shards hold is void once the master has gone back to a checkpoint.
+static void test_state_that_is_void(void **state)
+{
+    (void)state;
+    fixture f;
+    set_up(&f, (bel_counting){.workers = 0});
+    f.master->begins_anew = true; // as after loading for a loss
+    for (int i = 0; i < PEERS; i++)
+        join(&f, i, 5, FIRST);
+    start(&f);
+    expect_new_generation(&f, 6);
+    tear_down(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_evaluations),
+        cmocka_unit_test(test_an_old_snapshot),
+        cmocka_unit_test(test_a_release_that_was_lost),
+        cmocka_unit_test(test_the_last_snapshot_is_waited_for),
+        cmocka_unit_test(test_a_join_does_not_end_training),
+        cmocka_unit_test(test_nobody_saves_twice),
+        cmocka_unit_test(test_lost_in_the_middle),
+        cmocka_unit_test(test_generations_rise),
+        cmocka_unit_test(test_state_that_is_void),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,414 @@
+// A parameter server against a master and a worker that the test plays: tokens, setups, and what it
+// says and does when it is asked once more.
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "checkpoint/checkpoint.h"
+#include "master/remote.h"
+#include "member/member.h"
+#include "ps/layout/tally.h"
+#include "support/bel_test.h"
+#include "transport/grpc/grpc_lane.h"
+#include "transport/grpc/mailbox.h"
+
+enum { SOON_SECONDS = 20 };
+
+typedef struct fixture {
+    char *folder;
+    bel_endpoint *endpoint;
+    bel_doorbell *bell;
+    bel_estimator *estimator;
+    bel_task task;
+    bel_member_program program;
+    pthread_t member;
+    bel_code end; // of the member, once it is joined
+
+    pthread_mutex_t mutex;
+    bel_mailbox *caller; // guarded
+} fixture;
+
+static bel_status *accept_member(void *context, const char *path, bel_stream *stream,
+                                 bel_stream_events *out_events)
+{
+    fixture *f = context;
+    if (strcmp(path, BEL_MAILBOX_PATH) != 0) return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
+    bel_mailbox *mailbox = bel_mailbox_accept(stream, f->bell, out_events);
+    pthread_mutex_lock(&f->mutex);
+    f->caller = mailbox;
+    pthread_mutex_unlock(&f->mutex);
+    return NULL;
+}
+
+static bel_status *no_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    (void)context, (void)spec;
+    return BEL_ERR(BEL_INTERNAL, "a parameter server builds no model");
+}
+
+static void *member_main(void *argument)
+{
+    fixture *f = argument;
+    bel_status *status = bel_member_run(&f->task, &f->program, NULL);
+    f->end = bel_status_code(status);
+    bel_status_ignore(status); // its code is looked at
+    return NULL;
+}
+
+// A member whose authority did not sign the master's certificate says so, though it is its last of
+// many calls that ends by the clock.
+static void test_other_authority(void **state)
+{
+    (void)state;
+    static char job[] = "test", served[] = "127.0.0.1:0", secret[] = "s",
+                ca[] = "tests/support/tls/stranger.pem",
+                certificate[] = "tests/support/tls/host.pem", key[] = "tests/support/tls/host.key";
+    fixture f = {.folder = bel_test_folder(), .bell = bel_doorbell_create()};
+    const bel_endpoint_config endpoint = {.listen_address = "127.0.0.1:0",
+                                          .secret = secret,
+                                          .tls_ca = "tests/support/tls/ca.pem",
+                                          .tls_certificate = certificate,
+                                          .tls_key = key,
+                                          .accept = accept_member,
+                                          .context = &f};
+    BEL_ASSERT_OK(bel_endpoint_create(&endpoint, &f.endpoint));
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = f.folder;
+    BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f.estimator));
+    const bel_member_program program = {.estimator = f.estimator};
+    char *address = bel_xstrdup(bel_endpoint_address(f.endpoint));
+    const bel_task task = {.job = job,
+                           .role = BEL_ROLE_PS,
+                           .worker_count = 1,
+                           .ps_count = 1,
+                           .master_address = address,
+                           .listen_address = served,
+                           .secret = secret,
+                           .tls_ca = ca,
+                           .tls_certificate = certificate,
+                           .tls_key = key,
+                           .join_timeout_secs = 1,
+                           .silence_timeout_secs = SOON_SECONDS};
+    BEL_ASSERT_FAILS(bel_member_run(&task, &program, NULL), BEL_UNAVAILABLE,
+                     "certificate verify failed; hint: if it runs, see");
+    bel_free(address);
+    bel_endpoint_destroy(f.endpoint);
+    bel_doorbell_destroy(f.bell);
+    bel_estimator_destroy(f.estimator);
+    bel_test_remove_folder(f.folder);
+}
+
+// Begins with a ps 0 that calls.
+static void set_up(fixture *f)
+{
+    static char job[] = "test", served[] = "127.0.0.1:0", secret[] = "s";
+    *f = (fixture){.folder = bel_test_folder(), .bell = bel_doorbell_create()};
+    pthread_mutex_init(&f->mutex, NULL);
+    const bel_endpoint_config endpoint = {
+        .listen_address = served, .secret = secret, .accept = accept_member, .context = f};
+    BEL_ASSERT_OK(bel_endpoint_create(&endpoint, &f->endpoint));
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = f->folder;
+    BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f->estimator));
+    f->program = (bel_member_program){.estimator = f->estimator};
+    f->task = (bel_task){.job = job,
+                         .role = BEL_ROLE_PS,
+                         .worker_count = 1,
+                         .ps_count = 1,
+                         .master_address = bel_xstrdup(bel_endpoint_address(f->endpoint)),
+                         .listen_address = served,
+                         .secret = secret,
+                         .recovers = true,
+                         .join_timeout_secs = SOON_SECONDS,
+                         .silence_timeout_secs = SOON_SECONDS};
+    BEL_ASSERT_OK(bel_thread_start(&f->member, member_main, f));
+}
+
+static bel_mailbox *caller_of(fixture *f)
+{
+    pthread_mutex_lock(&f->mutex);
+    bel_mailbox *caller = f->caller;
+    pthread_mutex_unlock(&f->mutex);
+    return caller;
+}
+
+// The member's next message of this kind.
+static bel_message take(fixture *f, bel_message_kind kind)
+{
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    bel_message message = {0};
+    while (bel_clock_ns() < deadline) {
+        bel_mailbox *caller = caller_of(f);
+        while (caller != NULL && bel_mailbox_take(caller, &message)) {
+            if (message.kind == kind) return message;
+            bel_message_deinit(&message);
+        }
+        (void)bel_doorbell_wait(f->bell, bel_clock_ns() + 1000000);
+    }
+    fail_msg("the member does not send what is expected");
+    return message;
+}
+
+// Ends the job, unless the member has ended it.
+static void tear_down(fixture *f)
+{
+    static char text[] = "";
+    bel_mailbox *caller = caller_of(f);
+    bel_mailbox_send(caller, &(bel_message){.kind = BEL_MESSAGE_END, .text = text});
+    pthread_join(f->member, NULL);
+    bel_mailbox_close(caller, 0);
+    bel_endpoint_destroy(f->endpoint);
+    bel_doorbell_destroy(f->bell);
+    bel_estimator_destroy(f->estimator);
+    bel_free(f->task.master_address);
+    pthread_mutex_destroy(&f->mutex);
+    bel_test_remove_folder(f->folder);
+}
+
+// A setup of generation 1 with one shard, at `address`, and one worker of one replica.
+static void send_setup(fixture *f, char *address, char *checkpoint, bel_message setup)
+{
+    char *addresses[] = {address};
+    int32_t replicas[] = {1};
+    uint32_t incarnations[] = {0};
+    setup.kind = BEL_MESSAGE_SETUP;
+    setup.generation = 1;
+    setup.folder = checkpoint;
+    setup.addresses = addresses;
+    setup.address_count = 1;
+    setup.replicas = replicas;
+    setup.replica_count = 1;
+    setup.incarnations = incarnations;
+    setup.incarnation_count = 1;
+    bel_mailbox_send(caller_of(f), &setup);
+}
+
+// A member that joins, is sent this setup, and must end with an error that holds `part`.
+static void refuse_setup(bel_message_variable variable, bel_message_table table, bel_code code,
+                         const char *part)
+{
+    static char address[] = "unix:/nowhere", checkpoint[] = "none";
+    fixture f;
+    set_up(&f);
+    bel_message join = take(&f, BEL_MESSAGE_JOIN);
+    bel_message_deinit(&join);
+    send_setup(
+        &f, address, checkpoint,
+        (bel_message){
+            .variables = &variable, .variable_count = 1, .tables = &table, .table_count = 1});
+    bel_message ended = take(&f, BEL_MESSAGE_ENDED);
+    assert_int_equal(ended.code, code);
+    assert_non_null(strstr(ended.text, part));
+    bel_message_deinit(&ended);
+    tear_down(&f);
+    assert_int_equal(f.end, code);
+}
+
+static void test_setups_that_cannot_be(void **state)
+{
+    (void)state;
+    static char kernel[] = "dense", user[] = "user";
+    const bel_message_variable variable = {.name = kernel, .shape = BEL_SHAPE(4)};
+    const bel_message_table table = {.name = user, .width = 4, .ids = 8};
+    bel_message_table many = table, wide = table, none = table;
+    many.ids = INT64_MAX;
+    wide.width = INT32_MAX, wide.ids = 1 << 20;
+    none.ids = 0;
+    refuse_setup(variable, many, BEL_RESOURCE_EXHAUSTED,
+                 "ps 0: table \"user\": 9223372036854775807 ids of a replica's batch");
+    refuse_setup(variable, wide, BEL_RESOURCE_EXHAUSTED, "rows of 2147483647 floats");
+    refuse_setup(variable, none, BEL_INVALID_ARGUMENT, "malformed setup: table \"user\"");
+    bel_message_variable large = variable;
+    large.shape = BEL_SHAPE(INT32_MAX, INT32_MAX, INT32_MAX);
+    refuse_setup(large, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
+}
+
+// --- A shard that runs ---------------------------------------------------------------------------
+
+enum { ELEMENTS = 4 };
+static char dense[] = "dense";
+
+typedef struct fake_worker { // worker 0, the only one
+    fixture f;
+    char *address; // where the shard listens
+    bel_lane *lane;
+    float values[ELEMENTS], sums[ELEMENTS];
+    double tally[BEL_TALLY_FIXED];
+} fake_worker;
+
+static char *write_checkpoint(const char *model_dir)
+{
+    static const float zeros[ELEMENTS];
+    char *folder;
+    bel_ckpt_shard *part;
+    bel_hash128 digest;
+    const bel_ckpt_piece piece = {dense, BEL_DTYPE_F32, BEL_SHAPE(ELEMENTS), 0, ELEMENTS, zeros};
+    const bel_ckpt_info info = {.step = 0};
+    BEL_ASSERT_OK(bel_ckpt_begin(model_dir, 0, 0, 0, &folder));
+    BEL_ASSERT_OK(bel_ckpt_write_shard(folder, 0, 1, &piece, 1, &part));
+    BEL_ASSERT_OK(bel_ckpt_commit(model_dir, folder, &info, &part, 1, &digest));
+    bel_ckpt_shard_destroy(part);
+    bel_free(folder);
+    return bel_strf("%s/ckpt-00000000", model_dir);
+}
+
+static void *place_values(void *context, const bel_frame *frame)
+{
+    fake_worker *w = context;
+    return frame->payload_bytes == sizeof w->values ? w->values : NULL;
+}
+
+static void connect(fake_worker *w, uint32_t incarnation)
+{
+    const bel_lane_hello hello = {
+        .kind = BEL_HELLO_WORKER, .generation = 1, .incarnation = incarnation};
+    const bel_grpc_lane_config config = {
+        .capacity = 8, .bell = w->f.bell, .place = place_values, .place_context = w};
+    w->lane = bel_grpc_lane_connect(w->f.endpoint, w->address, &hello, &config);
+}
+
+// Every version is saved.
+static void begin(fake_worker *w)
+{
+    *w = (fake_worker){.tally = {[BEL_TALLY_EXAMPLES] = 1}};
+    set_up(&w->f);
+    bel_message join = take(&w->f, BEL_MESSAGE_JOIN);
+    w->address = bel_xstrdup(join.address);
+    bel_message_deinit(&join);
+    char *checkpoint = write_checkpoint(w->f.folder);
+    bel_message_variable variable = {.name = dense, .shape = BEL_SHAPE(ELEMENTS)};
+    send_setup(&w->f, w->address, checkpoint,
+               (bel_message){.variables = &variable,
+                             .variable_count = 1,
+                             .schedule = {.last_step = 9, .save_steps = 1},
+                             .optimizer = {.learning_rate = 1}});
+    bel_free(checkpoint);
+}
+
+static void send_frame(fake_worker *w, uint32_t incarnation, bel_frame frame)
+{
+    frame.generation = 1;
+    frame.incarnation = incarnation;
+    BEL_ASSERT_OK(bel_lane_send(w->lane, &frame));
+}
+
+static void report_step_0(fake_worker *w, uint32_t incarnation)
+{
+    send_frame(w, incarnation, (bel_frame){.kind = BEL_FRAME_PULL});
+    send_frame(
+        w, incarnation,
+        (bel_frame){.kind = BEL_FRAME_REPORT, .payload = w->sums, .payload_bytes = sizeof w->sums});
+    send_frame(w, incarnation,
+               (bel_frame){
+                   .kind = BEL_FRAME_TALLY, .payload = w->tally, .payload_bytes = sizeof w->tally});
+}
+
+static void expect_snapshot(fake_worker *w)
+{
+    bel_message snapshot = take(&w->f, BEL_MESSAGE_SNAPSHOT);
+    assert_int_equal(snapshot.step, 1);
+    assert_true(snapshot.save);
+    bel_message_deinit(&snapshot);
+}
+
+static void finish(fake_worker *w)
+{
+    bel_lane_close(w->lane);
+    bel_free(w->address);
+    tear_down(&w->f);
+    assert_int_equal(w->f.end, BEL_OK);
+}
+
+// Over another connection the shard says what it holds, and that a snapshot is complete: the master
+// may be another one.
+static void test_a_snapshot_is_told_again(void **state)
+{
+    (void)state;
+    fake_worker w;
+    begin(&w);
+    connect(&w, 0);
+    report_step_0(&w, 0);
+    expect_snapshot(&w);
+    pthread_mutex_lock(&w.f.mutex);
+    bel_mailbox *before = w.f.caller;
+    w.f.caller = NULL;
+    pthread_mutex_unlock(&w.f.mutex);
+    bel_mailbox_close(before, 0);
+    bel_message join = take(&w.f, BEL_MESSAGE_JOIN);
+    assert_int_equal(join.generation, 1);
+    bel_message_deinit(&join);
+    expect_snapshot(&w);
+    finish(&w);
+}
+
+static void admit(fake_worker *w)
+{
+    bel_mailbox_send(caller_of(&w->f),
+                     &(bel_message){.kind = BEL_MESSAGE_ADMIT, .generation = 1, .incarnation = 1});
+    bel_message admitted = take(&w->f, BEL_MESSAGE_ADMITTED);
+    assert_int_equal(admitted.incarnation, 1);
+    assert_int_equal(admitted.step, 0);
+    bel_message_deinit(&admitted);
+}
+
+// A worker may have begun when its shard is asked once more to admit it: it keeps its lane.
+static void test_who_is_admitted_twice_keeps_its_lane(void **state)
+{
+    (void)state;
+    fake_worker w;
+    begin(&w);
+    admit(&w);
+    connect(&w, 1);
+    bel_frame frame = {0};
+    send_frame(&w, 1, (bel_frame){.kind = BEL_FRAME_PULL});
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (frame.kind != BEL_FRAME_VERSION && bel_clock_ns() < deadline)
+        if (!bel_lane_receive(w.lane, &frame))
+            (void)bel_doorbell_wait(w.f.bell, bel_clock_ns() + 1000000);
+    assert_int_equal(frame.kind, BEL_FRAME_VERSION);
+    admit(&w);
+    report_step_0(&w, 1);
+    expect_snapshot(&w);
+    assert_false(bel_lane_is_cut(w.lane));
+    finish(&w);
+}
+
+// --- Tokens --------------------------------------------------------------------------------------
+
+static void join_reads(fixture *f, const char *token)
+{
+    bel_message join = take(f, BEL_MESSAGE_JOIN);
+    assert_string_equal(join.folder, token);
+    bel_message_deinit(&join);
+}
+
+// The folder of a network file system may come late, or be an old one first.
+static void test_a_late_token(void **state)
+{
+    (void)state;
+    fixture f;
+    set_up(&f);
+    join_reads(&f, "");
+    bel_free(bel_test_file(f.folder, BEL_TOKEN_FILE, "old", 3));
+    join_reads(&f, "old");
+    bel_free(bel_test_file(f.folder, BEL_TOKEN_FILE, "new", 3));
+    join_reads(&f, "new");
+    tear_down(&f);
+    assert_int_equal(f.end, BEL_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_authority),
+        cmocka_unit_test(test_a_late_token),
+        cmocka_unit_test(test_setups_that_cannot_be),
+        cmocka_unit_test(test_a_snapshot_is_told_again),
+        cmocka_unit_test(test_who_is_admitted_twice_keeps_its_lane),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
