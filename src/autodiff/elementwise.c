@@ -5,16 +5,6 @@
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
-void bel_set_broadcast_grad(bel_gradient *g, int i, bel_value *grad)
-{
-    bel_shape have = bel_value_shape(grad), want = bel_value_shape(g->inputs[i]);
-    if (!bel_shape_equal(&have, &want)) {
-        bel_value *inputs[] = {grad, g->inputs[i]};
-        grad = bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
-    }
-    g->input_grads[i] = grad;
-}
-
 void bel_grad_add(bel_gradient *g)
 {
     for (int i = 0; i < 2; i++)

@@ -16,9 +16,3 @@ bel_gradient_fn *bel_gradient_rule(bel_op op)
     BEL_CHECK((unsigned)op < BEL_OP_COUNT);
     return rules[op];
 }
-
-void bel_gradient_from_output(bel_gradient *g, bel_op op)
-{
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[0]};
-    g->input_grads[0] = bel_graph_add(g->graph, op, NULL, inputs, 2);
-}

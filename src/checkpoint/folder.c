@@ -2,7 +2,6 @@
 #include "checkpoint/folder.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -67,26 +67,6 @@ static bel_status *check_file(const bel_ckpt_reader *reader, const bel_manifest_
     return bel_safetensors_read_header(&file->disk, reader->arena, &file->list);
 }
 
-bel_status *bel_ckpt_locate(bel_reader_file *file, const char *name, bel_dtype dtype,
-                            const bel_shape *shape, uint64_t *out_offset)
-{
-    const bel_safetensors_entry *entry = bel_safetensors_find(&file->list, name);
-    if (entry == NULL) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected a tensor \"%s\", which the manifest names",
-                       file->disk.path, name);
-    }
-    if (entry->dtype != dtype || !bel_shape_equal(&entry->shape, shape)) {
-        char expected_text[BEL_SHAPE_TEXT], got_text[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_DATA_LOSS, "%s: tensor \"%s\": expected %s %s, got %s %s",
-                       file->disk.path, name, bel_dtype_name(dtype),
-                       bel_shape_text(shape, expected_text), bel_dtype_name(entry->dtype),
-                       bel_shape_text(&entry->shape, got_text));
-    }
-    file->pieces_used++;
-    *out_offset = entry->offset;
-    return NULL;
-}
-
 // Finds a piece in its file's header.
 static bel_status *locate_piece(const bel_ckpt_reader *reader, const bel_manifest_tensor *tensor,
                                 const bel_manifest_piece *piece, uint64_t *out_offset)

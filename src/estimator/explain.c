@@ -1,8 +1,6 @@
 // The program of one replica, as the worker would run it, but with memory of its own.
 #include "estimator/explain.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "estimator/trainable.h"
 #include "passes/passes.h"

@@ -1,13 +1,11 @@
 // Event files of training and of its evaluations.
 #include "estimator/run_log.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/str.h"
 #include "estimator/event_file.h"
 
 enum { MAX_FOLDERS = 16 };

@@ -12,21 +12,6 @@ bel_status *bel_source_open(const bel_source_description *description, const bel
     return BEL_ERR(BEL_INTERNAL, "no source of kind %d", (int)description->kind);
 }
 
-void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length)
-{
-    if (sink->record == NULL) return sink->rows[field];
-    const bel_source_field *spec = &source->fields[field];
-    bel_shape shape = spec->shape;
-    if (spec->dtype == BEL_DTYPE_STRING) shape.dims[0] = length;
-    return bel_record_append(sink->record, spec->name, spec->dtype, &shape);
-}
-
-bel_status *bel_source_read_record(const bel_source *source, int64_t number, bel_record *record)
-{
-    bel_record_begin(record, source, number);
-    return source->kind->read(source, number, &(bel_sink){.record = record});
-}
-
 void bel_source_destroy(bel_source *source)
 {
     if (source != NULL) source->kind->destroy(source);

@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "base/trace.h"
+#include "estimator/evaluation.h"
 #include "estimator/input_fn.h"
 #include "master/job.h"
 
@@ -114,4 +118,56 @@ void bel_job_free_evals(bel_job *job)
         bel_free(eval->folder);
     }
     bel_free(job->evals);
+}
+
+static void log_result(const char *folder, const bel_result *result)
+{
+    bel_str line = {0};
+    bel_str_printf(&line, "%s at step %lld: loss = %.5g", folder, (long long)result->global_step,
+                   result->loss);
+    for (int m = 0; m < result->metric_count; m++)
+        bel_str_printf(&line, ", %s = %.5g", result->metrics[m].name, result->metrics[m].value);
+    bel_log_write(BEL_LOG_INFO, "%s (%lld examples)", line.text, (long long)result->examples);
+    bel_str_deinit(&line);
+}
+
+static bel_status *attend(void *context)
+{
+    bel_job *job = context;
+    bel_look_again(job->look, job->crew, job->last_step, false);
+    return job->crew->ops->attend(job->crew);
+}
+
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
+{
+    const bel_estimator *estimator = job->estimator;
+    bel_evaluation_config config = {.built = eval->built,
+                                    .input = eval->input,
+                                    .values = eval->values,
+                                    .pull_rows = bel_rows_pull,
+                                    .rows = &eval->rows,
+                                    .steps = eval->spec->steps,
+                                    .tower_count = estimator->towers_of[0],
+                                    .thread_count = estimator->thread_count,
+                                    .asynchronous =
+                                        estimator->config.executor == BEL_EXECUTOR_ASYNC,
+                                    .between = attend,
+                                    .context = job};
+    bel_result result = {.global_step = step};
+    eval->last_ns = bel_clock_ns();
+    int64_t begun = bel_trace_begin();
+    BEL_TRY(job->crew->ops->read_values(job->crew));
+    BEL_TRY(bel_job_read_rows(job, eval, step));
+    BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
+    bel_trace_end(
+        (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
+        begun);
+    eval->last_step = step;
+    log_result(eval->folder, &result);
+    if (eval->spec->out_result != NULL) *eval->spec->out_result = result;
+    if (eval == &job->evals[0]) {
+        memcpy(result.digest, job->result.digest, sizeof result.digest);
+        job->result = result;
+    }
+    return bel_run_log_evaluation(job->log, eval->folder, &result);
 }

@@ -1,5 +1,6 @@
 // A training job as its master's thread sees it, for the files that tell its story: train.c (from
-// start to end), save.c (checkpoints), evals.c (evaluations).
+// start to end), save.c (checkpoints), evals.c (evaluations),
+// job_report.c (report.html).
 #ifndef BELFRY_MASTER_JOB_H
 #define BELFRY_MASTER_JOB_H
 
@@ -59,17 +60,18 @@ typedef struct bel_job {
 // the snapshot in hand, that of `step`.
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 void bel_job_free_evals(bel_job *job);
 
-// save.c: checkpoints, evaluations of the snapshot, the report.
+// save.c: checkpoints.
 bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
 bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
                                                         // or a pause
 // With elastic_rescale: another number of replicas is a new segment, and the learning rate follows.
 void bel_job_rescale(bel_job *job);
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
-bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
-// report.html as far as the job has come. It never ends a job: what cannot be written is a warning.
+
+// job_report.c: report.html as far as the job has come; what cannot be written is a warning.
 void bel_job_report(bel_job *job, bool over);
 
 #endif

@@ -1,7 +1,5 @@
 #include "master/look.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "master/callers.h"
 #include "master/join.h"
 #include "transport/grpc/mailbox.h"

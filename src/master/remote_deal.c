@@ -14,19 +14,6 @@
 #include "master/journal.h"
 #include "master/remote_inner.h"
 
-int bel_remote_worker(const remote *r, int worker)
-{
-    return bel_members_find(r->config.members, BEL_ROLE_WORKER, 0) + worker; // one behind the other
-}
-
-int bel_remote_dealt(const remote *r)
-{
-    int count = r->seats;
-    while (count > 0 && r->replicas[count - 1] == 0)
-        count--;
-    return count;
-}
-
 static const bel_member *worker_at(const remote *r, int worker)
 {
     return bel_members_get(r->config.members, bel_remote_worker(r, worker));

@@ -1,5 +1,4 @@
 // What the master says to members, what their messages mean, and members that come back.
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,13 +9,6 @@
 #include "master/remote_inner.h"
 
 // --- Asking ------------------------------------------------------------------------------------
-
-void bel_remote_send_to_shard(remote *r, int shard, const bel_message *message)
-{
-    bel_message of_now = *message;
-    of_now.generation = r->crew.generation;
-    bel_members_send(r->config.members, r->shard_members[shard], &of_now);
-}
 
 static void send_to_shards(remote *r, const bel_message *message)
 {
@@ -421,12 +413,6 @@ void bel_remote_ask_shards(remote *r, bel_message_kind kind, int64_t step, char 
 {
     r->asked = (bel_message){.kind = kind, .step = step, .folder = folder, .index = r->reading};
     send_to_shards(r, &r->asked);
-}
-
-// Nothing more can come of what the master does now.
-bool bel_remote_is_broken(const remote *r)
-{
-    return r->error != NULL || r->crew.lost;
 }
 
 // Why the master cannot go on; NULL: it can.

@@ -7,25 +7,18 @@
 #include "master/job.h"
 
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/file.h"
-#include "base/isa.h"
 #include "base/json.h"
 #include "base/linux_lock.h"
-#include "base/linux_process.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/str.h"
-#include "base/thread.h"
 #include "launch/folder_lock.h"
 #include "launch/job_trace.h"
-#include "launch/start_count.h"
 #include "master/embedded.h"
 
 // --- Before --------------------------------------------------------------------------------------

@@ -3,29 +3,18 @@
 #include "member/member.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "launch/job_trace.h"
 #include "member/member_inner.h"
 #include "ps/layout/row_room.h"
-#include "ps/server/numbers.h"
-#include "worker/numbers.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000 };
-
-void bel_member_send(member *m, bel_message message)
-{
-    message.generation = m->generation;
-    bel_mailbox_send(m->mailbox, &message);
-}
 
 static bel_status *lost_master(const member *m, bel_status *why)
 {
@@ -244,21 +233,6 @@ static bel_status *take_message(member *m, const bel_message *message)
     return NULL;
 }
 
-double *bel_member_numbers(const member *m, size_t *out_count)
-{
-    bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;
-    size_t workers = knows_reports ? (size_t)m->deal->worker_count : 0;
-    *out_count = BEL_NUMBER_COUNT + workers * BEL_NUMBERS_BY_WORKER;
-    double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
-    if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
-    if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
-    for (size_t w = 0; w < workers; w++)
-        bel_numbers_of_reports(m->shard.shard, (int)w,
-                               numbers + BEL_NUMBER_COUNT + w * BEL_NUMBERS_BY_WORKER);
-    numbers[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes();
-    return numbers;
-}
-
 static void send_status(member *m)
 {
     int64_t now = bel_clock_ns();
@@ -294,6 +268,14 @@ static bool is_final(const bel_status *why)
            code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED;
 }
 
+// What this master has not heard, since it is another one or did not let this member in.
+static void tell_again(member *m)
+{
+    m->worker.told = m->told_stop = false;
+    m->status_ns = 0;
+    bel_member_shard_tell_again(m);
+}
+
 // The master may be replaced, or only the connection may have broken: training goes on meanwhile,
 // and whoever is master then is told everything again.
 static bel_status *find_master_again(member *m, bel_status *why)
@@ -304,7 +286,7 @@ static bel_status *find_master_again(member *m, bel_status *why)
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
     BEL_TRY(bel_member_join(m));
-    bel_member_tell_again(m);
+    tell_again(m);
     return NULL;
 }
 
@@ -331,7 +313,7 @@ static bel_status *obey(member *m)
         if (status == NULL) status = bel_member_worker_check_lanes(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
-        bel_member_join_with_new_token(m);
+        if (bel_member_join_with_new_token(m)) tell_again(m);
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
@@ -370,7 +352,7 @@ static bel_status *run(member *m)
                                           .accept = bel_member_shard_accept,
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
-    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m));
+    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
     m->shard.shares_memory = m->hub != NULL;
     if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m->program));

@@ -115,16 +115,15 @@ void bel_member_send(member *m, bel_message message);
 // again, and joins. UNAVAILABLE: it cannot be reached within the join timeout.
 bel_status *bel_member_join(member *m) BEL_MUST_USE;
 // What it has joined with may have been an old token: it joins with the new one, for a while.
-void bel_member_join_with_new_token(member *m);
-// What this master has not heard, since it is another one or did not let this member in.
-void bel_member_tell_again(member *m);
+// True when it has: all is to be told again.
+bool bel_member_join_with_new_token(member *m);
 
 // What is counted here, behind STATUS and ENDED; free the list with bel_free.
 double *bel_member_numbers(const member *m, size_t *out_count);
 
 // member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there
 // is a hub.
-bel_status *bel_member_open_hub(member *m) BEL_MUST_USE;
+bel_status *bel_member_open_hub(member *m, bel_lane_find *find) BEL_MUST_USE;
 char *bel_member_shm_path(const char *address);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
                                        bel_space **out_space) BEL_MUST_USE;

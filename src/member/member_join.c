@@ -143,20 +143,14 @@ bel_status *bel_member_join(member *m)
     return NULL;
 }
 
-void bel_member_tell_again(member *m)
-{
-    m->worker.told = m->told_stop = false;
-    m->status_ns = 0;
-    bel_member_shard_tell_again(m);
-}
-
-void bel_member_join_with_new_token(member *m)
+bool bel_member_join_with_new_token(member *m)
 {
     enum { PAUSE_NS = 100000000 };
     const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
     int64_t now = bel_clock_ns();
-    if (m->answered || now - m->joined_ns > patience_ns || now - m->token_ns < PAUSE_NS) return;
-    if (!read_token(m)) return;
+    if (m->answered || now - m->joined_ns > patience_ns || now - m->token_ns < PAUSE_NS)
+        return false;
+    if (!read_token(m)) return false;
     send_join(m);
-    bel_member_tell_again(m);
+    return true;
 }

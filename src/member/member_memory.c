@@ -17,7 +17,7 @@ char *bel_member_shm_path(const char *address)
     return bel_strf("%s.shm", address + skip);
 }
 
-bel_status *bel_member_open_hub(member *m)
+bel_status *bel_member_open_hub(member *m, bel_lane_find *find)
 {
     const bel_task *task = m->task;
     bel_lane_choice choice = m->estimator->config.lane;
@@ -30,10 +30,8 @@ bel_status *bel_member_open_hub(member *m)
     }
     if (choice == BEL_LANE_GRPC || !local) return NULL;
     char *path = m->shard.here ? bel_member_shm_path(task->listen_address) : NULL;
-    const bel_shm_hub_config config = {.listen_path = path,
-                                       .secret = task->secret,
-                                       .find = bel_member_shard_find_shm,
-                                       .context = &m->shard};
+    const bel_shm_hub_config config = {
+        .listen_path = path, .secret = task->secret, .find = find, .context = &m->shard};
     bel_status *status = bel_shm_hub_create(&config, &m->hub);
     bel_free(path);
     return status;

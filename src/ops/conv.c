@@ -1,10 +1,9 @@
 // Conv and its gradients: x [n, c, w] or [n, c, h, w], weights [o, c / group, kernel…], y [n, o,
 // …]. ConvTranspose is the gradient of a convolution with regard to its input, so that
 // convolution's y is the operation's x.
-#include <string.h>
 
-#include "ops/families.h"
 #include "ops/kernels/conv.h"
+#include "ops/families.h"
 #include "ops/kernels/elements.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------

@@ -7,12 +7,6 @@
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
-bel_status *bel_needs_i64(bel_dtype dtype)
-{
-    if (dtype == BEL_DTYPE_I64) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "indices must be i64, got %s", bel_dtype_name(dtype));
-}
-
 bel_status *bel_infer_gather(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
 {

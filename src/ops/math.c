@@ -1,6 +1,5 @@
 // Element-wise operations: arithmetic with broadcasting, functions of one input.
 #include <math.h>
-#include <string.h>
 
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
@@ -13,24 +12,6 @@ static bool is_float(bel_dtype dtype)
 }
 
 // --- Shape rules ---------------------------------------------------------------------------------
-
-bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_shape *out_shape)
-{
-    bel_shape shape = {.rank = a->rank > b->rank ? a->rank : b->rank};
-    for (int32_t i = 0; i < shape.rank; i++) { // from the last dimension
-        int64_t p = i < a->rank ? a->dims[a->rank - 1 - i] : 1;
-        int64_t q = i < b->rank ? b->dims[b->rank - 1 - i] : 1;
-        if (p != q && p != 1 && q != 1) {
-            char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "shapes %s and %s do not broadcast (dimension %d from the end)",
-                           bel_shape_text(a, at), bel_shape_text(b, bt), (int)i + 1);
-        }
-        shape.dims[shape.rank - 1 - i] = p == 1 ? q : p;
-    }
-    *out_shape = shape;
-    return NULL;
-}
 
 static bel_status *same_dtypes(const bel_spec *inputs)
 {

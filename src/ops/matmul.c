@@ -2,7 +2,6 @@
 //
 // A product of more than two dimensions is one product for each matrix of the result; where b is
 // one matrix for all, the rows of a are taken together as one large product.
-#include <string.h>
 
 #include "base/fault.h"
 #include "ops/families.h"

@@ -31,14 +31,6 @@ bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs,
     return NULL;
 }
 
-bel_status *bel_infer_like(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                           bel_spec *out_outputs)
-{
-    (void)attrs, (void)input_count;
-    out_outputs[0] = (bel_spec){inputs[0].dtype, inputs[1].shape};
-    return NULL;
-}
-
 bel_status *bel_infer_scalar_like(const bel_attr_list *attrs, const bel_spec *inputs,
                                   int input_count, bel_spec *out_outputs)
 {

@@ -5,36 +5,6 @@
 #include "ops/kernels/elements.h"
 #include "ops/kernels/walk.h"
 
-// --- Axes ----------------------------------------------------------------------------------------
-
-bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t rank,
-                          int32_t *out_axis)
-{
-    int64_t given = (int64_t)bel_attr_number(attrs, "axis", (double)otherwise);
-    int64_t axis = given < 0 ? given + rank : given;
-    if (axis < 0 || axis >= rank) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
-                       (long long)given, (int)rank);
-    }
-    *out_axis = (int32_t)axis;
-    return NULL;
-}
-
-bel_status *bel_read_axes(const bel_attr_list *attrs, int32_t rank, bool out_listed[BEL_MAX_RANK])
-{
-    const bel_shape *axes = bel_attr_ints(attrs, "axes");
-    memset(out_listed, axes == NULL || axes->rank == 0, BEL_MAX_RANK * sizeof(bool));
-    for (int32_t i = 0; axes != NULL && i < axes->rank; i++) {
-        int64_t axis = axes->dims[i] < 0 ? axes->dims[i] + rank : axes->dims[i];
-        if (axis < 0 || axis >= rank) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
-                           (long long)axes->dims[i], (int)rank);
-        }
-        out_listed[axis] = true;
-    }
-    return NULL;
-}
-
 // --- Shape rules ---------------------------------------------------------------------------------
 
 static bel_status *cannot_reshape(const bel_shape *from, const bel_shape *to)

@@ -2,7 +2,6 @@
 #include "optim/multiplier.h"
 
 #include <fnmatch.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/number.h"

@@ -1,7 +1,7 @@
-// Checks of an optimizer's settings, and learning-rate schedules.
+// Checks of an optimizer's settings. Fields that are 0 get their defaults here, so that whoever
+// computes or writes them down afterwards sees one number and not two.
 #include "belfry/optimizer.h"
 
-#include <math.h>
 #include <stddef.h>
 
 #include "optim/multiplier.h"
@@ -53,73 +53,6 @@ static bel_status *bad_field(const range *r, double value)
                    value);
 }
 
-static int piece_count(const bel_schedule *schedule)
-{
-    int count = 0;
-    while (count < BEL_SCHEDULE_MAX_PIECES && schedule->rates[count] != 0)
-        count++;
-    return count;
-}
-
-// Rates end at the first 0, and what stands behind the end of either list was meant to count.
-static bel_status *check_pieces(const bel_schedule *schedule)
-{
-    int count = piece_count(schedule);
-    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++) {
-        double rate = schedule->rates[i];
-        bool used = i == 0 || i < count;
-        if (used ? rate > 0 && rate <= 1e6 : rate == 0) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "optimizer: rates[%d] of the schedule must be above 0, got %g", i,
-                       used ? rate : 0);
-    }
-    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES - 1; i++) {
-        int64_t boundary = schedule->boundaries[i];
-        if (i >= count - 1 && boundary != 0) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "optimizer: %d rates need %d boundaries, but there is boundaries[%d] "
-                           "with %lld",
-                           count, count - 1, i, (long long)boundary);
-        }
-        int64_t before = i > 0 ? schedule->boundaries[i - 1] : -1;
-        if (i >= count - 1 || boundary > before) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "optimizer: boundaries of the schedule must be at least 0 and rise, but "
-                       "boundaries[%d] is %lld",
-                       i, (long long)boundary);
-    }
-    return NULL;
-}
-
-static bel_status *check_schedule(bel_schedule *schedule)
-{
-    if (schedule->warmup_steps < 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: warmup_steps must be at least 0, got %lld",
-                       (long long)schedule->warmup_steps);
-    }
-    if ((unsigned)schedule->kind > BEL_SCHEDULE_PIECEWISE) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no schedule %d",
-                       (int)schedule->kind);
-    }
-    if (schedule->kind == BEL_SCHEDULE_CONSTANT) return NULL;
-    if (schedule->kind == BEL_SCHEDULE_PIECEWISE) return check_pieces(schedule);
-    if (schedule->decay_steps < 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: decay_steps must be at least 1, got %lld",
-                       (long long)schedule->decay_steps);
-    }
-    if (schedule->kind == BEL_SCHEDULE_COSINE) {
-        if (schedule->alpha >= 0 && schedule->alpha <= 1) return NULL;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: alpha must be from 0 to 1, got %g",
-                       schedule->alpha);
-    }
-    if (!(schedule->decay_rate > 0 && schedule->decay_rate <= 1)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "optimizer: decay_rate must be above 0 and at most 1, got %g",
-                       schedule->decay_rate);
-    }
-    return NULL;
-}
-
 bel_status *bel_optimizer_check(bel_optimizer *optimizer)
 {
     if ((unsigned)optimizer->kind >= BEL_OPTIMIZER_COUNT) {
@@ -127,7 +60,7 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
                        (int)optimizer->kind);
     }
     if (optimizer->schedule.kind == BEL_SCHEDULE_PIECEWISE) {
-        BEL_TRY(check_schedule(&optimizer->schedule)); // whose first rate is a default
+        BEL_TRY(bel_schedule_check(&optimizer->schedule)); // whose first rate is a default
         if (optimizer->learning_rate == 0) optimizer->learning_rate = optimizer->schedule.rates[0];
     }
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
@@ -162,33 +95,5 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
             bel_rule_get(optimizer)->name);
     }
     BEL_TRY(bel_multipliers_check(optimizer));
-    return check_schedule(&optimizer->schedule);
-}
-
-static double piece_rate(const bel_schedule *schedule, int64_t step)
-{
-    int piece = 0, last = piece_count(schedule) - 1;
-    while (piece < last && step > schedule->boundaries[piece])
-        piece++;
-    return schedule->rates[piece];
-}
-
-double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
-{
-    const bel_schedule *schedule = &optimizer->schedule;
-    double rate = optimizer->learning_rate;
-    if (schedule->kind == BEL_SCHEDULE_EXPONENTIAL) {
-        double power = (double)step / (double)schedule->decay_steps;
-        if (schedule->staircase) power = floor(power);
-        rate *= pow(schedule->decay_rate, power);
-    }
-    if (schedule->kind == BEL_SCHEDULE_COSINE) {
-        double x = fmin(1, (double)step / (double)schedule->decay_steps);
-        rate *= schedule->alpha + (1 - schedule->alpha) * (1 + cos(acos(-1) * x)) / 2;
-    }
-    if (schedule->kind == BEL_SCHEDULE_PIECEWISE) rate = piece_rate(schedule, step);
-    if (step < schedule->warmup_steps) {
-        rate *= (double)(step + 1) / (double)schedule->warmup_steps;
-    }
-    return rate;
+    return bel_schedule_check(&optimizer->schedule);
 }

@@ -3,14 +3,6 @@
 #include "base/alloc.h"
 #include "runtime/program_inner.h"
 
-bel_value **bel_output_values(const bel_program_output *outputs, int output_count)
-{
-    bel_value **values = bel_xcalloc((size_t)output_count + 1, sizeof *values);
-    for (int i = 0; i < output_count; i++)
-        values[i] = outputs[i].value;
-    return values;
-}
-
 // The outputs as values of another graph, by id of their own.
 static bel_program_output *map_outputs(const bel_program_output *outputs, int output_count,
                                        bel_value *const *values)

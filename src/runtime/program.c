@@ -15,7 +15,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/str.h"
 #include "runtime/channels.h"
 #include "runtime/cost.h"
 #include "runtime/flow.h"
@@ -470,4 +469,12 @@ void bel_program_destroy(bel_program *program)
     bel_free(program->outputs);
     bel_flow_destroy(program->flow);
     bel_free(program);
+}
+
+bel_value **bel_output_values(const bel_program_output *outputs, int output_count)
+{
+    bel_value **values = bel_xcalloc((size_t)output_count + 1, sizeof *values);
+    for (int i = 0; i < output_count; i++)
+        values[i] = outputs[i].value;
+    return values;
 }

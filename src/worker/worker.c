@@ -1,24 +1,12 @@
 // The step loop of a worker.
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/trace.h"
-#include "ps/layout/tally.h"
 #include "worker/worker_inner.h"
 
 // --- Life ----------------------------------------------------------------------------------------
-
-// How many elements of a variable, from `first` on, lie in a chunk.
-static int64_t overlap(const bel_chunk *chunk, const bel_layout_variable *variable, int64_t first,
-                       int64_t count)
-{
-    int64_t begin = variable->offset + first, end = begin + count;
-    if (begin < chunk->offset) begin = chunk->offset;
-    if (end > chunk->offset + chunk->count) end = chunk->offset + chunk->count;
-    return end > begin ? end - begin : 0;
-}
 
 bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_worker_model *model,
                                             int *out_reports, int *out_count)
@@ -64,7 +52,7 @@ static void list_outputs(bel_worker *worker)
             int variable = layout->segments[chunk->first_segment + s].variable;
             if (model->reports[variable] == NULL) continue;
             const bel_layout_variable *v = &layout->variables[variable];
-            worker->chunk_reports[c] += overlap(chunk, v, 0, v->elements);
+            worker->chunk_reports[c] += bel_worker_overlap(chunk, v, 0, v->elements);
         }
     }
 }
@@ -119,54 +107,6 @@ void bel_worker_destroy(bel_worker *worker)
 
 // --- Reports -------------------------------------------------------------------------------------
 
-bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, int part)
-{
-    return (bel_trace_event){.role = BEL_TRACE_WORKER,
-                             .index = (int16_t)worker->config.worker,
-                             .step = worker->step,
-                             .part = part,
-                             .span = (uint8_t)span};
-}
-
-// Sums each of this worker's nodes over its replicas, for one chunk, and sends them. All replicas
-// have their batches by then, so their weights are known. What is a plain sum over replicas is not
-// brought to a mean of examples.
-static bel_status *report_chunk(bel_worker *worker, int c)
-{
-    const bel_deal *deal = worker->config.deal;
-    const bel_chunk *chunk = &worker->config.layout->chunks[c];
-    bool plain = chunk->kind == BEL_VARIABLE_STATE_SUM;
-    int w = worker->config.worker;
-    int64_t begun = bel_trace_begin();
-    for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
-        const bel_deal_node *node = &deal->nodes[k];
-        int first = node->first - worker->first_replica;
-        float *const *ranges = worker->config.ranges + first;
-        const bel_weight *weights = (plain ? worker->plain_weights : worker->weights) + first;
-        bel_weight weight = bel_deal_sum_node(node, ranges, weights, chunk->offset, chunk->count);
-        BEL_TRY(bel_client_report(worker->config.client, worker->step, worker->decision, c, k,
-                                  weight, ranges[0] + chunk->offset));
-        bel_fault_point("worker_reported");
-    }
-    bel_trace_end(bel_worker_event(worker, BEL_TRACE_REPORT, c), begun);
-    return NULL;
-}
-
-bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, int64_t count)
-{
-    const bel_layout *layout = worker->config.layout;
-    const bel_layout_variable *v = &layout->variables[variable];
-    int64_t end = v->offset + first + count;
-    for (int c = v->first_chunk; c < layout->chunk_count && layout->chunks[c].offset < end; c++) {
-        long long done = overlap(&layout->chunks[c], v, first, count);
-        if (done == 0) continue;
-        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], done, memory_order_acq_rel) == done) {
-            BEL_TRY(report_chunk(worker, c));
-        }
-    }
-    return NULL;
-}
-
 static void begin_reports(bel_worker *worker)
 {
     for (int c = 0; c < worker->config.layout->chunk_count; c++) {
@@ -182,7 +122,7 @@ static bel_status *report_zeros(bel_worker *worker)
     const bel_layout *layout = worker->config.layout;
     for (int c = 0; c < layout->chunk_count; c++) {
         bool frozen = layout->chunks[c].kind == BEL_VARIABLE_FROZEN;
-        if (worker->chunk_reports[c] == 0 && !frozen) BEL_TRY(report_chunk(worker, c));
+        if (worker->chunk_reports[c] == 0 && !frozen) BEL_TRY(bel_worker_report_chunk(worker, c));
     }
     return NULL;
 }
@@ -272,11 +212,6 @@ static bel_status *run_step(bel_worker *worker)
     BEL_TRY(report_tallies(worker));
     bel_fault_point("worker_waits");
     return NULL;
-}
-
-int64_t bel_worker_block_end(const bel_worker *worker)
-{
-    return bel_input_block_count(worker->config.input, !worker->config.whole_steps);
 }
 
 // Waits for the version to compute on next; with a ledger, for another one while shard 0 has no

@@ -96,13 +96,17 @@ void bel_tower_sum_rows(bel_tower *tower); // its program has run
 // All replicas have run.
 bel_status *bel_worker_report_rows(bel_worker *worker) BEL_MUST_USE;
 
-// Behind the last block of the input that is read.
+// report.c. Behind the last block of the input that is read.
 int64_t bel_worker_block_end(const bel_worker *worker);
-
-// worker.c: a span of the worker's step.
+// A span of the worker's step.
 bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, int part);
+// How many elements of a variable, from `first` on, lie in a chunk.
+int64_t bel_worker_overlap(const bel_chunk *chunk, const bel_layout_variable *variable,
+                           int64_t first, int64_t count);
+// Sends the worker's nodes of a chunk.
+bel_status *bel_worker_report_chunk(bel_worker *worker, int chunk) BEL_MUST_USE;
 // The caller has finished `count` elements of a variable of one replica, from `first` on;
-// reports chunks that are complete.
+// reports chunks that are complete. Any thread.
 bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first,
                               int64_t count) BEL_MUST_USE;
 

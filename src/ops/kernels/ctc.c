@@ -198,3 +198,27 @@ void bel_ctc_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,
     call->run = run_gradient;
     choose(prepare, call, s, 1 + s->labels + states + s->frames * states + likely);
 }
+
+static bool in_range(const bel_kernel_call *call, bool report, int64_t value, int64_t low,
+                     int64_t limit)
+{
+    if (value >= low && value < limit) return true;
+    if (report) bel_kernel_report_range(call, value, low, limit);
+    return false;
+}
+
+bool bel_ctc_example_read(const bel_kernel_call *call, const bel_ctc_shape *s, int64_t index,
+                          bool report, bel_ctc_example *out_example)
+{
+    bel_ctc_example x = {.first_frame = index * s->frames,
+                         .frames = ((const int64_t *)call->inputs[s->frame_length].data)[index],
+                         .labels = (const int64_t *)call->inputs[s->label].data + index * s->labels,
+                         .label_count =
+                             ((const int64_t *)call->inputs[s->label_length].data)[index]};
+    bool good = in_range(call, report, x.frames, 0, s->frames + 1) &&
+                in_range(call, report, x.label_count, 0, s->labels + 1);
+    for (int64_t i = 0; good && i < x.label_count; i++)
+        good = in_range(call, report, x.labels[i], BEL_CTC_BLANK + 1, s->classes);
+    *out_example = x;
+    return good;
+}

@@ -250,12 +250,6 @@ void bel_ledger_copied_locked(bel_shard *shard, int worker)
 
 // --- Who counts ----------------------------------------------------------------------------------
 
-bool bel_ledger_counts(const bel_shard *shard, int worker)
-{
-    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
-    return page->known && page->counts[worker];
-}
-
 // A chunk is passed when the reports of all that count are in; `arrived` says that it is.
 static void look_at_chunk_locked(bel_shard *shard, int local)
 {

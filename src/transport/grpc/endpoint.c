@@ -9,7 +9,6 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -156,30 +155,6 @@ static bel_status *make_credentials(const bel_endpoint_config *config,
 }
 
 // --- Streams -------------------------------------------------------------------------------------
-
-void bel_endpoint_add(bel_endpoint *endpoint, bel_stream *stream)
-{
-    pthread_mutex_lock(&endpoint->mutex);
-    bel_stream_links *links = bel_stream_get_links(stream);
-    links->next = endpoint->streams;
-    if (links->next != NULL) bel_stream_get_links(links->next)->previous = stream;
-    endpoint->streams = stream;
-    pthread_mutex_unlock(&endpoint->mutex);
-}
-
-void bel_endpoint_remove(bel_endpoint *endpoint, bel_stream *stream)
-{
-    pthread_mutex_lock(&endpoint->mutex);
-    bel_stream_links *links = bel_stream_get_links(stream);
-    if (links->next != NULL) bel_stream_get_links(links->next)->previous = links->previous;
-    if (links->previous != NULL) {
-        bel_stream_get_links(links->previous)->next = links->next;
-    } else {
-        endpoint->streams = links->next;
-    }
-    pthread_cond_broadcast(&endpoint->cond);
-    pthread_mutex_unlock(&endpoint->mutex);
-}
 
 // A channel over a connection of our own; a lame one when nobody listens.
 static grpc_channel *open_local_channel(const char *address)
@@ -516,8 +491,8 @@ static void end_streams(bel_endpoint *endpoint)
     }
     pthread_mutex_lock(&endpoint->mutex);
     endpoint->stopping = true;
-    for (bel_stream *s = endpoint->streams; s != NULL; s = bel_stream_get_links(s)->next)
-        bel_stream_cancel(s);
+    for (bel_stream_links *s = endpoint->streams; s != NULL; s = s->next)
+        bel_stream_cancel(s->stream);
     while (endpoint->streams != NULL || endpoint->opening > 0 || !endpoint->server_down)
         pthread_cond_wait(&endpoint->cond, &endpoint->mutex);
     pthread_mutex_unlock(&endpoint->mutex);

@@ -30,6 +30,12 @@ struct bel_alarm {
     bel_alarm *next;
 };
 
+typedef struct bel_stream_links bel_stream_links;
+struct bel_stream_links {
+    bel_stream *stream; // whose they are
+    bel_stream_links *previous, *next;
+};
+
 struct bel_endpoint {
     bel_endpoint_config config; // texts are copies
     char *address;
@@ -51,10 +57,10 @@ struct bel_endpoint {
     pthread_cond_t cond;
     bel_channel *channels;
     size_t channel_count, channel_capacity;
-    bel_stream *streams; // list of all that are not over
-    int opening;         // calls of bel_stream_open under way
-    int local_socket;    // listening, -1: none
-    pthread_t acceptor;  // takes its connections
+    bel_stream_links *streams; // list of all that are not over
+    int opening;               // calls of bel_stream_open under way
+    int local_socket;          // listening, -1: none
+    pthread_t acceptor;        // takes its connections
     bool has_acceptor;
     bool stopping, server_down;
 };
@@ -66,13 +72,8 @@ bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_chan
 void bel_stream_start(bel_stream *stream, const bel_stream_events *events);
 void bel_stream_cancel(bel_stream *stream);
 
-// endpoint.c: the list of streams.
-void bel_endpoint_add(bel_endpoint *endpoint, bel_stream *stream);
-void bel_endpoint_remove(bel_endpoint *endpoint, bel_stream *stream);
-
-typedef struct bel_stream_links {
-    bel_stream *previous, *next;
-} bel_stream_links;
-bel_stream_links *bel_stream_get_links(bel_stream *stream);
+// stream_list.c: the list of streams. Each has its links, which stay where they are.
+void bel_endpoint_add(bel_endpoint *endpoint, bel_stream_links *links);
+void bel_endpoint_remove(bel_endpoint *endpoint, bel_stream_links *links);
 
 #endif

@@ -6,7 +6,6 @@
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/support/alloc.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -91,11 +90,6 @@ static grpc_byte_buffer *take_message(bel_stream_message *message)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-bel_stream_links *bel_stream_get_links(bel_stream *stream)
-{
-    return &stream->links;
-}
-
 bel_endpoint *bel_stream_endpoint(bel_stream *stream)
 {
     return stream->endpoint;
@@ -118,6 +112,7 @@ bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_chan
                               bool is_server)
 {
     bel_stream *stream = bel_xcalloc(1, sizeof *stream);
+    stream->links.stream = stream;
     stream->channel = channel;
     stream->endpoint = endpoint;
     stream->call = call;
@@ -160,7 +155,7 @@ static void finish(bel_stream *stream)
     grpc_metadata_array_destroy(&stream->initial);
     grpc_metadata_array_destroy(&stream->trailing);
     grpc_slice_unref(stream->details);
-    bel_endpoint_remove(stream->endpoint, stream);
+    bel_endpoint_remove(stream->endpoint, &stream->links);
     bel_stream_release(stream);
 }
 
@@ -326,7 +321,7 @@ void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
     stream->send_op = (bel_grpc_op){send_done, stream};
     stream->close_op = (bel_grpc_op){close_done, stream};
     stream->status_op = (bel_grpc_op){status_done, stream};
-    bel_endpoint_add(stream->endpoint, stream);
+    bel_endpoint_add(stream->endpoint, &stream->links);
     // The status is asked for last: until then the stream cannot end, and what ends it is an event
     // of the queue, on the endpoint's thread. A call to nobody may be over when this returns.
     if (stream->is_server) {

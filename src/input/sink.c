@@ -1,0 +1,17 @@
+// Where a record of a batch goes, for all kinds of sources.
+#include "input/source.h"
+
+void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length)
+{
+    if (sink->record == NULL) return sink->rows[field];
+    const bel_source_field *spec = &source->fields[field];
+    bel_shape shape = spec->shape;
+    if (spec->dtype == BEL_DTYPE_STRING) shape.dims[0] = length;
+    return bel_record_append(sink->record, spec->name, spec->dtype, &shape);
+}
+
+bel_status *bel_source_read_record(const bel_source *source, int64_t number, bel_record *record)
+{
+    bel_record_begin(record, source, number);
+    return source->kind->read(source, number, &(bel_sink){.record = record});
+}

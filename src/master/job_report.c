@@ -1,0 +1,131 @@
+// report.html of a run, while it goes on and at its end: the curves come from the event files
+// (estimator/history.h), the rest from the job. It never ends a job: what cannot be written is said
+// once as a warning, and training goes on.
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "estimator/history.h"
+#include "master/job.h"
+
+static char *count_text(double value)
+{
+    return bel_strf(value < 1000 ? "%.1f" : "%.0f", value);
+}
+
+static int add_tile(bel_report_tile *tiles, int count, const char *label, char *owned_value)
+{
+    tiles[count] = (bel_report_tile){label, owned_value};
+    return count + 1;
+}
+
+// The best evaluation of all that there were, also before this run, or by an evaluator of its own.
+static int add_best(const bel_job *job, const bel_history *history, bel_report_tile *tiles,
+                    int count)
+{
+    const char *folder = job->eval_count > 0 ? job->evals[0].folder : "eval";
+    const bel_report_series *losses = bel_history_find(history, folder, "loss");
+    int64_t best = bel_history_best(losses);
+    if (best < 0) return count;
+    return add_tile(
+        tiles, count, "best evaluation",
+        bel_strf("%.4g at step %lld", losses->values[best], (long long)losses->steps[best]));
+}
+
+static int make_tiles(const bel_job *job, const bel_history *history, bel_report_tile *tiles)
+{
+    const bel_result *result = &job->result;
+    char text[32];
+    int count = 0;
+    for (int m = 0; m < result->metric_count && m < 2; m++) {
+        count = add_tile(tiles, count, result->metrics[m].name,
+                         bel_strf("%.4g", result->metrics[m].value));
+    }
+    if (result->examples > 0) {
+        count = add_tile(tiles, count, "evaluation loss", bel_strf("%.4g", result->loss));
+    }
+    count = add_best(job, history, tiles, count);
+    count = add_tile(tiles, count, "steps", bel_strf("%lld", (long long)job->saved_step));
+    if (job->seconds > 0) {
+        count = add_tile(tiles, count, "examples/s", count_text(result->examples_per_second));
+        count = add_tile(tiles, count, "training time",
+                         bel_xstrdup(bel_seconds_text(job->seconds, text)));
+    }
+    return add_tile(tiles, count, "digest", bel_strf("%.8s…", result->digest));
+}
+
+// Workers' times are whole when they have ended.
+static int make_parts(const bel_job *job, bool over, bel_report_part *parts)
+{
+    if (!over) return 0;
+    bel_worker_times times = job->crew->ops->times(job->crew);
+    if (times.steps == 0) return 0;
+    double scale = 1e-6 / (double)times.steps;
+    double input = (double)times.input_ns * scale, compute = (double)times.compute_ns * scale;
+    double exchange = (double)times.exchange_ns * scale;
+    double other = (double)times.total_ns * scale - input - compute - exchange;
+    parts[0] = (bel_report_part){"input", input};
+    parts[1] = (bel_report_part){"compute", compute};
+    parts[2] = (bel_report_part){"update and wait", exchange};
+    parts[3] = (bel_report_part){"other", other > 0 ? other : 0};
+    return 4;
+}
+
+static bel_status *write_report(bel_job *job, bool over, const bel_history *history)
+{
+    enum { MAX_TILES = 16 };
+    bel_report_tile tiles[MAX_TILES];
+    bel_report_part parts[4];
+    const bel_run_config *config = &job->estimator->config;
+    size_t count = (size_t)job->trainable.settings.count;
+    bel_report_setting *settings = bel_xcalloc(count, sizeof *settings);
+    for (size_t i = 0; i < count; i++)
+        settings[i] = (bel_report_setting){job->trainable.settings.names[i],
+                                           job->trainable.settings.values[i], ""};
+    char *subtitle =
+        bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, %s %s",
+                 (long long)job->trainable.layout->parameters, config->worker_count,
+                 config->worker_count == 1 ? "" : "s", job->estimator->replica_count,
+                 job->estimator->replica_count == 1 ? "" : "s", job->trainable.layout->shard_count,
+                 job->trainable.layout->shard_count == 1 ? "" : "s",
+                 over ? "digest" : "running; digest so far", job->result.digest);
+    bel_report report = {.title = config->model_dir,
+                         .subtitle = subtitle,
+                         .tiles = tiles,
+                         .tile_count = make_tiles(job, history, tiles),
+                         .parts = parts,
+                         .part_count = make_parts(job, over, parts),
+                         .settings = settings,
+                         .setting_count = job->trainable.settings.count};
+    char *path = bel_path_join(config->model_dir, "report.html");
+    bel_status *status = bel_history_report(history, &report, path);
+    bel_free(path);
+    for (int i = 0; i < report.tile_count; i++) {
+        union {
+            const char *read;
+            char *owned;
+        } text = {.read = tiles[i].value};
+        bel_free(text.owned);
+    }
+    bel_free(settings);
+    bel_free(subtitle);
+    return status;
+}
+
+void bel_job_report(bel_job *job, bool over)
+{
+    if (!job->estimator->config.report) return;
+    int64_t begun = bel_clock_ns();
+    bel_history *history = NULL;
+    bel_status *status = bel_run_log_flush(job->log);
+    if (status == NULL) status = bel_history_read(job->estimator->config.model_dir, &history);
+    if (status == NULL) status = write_report(job, over, history);
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "no report is written: %s", bel_status_message(status));
+    bel_status_destroy(status);
+    bel_history_destroy(history);
+    job->reported_ns = bel_clock_ns();
+    job->report_cost_ns = job->reported_ns - begun;
+}

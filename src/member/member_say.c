@@ -1,0 +1,28 @@
+// What a member says to its master: any message, under the generation of the state that it holds,
+// and the numbers that it counts (sight/numbers.h).
+#include "base/alloc.h"
+#include "base/linux_process.h"
+#include "member/member_inner.h"
+#include "ps/server/numbers.h"
+#include "worker/numbers.h"
+
+void bel_member_send(member *m, bel_message message)
+{
+    message.generation = m->generation;
+    bel_mailbox_send(m->mailbox, &message);
+}
+
+double *bel_member_numbers(const member *m, size_t *out_count)
+{
+    bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;
+    size_t workers = knows_reports ? (size_t)m->deal->worker_count : 0;
+    *out_count = BEL_NUMBER_COUNT + workers * BEL_NUMBERS_BY_WORKER;
+    double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
+    if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
+    if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
+    for (size_t w = 0; w < workers; w++)
+        bel_numbers_of_reports(m->shard.shard, (int)w,
+                               numbers + BEL_NUMBER_COUNT + w * BEL_NUMBERS_BY_WORKER);
+    numbers[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes();
+    return numbers;
+}
