@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "estimator/estimator_inner.h"
 #include "estimator/settings.h"
 #include "input/column_names.h"
 #include "package.h"
@@ -32,12 +33,24 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
                    setup->checkpoint, name);
 }
 
+// A flag that the chosen model, optimizer, schedule or mode does not read is refused. What a
+// package reads it alone knows (training warns of the rest), and a checkpoint may name the model.
+static bel_status *check_flags(const bel_options *options, bool is_package, const bel_setup *setup)
+{
+    static const char *const by_package[] = {
+        "model", "optimizer", "schedule", "weight_decay", "moving_average_decay", NULL};
+    static const char *const by_checkpoint[] = {"model", NULL}, *const none[] = {NULL};
+    bool stored = setup->checkpoint != NULL && !bel_options_is_given(options, "model");
+    return bel_options_check_read(options, is_package ? by_package : stored ? by_checkpoint : none);
+}
+
 static bel_status *gather_params(const bel_options *options, bel_params *params, bel_setup *setup)
 {
     BEL_TRY(choose_model(options, params, setup));
     bool is_package = bel_options_string(options, "package") != NULL;
     bel_params_set(params, "model", setup->model->name);
     BEL_TRY(bel_params_from_flags(params, options, !is_package));
+    BEL_TRY(check_flags(options, is_package, setup));
 
     setup->input = (bel_flag_input){
         .options = options, .feature_scale = 1, .label_column = setup->label_column};
@@ -136,6 +149,19 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(lane, "grpc") == 0) config->lane = BEL_LANE_GRPC;
 }
 
+// A model of Belfry gets every flag, also as a default; what was given in vain was refused. Of a
+// package's parameters some are the command's own.
+static void mark_read(const bel_options *options, const bel_params *params, bel_setup *setup)
+{
+    static const char *const own[] = {"model", "feature_scale", "class_count", "id_columns",
+                                      "length_column"};
+    bool is_package = bel_options_string(options, "package") != NULL;
+    for (size_t i = 0; i < params->count && !is_package; i++)
+        bel_estimator_param_is_read(setup->estimator, params->items[i].name);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        bel_estimator_param_is_read(setup->estimator, own[i]);
+}
+
 static bel_status *create_estimator(const bel_options *options, bel_params *params,
                                     bel_setup *setup)
 {
@@ -149,6 +175,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
     bel_status *status = bel_estimator_create(setup->model->model_fn, &config, params->items,
                                               (int)params->count, &setup->estimator);
     bel_free(towers);
+    if (status == NULL) mark_read(options, params, setup);
     return status;
 }
 

@@ -450,3 +450,67 @@ size_t bel_options_own_argument_count(const bel_options *options)
 {
     return options->own_argument_count;
 }
+
+// --- Who reads what ------------------------------------------------------------------------------
+
+static bool is_among(const char *list, const char *text)
+{
+    size_t wanted = strlen(text);
+    for (const char *rest = list;; rest++) {
+        size_t length = strcspn(rest, "|");
+        if (length == wanted && strncmp(rest, text, length) == 0) return true;
+        rest += length;
+        if (*rest == '\0') return false;
+    }
+}
+
+// Whether a condition holds; *out_name is the option that it asks for, to be freed.
+static bool is_met(const bel_options *options, const char *when, char **out_name)
+{
+    bool absent = when[0] == '!';
+    const char *name = when + absent, *equals = strchr(name, '=');
+    *out_name = equals != NULL ? bel_xstrndup(name, (size_t)(equals - name)) : bel_xstrdup(name);
+    const char *text = bel_options_text(options, *out_name);
+    if (equals != NULL) return is_among(equals + 1, text);
+    int row = find_exact(options, *out_name);
+    return (strcmp(text, options->table[row].otherwise) == 0) == absent;
+}
+
+static bel_status *not_read(const bel_options *options, const bel_option *option, const char *name)
+{
+    const char *when = option->when, *equals = strchr(when, '=');
+    const char *text = bel_options_text(options, name);
+    if (when[0] == '!') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is not read with --%s: give one of the two",
+                       option->name, name);
+    }
+    if (equals == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is read only together with --%s", option->name,
+                       name);
+    }
+    bel_str list = {0};
+    for (const char *rest = equals + 1; *rest != '\0'; rest++)
+        bel_str_printf(&list, *rest == '|' ? " or " : "%c", *rest);
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is read only with --%s %s, and that is %s",
+                option->name, name, list.text, text);
+    bel_str_deinit(&list);
+    return status;
+}
+
+bel_status *bel_options_check_read(const bel_options *options, const char *const *passed_over)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        const bel_option *option = &options->table[i];
+        bool given = options->values[i].source != BEL_OPTION_FROM_TABLE;
+        if (!given || option->when == NULL || (option->uses & options->use) == 0) continue;
+        char *name;
+        bool counts = !is_met(options, option->when, &name);
+        for (size_t k = 0; passed_over[k] != NULL; k++)
+            counts = counts && strcmp(passed_over[k], name) != 0;
+        bel_status *status = counts ? not_read(options, option, name) : NULL;
+        bel_free(name);
+        if (status != NULL) return status;
+    }
+    return NULL;
+}

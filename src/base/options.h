@@ -43,6 +43,10 @@ typedef struct bel_option {
     const char *unit;  // "examples", "s"; NULL for none
     const char *group; // heading in the help; rows of a group stand together
     const char *help;  // one sentence
+    // When anybody reads it: "optimizer=adam|sgd" while that option has one of these values, "port"
+    // while that one is not at its default, "!steps" while it is; NULL: always. The help says the
+    // first form, so `help` does not.
+    const char *when;
 } bel_option;
 
 // In `uses`: not in YAML and not in a dump (--help, --config_file).
@@ -86,6 +90,12 @@ const char *const *bel_options_arguments(const bel_options *options, size_t *out
 
 // How many of the arguments stood in front of "--"; all of them without it.
 size_t bel_options_own_argument_count(const bel_options *options);
+
+// A flag that is given and that nobody reads would be silently wrong. INVALID_ARGUMENT names the
+// first such one and what it needs. Conditions on the options in `passed_over` (NULL behind the
+// last) do not count: something else decides there.
+bel_status *bel_options_check_read(const bel_options *options,
+                                   const char *const *passed_over) BEL_MUST_USE;
 
 // The flags of this command by group, with defaults, units and ranges, for people.
 void bel_options_help(const bel_options *options, bel_str *out);

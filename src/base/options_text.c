@@ -138,6 +138,18 @@ static size_t append_flag(const bel_option *option, bel_str *out)
     return out->length - start;
 }
 
+// "momentum, lars: ", where values of another option say who reads this one.
+static void append_when(const bel_option *option, bel_str *out)
+{
+    const char *rest = option->when != NULL ? strchr(option->when, '=') : NULL;
+    while (rest != NULL && *rest != '\0') {
+        size_t length = strcspn(++rest, "|");
+        bool last = rest[length] == '\0';
+        bel_str_printf(out, "%.*s%s", (int)length, rest, last ? ": " : ", ");
+        rest += length;
+    }
+}
+
 static void append_row(const bel_option *option, bel_str *out)
 {
     size_t column = append_flag(option, out);
@@ -147,6 +159,7 @@ static void append_row(const bel_option *option, bel_str *out)
     }
     bel_str_printf(out, "%*s", (int)(FLAG_COLUMN - column), "");
     bel_str text = {0};
+    append_when(option, &text);
     bel_str_puts(&text, option->help);
     append_remarks(option, &text);
     append_wrapped(out, text.text);

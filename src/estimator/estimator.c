@@ -1,6 +1,7 @@
 // Making an estimator: defaults and checks.
 #include <limits.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/isa.h"
@@ -155,6 +156,12 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
     return check_limits(config);
 }
 
+void bel_estimator_param_is_read(bel_estimator *estimator, const char *name)
+{
+    for (int i = 0; i < estimator->param_count; i++)
+        if (strcmp(estimator->params[i].name, name) == 0) estimator->params_read[i] = true;
+}
+
 bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
                                  const bel_param *params, int param_count,
                                  bel_estimator **out_estimator)
@@ -174,6 +181,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     estimator->has_towers_of = config->towers_of != NULL;
     deal_towers(estimator, config->towers_of);
     estimator->params = bel_xcalloc((size_t)param_count, sizeof *params);
+    estimator->params_read = bel_xcalloc((size_t)param_count, sizeof *estimator->params_read);
     for (int i = 0; i < param_count; i++) {
         estimator->params[estimator->param_count++] =
             (bel_param){bel_xstrdup(params[i].name), bel_xstrdup(params[i].value)};
@@ -200,6 +208,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
         free_text(estimator->params[i].value);
     }
     bel_free(estimator->params);
+    bel_free(estimator->params_read);
     bel_free(estimator->towers_of);
     bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);

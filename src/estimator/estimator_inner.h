@@ -12,10 +12,15 @@ struct bel_estimator {
     bool has_towers_of;    // they were given one by one
     bel_param *params;     // names and values owned
     int param_count;
+    bool *params_read; // by parameter: somebody beside the model function reads it
     int *replicas_of;  // by worker: more than its towers when it plays several in turns
     int replica_count; // sum of replicas_of
     int thread_count;  // of each tower, resolved
 };
+
+// Somebody beside the model function reads this parameter, or it only holds a default: training
+// warns of none of these, but of all others that the function does not ask for.
+void bel_estimator_param_is_read(bel_estimator *estimator, const char *name);
 
 // Whose reports make a step, as the settings say. INVALID_ARGUMENT: they ask for what these workers
 // cannot do.

@@ -12,6 +12,7 @@ struct bel_model_context {
     bel_mode mode;
     const bel_param *params;
     int param_count;
+    bool *read; // by param: it was asked for
     bel_value *labels;
 };
 
@@ -83,8 +84,11 @@ bel_value *bel_context_only_feature(bel_model_context *context)
 const char *bel_context_param(const bel_model_context *context, const char *name,
                               const char *otherwise)
 {
-    for (int i = 0; i < context->param_count; i++)
-        if (strcmp(context->params[i].name, name) == 0) return context->params[i].value;
+    for (int i = 0; i < context->param_count; i++) {
+        if (strcmp(context->params[i].name, name) != 0) continue;
+        context->read[i] = true;
+        return context->params[i].value;
+    }
     return otherwise;
 }
 
@@ -228,8 +232,12 @@ bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int
     built->mode = mode;
     built->graph = bel_graph_create();
     built->fields = bel_xcalloc((size_t)bel_input_field_count(input), sizeof *built->fields);
-    bel_model_context context = {
-        .graph = built->graph, .mode = mode, .params = params, .param_count = param_count};
+    built->params_read = bel_xcalloc((size_t)param_count, sizeof *built->params_read);
+    bel_model_context context = {.graph = built->graph,
+                                 .mode = mode,
+                                 .params = params,
+                                 .param_count = param_count,
+                                 .read = built->params_read};
     add_inputs(&context, input, built->fields);
     bel_status *status = model_fn(&context, &built->spec);
     if (status == NULL) status = bel_graph_check(built->graph);
@@ -249,5 +257,6 @@ void bel_built_destroy(bel_built *built)
     if (built == NULL) return;
     bel_graph_destroy(built->graph);
     bel_free(built->fields);
+    bel_free(built->params_read);
     bel_free(built);
 }

@@ -12,6 +12,7 @@ typedef struct bel_built {
     bel_graph *graph;
     bel_estimator_spec spec; // checked for the mode
     int *fields;             // by graph input: the batch's field, -1: rows of a table
+    bool *params_read;       // by parameter: the model function asked for it
 } bel_built;
 
 // Calls the model function with an input for each field of `input` (labels left out in PREDICT).

@@ -196,6 +196,20 @@ static bel_status *start_watchdog(bel_job *job)
     return bel_watchdog_start(limit, end_standstill, NULL, &job->watchdog);
 }
 
+// A misspelt parameter would be silently without effect.
+static void warn_unread(const bel_job *job)
+{
+    const bel_estimator *estimator = job->estimator;
+    for (int i = 0; i < estimator->param_count; i++) {
+        bool read = estimator->params_read[i] || job->trainable.built->params_read[i];
+        for (int k = 0; k < job->eval_count; k++)
+            read = read || job->evals[k].built->params_read[i];
+        if (read) continue;
+        bel_log_write(BEL_LOG_WARN, "the model function does not read the parameter \"%s\"",
+                      estimator->params[i].name);
+    }
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -210,6 +224,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     BEL_TRY(start_watchdog(job));
     BEL_TRY(make_crew(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
+    warn_unread(job);
     BEL_TRY(bel_job_resume(job));
     BEL_TRY(find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));

@@ -30,6 +30,17 @@ run_fails 2 'unexpected argument "runs"' belfry train runs
 run_fails 2 '--model_dir is needed' belfry train --train_files "$TRAIN_CSV"
 run_fails 2 '--train_files is needed' belfry train --model_dir x
 run_fails 2 '--param learning_rate=1: use --learning_rate' train x --param learning_rate=1
+# What nobody reads is refused.
+run_fails 2 '--nesterov is read only with --optimizer momentum' train x --optimizer sgd --nesterov
+run_fails 2 '--boundaries is read only with --schedule piecewise' train x --boundaries 10
+run_fails 2 '--decay_rate is read only with --schedule exponential' train x --decay_rate 0.5
+run_fails 2 '--momentum is read only with --optimizer momentum or lars, and that is adam' train x --momentum 0.5
+run_fails 2 '--max_staleness is read only with --mode bounded, and that is sync' train x --max_staleness 2
+run_fails 2 '--image_shape is read only with --model cnn or resnet, and that is dnn' train x --image_shape 1,8,8
+run_fails 2 '--hidden_units is read only with --model dnn or wide_deep, and that is cnn' train x --model cnn
+run_fails 2 '--save_checkpoints_secs is not read with --save_checkpoints_steps' train x --save_checkpoints_steps 5 \
+    --save_checkpoints_secs 5
+run_fails 2 '--param is read only together with --package' train x --param units=3
 run_fails 2 '--towers_of_workers: expected a number for each of 2 workers, got 3' \
     train x --num_workers 2 --towers_of_workers 1,1,1
 run_fails 2 'clip_norm and clip_global_norm' train x --clip_norm 1 --clip_global_norm 1

@@ -6,8 +6,8 @@
 source "$(dirname "$0")/lib.sh" "$1"
 
 # Dropout, Adam and clipping by global norm: everything that depends on replicas and shards.
-settings=(--train_steps 30 --dropout 0.2 --clip_global_norm 1 --save_checkpoints_steps 10
-    --eval_every_steps 15 --train_batch_size 8)
+plain=(--train_steps 30 --clip_global_norm 1 --save_checkpoints_steps 10 --eval_every_steps 15 --train_batch_size 8)
+settings=("${plain[@]}" --dropout 0.2)
 
 cluster() { # MODEL_DIR WORKERS TOWERS SHARDS [flags of local train]
     local model_dir=$1 workers=$2 towers=$3 shards=$4
@@ -55,13 +55,16 @@ check "and is named" grep -q 'evaluator 0 .*: evaluation input: cannot open miss
 for model in "cnn --filters 4,6 --window 3 --dense_units 16" "resnet --blocks 1 --width 4" \
     "gru --recurrent_units 12 --sequence_width 8" "lstm --recurrent_units 12 --sequence_width 8"; do
     read -ra flags <<<"--model $model"
-    run_ok train "${flags[1]}" "${settings[@]}" "${flags[@]}" --num_gpus 4
+    digits_for "${flags[1]}"
+    [ "${flags[1]}" != cnn ] || flags+=(--dropout 0.2)
+    run_ok train "${flags[1]}" "${plain[@]}" "${flags[@]}" --num_gpus 4
     run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 \
-        --job_dir "cluster-${flags[1]}" -- "${digits[@]}" "${settings[@]}" "${flags[@]}" --num_gpus 2 \
+        --job_dir "cluster-${flags[1]}" -- "${digits[@]}" "${plain[@]}" "${flags[@]}" --num_gpus 2 \
         --num_threads 2
     equal "digest of ${flags[1]}" "$(digest "cluster-${flags[1]}")" "$(digest "${flags[1]}")"
 done
 
+digits_for dnn
 # A master that trains; the cluster file of the Quantiphi article, whose three workers stand beside one.
 echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 0}}" >trains.yaml
 cat >article.yaml <<'YAML'

@@ -49,7 +49,7 @@ for point in worker_rows_reported#58@worker-1 worker_rows_reported#59@worker-0 w
 done
 survives crash:worker_rows_reported#58@worker-0 --parameter_server_count 0
 # --- With state, which is updated after a norm of the whole model has come back
-data=("${digits[@]}" --model resnet --blocks 1 --width 4 --clip_global_norm 1)
+data=("${any_digits[@]}" --model resnet --blocks 1 --width 4 --clip_global_norm 1)
 run_ok belfry train_and_evaluate --model_dir residual "${data[@]}" "${settings[@]}" --num_workers 2
 whole=$(digest residual)
 for point in worker_reported#45@worker-0 worker_tallies#12@worker-1 worker_tallied#23@worker-0 worker_waits#18@worker-1 \

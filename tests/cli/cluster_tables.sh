@@ -117,5 +117,7 @@ run_fails 1 'rows in|at most 1048576 bytes' belfry local train --distributed --j
     --table_memory 1
 run_fails 2 "column|users|user" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --id_columns users,item
 run_fails 2 "no feature \"ids\"" belfry train_and_evaluate --model_dir bad "${digits[@]}" --model wide_deep
-run_fails 2 "momentum|table" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --optimizer momentum
+few=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns "user,item"
+    --class_count 2)
+run_fails 2 "momentum|table" belfry train_and_evaluate --model_dir bad "${few[@]}" --optimizer momentum
 finish

@@ -25,6 +25,7 @@ run_ok train three --train_steps 10 --train_batch_size 8 --towers_of_workers 3,1
 run_ok train four --train_steps 10 --train_batch_size 8 --num_workers 4
 equal "workers of 3 and 1 towers, 4 workers" "$(digest three)" "$(digest four)"
 
+digits_for others
 # Convolutions and moving statistics: the same, for threads, shards, towers and workers.
 for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 1 --width 8"; do
     read -r -a words <<<"$model"
@@ -85,6 +86,7 @@ run_ok belfry predict --model_dir steps --eval_files garbage-eval.csv --label_co
 check "nothing behind a length counts" cmp -s out.txt steps.txt
 
 # In two parts, or in one.
+digits_for dnn
 run_ok train part --train_steps 13 --dropout 0.2
 run_ok train part --train_steps 30 --dropout 0.2
 equal "resumed" "$(digest part)" "$first"

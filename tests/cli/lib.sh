@@ -73,9 +73,14 @@ equal() { # TEXT A B
     [ "$2" = "$3" ] || complain "$1: \"$2\" is not \"$3\""
 }
 
-# A small run on the digits: train MODEL_DIR [flags].
-digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
-    --train_batch_size 32 --hidden_units 32 --num_threads 1 --no_report)
+# A small run on the digits: train MODEL_DIR [flags]; another model than dnn: `digits_for MODEL` first.
+any_digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
+    --train_batch_size 32 --num_threads 1 --no_report)
+digits_for() { # MODEL
+    digits=("${any_digits[@]}")
+    [ "$1" != dnn ] || digits+=(--hidden_units 32)
+}
+digits_for dnn
 # The same on ids, for tables: `make_clicks` first.
 clicks=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns user,item
     --class_count 2 --hidden_units 8 --embedding_width 8 --optimizer adagrad --learning_rate 0.1

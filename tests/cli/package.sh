@@ -43,6 +43,9 @@ line=$(grep -m 1 '^cc -shared' "$SOURCE/docs/models.md")
 check "the manual has a model and its compile line" test -s my_model.c -a -n "$line"
 run_ok bash -c "$line"
 run_ok train manual --train_steps 20 --package my_model.so --param units=16
+run_ok train misspelt --train_steps 2 --package my_model.so --param unit=16 --nesterov
+check "a parameter that the model function does not read is named" grep -q 'does not read the parameter "unit"' err.txt
+check "what the command reads itself is not" sh -c "! grep 'parameter \"feature_scale\"' err.txt"
 
 # --- Packages that end the process
 broken() { # NAME STATEMENT

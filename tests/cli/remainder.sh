@@ -42,10 +42,12 @@ equal "steps of less than a batch" "$(steps)" 1
 # Statistics of batches, and tables with rows by key.
 for kind in "resnet --blocks 1 --width 4" "gru --recurrent_units 12 --sequence_width 8"; do
     read -ra flags <<<"--model $kind --train_batch_size 100 --num_epochs 1"
+    digits_for "${flags[1]}"
     run_ok train "${flags[1]}" "${flags[@]}" --num_gpus 4
     run_ok train "${flags[1]}-dealt" "${flags[@]}" --num_workers 2 --towers_of_workers 3,1 --parameter_server_count 2
     equal "digest of ${flags[1]}" "$(digest "${flags[1]}-dealt")" "$(digest "${flags[1]}")"
 done
+digits_for dnn
 make_clicks
 for mean in replicas contributors; do
     table=("${clicks[@]}" --train_batch_size 150 --num_epochs 1 --table_mean "$mean")

@@ -8,19 +8,26 @@
 enum { RING = 1, CAST = 2, ONLY_HERE = (int)BEL_OPTION_COMMAND_LINE_ONLY };
 
 static const bel_option table[] = {
-    {"train_files", BEL_OPTION_STRINGS, RING | CAST, "", NULL, "FILE", "Data", "What to read."},
-    {"batch_size", BEL_OPTION_INT, RING, "128", "[1, 1024]", "examples", "Data", "How many."},
-    {"seed", BEL_OPTION_INT, RING, "1", NULL, NULL, "Data", "Where chance begins."},
-    {"rate", BEL_OPTION_DOUBLE, RING, "0.5", "(0, 1]", NULL, "Model", "How fast."},
-    {"optimizer", BEL_OPTION_STRING, RING, "sgd", "sgd|adam", NULL, "Model", "Which rule."},
-    {"note", BEL_OPTION_STRING, RING, "", NULL, NULL, "Model", "Anything."},
-    {"sizes", BEL_OPTION_INTS, RING, "512,512", "[1, 4096]", "units", "Model", "Layer sizes."},
-    {"param", BEL_OPTION_PAIRS, RING, "", NULL, NULL, "Model", "For packages."},
-    {"nesterov", BEL_OPTION_BOOL, RING, "false", NULL, NULL, "Model", "Looks ahead."},
-    {"report", BEL_OPTION_BOOL, RING, "true", NULL, NULL, "Model", "Writes a report."},
-    {"weight", BEL_OPTION_DOUBLE, CAST, "1", "[0, inf)", "kg", "Bell", "Of the bell."},
-    {"batch_size", BEL_OPTION_INT, CAST, "7", "[0, 9]", "bells", "Bell", "How many at once."},
-    {"config_file", BEL_OPTION_STRING, RING | (unsigned)ONLY_HERE, "", NULL, NULL, "Bell", "YAML."},
+    {"train_files", BEL_OPTION_STRINGS, RING | CAST, "", NULL, "FILE", "Data", "What to read.",
+     NULL},
+    {"batch_size", BEL_OPTION_INT, RING, "128", "[1, 1024]", "examples", "Data", "How many.", NULL},
+    {"seed", BEL_OPTION_INT, RING, "1", NULL, NULL, "Data", "Where chance begins.", NULL},
+    {"rate", BEL_OPTION_DOUBLE, RING, "0.5", "(0, 1]", NULL, "Model", "How fast.", NULL},
+    {"optimizer", BEL_OPTION_STRING, RING, "sgd", "sgd|adam", NULL, "Model", "Which rule.", NULL},
+    {"note", BEL_OPTION_STRING, RING, "", NULL, NULL, "Model", "Anything.", NULL},
+    {"sizes", BEL_OPTION_INTS, RING, "512,512", "[1, 4096]", "units", "Model", "Layer sizes.",
+     NULL},
+    {"param", BEL_OPTION_PAIRS, RING, "", NULL, NULL, "Model", "For packages.", NULL},
+    {"nesterov", BEL_OPTION_BOOL, RING, "false", NULL, NULL, "Model", "looks ahead.",
+     "optimizer=sgd|momentum"},
+    {"beta", BEL_OPTION_DOUBLE, RING, "0.9", NULL, NULL, "Model", "decays.", "optimizer=adam"},
+    {"ramp", BEL_OPTION_BOOL, RING, "false", NULL, NULL, "Model", "Goes up.", "seed"},
+    {"often", BEL_OPTION_INT, RING, "1", NULL, NULL, "Model", "How often.", "!seed"},
+    {"report", BEL_OPTION_BOOL, RING, "true", NULL, NULL, "Model", "Writes a report.", NULL},
+    {"weight", BEL_OPTION_DOUBLE, CAST, "1", "[0, inf)", "kg", "Bell", "Of the bell.", NULL},
+    {"batch_size", BEL_OPTION_INT, CAST, "7", "[0, 9]", "bells", "Bell", "How many at once.", NULL},
+    {"config_file", BEL_OPTION_STRING, RING | (unsigned)ONLY_HERE, "", NULL, NULL, "Bell", "YAML.",
+     NULL},
 };
 
 static bel_options *make(void)
@@ -253,13 +260,54 @@ static void test_help(void **state)
     bel_options_destroy(options);
 }
 
+// A flag that nobody reads is refused, whatever its value, in any order and from any source.
+static void test_who_reads(void **state)
+{
+    (void)state;
+    static const char *const none[] = {NULL}, *const by_optimizer[] = {"optimizer", NULL};
+    static const struct {
+        const char *line, *error; // NULL: it is read
+    } rows[] = {
+        {"", NULL},
+        {"--nesterov", NULL},
+        {"--beta 0.5 --optimizer adam", NULL},
+        {"--ramp --seed 2", NULL},
+        {"--often 3", NULL},
+        {"--no_nesterov --optimizer adam",
+         "--nesterov is read only with --optimizer sgd or momentum, and that is adam"},
+        {"--beta 0.9", "--beta is read only with --optimizer adam, and that is sgd"},
+        {"--ramp", "--ramp is read only together with --seed"},
+        {"--often 3 --seed 2", "--often is not read with --seed: give one of the two"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bel_options *options = make();
+        BEL_ASSERT_OK(parse(options, rows[i].line));
+        if (rows[i].error == NULL) {
+            BEL_ASSERT_OK(bel_options_check_read(options, none));
+        } else {
+            BEL_ASSERT_FAILS(bel_options_check_read(options, none), BEL_INVALID_ARGUMENT,
+                             rows[i].error);
+        }
+        bel_options_destroy(options);
+    }
+    bel_options *options = make();
+    BEL_ASSERT_OK(parse(options, "--beta 0.9"));
+    BEL_ASSERT_OK(bel_options_check_read(options, by_optimizer));
+    bel_str text = {0};
+    bel_options_help(options, &text);
+    assert_non_null(strstr(text.text, "sgd, momentum: looks ahead."));
+    bel_str_deinit(&text);
+    bel_options_destroy(options);
+}
+
 static void test_help_is_wrapped(void **state)
 {
     (void)state;
     static const bel_option wide[] = {
         {"a_flag_with_a_name_that_is_too_long", BEL_OPTION_BOOL, 1, "false", NULL, NULL, "G",
          "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-         "sixteen seventeen."},
+         "sixteen seventeen.",
+         NULL},
     };
     bel_options *options = bel_options_create(wide, 1, 1);
     bel_str text = {0};
@@ -304,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_yaml_refusals),
         cmocka_unit_test(test_first_error_counts_and_the_rest_is_read),
         cmocka_unit_test(test_help),
+        cmocka_unit_test(test_who_reads),
         cmocka_unit_test(test_help_is_wrapped),
         cmocka_unit_test(test_dump_reads_back),
     };
