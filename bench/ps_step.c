@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "mlp.h"
 #include "ps/client/client.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 #include "ps/server/shard.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/shm/shm_lane.h"
@@ -25,7 +25,7 @@ enum { WORKERS = 2, WARM = 3, PATIENCE_SECS = 60 };
 
 static int64_t steps = 30;
 static bel_layout *layout;
-static bel_deal *deal;
+static bel_assignment *assignment;
 static bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.01};
 static size_t capacity, space_bytes;
 static bool over_grpc;
@@ -50,8 +50,8 @@ static void make_layout(int64_t elements)
     static const int replicas_of[WORKERS] = {1, 1};
     const bel_layout_variable variable = {.name = name, .shape = BEL_SHAPE(elements)};
     layout = bel_layout_create(&variable, 1, 1);
-    deal = bel_deal_create(replicas_of, WORKERS);
-    capacity = bel_deal_lane_frames(deal, layout->chunk_count, 0);
+    assignment = bel_assignment_create(replicas_of, WORKERS);
+    capacity = bel_assignment_lane_frames(assignment, layout->chunk_count, 0);
     space_bytes = bel_space_bytes(layout);
 }
 
@@ -64,9 +64,9 @@ typedef struct server {
     bool over;
 } server;
 
-static uint32_t decide(void *context, int64_t version, const double *tally, bool over)
+static uint32_t decide(void *context, int64_t version, const double *stats, bool over)
 {
-    (void)tally, (void)over;
+    (void)stats, (void)over;
     server *s = context;
     s->over = version >= steps;
     return s->over ? BEL_DECIDE_STOP : 0;
@@ -141,10 +141,10 @@ static bel_status *serve(const char *path)
     bel_space *space = bel_space_over(layout, buffers);
     bel_doorbell *bell = bel_doorbell_create();
     const bel_shard_config config = {.layout = layout,
-                                     .deal = deal,
+                                     .assignment = assignment,
                                      .space = space,
                                      .optimizer = optimizer,
-                                     .tally_width = BEL_TALLY_FIXED,
+                                     .stats_width = BEL_STATS_FIXED,
                                      .worker_lanes = s.lanes};
     BEL_TRY(bel_shard_create(&config, &s.shard));
     bel_team *team;
@@ -178,7 +178,7 @@ static bel_status *attach(void *context)
 
 static bel_status *step(bel_client *client, int worker, const float *gradients, int64_t number)
 {
-    static double tally[BEL_TALLY_FIXED];
+    static double stats[BEL_STATS_FIXED];
     uint32_t decision;
     BEL_TRY(bel_client_wait(client, number, &decision));
     if ((decision & BEL_DECIDE_STOP) != 0) return NULL;
@@ -186,8 +186,8 @@ static bel_status *step(bel_client *client, int worker, const float *gradients, 
         BEL_TRY(bel_client_report(client, number, decision, c, worker, (bel_weight){1, 1},
                                   gradients + layout->chunks[c].offset));
     }
-    tally[BEL_TALLY_EXAMPLES] = 1;
-    return bel_client_tally(client, number, decision, worker, tally, BEL_TALLY_FIXED);
+    stats[BEL_STATS_EXAMPLES] = 1;
+    return bel_client_stats(client, number, decision, worker, stats, BEL_STATS_FIXED);
 }
 
 static bel_status *connect_grpc(reader *r, bel_client_peer *peer, const char *path, int worker,
@@ -232,7 +232,7 @@ static bel_status *run_worker(const char *path, int worker)
     BEL_TRY(bel_space_create(layout, 2, &r.space));
     const bel_client_config config = {.worker = worker,
                                       .layout = layout,
-                                      .deal = deal,
+                                      .assignment = assignment,
                                       .lanes = &r.lane,
                                       .space = r.space,
                                       .attach = over_grpc ? NULL : attach,

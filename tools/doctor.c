@@ -92,7 +92,7 @@ static void check_processor(doctor *d)
     }
     bel_snprintf(text, sizeof text, "%s, kernels for x86-64-%s", name, bel_isa_name(isa));
     report(d, isa == BEL_ISA_V2 ? WARN : OK, "processor", text,
-           isa == BEL_ISA_V2 ? "without AVX2 training is tens of times slower: BEL_ISA is set"
+           isa == BEL_ISA_V2 ? "without AVX2 training is tens of times slower: BELFRY_ISA is set"
                              : NULL);
 }
 

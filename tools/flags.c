@@ -301,7 +301,7 @@ static const bel_option table[] = {
     {"print_config", BOOL, RUNNING | TYPED, "false", NULL, NULL, SETTINGS,
      "Print all settings as YAML with their origins, and end.", NULL},
     {"enable_faults", BOOL, REPORTING, "false", NULL, NULL, SETTINGS,
-     "Let BEL_FAULT count, also in the processes of a job (docs/operations.md); else it is refused.", NULL},
+     "Let BELFRY_FAULT count, also in the processes of a job (docs/operations.md); else it is refused.", NULL},
     {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end.", NULL},
 };
 // clang-format on

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "estimator/explain.h"
+#include "estimator/graph_dump.h"
 #include "passes/passes.h"
 #include "results.h"
 #include "setup.h"
@@ -36,14 +36,14 @@ static bel_status *read_passes(const bel_options *options, unsigned *out_off)
 bel_status *bel_verb_graph(const bel_options *options, int *out_exit_code)
 {
     (void)out_exit_code;
-    bel_explain_options explain = {.measure = bel_options_bool(options, "cost"),
-                                   .dump = bel_options_bool(options, "dump")};
+    bel_graph_dump_options explain = {.measure = bel_options_bool(options, "cost"),
+                                      .dump = bel_options_bool(options, "dump")};
     BEL_TRY(read_passes(options, &explain.passes_off));
     bel_setup *setup;
     BEL_TRY(bel_setup_for_looking(options, &setup));
     const bel_train_spec train = {.input_fn = bel_flag_input_open, .input_user = &setup->input};
     bel_str text = {0};
-    bel_status *status = bel_estimator_explain(setup->estimator, &train, &explain, &text);
+    bel_status *status = bel_estimator_dump_graph(setup->estimator, &train, &explain, &text);
     if (status == NULL) status = bel_results_write(text.text);
     bel_str_deinit(&text);
     bel_setup_destroy(setup);

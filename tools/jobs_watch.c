@@ -12,8 +12,8 @@
 #include "job_text.h"
 #include "launch/role_line.h"
 #include "launch/task.h"
+#include "monitoring/board.h"
 #include "results.h"
-#include "sight/board.h"
 #include "verbs.h"
 
 // --- One log ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// BEL_FAULT, parsed once, where it may count. A word that is not known is an error rather than
+// BELFRY_FAULT, parsed once, where it may count. A word that is not known is an error rather than
 // no fault, or a test that misspells one would pass. The names of points stand in one table
 // here, and docs/operations.md explains them.
 #include "base/fault.h"
@@ -66,8 +66,8 @@ static const char *const point_names[] = {
     "tower_step",
     "worker_reported",
     "worker_rows_reported",
-    "worker_tallied",
-    "worker_tallies",
+    "worker_sent_stats",
+    "worker_sends_stats",
     "worker_waits",
 };
 
@@ -166,37 +166,37 @@ static void parse(const char *settings)
 
 static bool may_count(void)
 {
-    const char *text = getenv("BEL_ENABLE_FAULTS");
+    const char *text = getenv("BELFRY_ENABLE_FAULTS");
     return text != NULL && strcmp(text, "1") == 0;
 }
 
 static void parse_environment(void)
 {
-    parse(may_count() ? getenv("BEL_FAULT") : NULL);
+    parse(may_count() ? getenv("BELFRY_FAULT") : NULL);
 }
 
 void bel_fault_enable(void)
 {
-    (void)setenv("BEL_ENABLE_FAULTS", "1", 1); // without memory faults stay off
+    (void)setenv("BELFRY_ENABLE_FAULTS", "1", 1); // without memory faults stay off
     pthread_once(&parse_once, parse_environment);
     parse_environment(); // somebody may have asked before
 }
 
 bel_status *bel_fault_check(void)
 {
-    const char *settings = getenv("BEL_FAULT");
+    const char *settings = getenv("BELFRY_FAULT");
     if (settings == NULL || settings[0] == '\0') return NULL;
     if (!may_count()) {
         return BEL_ERR(
             BEL_FAILED_PRECONDITION,
-            "BEL_FAULT=%s is in the environment, but faults on purpose are off; hint: unset "
-            "it, or give --enable_faults (or BEL_ENABLE_FAULTS=1) to mean it",
+            "BELFRY_FAULT=%s is in the environment, but faults on purpose are off; hint: unset "
+            "it, or give --enable_faults (or BELFRY_ENABLE_FAULTS=1) to mean it",
             settings);
     }
     pthread_once(&parse_once, parse_environment);
     if (unknown[0] == '\0') return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "BEL_FAULT=%s: \"%s\" is no fault and no point; hint: docs/operations.md has "
+                   "BELFRY_FAULT=%s: \"%s\" is no fault and no point; hint: docs/operations.md has "
                    "them all",
                    settings, unknown);
 }

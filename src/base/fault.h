@@ -1,5 +1,5 @@
 // Faults on purpose, for tests that must be able to fail, and for trying out what a job does when
-// something fails (docs/operations.md). BEL_FAULT holds a comma-separated list:
+// something fails (docs/operations.md). BELFRY_FAULT holds a comma-separated list:
 //   sum_sequential  gradients are added in the order of arrival instead of the summation tree
 //   divide          workers divide by their own replica count before the shard averages
 //   threads2        matrix products are cut along the inner dimension by thread count
@@ -14,8 +14,8 @@
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then; corrupt: a frame
 //                   of each stream, the hundredth, has a chunk that there is not
-// It counts only where faults are enabled: by bel_fault_enable, or with BEL_ENABLE_FAULTS=1 in the
-// environment, which children inherit. Elsewhere a BEL_FAULT that somebody has forgotten is
+// It counts only where faults are enabled: by bel_fault_enable, or with BELFRY_ENABLE_FAULTS=1 in
+// the environment, which children inherit. Elsewhere a BELFRY_FAULT that somebody has forgotten is
 // refused by bel_fault_check, and is without effect in any case. Read once, at the first question.
 #ifndef BELFRY_BASE_FAULT_H
 #define BELFRY_BASE_FAULT_H
@@ -40,8 +40,8 @@ typedef enum bel_fault {
 // Faults count from now on, in this process and its children. Before other threads are started.
 void bel_fault_enable(void);
 
-// FAILED_PRECONDITION: BEL_FAULT is set and faults are not enabled. INVALID_ARGUMENT names the word
-// of it that is none of the above, or the point that does not exist.
+// FAILED_PRECONDITION: BELFRY_FAULT is set and faults are not enabled. INVALID_ARGUMENT names the
+// word of it that is none of the above, or the point that does not exist.
 bel_status *bel_fault_check(void) BEL_MUST_USE;
 
 bool bel_fault_is(bel_fault fault);
@@ -49,6 +49,6 @@ bool bel_fault_write_fails(void);       // counts one write
 void bel_fault_point(const char *name); // ends the process, or stays, here when asked to
 // Which process of a cluster this is: "worker-1". With `spared` no point ends or stays it.
 void bel_fault_name_process(const char *name, bool spared);
-void bel_fault_set(const char *settings); // for tests: replaces what BEL_FAULT said
+void bel_fault_set(const char *settings); // for tests: replaces what BELFRY_FAULT said
 
 #endif

@@ -81,19 +81,23 @@ static void choose(void)
     read_registers(&own);
     for (int isa = BEL_ISA_V3; isa <= BEL_ISA_V4; isa++)
         if (bel_isa_lacks_of(&own, (bel_isa)isa, text)[0] == '\0') chosen = (bel_isa)isa;
-    const char *wanted = getenv("BEL_ISA");
+    const char *wanted = getenv("BELFRY_ISA");
     for (int isa = BEL_ISA_V2; wanted != NULL && isa <= (int)chosen; isa++)
         if (strcmp(bel_isa_name((bel_isa)isa), wanted) == 0) chosen = (bel_isa)isa;
 }
 
 bel_status *bel_isa_check_wanted(void)
 {
-    const char *wanted = getenv("BEL_ISA");
+    const char *wanted = getenv("BELFRY_ISA");
+    if (getenv("BEL_ISA") != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "environment variable BEL_ISA is not read any more: it is BELFRY_ISA");
+    }
     if (wanted == NULL || wanted[0] == '\0') return NULL;
     for (int isa = BEL_ISA_V2; isa < BEL_ISA_COUNT; isa++)
         if (strcmp(bel_isa_name((bel_isa)isa), wanted) == 0) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "environment variable BEL_ISA: expected v2, v3 or v4, got \"%s\"", wanted);
+                   "environment variable BELFRY_ISA: expected v2, v3 or v4, got \"%s\"", wanted);
 }
 
 bel_isa bel_isa_get(void)

@@ -9,10 +9,10 @@
 
 typedef enum bel_isa { BEL_ISA_V2, BEL_ISA_V3, BEL_ISA_V4, BEL_ISA_COUNT } bel_isa; // x86-64-v2 …
 
-// The best level of this processor, or a lower one that BEL_ISA=v2|v3|v4 asks for; v2 also where
+// The best level of this processor, or a lower one that BELFRY_ISA=v2|v3|v4 asks for; v2 also where
 // the processor lacks a part of it, see bel_isa_check. Decided once.
 bel_isa bel_isa_get(void);
-// INVALID_ARGUMENT: BEL_ISA is set, and none of these.
+// INVALID_ARGUMENT: BELFRY_ISA is set, and none of these.
 bel_status *bel_isa_check_wanted(void) BEL_MUST_USE;
 const char *bel_isa_name(bel_isa isa); // "v3"
 

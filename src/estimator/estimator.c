@@ -76,7 +76,7 @@ static bel_status *check_limits(const bel_run_config *c)
 }
 
 // Resolves towers of workers and threads of towers; `towers_of` may be NULL.
-static void deal_towers(bel_estimator *estimator, const int *towers_of)
+static void assign_towers(bel_estimator *estimator, const int *towers_of)
 {
     const bel_run_config *config = &estimator->config;
     int count = config->worker_count, towers = 0;
@@ -152,7 +152,7 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
     config->shard_count = shard_count;
     if (config->thread_count == 0) config->thread_count = thread_count;
     if (towers == NULL && estimator->has_towers_of) towers = estimator->towers_of;
-    deal_towers(estimator, towers);
+    assign_towers(estimator, towers);
     return check_limits(config);
 }
 
@@ -179,7 +179,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
         estimator->config.trace_file = bel_xstrdup(config->trace_file);
     }
     estimator->has_towers_of = config->towers_of != NULL;
-    deal_towers(estimator, config->towers_of);
+    assign_towers(estimator, config->towers_of);
     estimator->params = bel_xcalloc((size_t)param_count, sizeof *params);
     estimator->params_read = bel_xcalloc((size_t)param_count, sizeof *estimator->params_read);
     for (int i = 0; i < param_count; i++) {

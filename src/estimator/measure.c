@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "estimator/trainable.h"
 #include "optim/rule.h"
-#include "ps/layout/deal.h"
-#include "ps/layout/row_room.h"
+#include "ps/layout/assignment.h"
+#include "ps/layout/row_buffer.h"
 #include "runtime/program.h"
 
 // Memory of a tower's values: the training program for a full batch.
@@ -44,12 +44,12 @@ static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_
     sizes->parameters = layout->parameters;
     sizes->slot_elements = layout->parameters * bel_rule_kept(&t->built->spec.optimizer);
     if (layout->table_count > 0) {
-        BEL_TRY(bel_row_room_check(layout, t->estimator->replica_count));
-        bel_deal *deal =
-            bel_deal_create(t->estimator->replicas_of, t->estimator->config.worker_count);
-        sizes->row_bytes = (int64_t)(bel_row_room_bytes(layout, deal, 0) +
-                                     bel_row_room_answer_bytes(layout, deal, 0));
-        bel_deal_destroy(deal);
+        BEL_TRY(bel_row_buffer_check(layout, t->estimator->replica_count));
+        bel_assignment *assignment =
+            bel_assignment_create(t->estimator->replicas_of, t->estimator->config.worker_count);
+        sizes->row_bytes = (int64_t)(bel_row_buffer_bytes(layout, assignment, 0) +
+                                     bel_row_buffer_answer_bytes(layout, assignment, 0));
+        bel_assignment_destroy(assignment);
     }
     int64_t *bytes = bel_xcalloc((size_t)layout->shard_count, sizeof *bytes);
     for (int c = 0; c < layout->chunk_count; c++)

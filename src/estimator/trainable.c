@@ -10,7 +10,7 @@
 #include "estimator/input_fn.h"
 #include "optim/multiplier.h"
 #include "optim/rule.h"
-#include "ps/layout/row_room.h"
+#include "ps/layout/row_buffer.h"
 
 // What was trained already binds the columns; in a new run the file does.
 static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *spec)
@@ -139,7 +139,7 @@ static bel_status *check_tables(const bel_trainable *t)
                            "table \"%s\": every example must have the same number of ids", name);
         }
         bool fits = bel_size_mul((size_t)count, batch, &ids) && bel_size_add(all, ids, &all) &&
-                    all <= BEL_ROW_ROOM_MOST;
+                    all <= BEL_ROW_BUFFER_MOST;
         if (fits) continue;
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                        "table \"%s\": a batch of %zu examples with %lld ids each is too much", name,
@@ -163,7 +163,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY(check_multipliers(t));
     BEL_TRY(check_memory(t));
     make_layout(t);
-    BEL_TRY(bel_row_room_check(t->layout, estimator->replica_count));
+    BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
     t->model = (bel_worker_model){.graph = t->built->graph,
                                   .loss = t->built->spec.loss,
                                   .reports = t->reports,

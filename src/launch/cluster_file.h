@@ -37,7 +37,7 @@ typedef struct bel_cluster_machine {
 typedef struct bel_cluster_role {
     int count;
     bel_cluster_machine machine;
-    char **hosts; // processes are dealt to them in turn; none: the local host
+    char **hosts; // processes are assigned to them in turn; none: the local host
     size_t host_count;
 } bel_cluster_role;
 

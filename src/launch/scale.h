@@ -3,7 +3,7 @@
 //
 //   {"workers": 3}    the master included when it trains
 //
-// The supervisor starts and lets go processes by it, the master deals replicas by it; both look
+// The supervisor starts and lets go processes by it, the master assigns replicas by it; both look
 // about once a second. Without the file the job has the workers of its description. The supervisor
 // removes it before it starts the job; it outlives a master that is replaced.
 #ifndef BELFRY_LAUNCH_SCALE_H

@@ -6,24 +6,24 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 #include "ps/server/numbers.h"
 #include "transport/inproc/inproc.h"
 #include "worker/numbers.h"
 
-typedef struct member { // a worker and its thread
+typedef struct thread_worker { // a worker and its thread
     struct bel_embedded *embedded;
     bel_client *client;
     bel_worker *worker;
     bel_doorbell *bell;
     bel_lane **lanes; // by shard
     float **ranges;
-    void *row_room;   // with tables: keys and reports
+    void *row_buffer; // with tables: keys and reports
     float *values;    // with a ledger: where the shards copy what it computes on …
     bel_space *space; // … and a space over it; else that of all
     pthread_t thread;
     bool started;
-} member;
+} thread_worker;
 
 typedef struct server { // a shard and its ends of the lanes
     bel_shard *shard;
@@ -33,14 +33,14 @@ typedef struct server { // a shard and its ends of the lanes
 } server;
 
 typedef struct bel_embedded {
-    bel_crew crew; // first: a bel_crew * is a bel_embedded *
+    bel_backend backend; // first: a bel_backend * is a bel_embedded *
     const bel_trainable *trainable;
-    bel_deal *deal;
+    bel_assignment *assignment;
     bel_space *space;
     server *servers;
-    member *members;
-    float **outboxes; // with a ledger: the members' values
-    int server_count, member_count;
+    thread_worker *workers;
+    float **outboxes; // with a ledger: the workers' values
+    int server_count, worker_count;
     bel_control *control;
 } bel_embedded;
 
@@ -50,15 +50,15 @@ static void make_lanes(bel_embedded *embedded)
 {
     const bel_layout *layout = embedded->trainable->layout;
     size_t capacity =
-        bel_deal_lane_frames(embedded->deal, layout->chunk_count, layout->table_count);
+        bel_assignment_lane_frames(embedded->assignment, layout->chunk_count, layout->table_count);
     for (int k = 0; k < embedded->server_count; k++) {
         server *s = &embedded->servers[k];
         s->bell = bel_doorbell_create();
-        s->worker_lanes = bel_xcalloc((size_t)embedded->member_count, sizeof(bel_lane *));
+        s->worker_lanes = bel_xcalloc((size_t)embedded->worker_count, sizeof(bel_lane *));
         s->shard_lanes = bel_xcalloc((size_t)embedded->server_count, sizeof(bel_lane *));
     }
-    for (int w = 0; w < embedded->member_count; w++) {
-        member *m = &embedded->members[w];
+    for (int w = 0; w < embedded->worker_count; w++) {
+        thread_worker *m = &embedded->workers[w];
         m->embedded = embedded;
         m->bell = bel_doorbell_create();
         m->lanes = bel_xcalloc((size_t)embedded->server_count, sizeof(bel_lane *));
@@ -74,13 +74,13 @@ static void make_lanes(bel_embedded *embedded)
     }
 }
 
-// What the members compute on: the shards' own memory, or with a ledger a copy each.
+// What the workers compute on: the shards' own memory, or with a ledger a copy each.
 static bel_status *make_values(bel_embedded *embedded)
 {
     const bel_layout *layout = embedded->trainable->layout;
-    embedded->outboxes = bel_xcalloc((size_t)embedded->member_count, sizeof(float *));
-    for (int w = 0; w < embedded->member_count; w++) {
-        member *m = &embedded->members[w];
+    embedded->outboxes = bel_xcalloc((size_t)embedded->worker_count, sizeof(float *));
+    for (int w = 0; w < embedded->worker_count; w++) {
+        thread_worker *m = &embedded->workers[w];
         m->space = embedded->space;
         if (embedded->trainable->counting.workers == 0) continue;
         BEL_TRY(bel_space_array(layout, "parameters of a worker", &m->values));
@@ -96,13 +96,13 @@ static bel_status *make_shards(bel_embedded *embedded)
         server *s = &embedded->servers[k];
         bel_shard_config config = {.layout = embedded->trainable->layout,
                                    .shard = k,
-                                   .deal = embedded->deal,
+                                   .assignment = embedded->assignment,
                                    .space = embedded->space,
-                                   .snapshot = embedded->crew.values,
-                                   .snapshot_averages = embedded->crew.averages,
+                                   .snapshot = embedded->backend.values,
+                                   .snapshot_averages = embedded->backend.averages,
                                    .optimizer = embedded->trainable->built->spec.optimizer,
-                                   .generation = embedded->crew.generation,
-                                   .tally_width = BEL_TALLY_FIXED,
+                                   .generation = embedded->backend.generation,
+                                   .stats_width = BEL_STATS_FIXED,
                                    .seed = embedded->trainable->estimator->config.seed,
                                    .table_memory =
                                        embedded->trainable->estimator->config.table_memory,
@@ -117,7 +117,7 @@ static bel_status *make_shards(bel_embedded *embedded)
 
 static void close_server(bel_embedded *embedded, server *s)
 {
-    for (int w = 0; w < embedded->member_count; w++)
+    for (int w = 0; w < embedded->worker_count; w++)
         bel_lane_close(s->worker_lanes[w]);
     for (int k = 0; k < embedded->server_count; k++)
         bel_lane_close(s->shard_lanes[k]);
@@ -126,31 +126,31 @@ static void close_server(bel_embedded *embedded, server *s)
     bel_free(s->shard_lanes);
 }
 
-static void join_members(bel_embedded *embedded)
+static void join_workers(bel_embedded *embedded)
 {
-    for (int w = 0; w < embedded->member_count; w++) {
-        member *m = &embedded->members[w];
+    for (int w = 0; w < embedded->worker_count; w++) {
+        thread_worker *m = &embedded->workers[w];
         if (m->started) pthread_join(m->thread, NULL);
         m->started = false;
     }
 }
 
-static size_t row_room_bytes(const bel_embedded *embedded, int worker)
+static size_t row_buffer_bytes(const bel_embedded *embedded, int worker)
 {
-    return bel_row_room_bytes(embedded->trainable->layout, embedded->deal, worker);
+    return bel_row_buffer_bytes(embedded->trainable->layout, embedded->assignment, worker);
 }
 
-static void destroy(bel_crew *crew)
+static void destroy(bel_backend *backend)
 {
-    bel_embedded *embedded = (bel_embedded *)crew;
-    join_members(embedded);
-    for (int w = 0; w < embedded->member_count; w++) {
-        member *m = &embedded->members[w];
+    bel_embedded *embedded = (bel_embedded *)backend;
+    join_workers(embedded);
+    for (int w = 0; w < embedded->worker_count; w++) {
+        thread_worker *m = &embedded->workers[w];
         bel_worker_destroy(m->worker);
         bel_client_destroy(m->client);
-        bel_pages_destroy(m->row_room, row_room_bytes(embedded, w));
+        bel_pages_destroy(m->row_buffer, row_buffer_bytes(embedded, w));
         bel_space_free_arrays(embedded->trainable->layout, m->ranges,
-                              bel_deal_replicas(embedded->deal, w));
+                              bel_assignment_replicas(embedded->assignment, w));
         for (int k = 0; k < embedded->server_count; k++)
             bel_lane_close(m->lanes[k]);
         bel_free(m->lanes);
@@ -159,24 +159,24 @@ static void destroy(bel_crew *crew)
     }
     for (int k = 0; k < embedded->server_count; k++)
         close_server(embedded, &embedded->servers[k]);
-    for (int w = 0; w < embedded->member_count; w++) // doorbells outlive all lanes
-        bel_doorbell_destroy(embedded->members[w].bell);
+    for (int w = 0; w < embedded->worker_count; w++) // doorbells outlive all lanes
+        bel_doorbell_destroy(embedded->workers[w].bell);
     for (int k = 0; k < embedded->server_count; k++)
         bel_doorbell_destroy(embedded->servers[k].bell);
     bel_control_destroy(embedded->control);
-    bel_space_free_array(embedded->trainable->layout, embedded->crew.values);
-    bel_space_free_array(embedded->trainable->layout, embedded->crew.averages);
+    bel_space_free_array(embedded->trainable->layout, embedded->backend.values);
+    bel_space_free_array(embedded->trainable->layout, embedded->backend.averages);
     bel_space_destroy(embedded->space);
-    bel_deal_destroy(embedded->deal);
+    bel_assignment_destroy(embedded->assignment);
     bel_free(embedded->outboxes);
     bel_free(embedded->servers);
-    bel_free(embedded->members);
+    bel_free(embedded->workers);
     bel_free(embedded);
 }
 
-static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
+static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
 {
-    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_embedded *embedded = (bel_embedded *)backend;
     for (int k = 0; k < embedded->server_count; k++)
         BEL_TRY(bel_shard_load(embedded->servers[k].shard, reader));
     return NULL;
@@ -200,34 +200,34 @@ static void help_on_thread(void *context)
 // A waiting worker works for the shards, with all its threads.
 static bool help_shards(void *context)
 {
-    member *m = context;
+    thread_worker *m = context;
     help h = {.embedded = m->embedded};
     bel_worker_on_all_threads(m->worker, help_on_thread, &h);
     return atomic_load(&h.worked);
 }
 
-static void *member_main(void *argument)
+static void *worker_main(void *argument)
 {
-    member *m = argument;
+    thread_worker *m = argument;
     bel_status *status = bel_worker_run(m->worker);
     bel_control_worker_ended(m->embedded->control, status);
     return NULL;
 }
 
-static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_segment *segment,
+static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_segment *segment,
                                int64_t first_step)
 {
-    member *m = &embedded->members[w];
+    thread_worker *m = &embedded->workers[w];
     const bel_trainable *trainable = embedded->trainable;
     const bel_estimator *estimator = trainable->estimator;
-    size_t rows = row_room_bytes(embedded, w);
-    if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "rows", &m->row_room));
+    size_t rows = row_buffer_bytes(embedded, w);
+    if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "rows", &m->row_buffer));
     bel_client_config client = {.worker = w,
-                                .generation = embedded->crew.generation,
+                                .generation = embedded->backend.generation,
                                 .layout = trainable->layout,
-                                .deal = embedded->deal,
+                                .assignment = embedded->assignment,
                                 .lanes = m->lanes,
-                                .row_room = m->row_room,
+                                .row_buffer = m->row_buffer,
                                 .ledger = trainable->counting.workers > 0,
                                 .bell = m->bell,
                                 .help = help_shards,
@@ -236,10 +236,10 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .cancelled_context = embedded->control,
                                 .stall_timeout_secs = estimator->config.stall_timeout_secs};
     m->client = bel_client_create(&client);
-    BEL_TRY(bel_space_arrays(trainable->layout, "gradients", bel_deal_replicas(embedded->deal, w),
-                             &m->ranges));
+    BEL_TRY(bel_space_arrays(trainable->layout, "gradients",
+                             bel_assignment_replicas(embedded->assignment, w), &m->ranges));
     bel_worker_config worker = {.worker = w,
-                                .deal = embedded->deal,
+                                .assignment = embedded->assignment,
                                 .layout = trainable->layout,
                                 .space = m->space,
                                 .model = &trainable->model,
@@ -257,32 +257,32 @@ static bel_status *make_member(bel_embedded *embedded, int w, const bel_input_se
                                 .first_step = first_step,
                                 .segment = *segment,
                                 .ledger = trainable->counting.workers > 0,
-                                .tally_width = BEL_TALLY_FIXED};
+                                .stats_width = BEL_STATS_FIXED};
     return bel_worker_create(&worker, &m->worker);
 }
 
-static bel_status *gather(bel_crew *crew)
+static bel_status *gather(bel_backend *backend)
 {
-    (void)crew;
+    (void)backend;
     return NULL; // everybody is here
 }
 
-static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
+static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {
-    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_embedded *embedded = (bel_embedded *)backend;
     bel_control *control = embedded->control = bel_control_create(schedule);
-    for (int w = 0; w < embedded->member_count; w++)
-        BEL_TRY(make_member(embedded, w, segment, schedule->first_step));
+    for (int w = 0; w < embedded->worker_count; w++)
+        BEL_TRY(make_worker(embedded, w, segment, schedule->first_step));
     const bel_shard_events events = {.context = control,
                                      .decide = bel_control_decide,
                                      .snapshot_ready = bel_control_snapshot_ready};
-    bel_shard_grant_from(embedded->servers[0].shard, segment->first_block, block_end);
+    bel_shard_lease_from(embedded->servers[0].shard, segment->first_block, block_end);
     for (int k = 0; k < embedded->server_count; k++)
         bel_shard_start(embedded->servers[k].shard, &events);
-    for (int w = 0; w < embedded->member_count; w++) {
-        member *m = &embedded->members[w];
-        bel_status *status = bel_thread_start(&m->thread, member_main, m);
+    for (int w = 0; w < embedded->worker_count; w++) {
+        thread_worker *m = &embedded->workers[w];
+        bel_status *status = bel_thread_start(&m->thread, worker_main, m);
         m->started = status == NULL;
         if (status != NULL) bel_control_worker_ended(control, status);
     }
@@ -291,96 +291,97 @@ static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
 
 // --- The master's side ---------------------------------------------------------------------------
 
-static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)
+static void wait_for_news(bel_backend *backend, double secs, bel_control_state *out_state)
 {
-    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_embedded *embedded = (bel_embedded *)backend;
     bel_control_wait(embedded->control, secs, out_state);
     for (int k = 0; k < embedded->server_count; k++) { // one that has failed publishes nothing more
         bel_status *failure = bel_shard_check(embedded->servers[k].shard);
         if (failure != NULL) bel_control_cancel(embedded->control, failure);
     }
-    crew->interrupted = bel_control_was_interrupted(embedded->control);
-    if (out_state->has_snapshot) crew->granted = bel_shard_granted(embedded->servers[0].shard);
-    crew->staleness = bel_shard_stale(embedded->servers[0].shard, NULL);
+    backend->interrupted = bel_control_was_interrupted(embedded->control);
+    if (out_state->has_snapshot) backend->leased = bel_shard_leased(embedded->servers[0].shard);
+    backend->staleness = bel_shard_stale(embedded->servers[0].shard, NULL);
 }
 
-static int take_points(bel_crew *crew, bel_control_point *out_points, int capacity)
+static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
 {
-    return bel_control_take_points(((bel_embedded *)crew)->control, out_points, capacity);
+    return bel_control_take_points(((bel_embedded *)backend)->control, out_points, capacity);
 }
 
-static bel_status *read_values(bel_crew *crew)
+static bel_status *read_values(bel_backend *backend)
 {
-    (void)crew; // the shards have written them where the master reads
+    (void)backend; // the shards have written them where the master reads
     return NULL;
 }
 
-static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards)
+static bel_status *write_shards(bel_backend *backend, const char *folder,
+                                bel_ckpt_shard **out_shards)
 {
-    const bel_embedded *embedded = (const bel_embedded *)crew;
+    const bel_embedded *embedded = (const bel_embedded *)backend;
     for (int k = 0; k < embedded->server_count; k++)
         BEL_TRY(bel_shard_write(embedded->servers[k].shard, folder, &out_shards[k]));
     return NULL;
 }
 
-static bel_status *read_rows(bel_crew *crew, int table, bel_table *into)
+static bel_status *read_rows(bel_backend *backend, int table, bel_table *into)
 {
-    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_embedded *embedded = (bel_embedded *)backend;
     bel_table_clear(into);
     for (int k = 0; k < embedded->server_count; k++)
         BEL_TRY(bel_shard_read_rows(embedded->servers[k].shard, table, bel_rows_add, into));
     return NULL;
 }
 
-static void release_snapshot(bel_crew *crew)
+static void release_snapshot(bel_backend *backend)
 {
-    bel_control_release_snapshot(((bel_embedded *)crew)->control);
+    bel_control_release_snapshot(((bel_embedded *)backend)->control);
 }
 
-static bel_status *attend(bel_crew *crew)
+static bel_status *attend(bel_backend *backend)
 {
-    (void)crew; // nobody can be lost
+    (void)backend; // nobody can be lost
     return NULL;
 }
 
-static void cancel(bel_crew *crew)
+static void cancel(bel_backend *backend)
 {
-    bel_control_cancel(((bel_embedded *)crew)->control, NULL);
+    bel_control_cancel(((bel_embedded *)backend)->control, NULL);
 }
 
-static bel_status *join(bel_crew *crew)
+static bel_status *join(bel_backend *backend)
 {
-    bel_embedded *embedded = (bel_embedded *)crew;
-    join_members(embedded);
+    bel_embedded *embedded = (bel_embedded *)backend;
+    join_workers(embedded);
     bel_status *error = bel_control_take_error(embedded->control);
     for (int k = 0; k < embedded->server_count && error == NULL; k++)
         error = bel_shard_check(embedded->servers[k].shard);
     return error;
 }
 
-static bel_status *snapshot_now(bel_crew *crew)
+static bel_status *snapshot_now(bel_backend *backend)
 {
-    bel_embedded *embedded = (bel_embedded *)crew;
+    bel_embedded *embedded = (bel_embedded *)backend;
     for (int k = 0; k < embedded->server_count; k++)
         BEL_TRY(bel_shard_snapshot_now(embedded->servers[k].shard));
-    crew->granted = bel_shard_granted(embedded->servers[0].shard);
+    backend->leased = bel_shard_leased(embedded->servers[0].shard);
     return NULL;
 }
 
-static bel_status *finish(bel_crew *crew)
+static bel_status *finish(bel_backend *backend)
 {
-    (void)crew;
+    (void)backend;
     return NULL;
 }
 
-static bel_worker_times times(const bel_crew *crew)
+static bel_worker_times times(const bel_backend *backend)
 {
-    const bel_embedded *embedded = (const bel_embedded *)crew;
+    const bel_embedded *embedded = (const bel_embedded *)backend;
     bel_worker_times mean = {0};
-    int count = embedded->member_count;
+    int count = embedded->worker_count;
     for (int w = 0; w < count; w++) {
-        if (embedded->members[w].worker == NULL) continue;
-        bel_worker_times one = bel_worker_time(embedded->members[w].worker);
+        if (embedded->workers[w].worker == NULL) continue;
+        bel_worker_times one = bel_worker_time(embedded->workers[w].worker);
         mean.input_ns += one.input_ns / count;
         mean.compute_ns += one.compute_ns / count;
         mean.exchange_ns += one.exchange_ns / count;
@@ -393,7 +394,7 @@ static bel_worker_times times(const bel_crew *crew)
 static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_board *board)
 {
     bel_board_row *row = bel_board_find(board, BEL_BOARD_WORKER, w);
-    bel_worker *worker = embedded->members[w].worker;
+    bel_worker *worker = embedded->workers[w].worker;
     double values[BEL_NUMBER_COUNT] = {0}, reports[BEL_NUMBERS_BY_WORKER];
     if (worker == NULL) return;
     bel_str words = {0};
@@ -418,11 +419,11 @@ static void show_shard(const bel_embedded *embedded, int k, int64_t now, bel_boa
     bel_str_deinit(&words);
 }
 
-static void show(bel_crew *crew, bel_board *board)
+static void show(bel_backend *backend, bel_board *board)
 {
-    const bel_embedded *embedded = (const bel_embedded *)crew;
+    const bel_embedded *embedded = (const bel_embedded *)backend;
     int64_t now = bel_clock_ns();
-    for (int w = 0; w < embedded->member_count; w++)
+    for (int w = 0; w < embedded->worker_count; w++)
         show_worker(embedded, w, now, board);
     for (int k = 0; k < embedded->server_count; k++)
         show_shard(embedded, k, now, board);
@@ -432,12 +433,12 @@ static void show(bel_crew *crew, bel_board *board)
     bel_board_set_step(board, state.step, state.loss, state.examples, now);
 }
 
-static void dismiss(bel_crew *crew, const bel_status *status)
+static void dismiss(bel_backend *backend, const bel_status *status)
 {
-    (void)crew, (void)status; // threads that have ended need no word
+    (void)backend, (void)status; // threads that have ended need no word
 }
 
-static const bel_crew_ops embedded_ops = {
+static const bel_backend_ops embedded_ops = {
     .load = load,
     .gather = gather,
     .start = start,
@@ -458,36 +459,37 @@ static const bel_crew_ops embedded_ops = {
     .destroy = destroy,
 };
 
-bel_status *bel_embedded_create(const bel_trainable *trainable, bel_crew **out_crew)
+bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **out_backend)
 {
     bel_embedded *embedded = bel_xcalloc(1, sizeof *embedded);
     embedded->trainable = trainable;
-    embedded->crew.ops = &embedded_ops;
-    embedded->crew.shard_count = trainable->layout->shard_count;
-    embedded->crew.granted = -1;
-    embedded->crew.worker_count = trainable->estimator->config.worker_count;
-    embedded->crew.replica_count = trainable->estimator->replica_count;
+    embedded->backend.ops = &embedded_ops;
+    embedded->backend.shard_count = trainable->layout->shard_count;
+    embedded->backend.leased = -1;
+    embedded->backend.worker_count = trainable->estimator->config.worker_count;
+    embedded->backend.replica_count = trainable->estimator->replica_count;
     embedded->server_count = trainable->layout->shard_count;
-    embedded->member_count = trainable->estimator->config.worker_count;
-    embedded->deal = bel_deal_create(trainable->estimator->replicas_of, embedded->member_count);
+    embedded->worker_count = trainable->estimator->config.worker_count;
+    embedded->assignment =
+        bel_assignment_create(trainable->estimator->replicas_of, embedded->worker_count);
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
-    embedded->members = bel_xcalloc((size_t)embedded->member_count, sizeof *embedded->members);
+    embedded->workers = bel_xcalloc((size_t)embedded->worker_count, sizeof *embedded->workers);
     make_lanes(embedded);
     // A worker by itself works for the shards only when it has computed.
-    int buffers = embedded->member_count == 1 ? 1 : 2;
+    int buffers = embedded->worker_count == 1 ? 1 : 2;
     bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
     if (status == NULL)
-        status = bel_space_array(trainable->layout, "snapshot", &embedded->crew.values);
+        status = bel_space_array(trainable->layout, "snapshot", &embedded->backend.values);
     if (status == NULL && trainable->built->spec.optimizer.moving_average_decay > 0) {
         status =
-            bel_space_array(trainable->layout, "snapshot of averages", &embedded->crew.averages);
+            bel_space_array(trainable->layout, "snapshot of averages", &embedded->backend.averages);
     }
     if (status == NULL) status = make_values(embedded);
     if (status == NULL) status = make_shards(embedded);
     if (status != NULL) {
-        destroy(&embedded->crew);
+        destroy(&embedded->backend);
         return status;
     }
-    *out_crew = &embedded->crew;
+    *out_backend = &embedded->backend;
     return NULL;
 }

@@ -4,10 +4,11 @@
 #define BELFRY_MASTER_EMBEDDED_H
 
 #include "estimator/trainable.h"
-#include "master/crew.h"
+#include "master/backend.h"
 
-// Memory, shards and lanes; nothing runs yet. The trainable must outlive the crew.
+// Memory, shards and lanes; nothing runs yet. The trainable must outlive the backend.
 // RESOURCE_EXHAUSTED: no memory for them.
-bel_status *bel_embedded_create(const bel_trainable *trainable, bel_crew **out_crew) BEL_MUST_USE;
+bel_status *bel_embedded_create(const bel_trainable *trainable,
+                                bel_backend **out_backend) BEL_MUST_USE;
 
 #endif

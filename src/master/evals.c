@@ -1,6 +1,6 @@
 // The evaluations that a master makes of its snapshots. Their inputs and graphs are made once for
 // the whole job, before it trains, so that what is wrong with them is known then; a graph's
-// variables point into the crew's snapshot, which stays where it is.
+// variables point into the backend's snapshot, which stays where it is.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -36,10 +36,10 @@ bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     const bel_graph *graph = eval->built->graph;
     if (graph->table_count == 0) return NULL;
-    if (job->crew->ops->read_rows == NULL) return read_saved_rows(job, eval, step);
+    if (job->backend->ops->read_rows == NULL) return read_saved_rows(job, eval, step);
     for (size_t t = 0; t < graph->table_count; t++) {
         int table = find_table(job->trainable.layout, &graph->tables[t]);
-        BEL_TRY(job->crew->ops->read_rows(job->crew, table, eval->rows.tables[t]));
+        BEL_TRY(job->backend->ops->read_rows(job->backend, table, eval->rows.tables[t]));
     }
     return NULL;
 }
@@ -49,8 +49,8 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
 {
     const bel_graph *graph = eval->built->graph;
     eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
-    const bel_crew *crew = job->crew;
-    const float *snapshot = crew->averages != NULL ? crew->averages : crew->values;
+    const bel_backend *backend = job->backend;
+    const float *snapshot = backend->averages != NULL ? backend->averages : backend->values;
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
         int index = bel_layout_find(job->trainable.layout, variable->name);
@@ -134,8 +134,8 @@ static void log_result(const char *folder, const bel_result *result)
 static bel_status *attend(void *context)
 {
     bel_job *job = context;
-    bel_look_again(job->look, job->crew, job->last_step, false);
-    return job->crew->ops->attend(job->crew);
+    bel_reporter_update(job->reporter, job->backend, job->last_step, false);
+    return job->backend->ops->attend(job->backend);
 }
 
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
@@ -156,7 +156,7 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
     bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();
-    BEL_TRY(job->crew->ops->read_values(job->crew));
+    BEL_TRY(job->backend->ops->read_values(job->backend));
     BEL_TRY(bel_job_read_rows(job, eval, step));
     BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
     bel_trace_end(

@@ -9,9 +9,9 @@
 #include "estimator/rows.h"
 #include "estimator/run_log.h"
 #include "estimator/trainable.h"
-#include "master/look.h"
 #include "master/master.h"
 #include "master/remote.h"
+#include "master/status_reporter.h"
 
 // One evaluation: its input and graph are kept for the whole job.
 typedef struct bel_job_eval {
@@ -36,10 +36,10 @@ typedef struct bel_job {
     bel_input_segment *segments;
     int segment_count;
     bel_optimizer optimizer; // before elastic_rescale changed the trainable's
-    bel_crew *crew;
+    bel_backend *backend;
     bel_control_state state; // the newest
     bel_run_log *log;
-    bel_look *look;
+    bel_reporter *reporter;
     bel_watchdog *watchdog; // of a cluster's master; else NULL
     int lock;               // bel_folder_lock's
     int64_t folder_ns;      // when it was looked at last
@@ -49,7 +49,7 @@ typedef struct bel_job {
     int eval_count;
     int64_t first_step, last_step;
     int64_t saved_step;         // of the newest checkpoint
-    double started_at, seconds; // of training: of this deal, and in all of them
+    double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them
     int64_t reported_ns;        // when report.html was written, or training began
     int64_t report_cost_ns;     // what that took; 0: it was not yet written

@@ -60,7 +60,7 @@ static int make_tiles(const bel_job *job, const bel_history *history, bel_report
 static int make_parts(const bel_job *job, bool over, bel_report_part *parts)
 {
     if (!over) return 0;
-    bel_worker_times times = job->crew->ops->times(job->crew);
+    bel_worker_times times = job->backend->ops->times(job->backend);
     if (times.steps == 0) return 0;
     double scale = 1e-6 / (double)times.steps;
     double input = (double)times.input_ns * scale, compute = (double)times.compute_ns * scale;

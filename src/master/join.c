@@ -26,7 +26,7 @@ static bel_status *compare_settings(const bel_join_rules *rules, const bel_messa
 }
 
 // A seat is for the highest incarnation; of the same one, for the process that has it.
-static bel_status *check_seat(const bel_member *seat, bool connected, const bel_message *join,
+static bel_status *check_seat(const bel_member_view *seat, bool connected, const bel_message *join,
                               const char *name)
 {
     if (join->incarnation < seat->incarnation) {
@@ -43,7 +43,7 @@ static bel_status *check_seat(const bel_member *seat, bool connected, const bel_
 }
 
 bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
-                           const bel_member *seat, bool connected, bool *out_blind)
+                           const bel_member_view *seat, bool connected, bool *out_blind)
 {
     *out_blind = false;
     char text[32];

@@ -16,6 +16,7 @@ typedef struct bel_join_rules {
 // setting (named, with both values). ALREADY_EXISTS: the process was replaced by a later one.
 // *out_blind: it is the folder, which the member may see later than it was written.
 bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
-                           const bel_member *seat, bool connected, bool *out_blind) BEL_MUST_USE;
+                           const bel_member_view *seat, bool connected,
+                           bool *out_blind) BEL_MUST_USE;
 
 #endif

@@ -59,14 +59,14 @@ bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *lin
 typedef struct visitor {
     uint32_t wanted; // of this generation; 0: of the highest
     uint32_t found;  // the highest so far that is wanted
-    int *replicas;   // NULL: nobody asks for the deal
+    int *replicas;   // NULL: nobody asks for the assignment
     int worker_count;
-    bool has_deal;
+    bool has_assignment;
 } visitor;
 
-static void read_deal(const bel_json_value *list, visitor *v)
+static void read_assignment(const bel_json_value *list, visitor *v)
 {
-    v->has_deal = list != NULL;
+    v->has_assignment = list != NULL;
     for (int w = 0; list != NULL && w < v->worker_count; w++) {
         int64_t count = 0;
         bool there = (size_t)w < bel_json_length(list) &&
@@ -88,7 +88,7 @@ static void visit_line(const char *line, size_t length, visitor *v)
                  (v->wanted == 0 || generation == v->wanted);
     if (asked) {
         v->found = (uint32_t)generation;
-        if (v->replicas != NULL) read_deal(bel_json_member(root, "replicas"), v);
+        if (v->replicas != NULL) read_assignment(bel_json_member(root, "replicas"), v);
     }
     bel_json_destroy(json);
 }
@@ -127,10 +127,10 @@ bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generati
     return NULL;
 }
 
-bool bel_journal_deal(const char *model_dir, uint32_t generation, int worker_count,
-                      int *out_replicas)
+bool bel_journal_assignment(const char *model_dir, uint32_t generation, int worker_count,
+                            int *out_replicas)
 {
     visitor v = {.wanted = generation, .replicas = out_replicas, .worker_count = worker_count};
     bel_status_ignore(visit(model_dir, &v)); // then it is not known
-    return v.has_deal;
+    return v.has_assignment;
 }

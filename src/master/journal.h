@@ -32,9 +32,9 @@ bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *lin
 // one of a master that was killed, is passed over.
 bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generation) BEL_MUST_USE;
 
-// The deal of a generation, 0: of the highest one, into `worker_count` numbers; workers that its
-// line does not name play none. False: it is not known; then the numbers are left alone.
-bool bel_journal_deal(const char *model_dir, uint32_t generation, int worker_count,
-                      int *out_replicas);
+// The assignment of a generation, 0: of the highest one, into `worker_count` numbers; workers that
+// its line does not name play none. False: it is not known; then the numbers are left alone.
+bool bel_journal_assignment(const char *model_dir, uint32_t generation, int worker_count,
+                            int *out_replicas);
 
 #endif

@@ -15,7 +15,7 @@
 enum { LINGER_MS = 500 };
 
 typedef struct seat { // a member, joined or not
-    bel_member member;
+    bel_member_view member;
     bel_mailbox *mailbox; // NULL until it has joined, and while it is lost
     char *loss;           // what is said when it does not come back
     int64_t lost_ns;      // when it was lost, or when the job began to wait for it
@@ -42,7 +42,7 @@ struct bel_members {
 
 // --- Seats ---------------------------------------------------------------------------------------
 
-static const char *name_of(const bel_member *member, char text[32])
+static const char *name_of(const bel_member_view *member, char text[32])
 {
     return bel_role_text(member->role, member->index, text);
 }
@@ -113,7 +113,7 @@ static void add_seats(bel_members *members, bel_role role)
     for (int i = 0; i < members->config.counts[role]; i++) {
         bool vacant = role == BEL_ROLE_WORKER && i >= members->config.wanted_workers;
         members->seats[members->seat_count++].member =
-            (bel_member){.role = role, .index = i, .vacant = vacant};
+            (bel_member_view){.role = role, .index = i, .vacant = vacant};
     }
 }
 
@@ -177,7 +177,7 @@ bel_endpoint *bel_members_endpoint(bel_members *members)
     return members->endpoint;
 }
 
-const bel_member *bel_members_get(const bel_members *members, int member)
+const bel_member_view *bel_members_get(const bel_members *members, int member)
 {
     return &members->seats[member].member;
 }
@@ -195,7 +195,7 @@ void bel_members_set_generation(bel_members *members, int member, uint32_t gener
 int bel_members_find(const bel_members *members, bel_role role, int index)
 {
     for (int i = 0; i < members->seat_count; i++) {
-        const bel_member *m = &members->seats[i].member;
+        const bel_member_view *m = &members->seats[i].member;
         if (m->role == role && m->index == index) return i;
     }
     return -1;
@@ -243,7 +243,7 @@ static bool give_up(bel_members *members, seat *s)
     char text[32];
     int others = 0;
     for (int i = 0; i < members->seat_count; i++) {
-        const bel_member *other = &members->seats[i].member;
+        const bel_member_view *other = &members->seats[i].member;
         others += other->role == BEL_ROLE_WORKER && !other->vacant && other != &s->member &&
                   other->index < members->config.wanted_workers;
     }
@@ -413,7 +413,7 @@ void bel_members_note_step(bel_members *members, int64_t step)
 static void lose(bel_members *members, seat *s, const char *why)
 {
     char text[32];
-    bel_member *member = &s->member;
+    bel_member_view *member = &s->member;
     int64_t step = member->step > members->step ? member->step : members->step;
     bel_mailbox_close(s->mailbox, 0);
     s->mailbox = NULL;
@@ -473,7 +473,7 @@ void bel_members_describe(const bel_members *members, bel_str *out)
 {
     char text[32];
     for (int i = 0; i < members->seat_count; i++) {
-        const bel_member *m = &members->seats[i].member;
+        const bel_member_view *m = &members->seats[i].member;
         if (m->vacant) continue;
         bel_str_printf(out, "%s%s %s (step %lld)", out->length > 0 ? "; " : "", name_of(m, text),
                        m->doing != NULL ? m->doing : "has not joined", (long long)m->step);

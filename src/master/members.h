@@ -1,5 +1,5 @@
 // The master's members: who has joined, who is heard, who waits for whom. The roles behind the
-// mailboxes are the crew's business (remote_members.c); what must hold for any of them is
+// mailboxes are the backend's business (remote_members.c); what must hold for any of them is
 // here.
 //
 // A member that is lost may come back, as another process under a higher incarnation, or as the
@@ -55,7 +55,7 @@ bel_status *bel_members_gather(bel_members *members, char *const *names, char *c
 // Lets members join until all are there, but no longer than `secs`; nobody is missed.
 void bel_members_hear(bel_members *members, double secs);
 
-typedef struct bel_member {
+typedef struct bel_member_view {
     bel_role role;
     int index;
     bool here, vacant;
@@ -70,9 +70,9 @@ typedef struct bel_member {
     size_t number_count;
     int64_t numbers_ns;    // when
     int64_t clock_lead_ns; // this clock when its join was taken, less its own when it sent that
-} bel_member;
+} bel_member_view;
 
-const bel_member *bel_members_get(const bel_members *members, int member);
+const bel_member_view *bel_members_get(const bel_members *members, int member);
 int bel_members_find(const bel_members *members, bel_role role, int index);
 int bel_members_count(const bel_members *members); // they are numbered from 0
 

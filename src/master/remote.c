@@ -1,4 +1,5 @@
-// The master's side of a cluster as the crew that train.c waits for: the start, snapshots, the end.
+// The master's side of a cluster as the backend that train.c waits for: the start, snapshots, the
+// end.
 #include "master/remote_inner.h"
 
 #include <math.h>
@@ -82,14 +83,14 @@ void bel_remote_unlisten(const bel_run_config *config, const bel_members *member
 
 // --- The start -----------------------------------------------------------------------------------
 
-static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
+static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     const bel_layout *layout = r->config.trainable->layout;
     bel_free(r->checkpoint);
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
-    r->begins_anew = crew->lost || crew->paused;
-    crew->lost = crew->paused = r->over = r->started = false;
+    r->begins_anew = backend->lost || backend->paused;
+    backend->lost = backend->paused = r->over = r->started = false;
     bool averaged = r->config.trainable->built->spec.optimizer.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
@@ -97,7 +98,7 @@ static bel_status *load(bel_crew *crew, const bel_ckpt_reader *reader)
     for (int v = 0; v < layout->variable_count; v++) { // refused here, before anybody starts
         const bel_layout_variable *variable = &layout->variables[v];
         BEL_TRY_CTX(read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
-                         variable->elements, crew->values + variable->offset),
+                         variable->elements, backend->values + variable->offset),
                     "loading %s", r->checkpoint);
     }
     r->state.step = bel_ckpt_reader_info(reader)->step;
@@ -117,8 +118,8 @@ static bel_status *gather_members(remote *r)
 static bool have_state(const remote *r)
 {
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
-    for (int k = 1; k < r->crew.shard_count; k++) {
-        const bel_member *member = bel_members_get(r->config.members, r->shard_members[k]);
+    for (int k = 1; k < r->backend.shard_count; k++) {
+        const bel_member_view *member = bel_members_get(r->config.members, r->shard_members[k]);
         if (member->generation != generation) return false;
     }
     return generation != 0;
@@ -127,16 +128,16 @@ static bool have_state(const remote *r)
 // The job goes on as it is under this master.
 static void take_over(remote *r)
 {
-    const bel_member *first = bel_members_get(r->config.members, r->shard_members[0]);
-    r->crew.generation = first->generation;
+    const bel_member_view *first = bel_members_get(r->config.members, r->shard_members[0]);
+    r->backend.generation = first->generation;
     r->state.step = first->step;
     r->examples_before = -1;
     bel_log_write(BEL_LOG_INFO, "taking over a job that runs, at step %lld",
                   (long long)first->step);
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
-        const bel_member *m = bel_members_get(r->config.members, i);
+        const bel_member_view *m = bel_members_get(r->config.members, i);
         if (m->role == BEL_ROLE_EVALUATOR) bel_remote_send_setup(r, i, 0);
-        if (m->role != BEL_ROLE_WORKER || m->generation == r->crew.generation) continue;
+        if (m->role != BEL_ROLE_WORKER || m->generation == r->backend.generation) continue;
         if (r->replicas[m->index] > 0 && m->here) bel_remote_admit(r, m->index);
     }
 }
@@ -150,18 +151,18 @@ static bel_status *begin_generation(remote *r)
         uint32_t generation = bel_members_get(r->config.members, i)->generation;
         if (generation > newest) newest = generation;
     }
-    r->crew.generation = newest + 1;
+    r->backend.generation = newest + 1;
     r->state.step = r->schedule.first_step;
     const bel_journal_line line = {.event = "generation",
-                                   .generation = r->crew.generation,
+                                   .generation = r->backend.generation,
                                    .step = r->state.step,
                                    .text = r->checkpoint,
                                    .replicas = r->replicas,
-                                   .worker_count = bel_remote_dealt(r)};
+                                   .worker_count = bel_remote_assigned(r)};
     BEL_TRY(bel_journal_write(model_dir, &line));
     bel_fault_point("master_new_generation");
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
-        const bel_member *m = bel_members_get(r->config.members, i);
+        const bel_member_view *m = bel_members_get(r->config.members, i);
         bool plays = m->role != BEL_ROLE_WORKER || r->replicas[m->index] > 0;
         if (plays) bel_remote_send_setup(r, i, r->schedule.first_step);
     }
@@ -172,14 +173,14 @@ static bel_status *begin_generation(remote *r)
 static void forget(remote *r)
 {
     bel_remote_close_lanes(r);
-    r->crew.lost = r->crew.paused = r->over = r->finishing = r->pause_sent = false;
+    r->backend.lost = r->backend.paused = r->over = r->finishing = r->pause_sent = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
     r->ended_workers = 0;
     r->heard_progress = false;
     r->times = (bel_worker_times){0};
     for (int w = 0; w < r->seats; w++)
         r->ended[w] = r->admissions[w].under_way = false;
-    for (int k = 0; k < r->crew.shard_count; k++)
+    for (int k = 0; k < r->backend.shard_count; k++)
         r->snapshots[k] = -1;
     r->saved_snapshot = r->released = -1;
     r->asked = (bel_message){0};
@@ -187,26 +188,26 @@ static void forget(remote *r)
     r->examples_before = 0;
 }
 
-static bel_status *gather(bel_crew *crew)
+static bel_status *gather(bel_backend *backend)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     forget(r);
     bel_fault_point("master_gather");
     bel_remote_expect(r);
     BEL_TRY(gather_members(r));
-    r->crew.runs = !r->begins_anew && have_state(r);
-    bel_remote_make_deal(r, r->crew.runs);
+    r->backend.runs = !r->begins_anew && have_state(r);
+    bel_remote_assign(r, r->backend.runs);
     return NULL;
 }
 
-static bel_status *start(bel_crew *crew, const bel_control_config *schedule,
+static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     r->schedule = *schedule;
     r->segment = *segment;
     r->block_end = block_end;
-    if (r->crew.runs) {
+    if (r->backend.runs) {
         take_over(r);
     } else {
         BEL_TRY(begin_generation(r));
@@ -226,7 +227,7 @@ static bool waits_for_members(const remote *r)
     for (int w = 0; w < r->seats; w++)
         waits = waits || r->admissions[w].under_way;
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
-        const bel_member *m = bel_members_get(r->config.members, i);
+        const bel_member_view *m = bel_members_get(r->config.members, i);
         bool plays = m->role == BEL_ROLE_PS || (m->role == BEL_ROLE_WORKER &&
                                                 r->replicas[m->index] > 0 && !r->ended[m->index]);
         waits = waits || (plays && !m->here && !m->vacant);
@@ -255,25 +256,26 @@ static void check_stall(remote *r)
     if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
 
-static void wait_for_news(bel_crew *crew, double secs, bel_control_state *out_state)
+static void wait_for_news(bel_backend *backend, double secs, bel_control_state *out_state)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     bel_control_state *state = &r->state;
     bel_remote_pump(r, state->has_snapshot ? 0 : secs);
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
     // Shard 0 has said why the last step is the last.
-    bool why = crew->interrupted || crew->paused || r->over || state->step >= r->schedule.last_step;
-    bool ended = r->ended_workers == crew->worker_count && r->heard_progress && why &&
+    bool why =
+        backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
+    bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
                  state->step >= r->end_step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
 }
 
-static int take_points(bel_crew *crew, bel_control_point *out_points, int capacity)
+static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     size_t count = r->point_count < (size_t)capacity ? r->point_count : (size_t)capacity;
     if (count == 0) return 0;
     memcpy(out_points, r->points, count * sizeof *out_points);
@@ -282,9 +284,9 @@ static int take_points(bel_crew *crew, bel_control_point *out_points, int capaci
     return (int)count;
 }
 
-static void release_snapshot(bel_crew *crew)
+static void release_snapshot(bel_backend *backend)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     r->state.has_snapshot = false;
     r->released = r->state.snapshot;
     r->saved_snapshot = -1;
@@ -292,35 +294,36 @@ static void release_snapshot(bel_crew *crew)
     bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_RELEASE});
 }
 
-static void cancel(bel_crew *crew)
+static void cancel(bel_backend *backend)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master has ended the job"));
 }
 
-static bel_status *attend(bel_crew *crew)
+static bel_status *attend(bel_backend *backend)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     bel_remote_pump(r, 0);
     return bel_remote_take_error(r);
 }
 
-static bel_status *join(bel_crew *crew)
+static bel_status *join(bel_backend *backend)
 {
-    return bel_remote_take_error((remote *)crew); // the processes end when they are dismissed
+    return bel_remote_take_error((remote *)backend); // the processes end when they are dismissed
 }
 
 // --- The snapshot in hand ------------------------------------------------------------------------
 
-static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_shard **out_shards)
+static bel_status *write_shards(bel_backend *backend, const char *folder,
+                                bel_ckpt_shard **out_shards)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     char *text = bel_xstrdup(folder);
     r->saved = out_shards;
     r->saved_shards = 0;
     bel_remote_ask_shards(r, BEL_MESSAGE_SAVE, r->state.snapshot, text);
     int64_t begun = bel_clock_ns();
-    while (r->saved_shards < crew->shard_count && !bel_remote_is_broken(r))
+    while (r->saved_shards < backend->shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");
     r->saved = NULL;
     r->asked.kind = 0;
@@ -331,7 +334,7 @@ static bel_status *write_shards(bel_crew *crew, const char *folder, bel_ckpt_sha
 // Members may have been told to train before: by this master, or by one that it replaces.
 static bool began(const remote *r)
 {
-    return r->config.replaces || r->crew.generation > 0;
+    return r->config.replaces || r->backend.generation > 0;
 }
 
 // Nothing is left to train: members are only told to go.
@@ -347,14 +350,14 @@ static bel_status *meet(remote *r)
     return NULL;
 }
 
-static bel_status *snapshot_now(bel_crew *crew)
+static bel_status *snapshot_now(bel_backend *backend)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     if (!r->started) return meet(r);
     r->state.has_snapshot = false;
     r->saved_snapshot = r->state.step;
     r->released = -1; // training may have been stopped at a version that had a snapshot
-    for (int k = 0; k < crew->shard_count; k++)
+    for (int k = 0; k < backend->shard_count; k++)
         r->snapshots[k] = -1;
     bel_remote_ask_shards(r, BEL_MESSAGE_FINISH, r->state.step, NULL);
     int64_t begun = bel_clock_ns();
@@ -381,14 +384,14 @@ static bel_status *wait_for_evaluator(remote *r)
     return bel_remote_take_error(r);
 }
 
-static bel_status *finish(bel_crew *crew)
+static bel_status *finish(bel_backend *backend)
 {
-    return wait_for_evaluator((remote *)crew);
+    return wait_for_evaluator((remote *)backend);
 }
 
-static bel_worker_times times(const bel_crew *crew)
+static bel_worker_times times(const bel_backend *backend)
 {
-    const remote *r = (const remote *)crew;
+    const remote *r = (const remote *)backend;
     bel_worker_times mean = r->times;
     int count = r->ended_workers > 0 ? r->ended_workers : 1;
     mean.input_ns /= count;
@@ -398,20 +401,20 @@ static bel_worker_times times(const bel_crew *crew)
     return mean;
 }
 
-static void dismiss(bel_crew *crew, const bel_status *status)
+static void dismiss(bel_backend *backend, const bel_status *status)
 {
     enum { WAIT_SECS = 5 };
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     bel_members_dismiss(r->config.members, bel_status_code(status),
                         status != NULL ? bel_status_message(status) : "", WAIT_SECS);
 }
 
-static void destroy(bel_crew *crew)
+static void destroy(bel_backend *backend)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     bel_remote_close_lanes(r);
     bel_doorbell_destroy(r->bell);
-    bel_space_free_array(r->config.trainable->layout, crew->values);
+    bel_space_free_array(r->config.trainable->layout, backend->values);
     bel_status_ignore(r->error); // reported, or of no interest any more
     for (int w = 0; w < r->seats; w++)
         bel_free(r->admissions[w].answered);
@@ -426,7 +429,7 @@ static void destroy(bel_crew *crew)
     bel_free(r);
 }
 
-static const bel_crew_ops remote_ops = {
+static const bel_backend_ops remote_ops = {
     .load = load,
     .gather = gather,
     .start = start,
@@ -446,17 +449,17 @@ static const bel_crew_ops remote_ops = {
     .destroy = destroy,
 };
 
-bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_crew)
+bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out_backend)
 {
     remote *r = bel_xcalloc(1, sizeof *r);
-    r->crew.ops = &remote_ops;
-    r->crew.shard_count = config->trainable->layout->shard_count;
+    r->backend.ops = &remote_ops;
+    r->backend.shard_count = config->trainable->layout->shard_count;
     r->config = *config;
-    r->values_step = r->crew.granted = -1;
+    r->values_step = r->backend.leased = -1;
     r->state.loss = NAN;
     r->bell = bel_doorbell_create();
     r->seats = worker_seats(config->task, config->trainable->estimator);
-    size_t shards = (size_t)r->crew.shard_count, workers = (size_t)r->seats;
+    size_t shards = (size_t)r->backend.shard_count, workers = (size_t)r->seats;
     r->wanted = config->task->worker_count;
     r->replicas = bel_xcalloc(workers, sizeof *r->replicas);
     r->ended = bel_xcalloc(workers, sizeof *r->ended);
@@ -467,13 +470,13 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_cr
     r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
     r->shard_members = bel_xcalloc(shards, sizeof *r->shard_members);
     bel_role role = config->task->ps_count > 0 ? BEL_ROLE_PS : BEL_ROLE_WORKER;
-    for (int k = 0; k < r->crew.shard_count; k++)
+    for (int k = 0; k < r->backend.shard_count; k++)
         r->shard_members[k] = bel_members_find(config->members, role, k);
-    bel_status *status = bel_space_array(config->trainable->layout, "values", &r->crew.values);
+    bel_status *status = bel_space_array(config->trainable->layout, "values", &r->backend.values);
     if (status != NULL) {
-        destroy(&r->crew);
+        destroy(&r->backend);
         return status;
     }
-    *out_crew = &r->crew;
+    *out_backend = &r->backend;
     return NULL;
 }

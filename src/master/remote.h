@@ -1,4 +1,4 @@
-// A crew of processes: the master's side of a cluster job. docs/protocol.md has the messages.
+// A backend of processes: the master's side of a cluster job. docs/protocol.md has the messages.
 //
 // Whoever holds state says so when it joins. When all shards hold that of one generation, the
 // master takes the job over as it is (it may be a new master); otherwise a new generation begins,
@@ -9,7 +9,7 @@
 
 #include "estimator/trainable.h"
 #include "launch/task.h"
-#include "master/crew.h"
+#include "master/backend.h"
 #include "master/members.h"
 #include "master/watchdog.h"
 
@@ -33,7 +33,8 @@ typedef struct bel_remote_config {
     int eval_count;
 } bel_remote_config;
 
-// Everything in the config must outlive the crew. RESOURCE_EXHAUSTED.
-bel_status *bel_remote_create(const bel_remote_config *config, bel_crew **out_crew) BEL_MUST_USE;
+// Everything in the config must outlive the backend. RESOURCE_EXHAUSTED.
+bel_status *bel_remote_create(const bel_remote_config *config,
+                              bel_backend **out_backend) BEL_MUST_USE;
 
 #endif

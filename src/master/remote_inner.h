@@ -1,6 +1,6 @@
-// The inside of the master's side of a cluster: remote.c (the crew), remote_members.c (messages and
-// members that come back), remote_deal.c (who plays which replicas), remote_show.c (what members
-// have counted), remote_values.c (values of a snapshot).
+// The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
+// and members that come back), remote_assignment.c (who plays which replicas), remote_show.c (what
+// members have counted), remote_values.c (values of a snapshot).
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 
@@ -16,7 +16,7 @@ typedef struct admission {
 } admission;
 
 typedef struct remote {
-    bel_crew crew; // first: a bel_crew * is a remote *
+    bel_backend backend; // first: a bel_backend * is a remote *
     bel_remote_config config;
     bel_control_state state;
     bel_status *error;
@@ -51,7 +51,7 @@ typedef struct remote {
     int64_t *snapshots;     // by shard: the version of its newest snapshot, -1: none
     int64_t saved_snapshot; // the version that shard 0 has announced last, -1: none
     int64_t released;       // the version that was released last
-    int64_t values_step;    // of crew.values; -1: none
+    int64_t values_step;    // of backend.values; -1: none
     bel_message asked;      // of the shards, until they have answered; kind 0: nothing
     uint32_t reading_count;
     int32_t reading;  // number of the lanes for values
@@ -89,29 +89,29 @@ void bel_remote_fail(remote *r, bel_status *status);
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
 
-// --- remote_deal.c -------------------------------------------------------------------------------
+// --- remote_assignment.c -------------------------------------------------------------------------
 
 // Before members are waited for: how many workers are wanted, and for a master that replaces
 // another who played when it was lost.
 void bel_remote_expect(remote *r);
-// Once members are there: the deal of the generation that runs, or of the one that begins, in which
-// all have a part who are there and wanted; others are retired.
-void bel_remote_make_deal(remote *r, bool runs);
-// While it runs: asks for a pause when there should be another deal; state is lost with a worker
-// that is not waited for any more.
-void bel_remote_check_deal(remote *r);
+// Once members are there: the assignment of the generation that runs, or of the one that begins, in
+// which all have a part who are there and wanted; others are retired.
+void bel_remote_assign(remote *r, bool runs);
+// While it runs: asks for a pause when there should be another assignment; state is lost with a
+// worker that is not waited for any more.
+void bel_remote_check_assignment(remote *r);
 // A worker without a part has joined.
 void bel_remote_take_newcomer(remote *r, int worker);
 int bel_remote_worker(const remote *r, int worker); // its number among the members
-int bel_remote_dealt(const remote *r);              // workers up to the last that plays
+int bel_remote_assigned(const remote *r);           // workers up to the last that plays
 
 // --- remote_show.c -------------------------------------------------------------------------------
 
-void bel_remote_show(bel_crew *crew, bel_board *board); // for bel_crew_ops
+void bel_remote_show(bel_backend *backend, bel_board *board); // for bel_backend_ops
 
 // --- remote_values.c -----------------------------------------------------------------------------
 
-bel_status *bel_remote_read_values(bel_crew *crew) BEL_MUST_USE; // for bel_crew_ops
+bel_status *bel_remote_read_values(bel_backend *backend) BEL_MUST_USE; // for bel_backend_ops
 void bel_remote_close_lanes(remote *r);
 
 #endif

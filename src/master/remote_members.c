@@ -12,13 +12,13 @@
 
 static void send_to_shards(remote *r, const bel_message *message)
 {
-    for (int k = 0; k < r->crew.shard_count; k++)
+    for (int k = 0; k < r->backend.shard_count; k++)
         bel_remote_send_to_shard(r, k, message);
 }
 
 static int shard_of(const remote *r, int member)
 {
-    for (int k = 0; k < r->crew.shard_count; k++)
+    for (int k = 0; k < r->backend.shard_count; k++)
         if (r->shard_members[k] == member) return k;
     return -1;
 }
@@ -94,7 +94,7 @@ static bel_message_schedule describe_schedule(const remote *r)
 static void describe_members(const remote *r, setup *s)
 {
     const bel_members *members = r->config.members;
-    size_t workers = (size_t)bel_remote_dealt(r);
+    size_t workers = (size_t)bel_remote_assigned(r);
     s->replicas = bel_xcalloc(workers, sizeof *s->replicas);
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     for (size_t w = 0; w < workers; w++) {
@@ -105,11 +105,11 @@ static void describe_members(const remote *r, setup *s)
     s->message.replicas = s->replicas;
     s->message.incarnations = s->incarnations;
     s->message.replica_count = s->message.incarnation_count = workers;
-    s->addresses = bel_xcalloc((size_t)r->crew.shard_count, sizeof *s->addresses);
-    for (int k = 0; k < r->crew.shard_count; k++)
+    s->addresses = bel_xcalloc((size_t)r->backend.shard_count, sizeof *s->addresses);
+    for (int k = 0; k < r->backend.shard_count; k++)
         s->addresses[k] = bel_members_get(members, r->shard_members[k])->address;
     s->message.addresses = s->addresses;
-    s->message.address_count = (size_t)r->crew.shard_count;
+    s->message.address_count = (size_t)r->backend.shard_count;
 }
 
 // Tells a member to begin anew; a worker with `step`.
@@ -118,14 +118,14 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     if (bel_members_get(r->config.members, member)->role == BEL_ROLE_WORKER) r->sets_up = true;
     setup s = {
         .message = {.kind = BEL_MESSAGE_SETUP,
-                    .generation = r->crew.generation,
+                    .generation = r->backend.generation,
                     .step = step,
                     .folder = r->checkpoint,
                     .schedule = describe_schedule(r),
                     .clock_lead_ns = bel_members_get(r->config.members, member)->clock_lead_ns}};
     describe_members(r, &s);
     describe_model(r, &s);
-    bel_members_set_generation(r->config.members, member, r->crew.generation);
+    bel_members_set_generation(r->config.members, member, r->backend.generation);
     s.message.clock_ns = bel_clock_ns();
     bel_members_send(r->config.members, member, &s.message);
     bel_free(s.addresses);
@@ -140,7 +140,7 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
 static void take_staleness(remote *r, const bel_message *m)
 {
     if (m->stale_count != BEL_STALENESS_BINS + 1) return;
-    bel_shard_staleness *staleness = &r->crew.staleness;
+    bel_shard_staleness *staleness = &r->backend.staleness;
     memcpy(staleness->counted, m->stale, sizeof staleness->counted);
     staleness->dropped = m->stale[BEL_STALENESS_BINS];
 }
@@ -159,8 +159,8 @@ static void take_progress(remote *r, const bel_message *m)
     r->state.loss = m->loss;
     if (r->examples_before < 0) r->examples_before = m->examples;
     r->state.examples = m->examples - r->examples_before;
-    r->crew.interrupted = m->interrupted;
-    r->crew.paused = m->paused;
+    r->backend.interrupted = m->interrupted;
+    r->backend.paused = m->paused;
     r->over = m->over;
     take_staleness(r, m);
     size_t count = r->point_count + m->point_count;
@@ -182,12 +182,12 @@ static void take_snapshot(remote *r, int member, const bel_message *m)
         return;
     }
     if (shard == 0) {
-        r->crew.granted = m->granted;
+        r->backend.leased = m->leased;
         r->state.save = m->save;
         r->state.eval = m->eval;
         r->saved_snapshot = m->step;
     }
-    for (int k = 0; k < r->crew.shard_count; k++)
+    for (int k = 0; k < r->backend.shard_count; k++)
         if (r->snapshots[k] != r->saved_snapshot || r->saved_snapshot < 0) return;
     r->state.has_snapshot = true;
     r->state.snapshot = r->saved_snapshot;
@@ -234,7 +234,7 @@ static void take_evaluation(remote *r, const bel_message *m)
 {
     bel_result result = {0};
     read_evaluation(m, &result);
-    if (m->index == 0) r->crew.evaluation = result;
+    if (m->index == 0) r->backend.evaluation = result;
     bool known = m->index >= 0 && m->index < r->config.eval_count;
     if (known && r->config.evals[m->index].out_result != NULL)
         *r->config.evals[m->index].out_result = result;
@@ -242,7 +242,7 @@ static void take_evaluation(remote *r, const bel_message *m)
 
 static void take_ended(remote *r, int member, const bel_message *m)
 {
-    const bel_member *sender = bel_members_get(r->config.members, member);
+    const bel_member_view *sender = bel_members_get(r->config.members, member);
     if (m->code != BEL_OK) {
         bel_remote_fail(r, BEL_ERR((bel_code)m->code, "%s", m->text));
         return;
@@ -279,7 +279,7 @@ void bel_remote_admit(remote *r, int worker)
     a->under_way = true;
     a->answers = 0;
     a->step = INT64_MAX;
-    memset(a->answered, 0, (size_t)r->crew.shard_count * sizeof *a->answered);
+    memset(a->answered, 0, (size_t)r->backend.shard_count * sizeof *a->answered);
     uint32_t incarnation = bel_members_get(r->config.members, member)->incarnation;
     send_to_shards(
         r, &(bel_message){.kind = BEL_MESSAGE_ADMIT, .index = worker, .incarnation = incarnation});
@@ -296,13 +296,13 @@ static void take_admitted(remote *r, int member, const bel_message *m)
     a->answered[shard] = true;
     if (m->step < a->step) a->step = m->step;
     if (shard == 0) a->counted = m->counted;
-    if (++a->answers < r->crew.shard_count) return;
+    if (++a->answers < r->backend.shard_count) return;
     a->under_way = false;
     // Its report is part of an update that some shard cannot finish without it.
     if (r->config.trainable->counting.workers > 0 && a->step <= a->counted) {
         bel_log_write(BEL_LOG_INFO, "worker %d was lost in the middle of step %lld", m->index,
                       (long long)a->counted);
-        r->crew.lost = true;
+        r->backend.lost = true;
         return;
     }
     bel_log_write(BEL_LOG_INFO, "worker %d is back and goes on with step %lld", m->index,
@@ -328,16 +328,16 @@ static void ask_again(remote *r, int shard)
 
 static void take_join(remote *r, int member)
 {
-    const bel_member *m = bel_members_get(r->config.members, member);
+    const bel_member_view *m = bel_members_get(r->config.members, member);
     int shard = shard_of(r, member);
-    bool holds = m->generation == r->crew.generation;
+    bool holds = m->generation == r->backend.generation;
     if (!r->started) return; // the next start looks at everybody
     if (m->role == BEL_ROLE_EVALUATOR) {
         bel_remote_send_setup(r, member, 0);
         if (r->finishing)
             bel_members_send(r->config.members, member, &(bel_message){.kind = BEL_MESSAGE_FINISH});
     } else if (shard >= 0 && !holds) {
-        r->crew.lost = true;
+        r->backend.lost = true;
     } else if (shard >= 0) {
         ask_again(r, shard);
     } else if (r->replicas[m->index] == 0) {
@@ -350,7 +350,7 @@ static void take_join(remote *r, int member)
 static void take_message(remote *r, int member, const bel_message *m)
 {
     if (bel_members_get(r->config.members, member)->vacant) return; // it was retired
-    bool of_now = m->generation == r->crew.generation;
+    bool of_now = m->generation == r->backend.generation;
     bool early = m->kind == BEL_MESSAGE_ENDED && m->generation == 0; // it could not begin
     if (m->kind == BEL_MESSAGE_JOIN) {
         take_join(r, member);
@@ -386,7 +386,7 @@ void bel_remote_pump(remote *r, double secs)
     if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
     bel_status *lost = bel_members_check(r->config.members);
     if (lost != NULL) bel_remote_fail(r, lost);
-    bel_remote_check_deal(r);
+    bel_remote_check_assignment(r);
 }
 
 void bel_remote_stalled(remote *r, double secs, const char *what)
@@ -420,6 +420,6 @@ bel_status *bel_remote_take_error(remote *r)
 {
     bel_status *error = r->error;
     r->error = NULL;
-    if (error != NULL || !r->crew.lost) return error;
+    if (error != NULL || !r->backend.lost) return error;
     return BEL_ERR(BEL_UNAVAILABLE, "a member was lost");
 }

@@ -1,18 +1,18 @@
-// Who is who: the numbers of workers and shards among the members, how far replicas are dealt, and
-// the ways to speak to one of them.
+// Who is who: the numbers of workers and shards among the members, how far replicas are assigned,
+// and the ways to speak to one of them.
 #include "master/remote_inner.h"
 
 void bel_remote_send_to_shard(remote *r, int shard, const bel_message *message)
 {
     bel_message of_now = *message;
-    of_now.generation = r->crew.generation;
+    of_now.generation = r->backend.generation;
     bel_members_send(r->config.members, r->shard_members[shard], &of_now);
 }
 
 // Nothing more can come of what the master does now.
 bool bel_remote_is_broken(const remote *r)
 {
-    return r->error != NULL || r->crew.lost;
+    return r->error != NULL || r->backend.lost;
 }
 
 int bel_remote_worker(const remote *r, int worker)
@@ -20,7 +20,7 @@ int bel_remote_worker(const remote *r, int worker)
     return bel_members_find(r->config.members, BEL_ROLE_WORKER, 0) + worker; // one behind the other
 }
 
-int bel_remote_dealt(const remote *r)
+int bel_remote_assigned(const remote *r)
 {
     int count = r->seats;
     while (count > 0 && r->replicas[count - 1] == 0)

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "master/remote_inner.h"
 
-static void show_reports(const bel_member *m, int seats, bel_board *board)
+static void show_reports(const bel_member_view *m, int seats, bel_board *board)
 {
     for (int w = 0; w < seats; w++) {
         size_t at = BEL_NUMBER_COUNT + (size_t)w * BEL_NUMBERS_BY_WORKER;
@@ -13,7 +13,7 @@ static void show_reports(const bel_member *m, int seats, bel_board *board)
 }
 
 // A worker that holds a shard has a row of each kind: its memory is in the worker's.
-static void show_member(remote *r, const bel_member *m, bel_board *board)
+static void show_member(remote *r, const bel_member_view *m, bel_board *board)
 {
     static const bel_board_role roles[BEL_ROLE_COUNT] = {
         [BEL_ROLE_MASTER] = BEL_BOARD_MASTER,
@@ -36,9 +36,9 @@ static void show_member(remote *r, const bel_member *m, bel_board *board)
     show_reports(m, r->seats, board);
 }
 
-void bel_remote_show(bel_crew *crew, bel_board *board)
+void bel_remote_show(bel_backend *backend, bel_board *board)
 {
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     const bel_members *members = r->config.members;
     for (int i = 0; i < bel_members_count(members); i++)
         show_member(r, bel_members_get(members, i), board);

@@ -15,12 +15,12 @@ static void *place_values(void *context, const bel_frame *frame)
     const bel_chunk *chunk = &layout->chunks[frame->chunk];
     bool fits = frame->payload_bytes == (size_t)chunk->count * sizeof(float) &&
                 frame->sender == chunk->shard;
-    return fits ? r->crew.values + chunk->offset : NULL;
+    return fits ? r->backend.values + chunk->offset : NULL;
 }
 
 void bel_remote_close_lanes(remote *r)
 {
-    bel_lane_close_all(r->lanes, r->crew.shard_count);
+    bel_lane_close_all(r->lanes, r->backend.shard_count);
 }
 
 // A number that no other lanes to these shards had, of this master or one before.
@@ -42,9 +42,9 @@ static void connect_lanes(remote *r)
         .place_context = r};
     const bel_lane_hello hello = {.kind = BEL_HELLO_MASTER,
                                   .index = r->reading,
-                                  .generation = r->crew.generation,
+                                  .generation = r->backend.generation,
                                   .incarnation = r->config.task->incarnation};
-    for (int k = 0; k < r->crew.shard_count; k++) {
+    for (int k = 0; k < r->backend.shard_count; k++) {
         const char *address = bel_members_get(r->config.members, r->shard_members[k])->address;
         r->lanes[k] = bel_grpc_lane_connect(bel_members_endpoint(r->config.members), address,
                                             &hello, &config);
@@ -55,7 +55,7 @@ static void connect_lanes(remote *r)
 static bool drain_values(remote *r, int *arrived, int *expected)
 {
     int complete = 0;
-    for (int k = 0; k < r->crew.shard_count; k++) {
+    for (int k = 0; k < r->backend.shard_count; k++) {
         bel_frame frame;
         while (bel_lane_receive(r->lanes[k], &frame)) {
             if (frame.step != r->state.snapshot) continue;
@@ -64,12 +64,12 @@ static bool drain_values(remote *r, int *arrived, int *expected)
         }
         complete += expected[k] >= 0 && arrived[k] >= expected[k];
     }
-    return complete == r->crew.shard_count;
+    return complete == r->backend.shard_count;
 }
 
 static void check_lanes(remote *r)
 {
-    for (int k = 0; k < r->crew.shard_count; k++) {
+    for (int k = 0; k < r->backend.shard_count; k++) {
         bel_status *fault = bel_lane_fault(r->lanes[k]);
         if (fault != NULL)
             bel_remote_fail(
@@ -77,16 +77,16 @@ static void check_lanes(remote *r)
     }
 }
 
-bel_status *bel_remote_read_values(bel_crew *crew)
+bel_status *bel_remote_read_values(bel_backend *backend)
 {
     enum { NAP_NS = 50000000 };
-    remote *r = (remote *)crew;
+    remote *r = (remote *)backend;
     if (!r->started || r->values_step == r->state.snapshot) return NULL;
     bool connected = r->lanes[0] != NULL;
     if (!connected) number_lanes(r);
     bel_remote_ask_shards(r, BEL_MESSAGE_VALUES, r->state.snapshot, NULL); // which makes their ends
     if (!connected) connect_lanes(r);
-    size_t shards = (size_t)crew->shard_count;
+    size_t shards = (size_t)backend->shard_count;
     int *arrived = bel_xcalloc(shards, sizeof *arrived);
     int *expected = bel_xcalloc(shards, sizeof *expected);
     for (size_t k = 0; k < shards; k++)

@@ -13,15 +13,15 @@
 // --- Saving --------------------------------------------------------------------------------------
 
 // With a ledger positions do not follow from the step: a run that goes on from here begins with the
-// first block that nobody was granted. What was granted and not used by then is left out.
+// first block that nobody was leased. What was leased and not used by then is left out.
 static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
 {
     int count = job->segment_count;
     memcpy(out_segments, job->segments, (size_t)count * sizeof *out_segments);
-    if (job->crew->granted < 0 || job->segments[count - 1].first_step == step) return count;
+    if (job->backend->leased < 0 || job->segments[count - 1].first_step == step) return count;
     out_segments[count] = (bel_input_segment){
         .first_step = step,
-        .first_block = job->crew->granted,
+        .first_block = job->backend->leased,
         .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting)};
     return count + 1;
 }
@@ -30,7 +30,7 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
 {
     bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
     bel_ckpt_info info = {.step = step,
-                          .generation = job->crew->generation,
+                          .generation = job->backend->generation,
                           .seed = job->estimator->config.seed,
                           .segments = segments,
                           .segment_count = segments_at(job, step, segments),
@@ -39,7 +39,7 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
                           .setting_count = job->trainable.settings.count};
     bel_hash128 digest;
     bel_status *status = bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
-                                         job->crew->shard_count, &digest);
+                                         job->backend->shard_count, &digest);
     bel_free(segments);
     if (status != NULL) return status;
     bel_hash128_text(digest, job->result.digest);
@@ -53,13 +53,14 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     char *folder;
     int64_t begun = bel_trace_begin();
     int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
-    BEL_TRY(bel_ckpt_begin(config->model_dir, step, job->crew->generation, incarnation, &folder));
-    size_t count = (size_t)job->crew->shard_count;
+    BEL_TRY(
+        bel_ckpt_begin(config->model_dir, step, job->backend->generation, incarnation, &folder));
+    size_t count = (size_t)job->backend->shard_count;
     bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
     bel_fault_point("master_saves");
-    bel_status *status = job->crew->ops->write_shards(job->crew, folder, shards);
+    bel_status *status = job->backend->ops->write_shards(job->backend, folder, shards);
     // What was lost meanwhile, this master's place perhaps, must not become visible.
-    if (status == NULL) status = job->crew->ops->attend(job->crew);
+    if (status == NULL) status = job->backend->ops->attend(job->backend);
     if (status == NULL) status = commit(job, step, folder, shards);
     if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is the one
     for (size_t k = 0; k < count; k++)
@@ -93,18 +94,18 @@ static bel_status *save_first(bel_job *job)
     bel_input_segment segment = {
         .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting)};
     set_segments(job, &segment, 1);
-    bel_crew *crew = job->crew, *first = NULL;
+    bel_backend *backend = job->backend, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
-    if (first != NULL) job->crew = first;
-    bel_status *status =
-        bel_space_initialize(job->trainable.layout, job->estimator->config.seed, job->crew->values);
-    if (status == NULL && job->crew->averages != NULL) { // which begin as the values
+    if (first != NULL) job->backend = first;
+    bel_status *status = bel_space_initialize(job->trainable.layout, job->estimator->config.seed,
+                                              job->backend->values);
+    if (status == NULL && job->backend->averages != NULL) { // which begin as the values
         status = bel_space_initialize(job->trainable.layout, job->estimator->config.seed,
-                                      job->crew->averages);
+                                      job->backend->averages);
     }
     if (status == NULL) status = bel_job_save(job, 0);
     if (first != NULL) first->ops->destroy(first);
-    job->crew = crew;
+    job->backend = backend;
     return status;
 }
 
@@ -117,7 +118,7 @@ static void add_segment(bel_job *job, int64_t step, int64_t replicas)
 }
 
 // With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
-// a ledger always, since what is granted is counted from there.
+// a ledger always, since what is leased is counted from there.
 static void continue_segments(bel_job *job, const bel_ckpt_info *info)
 {
     set_segments(job, info->segments, info->segment_count);
@@ -134,7 +135,7 @@ static void continue_segments(bel_job *job, const bel_ckpt_info *info)
 void bel_job_rescale(bel_job *job)
 {
     if (!job->estimator->config.elastic_rescale) return;
-    int64_t replicas = job->crew->replica_count;
+    int64_t replicas = job->backend->replica_count;
     bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
     if (changes) add_segment(job, job->first_step, replicas);
     double factor = (double)replicas / (double)job->segments[0].replica_count;
@@ -159,7 +160,7 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
         return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
     }
     continue_segments(job, info);
-    BEL_TRY(job->crew->ops->load(job->crew, reader));
+    BEL_TRY(job->backend->ops->load(job->backend, reader));
     job->first_step = job->saved_step = job->state.step = info->step;
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;
@@ -214,7 +215,7 @@ bel_status *bel_job_go_back(bel_job *job)
                        job->estimator->config.model_dir);
     }
     int64_t reached = job->state.step;
-    bool paused = job->crew->paused && !job->crew->lost; // then nothing is lost
+    bool paused = job->backend->paused && !job->backend->lost; // then nothing is lost
     bel_status *status = load(job, reader);
     if (status == NULL && !paused) {
         bel_log_write(BEL_LOG_WARN, "going back from step %lld to %s", (long long)reached,

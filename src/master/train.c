@@ -1,7 +1,7 @@
 // The master's story, in one process or over a cluster's.
 //
 // The calling thread is the master: it builds the model, loads or makes the first checkpoint,
-// starts its crew of shards and workers, and then waits: for snapshots, which it saves and
+// starts its backend of shards and workers, and then waits: for snapshots, which it saves and
 // evaluates while training goes on, for time to show progress, and for the end, which it saves,
 // evaluates and reports.
 #include "master/job.h"
@@ -95,9 +95,9 @@ static void describe(const bel_job *job)
                   "%lld parameters in %d variables; %d worker%s, %d replica%s of batch %lld, %d "
                   "shard%s, %d thread%s each; %s",
                   (long long)job->trainable.layout->parameters,
-                  job->trainable.layout->variable_count, job->crew->worker_count,
-                  job->crew->worker_count == 1 ? "" : "s", job->crew->replica_count,
-                  job->crew->replica_count == 1 ? "" : "s",
+                  job->trainable.layout->variable_count, job->backend->worker_count,
+                  job->backend->worker_count == 1 ? "" : "s", job->backend->replica_count,
+                  job->backend->replica_count == 1 ? "" : "s",
                   (long long)bel_input_batch_size(job->trainable.input), config->shard_count,
                   config->shard_count == 1 ? "" : "s", estimator->thread_count,
                   estimator->thread_count == 1 ? "" : "s", config->model_dir);
@@ -125,9 +125,9 @@ static void describe(const bel_job *job)
     bel_str_deinit(&plan);
 }
 
-static bel_status *make_crew(bel_job *job)
+static bel_status *make_backend(bel_job *job)
 {
-    if (job->task == NULL) return bel_embedded_create(&job->trainable, &job->crew);
+    if (job->task == NULL) return bel_embedded_create(&job->trainable, &job->backend);
     const bel_remote_config config = {.members = job->members,
                                       .replaces = job->replaces,
                                       .task = job->task,
@@ -135,7 +135,7 @@ static bel_status *make_crew(bel_job *job)
                                       .watchdog = job->watchdog,
                                       .evals = job->evaluator_specs,
                                       .eval_count = job->evaluator_count};
-    return bel_remote_create(&config, &job->crew);
+    return bel_remote_create(&config, &job->backend);
 }
 
 // What another number of workers needs.
@@ -218,11 +218,11 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     if (job->task != NULL) {
         BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members, &job->replaces));
     }
-    BEL_TRY(bel_look_create(job->estimator, job->task, &job->look));
+    BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
     job->optimizer = job->trainable.built->spec.optimizer;
     BEL_TRY(start_watchdog(job));
-    BEL_TRY(make_crew(job));
+    BEL_TRY(make_backend(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));
@@ -237,7 +237,7 @@ static void write_points(bel_job *job)
 {
     bel_control_point points[64];
     int count;
-    while ((count = job->crew->ops->take_points(job->crew, points, 64)) > 0) {
+    while ((count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
         for (int i = 0; i < count; i++) {
             if (points[i].step <= job->first_step) continue; // an earlier master wrote it
             bel_run_log_step(
@@ -273,14 +273,14 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     bel_str text = {0}, json = {0};
     bel_str_printf(&text, "step %lld/%lld  loss = %.5g  %.0f examples/s", (long long)step,
                    (long long)job->last_step, state->loss, p->rate);
-    int workers = job->crew->worker_count;
+    int workers = job->backend->worker_count;
     if (workers > 1) bel_str_printf(&text, "  %d workers", workers);
     bel_str_printf(&text, "  ETA %s", bel_seconds_text(left, eta));
     bel_str_printf(&json,
                    "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
                    "\"last_step\":%lld,\"workers\":%d,\"loss\":",
                    bel_clock_wall(), (long long)step, (long long)job->last_step,
-                   job->crew->worker_count);
+                   job->backend->worker_count);
     bel_json_write_number(&json, state->loss);
     bel_str_printf(&json, ",\"examples_per_second\":%.1f,\"eta_seconds\":%.1f}", p->rate, left);
     bel_log_progress(text.text, json.text, final);
@@ -311,7 +311,7 @@ static bel_status *look_at_folder(bel_job *job, bool now)
 // An evaluation has failed, by its data perhaps: the snapshot in hand need not be lost for that.
 static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
 {
-    if (job->crew->lost || job->saved_step == step) return failure;
+    if (job->backend->lost || job->saved_step == step) return failure;
     bel_status *status = bel_job_save(job, step);
     bel_status_ignore(status); // the evaluation's failure is the one to tell
     return failure;
@@ -343,28 +343,28 @@ static void report_so_far(bel_job *job, bool has_news)
 
 static bel_status *watch(bel_job *job)
 {
-    bel_crew *crew = job->crew;
+    bel_backend *backend = job->backend;
     progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
     bel_control_state *state = &job->state;
     job->reported_ns = bel_clock_ns();
     state->running = true;
     bel_status *status = NULL;
     while (state->running) {
-        crew->ops->wait(crew, 0.1, state);
-        bel_look_again(job->look, crew, job->last_step, false);
+        backend->ops->wait(backend, 0.1, state);
+        bel_reporter_update(job->reporter, backend, job->last_step, false);
         bool goes_well = status == NULL;
         if (goes_well) status = look_at_folder(job, false);
         if (state->has_snapshot && status == NULL) status = use_snapshot(job, state);
-        if (goes_well && status != NULL && !crew->lost) crew->ops->cancel(crew);
-        if (state->has_snapshot) crew->ops->release_snapshot(crew);
+        if (goes_well && status != NULL && !backend->lost) backend->ops->cancel(backend);
+        if (state->has_snapshot) backend->ops->release_snapshot(backend);
         write_points(job);
-        bool ended = !state->running && !crew->lost && !crew->interrupted && !crew->paused;
+        bool ended = !state->running && !backend->lost && !backend->interrupted && !backend->paused;
         if (ended && job->trainable.counting.workers > 0)
             job->last_step = state->step; // perhaps sooner
         if (status == NULL) report_so_far(job, state->has_snapshot);
-        show_progress(job, state, &p, !state->running && !crew->lost);
+        show_progress(job, state, &p, !state->running && !backend->lost);
     }
-    bel_status *error = crew->ops->join(crew);
+    bel_status *error = backend->ops->join(backend);
     if (status == NULL) return error;
     bel_status_ignore(error); // the master's own error ended the job, or both are the same loss
     return status;
@@ -389,11 +389,11 @@ static bel_status *run(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
     int64_t eval_steps = 0;
-    BEL_TRY(job->crew->ops->gather(job->crew));
+    BEL_TRY(job->backend->ops->gather(job->backend));
     bel_job_rescale(job);
     BEL_TRY(find_last_step(job)); // replicas may be others now, or blocks left out
     // Members that go on may stand further than the checkpoint, from which nothing would be left.
-    if (!job->crew->runs && nothing_left(job)) return NULL;
+    if (!job->backend->runs && nothing_left(job)) return NULL;
     for (int i = 0; i < job->eval_count; i++)
         eval_steps = greatest_common_divisor(eval_steps, job->evals[i].spec->every_steps);
     bel_control_config control = {.shard_count = config->shard_count,
@@ -403,13 +403,13 @@ static bel_status *run(bel_job *job)
                                   .save_secs = config->save_checkpoints_secs,
                                   .eval_steps = eval_steps,
                                   .series_steps = config->save_summary_steps,
-                                  .worker_count = job->crew->worker_count};
+                                  .worker_count = job->backend->worker_count};
     describe(job);
     say_remainder(job);
     job->started_at = bel_clock_wall();
     int64_t begun = bel_clock_ns();
-    BEL_TRY(job->crew->ops->start(job->crew, &control, &job->segments[job->segment_count - 1],
-                                  find_block_end(job)));
+    BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
+                                     find_block_end(job)));
     bel_status *status = watch(job);
     job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
     job->examples += job->state.examples;
@@ -420,7 +420,7 @@ static bel_status *run(bel_job *job)
 
 static void say_staleness(const bel_job *job)
 {
-    const bel_shard_staleness *staleness = &job->crew->staleness;
+    const bel_shard_staleness *staleness = &job->backend->staleness;
     int64_t reports = 0, versions = 0, most = 0;
     for (int64_t i = 0; i < BEL_STALENESS_BINS; i++) {
         reports += staleness->counted[i];
@@ -442,7 +442,7 @@ static void say_staleness(const bel_job *job)
 static void fill_result(bel_job *job)
 {
     const bel_control_state *state = &job->state;
-    const bel_result *other = &job->crew->evaluation; // by an evaluator's process
+    const bel_result *other = &job->backend->evaluation; // by an evaluator's process
     bel_result result = job->result;
     bool asked = job->eval_count > 0 || job->evaluator_count > 0;
     bool evaluated = job->eval_count > 0 && job->evals[0].last_step == state->step;
@@ -455,7 +455,7 @@ static void fill_result(bel_job *job)
     }
     memcpy(result.digest, job->result.digest, sizeof result.digest);
     result.global_step = state->step;
-    result.interrupted = job->crew->interrupted;
+    result.interrupted = job->backend->interrupted;
     result.train_seconds = job->seconds;
     if (job->seconds > 0) result.examples_per_second = (double)job->examples / job->seconds;
     job->result = result;
@@ -463,30 +463,30 @@ static void fill_result(bel_job *job)
 
 static bel_status *finish(bel_job *job)
 {
-    bel_crew *crew = job->crew;
-    BEL_TRY(crew->ops->snapshot_now(crew));
+    bel_backend *backend = job->backend;
+    BEL_TRY(backend->ops->snapshot_now(backend));
     say_staleness(job);
-    bel_look_end(job->look, crew, job->last_step);
+    bel_reporter_end(job->reporter, backend, job->last_step);
     BEL_TRY(look_at_folder(job, true));
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
     bel_fault_point("master_finishes");
-    bool interrupted = crew->interrupted;
+    bool interrupted = backend->interrupted;
     for (int i = 0; i < job->eval_count && !interrupted; i++) {
         if (job->evals[i].last_step != state.step) {
             BEL_TRY(bel_job_evaluate(job, &job->evals[i], state.step));
         }
     }
-    BEL_TRY(crew->ops->finish(crew));
+    BEL_TRY(backend->ops->finish(backend));
     fill_result(job);
     bel_job_report(job, true);
     return NULL;
 }
 
-// Training goes on from here with another deal.
+// Training goes on from here with another assignment.
 static bel_status *save_pause(bel_job *job)
 {
-    BEL_TRY(job->crew->ops->snapshot_now(job->crew));
+    BEL_TRY(job->backend->ops->snapshot_now(job->backend));
     return job->saved_step != job->state.step ? bel_job_save(job, job->state.step) : NULL;
 }
 
@@ -496,9 +496,9 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     for (;;) {
         bool known = job->trainable.counting.workers == 0; // with a ledger members may know better
         bel_status *status = known && nothing_left(job) ? NULL : run(job);
-        bool paused = job->crew->paused;
+        bool paused = job->backend->paused;
         if (status == NULL) status = paused ? save_pause(job) : finish(job);
-        if (!job->crew->lost && (status != NULL || !paused)) return status;
+        if (!job->backend->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was said, and is made good
         BEL_TRY(bel_job_go_back(job));
     }
@@ -514,15 +514,15 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     } else {
         bel_status_ignore(closing); // the first error is reported
     }
-    if (job->crew != NULL) {
-        job->crew->ops->dismiss(job->crew, status);
-        job->crew->ops->destroy(job->crew);
+    if (job->backend != NULL) {
+        job->backend->ops->dismiss(job->backend, status);
+        job->backend->ops->destroy(job->backend);
     } else if (job->members != NULL) {
         bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
     }
     if (job->members != NULL) bel_remote_unlisten(&job->estimator->config, job->members);
     bel_members_destroy(job->members);
-    bel_look_destroy(job->look);
+    bel_reporter_destroy(job->reporter);
     bel_job_free_evals(job);
     bel_trainable_deinit(&job->trainable);
     bel_free(job->segments);

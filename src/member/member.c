@@ -12,7 +12,7 @@
 #include "base/trace.h"
 #include "launch/job_trace.h"
 #include "member/member_inner.h"
-#include "ps/layout/row_room.h"
+#include "ps/layout/row_buffer.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000 };
 
@@ -25,16 +25,17 @@ static bel_status *lost_master(const member *m, bel_status *why)
 
 // --- The start -----------------------------------------------------------------------------------
 
-static bool is_deal(const bel_deal *deal, const bel_message *setup)
+static bool is_assignment(const bel_assignment *assignment, const bel_message *setup)
 {
-    bool same = deal != NULL && setup->replica_count == (size_t)deal->worker_count;
-    for (int w = 0; same && w < deal->worker_count; w++)
-        same = setup->replicas[w] == bel_deal_replicas(deal, w);
+    bool same = assignment != NULL && setup->replica_count == (size_t)assignment->worker_count;
+    for (int w = 0; same && w < assignment->worker_count; w++)
+        same = setup->replicas[w] == bel_assignment_replicas(assignment, w);
     return same;
 }
 
-// True when everybody's numbers of replicas make a deal in which this process has a part to play.
-static bool check_deal(const member *m, const bel_message *setup)
+// True when everybody's numbers of replicas make an assignment in which this process has a part to
+// play.
+static bool check_assignment(const member *m, const bel_message *setup)
 {
     enum { MOST_WORKERS = 1024, MOST_REPLICAS = 1 << 20 };
     size_t workers = setup->replica_count;
@@ -48,24 +49,24 @@ static bool check_deal(const member *m, const bel_message *setup)
     return !m->worker.here || (index < workers && setup->replicas[index] > 0);
 }
 
-// The deal of this generation. With another one than before, what was made for that is made anew;
-// with a ledger there is but one.
-static bel_status *take_deal(member *m, const bel_message *setup)
+// The assignment of this generation. With another one than before, what was made for that is made
+// anew; with a ledger there is but one.
+static bel_status *take_assignment(member *m, const bel_message *setup)
 {
     const bel_message_schedule *schedule = &setup->schedule;
-    if (is_deal(m->deal, setup)) return NULL;
-    bool fits = check_deal(m, setup) && schedule->counting_workers >= 0 &&
+    if (is_assignment(m->assignment, setup)) return NULL;
+    bool fits = check_assignment(m, setup) && schedule->counting_workers >= 0 &&
                 (size_t)schedule->counting_workers <= setup->replica_count &&
-                (m->deal == NULL || !bel_member_has_ledger(m));
+                (m->assignment == NULL || !bel_member_has_ledger(m));
     if (!fits) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
     }
-    bel_member_shard_forget_deal(m);
+    bel_member_shard_forget_assignment(m);
     bel_member_forget_answers(m);
     bel_member_free_ranges(m);
-    bel_deal_destroy(m->deal);
-    m->deal = bel_deal_create(setup->replicas, (int)setup->replica_count);
-    m->shard.deal = m->deal;
+    bel_assignment_destroy(m->assignment);
+    m->assignment = bel_assignment_create(setup->replicas, (int)setup->replica_count);
+    m->shard.assignment = m->assignment;
     m->counting = (bel_counting){.workers = schedule->counting_workers,
                                  .takes_stale = schedule->takes_stale,
                                  .max_lead = schedule->max_lead};
@@ -148,10 +149,10 @@ static bel_status *check_setup(const member *m, const bel_message *setup)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %zu addresses for %d shards",
                        setup->address_count, layout->shard_count);
     }
-    if (setup->incarnation_count != (size_t)m->deal->worker_count) {
+    if (setup->incarnation_count != (size_t)m->assignment->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
     }
-    return bel_row_room_check(layout, m->deal->replica_count);
+    return bel_row_buffer_check(layout, m->assignment->replica_count);
 }
 
 // A shard of this process reads its worker's reports where they lie, so it ends before they go.
@@ -186,8 +187,8 @@ static bel_status *start_parts(member *m, const bel_message *setup)
     BEL_TRY(start_trace(m, setup));
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
-    bool first = m->deal == NULL;
-    BEL_TRY(take_deal(m, setup));
+    bool first = m->assignment == NULL;
+    BEL_TRY(take_assignment(m, setup));
     if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
     BEL_TRY(check_setup(m, setup));
     if (first) BEL_TRY(make_memory(m));
@@ -375,7 +376,7 @@ static void release(member *m)
     bel_member_shard_free(m); // first: a worker's model is the shard's layout, too
     bel_member_free_memory(m);
     bel_member_worker_free(m);
-    bel_deal_destroy(m->deal);
+    bel_assignment_destroy(m->assignment);
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);
     bel_free(m->token);

@@ -15,14 +15,14 @@
 #include "transport/shm/shm_lane.h"
 
 // What a process that holds a shard has. In a process that is a worker as well the two share space
-// and layout. Memory stays for as long as the process, but what depends on the deal of replicas
-// only until there is another; lanes and threads are a generation's.
+// and layout. Memory stays for as long as the process, but what depends on the assignment of
+// replicas only until there is another; lanes and threads are a generation's.
 typedef struct member_shard {
     bool here;
     bool shares_memory; // with workers
     int index;
     const bel_layout *layout;
-    const bel_deal *deal;
+    const bel_assignment *assignment;
     bel_space *space;
     float **outboxes; // with a ledger: by worker
     void *
@@ -66,7 +66,7 @@ typedef struct member_worker {
     float *values; // with a ledger, in a process with a shard: what `space` lies over
     float **ranges;
     int range_count;
-    void *row_room, *answer_room; // bel_client_config; the second only without a hub
+    void *row_buffer, *answer_room; // bel_client_config; the second only without a hub
     bel_client_peer *peers;
     bel_doorbell *bell;
 
@@ -89,7 +89,7 @@ typedef struct member {
     bel_mailbox *mailbox;
     bel_shm_hub *hub;                       // NULL: workers and shards talk over gRPC
     bel_shm_region *parameters, *gradients; // with a hub
-    bel_deal *deal;
+    bel_assignment *assignment;
     bel_counting counting;
     bel_layout *layout;  // a parameter server's own, from the master's description
     uint32_t generation; // of the state here; 0: none
@@ -127,8 +127,8 @@ bel_status *bel_member_open_hub(member *m, bel_lane_find *find) BEL_MUST_USE;
 char *bel_member_shm_path(const char *address);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
                                        bel_space **out_space) BEL_MUST_USE;
-// Another deal has other rooms for rows, and they are a part of a shard's region: that and its
-// space are made anew. A process with a worker and a shard keeps its deal.
+// Another assignment has other rooms for rows, and they are a part of a shard's region: that and
+// its space are made anew. A process with a worker and a shard keeps its assignment.
 void bel_member_forget_answers(member *m);
 bel_status *bel_member_make_ranges(member *m) BEL_MUST_USE;
 void bel_member_free_ranges(member *m);
@@ -144,9 +144,10 @@ void bel_member_free_memory(member *m);
 
 // Creates the shard the first time; loads the checkpoint, opens the lanes and starts the thread.
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
-void bel_member_shard_stop(member *m);        // ends its thread and closes its lanes
-void bel_member_shard_forget_deal(member *m); // once stopped: the next start makes a shard anew
-void bel_member_shard_free(member *m);        // once the endpoint is gone
+void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
+void bel_member_shard_forget_assignment(
+    member *m);                        // once stopped: the next start makes a shard anew
+void bel_member_shard_free(member *m); // once the endpoint is gone
 // Answers what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
 bel_status *bel_member_shard_message(member *m, const bel_message *message) BEL_MUST_USE;
 void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots

@@ -63,7 +63,7 @@ static bel_status *each_run(const bel_layout *layout, int shard,
 // Two buffers and, with a ledger, a copy for each worker.
 static size_t arrays_of(const member *m)
 {
-    return 2 + (bel_member_has_ledger(m) ? (size_t)m->deal->worker_count : 0);
+    return 2 + (bel_member_has_ledger(m) ? (size_t)m->assignment->worker_count : 0);
 }
 
 static const bel_layout *layout_of(const member *m)
@@ -75,8 +75,8 @@ size_t bel_member_parameter_bytes(const member *m)
 {
     const bel_layout *layout = layout_of(m);
     size_t bytes = arrays_of(m) * bel_space_bytes(layout);
-    for (int w = 0; w < m->deal->worker_count; w++)
-        bytes += bel_row_room_answer_bytes(layout, m->deal, w);
+    for (int w = 0; w < m->assignment->worker_count; w++)
+        bytes += bel_row_buffer_answer_bytes(layout, m->assignment, w);
     return bytes;
 }
 
@@ -87,10 +87,10 @@ static void place_answers(member *m)
     if (s->layout->table_count == 0) return;
     char *room = bel_shm_region_memory(m->parameters);
     room += arrays_of(m) * bel_space_bytes(s->layout);
-    s->answer_rooms = bel_xcalloc((size_t)m->deal->worker_count, sizeof *s->answer_rooms);
-    for (int w = 0; w < m->deal->worker_count; w++) {
+    s->answer_rooms = bel_xcalloc((size_t)m->assignment->worker_count, sizeof *s->answer_rooms);
+    for (int w = 0; w < m->assignment->worker_count; w++) {
         s->answer_rooms[w] = room;
-        room += bel_row_room_answer_bytes(s->layout, m->deal, w);
+        room += bel_row_buffer_answer_bytes(s->layout, m->assignment, w);
     }
 }
 
@@ -133,8 +133,8 @@ bel_status *bel_member_make_outboxes(member *m)
 {
     member_shard *s = &m->shard;
     if (!bel_member_has_ledger(m) || !s->here) return NULL;
-    s->outboxes = bel_xcalloc((size_t)m->deal->worker_count, sizeof *s->outboxes);
-    for (int w = 0; w < m->deal->worker_count; w++) {
+    s->outboxes = bel_xcalloc((size_t)m->assignment->worker_count, sizeof *s->outboxes);
+    for (int w = 0; w < m->assignment->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
         if (own) {
             s->outboxes[w] = m->worker.values;
@@ -191,10 +191,10 @@ bel_status *bel_member_attach(void *context)
 static bel_status *make_own_rooms(member *m)
 {
     member_worker *w = &m->worker;
-    size_t sent = bel_row_room_bytes(w->trainable.layout, m->deal, m->task->index);
-    size_t got = bel_row_room_answer_bytes(w->trainable.layout, m->deal, m->task->index);
+    size_t sent = bel_row_buffer_bytes(w->trainable.layout, m->assignment, m->task->index);
+    size_t got = bel_row_buffer_answer_bytes(w->trainable.layout, m->assignment, m->task->index);
     if (sent == 0) return NULL;
-    BEL_TRY(bel_pages_create(sent, false, "rows", &w->row_room));
+    BEL_TRY(bel_pages_create(sent, false, "rows", &w->row_buffer));
     return bel_pages_create(got, false, "rows", &w->answer_room);
 }
 
@@ -202,20 +202,20 @@ bel_status *bel_member_make_ranges(member *m)
 {
     member_worker *w = &m->worker;
     const bel_layout *layout = w->trainable.layout;
-    w->range_count = bel_deal_replicas(m->deal, m->task->index);
+    w->range_count = bel_assignment_replicas(m->assignment, m->task->index);
     if (m->hub == NULL) {
         BEL_TRY(make_own_rooms(m));
         return bel_space_arrays(layout, "gradients", w->range_count, &w->ranges);
     }
     size_t bytes = bel_space_bytes(layout), count = (size_t)w->range_count;
-    size_t rows = bel_row_room_bytes(layout, m->deal, m->task->index);
+    size_t rows = bel_row_buffer_bytes(layout, m->assignment, m->task->index);
     BEL_TRY(bel_shm_region_create("belfry-gradients", count * bytes + rows, &m->gradients));
     bel_shm_region_touch(m->gradients, 0, count * bytes);
     char *memory = bel_shm_region_memory(m->gradients);
     w->ranges = bel_xcalloc(count, sizeof *w->ranges);
     for (size_t r = 0; r < count; r++)
         w->ranges[r] = (float *)(void *)(memory + r * bytes);
-    w->row_room = memory + count * bytes;
+    w->row_buffer = memory + count * bytes;
     return NULL;
 }
 
@@ -226,22 +226,23 @@ void bel_member_free_ranges(member *m)
         bel_free(w->ranges);
     } else if (w->ranges != NULL) {
         int index = m->task->index;
-        bel_pages_destroy(w->row_room, bel_row_room_bytes(w->trainable.layout, m->deal, index));
+        bel_pages_destroy(w->row_buffer,
+                          bel_row_buffer_bytes(w->trainable.layout, m->assignment, index));
         bel_pages_destroy(w->answer_room,
-                          bel_row_room_answer_bytes(w->trainable.layout, m->deal, index));
+                          bel_row_buffer_answer_bytes(w->trainable.layout, m->assignment, index));
         bel_space_free_arrays(w->trainable.layout, w->ranges, w->range_count);
     }
     bel_shm_region_destroy(m->gradients);
     m->gradients = NULL;
     w->ranges = NULL;
-    w->row_room = w->answer_room = NULL;
+    w->row_buffer = w->answer_room = NULL;
 }
 
 void bel_member_free_memory(member *m)
 {
     const member_worker *w = &m->worker;
     const member_shard *s = &m->shard;
-    for (int i = 0; s->outboxes != NULL && i < m->deal->worker_count; i++) {
+    for (int i = 0; s->outboxes != NULL && i < m->assignment->worker_count; i++) {
         bool own = w->here && i == m->task->index;
         if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
     }

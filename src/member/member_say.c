@@ -1,5 +1,5 @@
 // What a member says to its master: any message, under the generation of the state that it holds,
-// and the numbers that it counts (sight/numbers.h).
+// and the numbers that it counts (monitoring/numbers.h).
 #include "base/alloc.h"
 #include "base/linux_process.h"
 #include "member/member_inner.h"
@@ -15,7 +15,7 @@ void bel_member_send(member *m, bel_message message)
 double *bel_member_numbers(const member *m, size_t *out_count)
 {
     bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;
-    size_t workers = knows_reports ? (size_t)m->deal->worker_count : 0;
+    size_t workers = knows_reports ? (size_t)m->assignment->worker_count : 0;
     *out_count = BEL_NUMBER_COUNT + workers * BEL_NUMBERS_BY_WORKER;
     double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
     if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "member/member_inner.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 
 // --- Lanes ---------------------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
     if (hello->kind == BEL_HELLO_MASTER) {
         if (hello->index == s->reading) *out_lane = s->master_lane;
     } else if (hello->kind == BEL_HELLO_WORKER && hello->index >= 0 &&
-               hello->index < s->deal->worker_count) {
+               hello->index < s->assignment->worker_count) {
         bool current = hello->incarnation == s->incarnations[hello->index];
         if (current && !s->replacing[hello->index]) *out_lane = s->worker_lanes[hello->index];
     } else if (hello->kind == BEL_HELLO_SHARD && s->index == 0 && hello->index > 0 &&
@@ -75,16 +75,17 @@ static void *refuse_frame(void *context, const bel_frame *frame)
 static bel_lane *make_worker_lane(member *m, int worker)
 {
     member_shard *s = &m->shard;
-    size_t capacity = bel_deal_lane_frames(s->deal, s->layout->chunk_count, s->layout->table_count);
+    size_t capacity =
+        bel_assignment_lane_frames(s->assignment, s->layout->chunk_count, s->layout->table_count);
     if (s->shares_memory) {
-        const int *first = s->deal->first_replica;
+        const int *first = s->assignment->first_replica;
         size_t replicas = (size_t)(first[worker + 1] - first[worker]);
-        const bel_shm_lane_config config = {.capacity = capacity,
-                                            .bell = s->bell,
-                                            .region = m->parameters,
-                                            .peer_bytes =
-                                                replicas * bel_space_bytes(s->layout) +
-                                                bel_row_room_bytes(s->layout, s->deal, worker)};
+        const bel_shm_lane_config config = {
+            .capacity = capacity,
+            .bell = s->bell,
+            .region = m->parameters,
+            .peer_bytes = replicas * bel_space_bytes(s->layout) +
+                          bel_row_buffer_bytes(s->layout, s->assignment, worker)};
         return bel_shm_lane_create(m->hub, &config);
     }
     s->worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
@@ -98,10 +99,10 @@ static bel_lane *make_worker_lane(member *m, int worker)
 static void make_shard_lanes(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
-    bel_grpc_lane_config config = {.capacity =
-                                       bel_deal_lane_frames(s->deal, s->layout->chunk_count, 0),
-                                   .bell = s->bell,
-                                   .place = bel_shard_place};
+    bel_grpc_lane_config config = {
+        .capacity = bel_assignment_lane_frames(s->assignment, s->layout->chunk_count, 0),
+        .bell = s->bell,
+        .place = bel_shard_place};
     for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
         s->shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
         config.place_context = &s->shard_peers[k];
@@ -118,11 +119,12 @@ static void make_shard_lanes(member *m, const bel_message *setup)
 static void make_lanes(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
-    for (int w = 0; w < s->deal->worker_count; w++) {
+    for (int w = 0; w < s->assignment->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
         int64_t step;
         s->incarnations[w] = setup->incarnations[w];
-        if (s->deal->first_node[w] == s->deal->first_node[w + 1]) continue; // it plays no part
+        if (s->assignment->first_node[w] == s->assignment->first_node[w + 1])
+            continue; // it plays no part
         (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
                               own ? s->own_lane : make_worker_lane(m, w), &step);
     }
@@ -164,12 +166,12 @@ static void send_progress(member *m, const bel_control_state *state)
 }
 
 // Shard 0. The last step is told without delay.
-static uint32_t decide(void *context, int64_t version, const double *tally, bool over)
+static uint32_t decide(void *context, int64_t version, const double *stats, bool over)
 {
     member *m = context;
     bel_fault_point("shard_decides");
-    uint32_t decision = bel_control_decide(m->shard.control, version, tally, over);
-    if (tally != NULL && atomic_exchange(&m->shard.resuming, false)) {
+    uint32_t decision = bel_control_decide(m->shard.control, version, stats, over);
+    if (stats != NULL && atomic_exchange(&m->shard.resuming, false)) {
         bel_log_write(BEL_LOG_DEBUG, "published version %lld, the first after a start or a loss",
                       (long long)version);
     }
@@ -225,11 +227,11 @@ static bel_status *make_buffers(member_shard *s, const bel_optimizer *optimizer)
     return bel_space_array(s->layout, "snapshot of averages", &s->snapshot_averages);
 }
 
-// For this deal.
+// For this assignment.
 static bel_status *make_shard(member *m, const bel_message *setup)
 {
     member_shard *s = &m->shard;
-    size_t workers = (size_t)s->deal->worker_count, shards = (size_t)s->layout->shard_count;
+    size_t workers = (size_t)s->assignment->worker_count, shards = (size_t)s->layout->shard_count;
     s->worker_peers = bel_xcalloc(workers, sizeof *s->worker_peers);
     s->shard_peers = bel_xcalloc(shards, sizeof *s->shard_peers);
     s->worker_lanes = bel_xcalloc(workers, sizeof(bel_lane *));
@@ -241,12 +243,12 @@ static bel_status *make_shard(member *m, const bel_message *setup)
     if (s->team == NULL) BEL_TRY(make_buffers(s, &optimizer));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
-                                     .deal = s->deal,
+                                     .assignment = s->assignment,
                                      .space = s->space,
                                      .snapshot = s->snapshot,
                                      .snapshot_averages = s->snapshot_averages,
                                      .optimizer = optimizer,
-                                     .tally_width = BEL_TALLY_FIXED,
+                                     .stats_width = BEL_STATS_FIXED,
                                      .worker_lanes = s->worker_lanes,
                                      .shard_lanes = s->shard_lanes,
                                      .counting = m->counting,
@@ -255,7 +257,7 @@ static bel_status *make_shard(member *m, const bel_message *setup)
                                      .table_memory = m->estimator->config.table_memory,
                                      .answer_rooms = s->answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
-    for (int w = 0; w < s->deal->worker_count; w++) {
+    for (int w = 0; w < s->assignment->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
         if (!own && !s->shares_memory) BEL_TRY(bel_shard_reserve(s->shard, w));
     }
@@ -281,7 +283,7 @@ static bel_control *make_control(const member_shard *s, const bel_message_schedu
                                        .save_secs = schedule->save_secs,
                                        .eval_steps = schedule->eval_steps,
                                        .series_steps = schedule->series_steps,
-                                       .worker_count = s->deal->worker_count};
+                                       .worker_count = s->assignment->worker_count};
     return bel_control_create(&config);
 }
 
@@ -300,7 +302,7 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup)
     BEL_TRY_CTX(load_checkpoint(s, setup->folder), "shard %d", s->index);
     make_lanes(m, setup);
     if (s->index == 0) s->control = make_control(s, &setup->schedule);
-    bel_shard_grant_from(s->shard, setup->schedule.segment_first_block, setup->schedule.block_end);
+    bel_shard_lease_from(s->shard, setup->schedule.segment_first_block, setup->schedule.block_end);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);
     forget_told(s);
@@ -339,7 +341,7 @@ static bel_status *finish_and_answer(member *m, const bel_message *message)
     BEL_TRY(bel_shard_snapshot_now(m->shard.shard));
     bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
                                      .step = message->step,
-                                     .granted = bel_shard_granted(m->shard.shard)});
+                                     .leased = bel_shard_leased(m->shard.shard)});
     return NULL;
 }
 
@@ -414,7 +416,7 @@ static void admit_and_answer(member *m, const bel_message *message)
 {
     member_shard *s = &m->shard;
     int worker = message->index;
-    if (worker < 0 || worker >= s->deal->worker_count) return;
+    if (worker < 0 || worker >= s->assignment->worker_count) return;
     int64_t step;
     if (s->incarnations[worker] == message->incarnation) {
         bel_str words = {0};
@@ -479,7 +481,7 @@ static void tell_snapshot(member *m, const bel_control_state *state)
                                      .step = version,
                                      .save = state->save,
                                      .eval = state->eval,
-                                     .granted = bel_shard_granted(m->shard.shard)});
+                                     .leased = bel_shard_leased(m->shard.shard)});
 }
 
 void bel_member_shard_progress(member *m)
@@ -504,7 +506,7 @@ void bel_member_shard_tell_again(member *m)
 // A peer that is gone comes back; one that sends what is malformed would do so again.
 static bel_status *check_lanes(const member_shard *s)
 {
-    for (int w = 0; w < s->deal->worker_count; w++)
+    for (int w = 0; w < s->assignment->worker_count; w++)
         BEL_TRY_CTX(bel_lane_fault(s->worker_lanes[w]), "shard %d, lane of worker %d", s->index, w);
     for (int k = 0; k < s->layout->shard_count; k++)
         BEL_TRY_CTX(bel_lane_fault(s->shard_lanes[k]), "shard %d, lane of shard %d", s->index, k);
@@ -532,7 +534,7 @@ void bel_member_shard_stop(member *m)
     bel_doorbell_ring(s->bell);
     if (s->has_engine) pthread_join(s->engine, NULL);
     s->has_engine = false;
-    bel_lane_close_all(s->worker_lanes, s->deal->worker_count);
+    bel_lane_close_all(s->worker_lanes, s->assignment->worker_count);
     bel_lane_close_all(s->shard_lanes, s->layout->shard_count);
     bel_lane_close(s->master_lane);
     bel_lane_close(s->own_lane);
@@ -543,7 +545,7 @@ void bel_member_shard_stop(member *m)
     s->sending = s->read_step = -1;
 }
 
-void bel_member_shard_forget_deal(member *m)
+void bel_member_shard_forget_assignment(member *m)
 {
     member_shard *s = &m->shard;
     bel_shard_destroy(s->shard);
@@ -564,7 +566,7 @@ void bel_member_shard_free(member *m)
 {
     member_shard *s = &m->shard;
     if (!s->here) return;
-    bel_member_shard_forget_deal(m);
+    bel_member_shard_forget_assignment(m);
     bel_team_destroy(s->team);
     bel_doorbell_destroy(s->bell);
     if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "member/member_inner.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 #include "transport/inproc/inproc.h"
 
 bel_status *bel_member_worker_build(member *m)
@@ -18,12 +18,12 @@ static void connect_shm_lane(member *m, const char *address, int shard, const be
                              size_t capacity)
 {
     member_worker *w = &m->worker;
-    const bel_shm_lane_config config = {.capacity = capacity,
-                                        .bell = w->bell,
-                                        .quiet = 1u << BEL_FRAME_REPORT |
-                                                 1u << BEL_FRAME_ROW_REPORT, // a tally follows
-                                        .region = m->gradients,
-                                        .peer_bytes = bel_member_parameter_bytes(m)};
+    const bel_shm_lane_config config = {
+        .capacity = capacity,
+        .bell = w->bell,
+        .quiet = 1u << BEL_FRAME_REPORT | 1u << BEL_FRAME_ROW_REPORT, // step statistics follow
+        .region = m->gradients,
+        .peer_bytes = bel_member_parameter_bytes(m)};
     char *path = bel_member_shm_path(address);
     w->lanes[shard] = bel_shm_lane_connect(m->hub, path, hello, &config);
     bel_free(path);
@@ -76,7 +76,7 @@ static bel_status *create_worker(member *m, const bel_message *setup)
     const bel_estimator *estimator = m->estimator;
     const bel_message_schedule *schedule = &setup->schedule;
     bel_worker_config config = {.worker = m->task->index,
-                                .deal = m->deal,
+                                .assignment = m->assignment,
                                 .layout = w->trainable.layout,
                                 .space = w->space,
                                 .model = &w->trainable.model,
@@ -96,7 +96,7 @@ static bel_status *create_worker(member *m, const bel_message *setup)
                                             .first_block = schedule->segment_first_block,
                                             .replica_count = schedule->segment_replica_count},
                                 .ledger = bel_member_has_ledger(m),
-                                .tally_width = BEL_TALLY_FIXED};
+                                .stats_width = BEL_STATS_FIXED};
     return bel_worker_create(&config, &w->worker);
 }
 
@@ -116,12 +116,12 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .generation = setup->generation,
                                 .incarnation = m->task->incarnation,
                                 .layout = layout,
-                                .deal = m->deal,
+                                .assignment = m->assignment,
                                 .lanes = w->lanes,
                                 .space = w->space,
                                 .attach = m->hub != NULL ? bel_member_attach : NULL,
                                 .attach_context = m,
-                                .row_room = w->row_room,
+                                .row_buffer = w->row_buffer,
                                 .answer_room = w->answer_room,
                                 .ledger = bel_member_has_ledger(m),
                                 .bell = w->bell,
@@ -131,7 +131,8 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
                                 .stall_timeout_secs =
                                     2 * m->estimator->config.stall_timeout_secs + 60};
     w->client = bel_client_create(&config);
-    size_t capacity = bel_deal_lane_frames(m->deal, layout->chunk_count, layout->table_count);
+    size_t capacity =
+        bel_assignment_lane_frames(m->assignment, layout->chunk_count, layout->table_count);
     for (int k = 0; k < layout->shard_count; k++)
         connect_lane(m, setup, k, capacity);
     return create_worker(m, setup);

@@ -112,7 +112,7 @@ typedef struct gemm_params {
     int64_t count;          // matrices of y
     int64_t per_tile;       // matrices in one tile, when a matrix is no more than one tile
     int64_t tiles;          // of one matrix
-    int64_t k_parts;        // 1, but for BEL_FAULT=threads2
+    int64_t k_parts;        // 1, but for BELFRY_FAULT=threads2
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
 } gemm_params;
@@ -182,7 +182,7 @@ static void scale(const bel_product *tile, float factor)
     }
 }
 
-// BEL_FAULT=threads2: the chains are cut by thread count and begin at their later parts.
+// BELFRY_FAULT=threads2: the chains are cut by thread count and begin at their later parts.
 static void run_in_parts(bel_product product, int64_t parts)
 {
     const float *a = product.a, *b = product.b;

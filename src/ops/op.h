@@ -107,7 +107,7 @@ typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params
     bool reference;
-    int threads; // of the team that will run it; only BEL_FAULT=threads2 may look at it
+    int threads; // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 

@@ -76,7 +76,7 @@ static bool take_number(const bel_node *node, int operand, bel_fused_step *step)
     return single;
 }
 
-// Deals blocks to what lies between the steps: one is free again after its last reader, which may
+// Assigns blocks to what lies between the steps: one is free again after its last reader, which may
 // write over it. False: it takes too many inputs or blocks.
 static bool form_of(const fuse_group *group, fused_form *form)
 {

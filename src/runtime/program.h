@@ -34,7 +34,7 @@ typedef struct bel_program_options {
     // than kept where that is necessary (passes/recompute.h), with the same bits. Not for
     // asynchronous programs, whose calls have no order.
     size_t memory_bytes;
-    int threads; // of the team; the bits depend on it with BEL_FAULT=threads2 alone
+    int threads; // of the team; the bits depend on it with BELFRY_FAULT=threads2 alone
 } bel_program_options;
 
 // `input_shapes` are closed, in the order of the graph's inputs. The graph goes through the passes

@@ -1,5 +1,5 @@
 // A bounded queue of received frames, which every kind of lane delivers through. Thread-safe.
-// BEL_FAULT=lane:… makes taking delay, repeat and reorder frames.
+// BELFRY_FAULT=lane:… makes taking delay, repeat and reorder frames.
 #ifndef BELFRY_TRANSPORT_QUEUE_H
 #define BELFRY_TRANSPORT_QUEUE_H
 

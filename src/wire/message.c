@@ -221,7 +221,7 @@ static void fill_scalars(const bel_message *m, Belfry__Control *control)
     control->interrupted = m->interrupted;
     control->paused = m->paused;
     control->over = m->over;
-    control->granted = m->granted;
+    control->leased = m->leased;
     control->counted = m->counted;
     control->clock = m->clock_ns;
     control->clock_lead = m->clock_lead_ns;
@@ -281,7 +281,7 @@ static void read_scalars(const Belfry__Control *control, bel_message *m)
     m->interrupted = control->interrupted != 0;
     m->paused = control->paused != 0;
     m->over = control->over != 0;
-    m->granted = control->granted;
+    m->leased = control->leased;
     m->counted = control->counted;
     m->clock_ns = control->clock;
     m->clock_lead_ns = control->clock_lead;

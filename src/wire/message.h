@@ -24,10 +24,10 @@ typedef enum bel_message_kind {
                         // and incarnations (by worker), clock, clock_lead; for shards: variables,
                         // tables, optimizer, seed
     BEL_MESSAGE_STATUS, // member → master, every second: step, text (what it does or waits for),
-                        // numbers (sight/numbers.h)
+                        // numbers (monitoring/numbers.h)
     BEL_MESSAGE_PROGRESS, // shard 0 → master: step, loss, examples, points, interrupted,
                           // paused, over, stale (reports by lateness, then those dropped)
-    BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval, granted
+    BEL_MESSAGE_SNAPSHOT, // shard → master: the snapshot of step is complete; save, eval, leased
     BEL_MESSAGE_SAVE,     // master → shard: write the snapshot of step into folder
     BEL_MESSAGE_SAVED,    // shard → master: step; data (bel_ckpt_shard), or code and text
     BEL_MESSAGE_VALUES,   // master → shard: send the snapshot of step on the master's lane
@@ -41,7 +41,7 @@ typedef enum bel_message_kind {
     BEL_MESSAGE_ADMITTED, // shard → master: index, incarnation; step at which the shard stands;
                           // counted (from shard 0: the last step it counted in)
     BEL_MESSAGE_PAUSE, // master → shard 0: training stops at the next version, and goes on with
-                       // another deal of replicas
+                       // another assignment of replicas
     BEL_MESSAGE_EVALUATED, // evaluator → master, before it has ended: index (of the evaluation),
                            // step, loss, examples, settings (mean loss of batches, metrics)
     BEL_MESSAGE_KIND_COUNT
@@ -115,7 +115,7 @@ typedef struct bel_message {
     bool save, eval, interrupted, paused, over;
     int64_t *stale; // reports by lateness, then those that were dropped
     size_t stale_count;
-    int64_t granted, counted;
+    int64_t leased, counted;
     double *numbers;
     size_t number_count;
     int64_t clock_ns;      // the sender's, when it sent this

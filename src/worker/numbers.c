@@ -1,4 +1,4 @@
-// Fills the worker's part of sight/numbers.h from what it counts anyway.
+// Fills the worker's part of monitoring/numbers.h from what it counts anyway.
 #include "worker/numbers.h"
 
 static const double seconds_of_ns = 1e-9;

@@ -1,8 +1,8 @@
-// What a worker of this process has counted, as it travels and is shown (sight/numbers.h).
+// What a worker of this process has counted, as it travels and is shown (monitoring/numbers.h).
 #ifndef BELFRY_WORKER_NUMBERS_H
 #define BELFRY_WORKER_NUMBERS_H
 
-#include "sight/numbers.h"
+#include "monitoring/numbers.h"
 #include "worker/worker.h"
 
 // Any thread, while the worker runs. Fills the rows of BEL_OF_WORKER that a worker knows itself.

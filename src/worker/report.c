@@ -28,17 +28,18 @@ bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, 
 // brought to a mean of examples.
 bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
 {
-    const bel_deal *deal = worker->config.deal;
+    const bel_assignment *assignment = worker->config.assignment;
     const bel_chunk *chunk = &worker->config.layout->chunks[c];
     bool plain = chunk->kind == BEL_VARIABLE_STATE_SUM;
     int w = worker->config.worker;
     int64_t begun = bel_trace_begin();
-    for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
-        const bel_deal_node *node = &deal->nodes[k];
+    for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
+        const bel_assignment_node *node = &assignment->nodes[k];
         int first = node->first - worker->first_replica;
         float *const *ranges = worker->config.ranges + first;
         const bel_weight *weights = (plain ? worker->plain_weights : worker->weights) + first;
-        bel_weight weight = bel_deal_sum_node(node, ranges, weights, chunk->offset, chunk->count);
+        bel_weight weight =
+            bel_assignment_sum_node(node, ranges, weights, chunk->offset, chunk->count);
         BEL_TRY(bel_client_report(worker->config.client, worker->step, worker->decision, c, k,
                                   weight, ranges[0] + chunk->offset));
         bel_fault_point("worker_reported");

@@ -235,7 +235,7 @@ void bel_tower_sum_rows(bel_tower *tower)
 static bel_status *report_node(bel_worker *worker, int t, int k)
 {
     bel_worker_table *table = &worker->tables[t];
-    const bel_deal_node *node = &worker->config.deal->nodes[k];
+    const bel_assignment_node *node = &worker->config.assignment->nodes[k];
     for (int i = 0; i < node->count; i++) {
         int replica = node->first - worker->first_replica + i;
         const bel_replica_rows *rows = &table->replicas[replica];
@@ -252,11 +252,11 @@ static bel_status *report_node(bel_worker *worker, int t, int k)
 
 bel_status *bel_worker_report_rows(bel_worker *worker)
 {
-    const bel_deal *deal = worker->config.deal;
+    const bel_assignment *assignment = worker->config.assignment;
     int w = worker->config.worker;
     for (int t = 0; t < worker->config.layout->table_count; t++) {
         int64_t begun = bel_trace_begin();
-        for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++)
+        for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++)
             BEL_TRY(report_node(worker, t, k));
         bel_trace_end(bel_worker_event(worker, BEL_TRACE_REPORT_ROWS, t), begun);
     }

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/trace.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 #include "worker/worker_inner.h"
 
 // Replicas that a tower plays in a step: index, index + towers, … below the worker's count.
@@ -19,7 +19,7 @@ static int rounds_of(const bel_tower *tower)
 
 // The order in which a tower reads blocks: its replicas of each step, step after step. Behind the
 // input's last block replicas have no examples. With a ledger blocks may follow all the same: those
-// of a worker that was lost are granted again.
+// of a worker that was lost are leased again.
 static int64_t next_block(void *context, int64_t index)
 {
     const bel_tower *tower = context;
@@ -27,7 +27,7 @@ static int64_t next_block(void *context, int64_t index)
     int64_t rounds = rounds_of(tower), own = tower->index + index % rounds * config->tower_count;
     int64_t end = bel_worker_block_end(tower->worker);
     if (config->ledger) {
-        int64_t first = bel_client_grant(config->client, index / rounds);
+        int64_t first = bel_client_lease(config->client, index / rounds);
         if (first < 0) return BEL_BLOCK_END;
         return first + own < end ? first + own : BEL_BLOCK_EMPTY;
     }
@@ -101,33 +101,33 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
     }
 }
 
-static double *tally_of(const bel_tower *tower)
+static double *stats_of(const bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    return worker->tallies + (size_t)tower->replica * (size_t)worker->config.tally_width;
+    return worker->stats_list + (size_t)tower->replica * (size_t)worker->config.stats_width;
 }
 
-static void fill_tally(bel_tower *tower, const bel_instance *instance)
+static void fill_stats(bel_tower *tower, const bel_instance *instance)
 {
-    double *tally = tally_of(tower);
+    double *stats = stats_of(tower);
     bel_tensor loss = bel_instance_output(instance, tower->worker->report_count);
     double value = (double)*(const float *)loss.data;
-    tally[BEL_TALLY_LOSS_SUM] = value * tally[BEL_TALLY_EXAMPLES];
-    tally[BEL_TALLY_NONFINITE] = isfinite(value) ? 0 : 1;
+    stats[BEL_STATS_LOSS_SUM] = value * stats[BEL_STATS_EXAMPLES];
+    stats[BEL_STATS_NONFINITE] = isfinite(value) ? 0 : 1;
 }
 
 // How the replica counts, as soon as its batch is there.
 static void set_weight(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    double *tally = tally_of(tower);
+    double *stats = stats_of(tower);
     int64_t examples = tower->batch != NULL ? tower->batch->example_count : 0;
     bel_weight weight = {.replicas = examples > 0, .examples = examples};
     worker->plain_weights[tower->replica] = bel_weight_once(weight);
     worker->weights[tower->replica] =
         worker->config.counts_replicas ? bel_weight_once(weight) : weight;
-    memset(tally, 0, (size_t)worker->config.tally_width * sizeof *tally);
-    tally[BEL_TALLY_EXAMPLES] = (double)examples;
+    memset(stats, 0, (size_t)worker->config.stats_width * sizeof *stats);
+    stats[BEL_STATS_EXAMPLES] = (double)examples;
 }
 
 static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, int64_t done)
@@ -179,7 +179,7 @@ static bel_status *run_batch(bel_tower *tower)
     tower->context.step = worker->step;
     tower->context.replica = worker->first_replica + tower->replica;
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
-    fill_tally(tower, instance);
+    fill_stats(tower, instance);
     bel_tower_sum_rows(tower);
     int64_t done = bel_clock_ns();
     trace(tower, BEL_TRACE_COMPUTE, begun, done);

@@ -60,13 +60,13 @@ static void list_outputs(bel_worker *worker)
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
 {
     bel_worker *worker = bel_xcalloc(1, sizeof *worker);
-    const bel_deal *deal = config->deal;
+    const bel_assignment *assignment = config->assignment;
     size_t chunks = (size_t)config->layout->chunk_count;
     worker->config = *config;
-    worker->first_replica = deal->first_replica[config->worker];
-    worker->replica_count = bel_deal_replicas(deal, config->worker);
+    worker->first_replica = assignment->first_replica[config->worker];
+    worker->replica_count = bel_assignment_replicas(assignment, config->worker);
     size_t replicas = (size_t)worker->replica_count;
-    worker->tallies = bel_xcalloc(replicas * (size_t)config->tally_width, sizeof(double));
+    worker->stats_list = bel_xcalloc(replicas * (size_t)config->stats_width, sizeof(double));
     worker->weights = bel_xcalloc(2 * replicas, sizeof *worker->weights);
     worker->plain_weights = worker->weights + replicas;
     worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);
@@ -89,13 +89,13 @@ void bel_worker_destroy(bel_worker *worker)
 {
     if (worker == NULL) return;
     if (worker->config.ledger)
-        bel_client_end_grants(worker->config.client); // readers wait for them
+        bel_client_end_leases(worker->config.client); // readers wait for them
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
     bel_worker_destroy_rows(worker);
     bel_free(worker->towers);
-    bel_free(worker->tallies);
+    bel_free(worker->stats_list);
     bel_free(worker->weights);
     bel_free(worker->chunk_left);
     bel_free(worker->chunk_reports);
@@ -127,21 +127,21 @@ static bel_status *report_zeros(bel_worker *worker)
     return NULL;
 }
 
-// Sums tallies over each node's replicas with the same tree, and sends them.
-static bel_status *report_tallies(bel_worker *worker)
+// Sums step statistics over each node's replicas with the same tree, and sends them.
+static bel_status *report_stats_list(bel_worker *worker)
 {
-    const bel_deal *deal = worker->config.deal;
-    int w = worker->config.worker, width = worker->config.tally_width;
-    for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
-        const bel_deal_node *node = &deal->nodes[k];
-        double *tallies =
-            worker->tallies + (size_t)(node->first - worker->first_replica) * (size_t)width;
+    const bel_assignment *assignment = worker->config.assignment;
+    int w = worker->config.worker, width = worker->config.stats_width;
+    for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
+        const bel_assignment_node *node = &assignment->nodes[k];
+        double *stats_list =
+            worker->stats_list + (size_t)(node->first - worker->first_replica) * (size_t)width;
         for (int stride = 1; stride < node->count; stride *= 2)
             for (int j = 0; j + stride < node->count; j += 2 * stride)
                 for (int i = 0; i < width; i++)
-                    tallies[j * width + i] += tallies[(j + stride) * width + i];
-        BEL_TRY(bel_client_tally(worker->config.client, worker->step, worker->decision, k, tallies,
-                                 width));
+                    stats_list[j * width + i] += stats_list[(j + stride) * width + i];
+        BEL_TRY(bel_client_stats(worker->config.client, worker->step, worker->decision, k,
+                                 stats_list, width));
     }
     return NULL;
 }
@@ -208,8 +208,8 @@ static bel_status *run_step(bel_worker *worker)
         BEL_TRY(take_errors(worker));
     }
     BEL_TRY(report_zeros(worker));
-    bel_fault_point("worker_tallies");
-    BEL_TRY(report_tallies(worker));
+    bel_fault_point("worker_sends_stats");
+    BEL_TRY(report_stats_list(worker));
     bel_fault_point("worker_waits");
     return NULL;
 }
@@ -225,7 +225,7 @@ static bel_status *next_version(bel_worker *worker)
     do {
         BEL_TRY(bel_client_wait_next(client, &worker->step, &worker->decision));
     } while ((worker->decision & BEL_DECIDE_STOP) == 0 &&
-             bel_client_grant(client, worker->times.steps) < 0);
+             bel_client_lease(client, worker->times.steps) < 0);
     return NULL;
 }
 

@@ -2,9 +2,9 @@
 //
 // The loop: wait for version s and its decision → each tower reads its next batch and runs its
 // program for each of its replicas, writing gradients straight into the replica's range → as soon
-// as all replicas have finished a chunk, its nodes are summed and reported → tally → next version.
-// With a ledger the next version is whatever shard 0 answers with.
-// A worker keeps nothing that outlives a step.
+// as all replicas have finished a chunk, its nodes are summed and reported → step statistics → next
+// version. With a ledger the next version is whatever shard 0 answers with. A worker keeps nothing
+// that outlives a step.
 #ifndef BELFRY_WORKER_WORKER_H
 #define BELFRY_WORKER_WORKER_H
 
@@ -28,7 +28,7 @@ typedef struct bel_worker_model {
 
 typedef struct bel_worker_config {
     int worker;
-    const bel_deal *deal;
+    const bel_assignment *assignment;
     const bel_layout *layout;
     const bel_space *space;
     const bel_worker_model *model;
@@ -44,8 +44,8 @@ typedef struct bel_worker_config {
     bool whole_steps;     // blocks that do not fill a step of all replicas are left out
     int64_t first_step;
     bel_input_segment segment; // which blocks the steps from first_step on read …
-    bool ledger;               // … or those that are granted: not everybody counts in a step
-    int tally_width;
+    bool ledger;               // … or those that are leased: not everybody counts in a step
+    int stats_width;
 } bel_worker_config;
 
 // Where the time of a worker's steps went, over all of them, in nanoseconds.

@@ -104,7 +104,7 @@ over_again() { # FILE
     belfry train --model_dir again --train_files "$1" --train_batch_size 1 --num_epochs 1 --hidden_units 4 --no_report
 }
 run_fails 3 'late.csv:4:3|high' over_again late.csv
-BEL_FAULT=crash:tower_step capture over_again good.csv
+BELFRY_FAULT=crash:tower_step capture over_again good.csv
 equal "exit code of a run that was killed before its first step" "$code" 137
 printf '5,6,1\n' | cat good.csv - >corrected.csv
 run_ok over_again corrected.csv
@@ -169,7 +169,7 @@ equal "the checkpoint after refusals" "$(digest good)" "$before"
 
 # --- The disk is full at the n-th write: the run fails, what was saved stays
 full_disk() { # N: the n-th write fails
-    BEL_FAULT=write:$1 train full --train_steps 40 --save_checkpoints_steps 5 \
+    BELFRY_FAULT=write:$1 train full --train_steps 40 --save_checkpoints_steps 5 \
         --keep_checkpoint_max 0
 }
 for n in 1 2 3 4 5 6 7 8; do

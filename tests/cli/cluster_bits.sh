@@ -100,9 +100,9 @@ equal "the evaluator's last evaluation" "$(grep -E '^(global_step|loss|accuracy)
     "$(grep -E '^(global_step|loss|accuracy) ' out.txt)"
 
 for fault in delay repeat reorder break delay+repeat+reorder+break; do
-    export BEL_FAULT=lane:$fault
+    export BELFRY_FAULT=lane:$fault
     run_ok cluster "fault-$fault" 2 2 2
-    unset BEL_FAULT
+    unset BELFRY_FAULT
     equal "digest with lane:$fault" "$(digest "fault-$fault")" "${alone[4]}"
 done
 
@@ -129,10 +129,10 @@ told lars --optimizer lars --clip_global_norm 0 --lars_trust 0.01 --learning_rat
 run_ok cluster whole 2 3 2
 equal "digest of 2 × 3 replicas" "$(digest whole)" "${alone[6]}"
 for fault in sum_sequential divide; do
-    export BEL_FAULT=$fault
+    export BELFRY_FAULT=$fault
     run_ok cluster "broken-$fault" 2 3 2
-    unset BEL_FAULT
-    check "BEL_FAULT=$fault goes unnoticed" test "$(digest "broken-$fault")" != "${alone[6]}"
+    unset BELFRY_FAULT
+    check "BELFRY_FAULT=$fault goes unnoticed" test "$(digest "broken-$fault")" != "${alone[6]}"
 done
 
 finish

@@ -22,7 +22,7 @@ await() { # TEXT COMMAND…: until it succeeds, for half a minute at the most
     complain "waited in vain: $text"
 }
 
-has_deal() { tail -n 1 "$1/job.journal" | grep -qF "\"replicas\":[$2]"; } # FOLDER REPLICAS: the newest
+has_assignment() { tail -n 1 "$1/job.journal" | grep -qF "\"replicas\":[$2]"; } # FOLDER REPLICAS: the newest
 has_step() { [ -f "$1/ckpt-$(printf %08d "$2")/manifest.json" ]; }        # FOLDER STEP
 has_ended() { belfry jobs describe "$1" | grep -qE '^state (SUCCEEDED|FAILED|CANCELLED|LOST)$'; }
 is_gone() { [ -z "$(roles "$1" "$2")" ]; }
@@ -52,27 +52,27 @@ printf 'workers: {count: 3}\nlimits: {restarts: 0, min_workers: 2}\n' >least.yam
 for flags in --tcp --distributed "--parameter_server_count 3" "--evaluator_count 1"; do
     rm -rf lost
     read -r -a words <<<"$flags"
-    run_ok env BEL_FAULT=crash:tower_step#470@worker-1 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+    run_ok env BELFRY_FAULT=crash:tower_step#470@worker-1 timeout -k 5 120 "$BUILD/tools/belfry" local train \
         --config once.yaml "${words[@]}" --job_dir lost -- "${digits[@]}" "${settings[@]}"
     check "it is said" grep -q 'worker 1 .* is not started again.* goes on with 1 worker' err.txt
-    check "a new deal from the newest checkpoint on" \
+    check "a new assignment from the newest checkpoint on" \
         grep -q '"step":[1-9]00,.*"replicas":\[2\]' lost/job.journal
     equal "digest without worker 1 ($flags)" "$(digest lost)" "$two"
 done
 rm -rf lost
-run_ok env BEL_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
     --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}" --replicas_to_aggregate 5
 check "the first is not there" grep -q '"replicas":\[0,3,2\]' lost/job.journal
 equal "digest without worker 0" "$(digest lost)" "$five"
 rm -rf lost # the comparison can fail
-run_ok env BEL_FAULT=crash:tower_step#470@worker-0,sum_sequential timeout -k 5 120 "$BUILD/tools/belfry" local train \
+run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0,sum_sequential timeout -k 5 120 "$BUILD/tools/belfry" local train \
     --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}" --replicas_to_aggregate 5
 check "sums in another order show" test "$(digest lost)" != "$five"
-run_fails 1 'worker 1 (pid|was killed by signal 9' env BEL_FAULT=crash:tower_step#20@worker-1 timeout -k 5 120 \
+run_fails 1 'worker 1 (pid|was killed by signal 9' env BELFRY_FAULT=crash:tower_step#20@worker-1 timeout -k 5 120 \
     "$BUILD/tools/belfry" local train --config once.yaml --min_workers 2 --job_dir enough -- "${digits[@]}" \
     "${settings[@]}"
 
-export BEL_FAULT=$slow
+export BELFRY_FAULT=$slow
 
 # --- Lost, started again, lost for good after the join timeout; a wish brings it back
 submit comes twice.yaml
@@ -80,63 +80,63 @@ await "training" has_step comes 100
 kill_role worker 1
 await "the worker is back" grep -qs 'worker 1 is back' state/belfry/jobs/comes/logs/master-0.0.log
 kill_role worker 1
-await "a deal without it" has_deal comes 2
+await "an assignment without it" has_assignment comes 2
 run_ok belfry jobs scale comes --worker_count 1
 await "the wish is heard" grep -qs '1 worker is wanted' state/belfry/jobs/comes/logs/supervisor.log
 run_ok belfry jobs scale comes --worker_count 2
-await "a deal with it" has_deal comes 1,1
+await "an assignment with it" has_assignment comes 1,1
 succeeds comes "$two"
 
-# --- Fewer and more. Five replicas, so that deals differ; no step is made twice
+# --- Fewer and more. Five replicas, so that assignments differ; no step is made twice
 settings+=(--replicas_to_aggregate 5)
 submit scaled plain.yaml
 await "training" has_step scaled 100
 run_ok belfry jobs scale scaled --worker_count 1
 check "it is said" grep -q '^job scaled was asked to go on with 1 worker$' out.txt
-await "one worker" has_deal scaled 5
+await "one worker" has_assignment scaled 5
 await "the end of the other" is_gone worker 1
 run_ok belfry jobs scale scaled --worker_count 3
-await "three workers" has_deal scaled 2,2,1
+await "three workers" has_assignment scaled 2,2,1
 await "progress" sh -c "'$BUILD/tools/belfry' jobs describe scaled | grep -q '^workers 3$'"
 succeeds scaled "$five"
 check "nothing was lost" test -z "$(grep -l 'going back' state/belfry/jobs/scaled/logs/* || true)"
 
-# --- Tables: rooms for rows go by the deal
+# --- Tables: rooms for rows go by the assignment
 make_clicks
 data=("${clicks[@]}")
-run_ok env BEL_FAULT= "$BUILD/tools/belfry" train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 5
+run_ok env BELFRY_FAULT= "$BUILD/tools/belfry" train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 5
 rm -rf lost
-run_ok env BEL_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
     --config least.yaml --job_dir lost -- "${data[@]}" "${settings[@]}"
 check "a worker was lost" grep -q '"replicas":\[0,3,2\]' lost/job.journal
 equal "digest of tables without worker 0" "$(digest lost)" "$(digest rows)"
 submit rescaled plain.yaml
 await "training" has_step rescaled 100
 run_ok belfry jobs scale rescaled --worker_count 1
-await "one worker" has_deal rescaled 5
+await "one worker" has_assignment rescaled 5
 run_ok belfry jobs scale rescaled --worker_count 4
-await "four workers" has_deal rescaled 2,1,1,1
+await "four workers" has_assignment rescaled 2,1,1,1
 succeeds rescaled "$(digest rows)"
 data=("${digits[@]}")
 
-# --- A master that is replaced: it finds wish and deal
+# --- A master that is replaced: it finds wish and assignment
 submit master plain.yaml
 await "training" has_step master 100
 run_ok belfry jobs scale master --worker_count 1
-await "one worker" has_deal master 5
+await "one worker" has_assignment master 5
 kill_role master 0
 await "another master" grep -qs 'taking over a job that runs' state/belfry/jobs/master/logs/master-0.1.log
 run_ok belfry jobs scale master --worker_count 3
-await "three workers" has_deal master 2,2,1
+await "three workers" has_assignment master 2,2,1
 succeeds master "$five"
 for point in master_saves#3 checkpoint_after_rename#3 master_new_generation#2 master_gather#2; do
-    BEL_FAULT=crash:$point@master-0,$slow submit dies plain.yaml
+    BELFRY_FAULT=crash:$point@master-0,$slow submit dies plain.yaml
     await "training" has_step dies 100
     run_ok belfry jobs scale dies --worker_count 1
     succeeds dies "$five"
     check "the master was killed at $point" grep -q "killed on purpose" \
         state/belfry/jobs/dies/logs/master-0.0.log
-    check "the deal" has_deal dies 5
+    check "the assignment" has_assignment dies 5
 done
 settings=("${settings[@]:0:6}")
 
@@ -153,9 +153,9 @@ succeeds dead "$five"
 submit rescaled plain.yaml --elastic_rescale
 await "training" has_step rescaled 100
 run_ok belfry jobs scale rescaled --worker_count 3
-await "three workers" has_deal rescaled 1,1,1
+await "three workers" has_assignment rescaled 1,1,1
 await "the end" has_ended rescaled
-unset BEL_FAULT
+unset BELFRY_FAULT
 border=$(tail -n 1 rescaled/job.journal | grep -oE '"step":[0-9]+' | cut -d: -f2)
 run_ok train parts "${settings[@]}" --num_workers 2 --learning_rate 0.001 --train_steps "$border"
 run_ok train parts "${settings[@]}" --num_workers 3 --learning_rate 0.0015 --allow_changes
@@ -189,7 +189,7 @@ run_fails 3 'there is no job nobody' belfry jobs scale nobody --worker_count 2
 run_fails 2 '--worker_count is needed' belfry jobs scale rescaled
 run_fails 2 '--worker_count|[1, 1024]' belfry jobs scale rescaled --worker_count 0
 run_fails 2 '--worker_count|[1, 1024]' belfry jobs scale rescaled --worker_count 1025
-export BEL_FAULT=$slow
+export BELFRY_FAULT=$slow
 submit bound plain.yaml
 run_fails 2 'job bound has 2 replicas|2 workers are the most, got 3|--elastic_rescale' \
     belfry jobs scale bound --worker_count 3
@@ -203,7 +203,7 @@ for name in bound shards free; do
     run_ok belfry jobs cancel "$name"
     await "the end of job $name" has_ended "$name"
 done
-unset BEL_FAULT
+unset BELFRY_FAULT
 local_train() { belfry local train --distributed --job_dir refused "$@"; }
 run_fails 2 'min_workers|the workers hold the parameters' \
     local_train --min_workers 1 --parameter_server_count 0 -- "${digits[@]}" --train_steps 5

@@ -11,7 +11,7 @@ export XDG_RUNTIME_DIR=$work # sockets lie below it
 
 # Steps take so long that a run is in its middle when something happens.
 start() { # MODEL_DIR [flags]: a cluster in the background; waits for a checkpoint on the way
-    BEL_FAULT=$fault "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir "$1" \
+    BELFRY_FAULT=$fault "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir "$1" \
         "${cluster_flags[@]}" -- "${digits[@]}" "${settings[@]}" "${@:2}" >out.txt 2>err.txt &
     supervisor=$!
     until [ -f "$1/ckpt-00000050/manifest.json" ]; do
@@ -200,27 +200,27 @@ finish_run
 check "a silent member is named" grep -qE "^belfry: lost worker 1 .* nothing heard of it for" err.txt
 check "something is left after a silent member" nothing_left
 
-export BEL_FAULT=hang:tower_step # a step that never ends
+export BELFRY_FAULT=hang:tower_step # a step that never ends
 run_fails 1 "no step for|worker 0 computes|ps 0 waits for reports of worker 0, 1" \
     belfry local train --distributed --job_dir stalled -- "${digits[@]}" --train_steps 50 --stall_timeout 3
-unset BEL_FAULT
+unset BELFRY_FAULT
 check "something is left after a stall" nothing_left
-export BEL_FAULT=hang:master_saves#2@master-0 # the one who looks for stalls of all others
+export BELFRY_FAULT=hang:master_saves#2@master-0 # the one who looks for stalls of all others
 run_fails 1 "the master stands still since 6.5 s" \
     belfry local train --distributed --job_dir still -- "${digits[@]}" --train_steps 50 --stall_timeout 1
-unset BEL_FAULT
+unset BELFRY_FAULT
 check "something is left after a master stood still" nothing_left
 run_ok belfry local train --distributed --job_dir still -- "${digits[@]}" --train_steps 50
-export BEL_FAULT=lane:corrupt # ends the job at once, and the frame is named
+export BELFRY_FAULT=lane:corrupt # ends the job at once, and the frame is named
 run_fails 1 "malformed frame|chunk 2147483647" \
     belfry local train --distributed --tcp --job_dir corrupt -- "${digits[@]}" --train_steps 400 --lane grpc
-unset BEL_FAULT
+unset BELFRY_FAULT
 check "something is left after a corrupt frame" nothing_left
 echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 1}}" >trains.yaml
-export BEL_FAULT=hang:tower_step@master-0 # of a master that trains: it has the last word all the same
+export BELFRY_FAULT=hang:tower_step@master-0 # of a master that trains: it has the last word all the same
 run_fails 1 "no step for|worker 0 computes" \
     belfry local train --config trains.yaml --job_dir own -- "${digits[@]}" --train_steps 50 --stall_timeout 3
-unset BEL_FAULT
+unset BELFRY_FAULT
 check "something is left after a master's own stall" nothing_left
 check "the token stays after a master's own stall" test ! -e own/job.token
 

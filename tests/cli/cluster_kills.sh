@@ -13,7 +13,7 @@ data=("${digits[@]}")
 survives() { # FAULT [flags]: a cluster that loses processes ends as if it had not
     local point
     rm -rf killed
-    run_ok env BEL_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
         --parameter_server_count 2 --job_dir killed "${@:2}" -- "${data[@]}" "${settings[@]}"
     equal "digest with $*" "$(digest killed)" "$whole"
     while read -r point; do
@@ -26,7 +26,7 @@ whole=$(digest whole)
 
 # --- Every named point, in one process and in all that come there
 for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 worker_reported#40@worker-0 \
-    worker_tallies#12@worker-1 worker_tallied#23@worker-0 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
+    worker_sends_stats#12@worker-1 worker_sent_stats#23@worker-0 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
     shard_passed#31@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
     master_gather master_new_generation master_saves#2 checkpoint_before_rename#2 \
     checkpoint_after_rename#3 master_finishes file_writes#9@ps-1 file_writes#20@master-0 \
@@ -42,7 +42,7 @@ dense=$whole
 run_ok belfry train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 2
 whole=$(digest rows)
 for point in worker_rows_reported#58@worker-1 worker_rows_reported#59@worker-0 worker_rows_reported#61 \
-    worker_reported#40@worker-0 worker_tallied#23@worker-0 worker_waits#18@worker-0 tower_step#15 \
+    worker_reported#40@worker-0 worker_sent_stats#23@worker-0 worker_waits#18@worker-0 tower_step#15 \
     shard_passes#90@ps-1 shard_passed#91@ps-0 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 master_saves#2; do
     survives "crash:$point"
     survives "crash:$point" --tcp
@@ -52,7 +52,7 @@ survives crash:worker_rows_reported#58@worker-0 --parameter_server_count 0
 data=("${any_digits[@]}" --model resnet --blocks 1 --width 4 --clip_global_norm 1)
 run_ok belfry train_and_evaluate --model_dir residual "${data[@]}" "${settings[@]}" --num_workers 2
 whole=$(digest residual)
-for point in worker_reported#45@worker-0 worker_tallies#12@worker-1 worker_tallied#23@worker-0 worker_waits#18@worker-1 \
+for point in worker_reported#45@worker-0 worker_sends_stats#12@worker-1 worker_sent_stats#23@worker-0 worker_waits#18@worker-1 \
     shard_passes#40@ps-1; do
     survives "crash:$point"
 done
@@ -71,7 +71,7 @@ settings=(--train_steps 40 --save_checkpoints_steps 10 --eval_steps 20 --train_b
 
 # --- Other shapes of a cluster
 survives crash:shard_passes#25@worker-0 --parameter_server_count 0 # its shard goes with it
-survives crash:worker_tallies#11@worker-1 --tcp
+survives crash:worker_sends_stats#11@worker-1 --tcp
 survives crash:shard_passed#23@ps-0 --tcp
 survives crash:master_saves#2 --tcp
 survives crash:shard_passed#23@ps-1 --evaluator_count 1
@@ -81,7 +81,7 @@ workers: {count: 1}
 parameter_servers: {count: 2}
 YAML
 rm -rf killed
-run_ok env BEL_FAULT=crash:tower_step#12@master-0 timeout -k 5 120 "$BUILD/tools/belfry" local train --config trains.yaml \
+run_ok env BELFRY_FAULT=crash:tower_step#12@master-0 timeout -k 5 120 "$BUILD/tools/belfry" local train --config trains.yaml \
     --job_dir killed -- "${digits[@]}" "${settings[@]}"
 equal "digest when a master that trains was killed" "$(digest killed)" "$whole"
 
@@ -92,7 +92,7 @@ cat out.txt
 # --- First the master, whose successor resumes from an odd step, then a worker, which it admits
 settings=(--train_steps 40 --save_checkpoints_steps 5 --train_batch_size 8)
 rm -rf killed
-BEL_FAULT=crash:checkpoint_after_rename#2@master-0,slow:tower_step#40 belfry local train --distributed \
+BELFRY_FAULT=crash:checkpoint_after_rename#2@master-0,slow:tower_step#40 belfry local train --distributed \
     --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${settings[@]}" >out.txt 2>err.txt &
 supervisor=$!
 until grep -qs "taking over a job that runs" killed/logs/*.log; do
@@ -114,7 +114,7 @@ limits: {silence_timeout: 3}
 YAML
 settings=(--train_steps 300 --save_checkpoints_steps 50 --train_batch_size 8)
 run_ok train long "${settings[@]}" --num_workers 2
-export BEL_FAULT=slow:tower_step#8 # long enough to be in the middle when something happens
+export BELFRY_FAULT=slow:tower_step#8 # long enough to be in the middle when something happens
 belfry local train --config silent.yaml --job_dir silent -- "${digits[@]}" "${settings[@]}" \
     >silent.txt 2>&1 &
 supervisor=$!
@@ -171,10 +171,10 @@ check "the process that was replaced ends with an error" test "$old_code" -ne 0
 check "it is told why" grep -q "was replaced by incarnation 1" old.txt
 equal "digest when a process that was replaced wakes up" "$(digest own)" "$(digest long)"
 
-unset BEL_FAULT
+unset BELFRY_FAULT
 
 # --- Enough is enough
-run_fails 1 "worker 0 (pid|was killed by signal 9" env BEL_FAULT=crash:tower_step@worker-0 \
+run_fails 1 "worker 0 (pid|was killed by signal 9" env BELFRY_FAULT=crash:tower_step@worker-0 \
     "$BUILD/tools/belfry" local train --distributed --restarts 0 --job_dir limit -- "${digits[@]}" \
     "${settings[@]}"
 check "something is left" nothing_left

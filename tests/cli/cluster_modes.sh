@@ -68,42 +68,42 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
 done
 
 # --- Disturbed lanes
-export BEL_FAULT=lane:delay+repeat+reorder
+export BELFRY_FAULT=lane:delay+repeat+reorder
 for mode in "--mode async" "--replicas_to_aggregate 2"; do
     read -ra flags <<<"$mode"
     cluster 3 many --parameter_server_count 2 -- "${flags[@]}"
     has_learnt "$mode, disturbed"
-    BEL_FAULT=lane:delay+repeat+reorder+break cluster 3 many --parameter_server_count 2 --tcp -- "${flags[@]}"
+    BELFRY_FAULT=lane:delay+repeat+reorder+break cluster 3 many --parameter_server_count 2 --tcp -- "${flags[@]}"
     has_learnt "$mode, disturbed over TCP"
 done
-unset BEL_FAULT
+unset BELFRY_FAULT
 
 # --- Workers that are slow
-export BEL_FAULT=slow:tower_step#5,slow:tower_step#100@worker-2
+export BELFRY_FAULT=slow:tower_step#5,slow:tower_step#100@worker-2
 settings=(--train_steps 30 --train_batch_size 8)
 cluster 3 slow -- --replicas_to_aggregate 2
 counted "a backup" 60
 check "the slow worker's reports are dropped" test "$(dropped)" -gt 0
 cluster 3 slow -- --mode bounded
 check "nobody runs ahead of the slow worker" grep -q "at most [0-4];" err.txt
-unset BEL_FAULT
+unset BELFRY_FAULT
 
 # --- The data once: what a worker was granted and lost is granted again
 settings=(--num_epochs 1 --train_batch_size 8 --save_checkpoints_steps 50)
 cluster 3 epoch --parameter_server_count 2 -- --mode async
 counted "an epoch" 180 # batches of 8 in 1,438 records
-export BEL_FAULT=crash:tower_step#9@worker-1
+export BELFRY_FAULT=crash:tower_step#9@worker-1
 cluster 3 epoch --parameter_server_count 2 -- --mode async
 counted "an epoch with a worker that was replaced" 180
 # Going back leaves out what was under way, so the data ends sooner than was planned.
 for point in shard_passes#120@ps-1 shard_passes#170@ps-0 shard_decides#175; do
-    BEL_FAULT=crash:$point cluster 3 epoch --parameter_server_count 2 -- --mode async
+    BELFRY_FAULT=crash:$point cluster 3 epoch --parameter_server_count 2 -- --mode async
     has_learnt "an epoch, killed at $point"
 done
 for point in shard_passes#40@ps-1 shard_decides#55 tower_step#18@worker-1; do # of some 60 steps
-    BEL_FAULT=crash:$point cluster 3 epoch --parameter_server_count 2 -- --replicas_to_aggregate 2
+    BELFRY_FAULT=crash:$point cluster 3 epoch --parameter_server_count 2 -- --replicas_to_aggregate 2
 done
-unset BEL_FAULT
+unset BELFRY_FAULT
 
 # --- Two parts: what was granted and not used is left out, nothing is used twice
 settings=(--train_steps 40 --train_batch_size 8)
@@ -119,10 +119,10 @@ run_fails 2 "mode|async" train parts --train_steps 120 --train_batch_size 8 --nu
 settings=(--train_steps 120 --save_checkpoints_steps 40 --train_batch_size 8)
 for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_aggregate 2"; do
     read -ra flags <<<"$mode"
-    for point in tower_step#15@worker-1 worker_reported#40@worker-0 worker_tallies#12@worker-1 \
-        worker_tallied#23@worker-1 worker_waits#18@worker-0 shard_passes#30@ps-0 shard_passed#31@ps-1 shard_decides#13 \
+    for point in tower_step#15@worker-1 worker_reported#40@worker-0 worker_sends_stats#12@worker-1 \
+        worker_sent_stats#23@worker-1 worker_waits#18@worker-0 shard_passes#30@ps-0 shard_passed#31@ps-1 shard_decides#13 \
         master_saves#2 checkpoint_shard_written#2@ps-1 tower_step#15 shard_passes#22; do
-        BEL_FAULT=crash:$point cluster 3 killed --parameter_server_count 2 -- "${flags[@]}"
+        BELFRY_FAULT=crash:$point cluster 3 killed --parameter_server_count 2 -- "${flags[@]}"
         has_learnt "$mode, killed at $point"
     done
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tables over processes: the same bits as in one, for every deal, number of shards and lane, disturbed or
+# Tables over processes: the same bits as in one, for every assignment, number of shards and lane, disturbed or
 # not, in parts, with other optimizers; evaluation and prediction see the trained rows.
 # usage: cluster_tables.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
@@ -26,7 +26,7 @@ cluster() { # MODEL [cluster's flags] -- [flags]
 
 accuracy() { sed -n 's/^accuracy \(.*\)/\1/p' out.txt; }
 
-# --- Every deal and lane
+# --- Every assignment and lane
 alone one --num_gpus 4
 one=$(digest one)
 measured=$(accuracy)
@@ -46,7 +46,7 @@ rm -rf many
 cluster many --worker_count 2 --parameter_server_count 2 -- --replicas_to_aggregate 4
 equal "digest in turns" "$(digest many)" "$one"
 rm -rf many
-BEL_FAULT=crash:worker_rows_reported#87@worker-1 cluster many --worker_count 2 --parameter_server_count 2 -- \
+BELFRY_FAULT=crash:worker_rows_reported#87@worker-1 cluster many --worker_count 2 --parameter_server_count 2 -- \
     --replicas_to_aggregate 4
 check "a worker was killed" grep -q "killed on purpose" many/logs/worker-1.0.log
 equal "digest in turns, killed" "$(digest many)" "$one"
@@ -57,7 +57,7 @@ for shape in "" "--tcp"; do
     fault=lane:delay+repeat+reorder
     [ -z "$shape" ] || fault+=+break
     rm -rf many
-    BEL_FAULT=$fault cluster many --worker_count 4 --parameter_server_count 2 "${words[@]}" --
+    BELFRY_FAULT=$fault cluster many --worker_count 4 --parameter_server_count 2 "${words[@]}" --
     equal "digest, disturbed $shape" "$(digest many)" "$one"
 done
 
@@ -104,7 +104,7 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
             crash:shard_passes#90@ps-1)
         for fault in "${faults[@]}"; do
             rm -rf many
-            BEL_FAULT=$fault cluster many --worker_count 3 --parameter_server_count "${words[@]}" -- "${flags[@]}"
+            BELFRY_FAULT=$fault cluster many --worker_count 3 --parameter_server_count "${words[@]}" -- "${flags[@]}"
             has_learnt "$mode, $shape, $fault"
         done
     done

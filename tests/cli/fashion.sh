@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fashion-MNIST, 60,000 images: 200 steps of a dnn 512,512 with dropout, Adam and a global clip give one
-# digest for every way of dealing four replicas, for 1, 2 and 3 shards, for 1 and 2 threads, with
-# disturbed lanes, killed at a checkpoint and resumed; and other bits under each BEL_FAULT.
+# digest for every way of assigning four replicas, for 1, 2 and 3 shards, for 1 and 2 threads, with
+# disturbed lanes, killed at a checkpoint and resumed; and other bits under each BELFRY_FAULT.
 # Needs data/fashion-mnist (tools/fetch-data fashion_mnist). usage: fashion.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -28,12 +28,12 @@ same() { # TEXT MODEL_DIR flags…
 differs() { # FAULT NAME flags of a run… : breaks the equality with the base under the same fault
     local fault=$1 name=$2 base
     shift 2
-    run_ok env BEL_FAULT="$fault" "$BUILD/tools/belfry" train --model_dir "$fault-base" \
+    run_ok env BELFRY_FAULT="$fault" "$BUILD/tools/belfry" train --model_dir "$fault-base" \
         "${images[@]}" --num_gpus 4 --num_threads 1
     base=$(digest "$fault-base")
-    run_ok env BEL_FAULT="$fault" "$BUILD/tools/belfry" train --model_dir "$fault-$name" \
+    run_ok env BELFRY_FAULT="$fault" "$BUILD/tools/belfry" train --model_dir "$fault-$name" \
         "${images[@]}" "$@"
-    check "BEL_FAULT=$fault must break $name" test "$(digest "$fault-$name")" != "$base"
+    check "BELFRY_FAULT=$fault must break $name" test "$(digest "$fault-$name")" != "$base"
 }
 
 run_ok run base --num_gpus 4 --num_threads 1
@@ -44,16 +44,16 @@ same "4 workers" four --num_workers 4 --num_threads 1
 same "workers of 3 and 1 towers, 3 shards" odd --num_workers 2 --towers_of_workers 3,1 \
     --parameter_server_count 3 --num_threads 1
 same "2 shards, 2 threads" threads --num_gpus 4 --num_threads 2 --parameter_server_count 2
-export BEL_FAULT=lane:delay+repeat+reorder
+export BELFRY_FAULT=lane:delay+repeat+reorder
 same "disturbed lanes" disturbed --num_workers 4 --parameter_server_count 2 --num_threads 1
-unset BEL_FAULT
+unset BELFRY_FAULT
 
-capture env BEL_FAULT=crash:checkpoint_after_rename "$BUILD/tools/belfry" train --model_dir killed \
+capture env BELFRY_FAULT=crash:checkpoint_after_rename "$BUILD/tools/belfry" train --model_dir killed \
     "${images[@]}" --num_gpus 4 --save_checkpoints_steps 60
 equal "exit code of a killed run" "$code" 137
 same "killed and resumed" killed --num_gpus 4
-differs sum_sequential deals --num_workers 2 --num_gpus 2
-differs divide deals --num_workers 2 --towers_of_workers 3,1
+differs sum_sequential assignments --num_workers 2 --num_gpus 2
+differs divide assignments --num_workers 2 --towers_of_workers 3,1
 differs threads2 threads --num_gpus 4 --num_threads 2
 differs chunk_order shards --num_gpus 4 --parameter_server_count 3 --num_threads 1
 

@@ -27,7 +27,7 @@ run_fails 2 'parameter_server_count 2|the cluster has 1 shards' plan --job_dir d
     --parameter_server_count 2
 run_fails 2 '--job_dir and|--model_dir' plan --job_dir d -- --model_dir e
 run_fails 2 '--job_dir and|--model_dir' belfry local train --job_dir d -- --model_dir d "${digits[@]}"
-run_fails 2 'BEL_ISA: expected v2, v3 or v4, got "v9"' env BEL_ISA=v9 "$BUILD/tools/belfry" version
+run_fails 2 'BELFRY_ISA: expected v2, v3 or v4, got "v9"' env BELFRY_ISA=v9 "$BUILD/tools/belfry" version
 run_fails 2 '--towers_of_workers is for one process' plan --job_dir d -- --towers_of_workers 1,2
 run_fails 2 '--dry_run|--distributed or --config' belfry local train --dry_run --job_dir d
 run_fails 2 'missing.yaml' belfry local train --config missing.yaml --job_dir d --dry_run

@@ -69,7 +69,7 @@ stop() { # the job ends by itself, well, with what it has
 }
 
 # One process.
-export BEL_FAULT=slow:tower_compute#20
+export BELFRY_FAULT=slow:tower_compute#20
 start alone.log "$BUILD/tools/belfry" train --model_dir alone "${digits[@]:0:2}" "${digits[@]:4}" \
     --train_steps 5000 --num_workers 2 --parameter_server_count 2 --metrics_port -1
 check "metrics of one process" until_true 20 knows alone.log 'belfry_worker_steps_per_second\{worker="1"\}'
@@ -86,7 +86,7 @@ run_fails 1 "cannot serve metrics on 127.0.0.1:$port|--metrics_port" \
 stop
 
 # A cluster: worker 2 is slow. One is killed.
-export BEL_FAULT=slow:tower_compute#5,slow:tower_compute#40@worker-2
+export BELFRY_FAULT=slow:tower_compute#5,slow:tower_compute#40@worker-2
 cat >cluster.yaml <<'YAML'
 workers: {count: 3}
 parameter_servers: {count: 2}
@@ -117,7 +117,7 @@ run_ok belfry jobs cancel one
 ended() { ! belfry jobs describe one | grep -qE '^state (RUNNING|QUEUED)'; }
 check "it ends" until_true 60 ended
 check "the log names the slowest" grep -qE 'worker 2 is the slowest: compute' $log
-unset BEL_FAULT
+unset BELFRY_FAULT
 run_ok train even --train_steps 20 --num_workers 2
 check "nobody is slow" test -z "$(grep 'is the slowest' err.txt)"
 check "nothing is left" nothing_left

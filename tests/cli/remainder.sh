@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # An epoch is an epoch: the last step has what is left of the data, and its bits do not depend on how
-# replicas are dealt, of which the last ones have a short batch or none.
+# replicas are assigned, of which the last ones have a short batch or none.
 # usage: remainder.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -18,9 +18,9 @@ for epochs in 1 2; do
     equal "steps of $epochs epochs" "$(steps)" $((epochs * 5))
     equal "examples of $epochs epochs" "$(examples)" $((epochs * 1438))
     expected=$(digest "alone-$epochs")
-    run_ok train "dealt-$epochs" "${model[@]}" --num_epochs $epochs --num_workers 3 --towers_of_workers 1,2,1 \
+    run_ok train "assigned-$epochs" "${model[@]}" --num_epochs $epochs --num_workers 3 --towers_of_workers 1,2,1 \
         --parameter_server_count 2
-    equal "digest of another deal" "$(digest "dealt-$epochs")" "$expected"
+    equal "digest of another assignment" "$(digest "assigned-$epochs")" "$expected"
     run_ok train "turns-$epochs" "${model[@]}" --num_epochs $epochs --num_workers 2 --replicas_to_aggregate 4
     equal "digest of workers that take turns" "$(digest "turns-$epochs")" "$expected"
     run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 3 --job_dir "cluster-$epochs" \
@@ -44,8 +44,8 @@ for kind in "resnet --blocks 1 --width 4" "gru --recurrent_units 12 --sequence_w
     read -ra flags <<<"--model $kind --train_batch_size 100 --num_epochs 1"
     digits_for "${flags[1]}"
     run_ok train "${flags[1]}" "${flags[@]}" --num_gpus 4
-    run_ok train "${flags[1]}-dealt" "${flags[@]}" --num_workers 2 --towers_of_workers 3,1 --parameter_server_count 2
-    equal "digest of ${flags[1]}" "$(digest "${flags[1]}-dealt")" "$(digest "${flags[1]}")"
+    run_ok train "${flags[1]}-assigned" "${flags[@]}" --num_workers 2 --towers_of_workers 3,1 --parameter_server_count 2
+    equal "digest of ${flags[1]}" "$(digest "${flags[1]}-assigned")" "$(digest "${flags[1]}")"
 done
 digits_for dnn
 make_clicks

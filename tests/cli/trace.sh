@@ -77,7 +77,7 @@ for who in worker-1 ps-0 master-0; do
     point=tower_step#5
     [ $who = ps-0 ] && point=shard_passed#5
     [ $who = master-0 ] && point=master_saves#2
-    run_ok env BEL_FAULT="crash:$point@$who" "$BUILD/tools/belfry" local train --distributed \
+    run_ok env BELFRY_FAULT="crash:$point@$who" "$BUILD/tools/belfry" local train --distributed \
         --worker_count 2 --parameter_server_count 1 --job_dir "killed-$who" --trace killed.json -- \
         "${digits[@]}" "${settings[@]}"
     check "$who was killed" look killed.json "master 0,worker 0,worker 1,shard 0" "$worker,pass"

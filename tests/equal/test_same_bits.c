@@ -1,6 +1,6 @@
 // Same bits: the digest of the last checkpoint is a function of data, seed and flags. 200 steps of
 // a dnn 512,512 with dropout, Adam and a global clip, on the digits: run to run; for every way of
-// dealing four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2 threads; with
+// assigning four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2 threads; with
 // lanes that delay, repeat and reorder; stopped and resumed. Each comparison must fail under its
 // fault.
 #include "support/bel_test.h"
@@ -71,11 +71,11 @@ static void assert_breaks(const char *fault, const topology *topologies, size_t 
     assert_true(differs);
 }
 
-static const topology deals[] = {{1, {4}, 1, 1},
-                                 {2, {2, 2}, 1, 1},
-                                 {4, {1, 1, 1, 1}, 1, 1},
-                                 {2, {3, 1}, 1, 1},
-                                 {2, {1, 3}, 1, 1}};
+static const topology assignments[] = {{1, {4}, 1, 1},
+                                       {2, {2, 2}, 1, 1},
+                                       {4, {1, 1, 1, 1}, 1, 1},
+                                       {2, {3, 1}, 1, 1},
+                                       {2, {1, 3}, 1, 1}};
 static const topology shards[] = {{1, {4}, 2, 1}, {1, {4}, 3, 1}, {2, {3, 1}, 3, 1}};
 static const topology threads[] = {{1, {4}, 1, 2}, {2, {2, 2}, 2, 2}};
 
@@ -87,11 +87,11 @@ static void test_run_to_run(void **state)
     assert_same(&base);
 }
 
-static void test_deals(void **state)
+static void test_assignments(void **state)
 {
     (void)state;
-    for (size_t i = 1; i < COUNT(deals); i++)
-        assert_same(&deals[i]);
+    for (size_t i = 1; i < COUNT(assignments); i++)
+        assert_same(&assignments[i]);
 }
 
 static void test_shards(void **state)
@@ -135,13 +135,13 @@ static void test_resumed(void **state)
 static void test_sum_sequential_breaks_it(void **state)
 {
     (void)state;
-    assert_breaks("sum_sequential", deals, COUNT(deals));
+    assert_breaks("sum_sequential", assignments, COUNT(assignments));
 }
 
 static void test_divide_breaks_it(void **state)
 {
     (void)state;
-    assert_breaks("divide", deals, COUNT(deals));
+    assert_breaks("divide", assignments, COUNT(assignments));
 }
 
 static void test_threads2_breaks_it(void **state)
@@ -160,7 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_to_run),
-        cmocka_unit_test(test_deals),
+        cmocka_unit_test(test_assignments),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_disturbed_lanes),

@@ -1,6 +1,6 @@
-// Training with tables: the same bits for every deal of replicas, number of shards and threads, and
-// in two parts; the same numbers as a dense variable that is gathered from; evaluation and
-// prediction see the trained rows.
+// Training with tables: the same bits for every assignment of replicas, number of shards and
+// threads, and in two parts; the same numbers as a dense variable that is gathered from; evaluation
+// and prediction see the trained rows.
 #include <math.h>
 #include <stdio.h>
 

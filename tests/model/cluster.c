@@ -43,7 +43,7 @@ void bel_queue_message(bel_cluster *s, bel_queue32 *queue, bel_model_message m)
     queue->items[queue->count++] =
         (uint32_t)m.kind | (uint32_t)m.generation << 4 | (uint32_t)m.step << 7 |
         (uint32_t)m.first << 10 | (uint32_t)m.index << 13 | (uint32_t)m.incarnations[0] << 14 |
-        (uint32_t)m.incarnations[1] << 16 | (uint32_t)m.counted << 18 | (uint32_t)m.granted << 21;
+        (uint32_t)m.incarnations[1] << 16 | (uint32_t)m.counted << 18 | (uint32_t)m.leased << 21;
 }
 
 bel_model_message bel_first_message(const bel_queue32 *queue)
@@ -56,7 +56,7 @@ bel_model_message bel_first_message(const bel_queue32 *queue)
                                .index = bits >> 13 & 1,
                                .incarnations = {bits >> 14 & 3, bits >> 16 & 3},
                                .counted = bits >> 18 & 7,
-                               .granted = bits >> 21 & 15};
+                               .leased = bits >> 21 & 15};
 }
 
 bel_model_message bel_take_message(bel_queue32 *queue)
@@ -87,7 +87,7 @@ bool bel_lane_is_open(const bel_cluster *s, int worker, int shard)
            other->lane_incarnation[worker] == process->incarnation;
 }
 
-void bel_emit(const bel_look *look, const bel_cluster *next, const char *actor, int index,
+void bel_emit(const bel_reporter *look, const bel_cluster *next, const char *actor, int index,
               const char *what, int number)
 {
     bel_explore_emit(look->explorer, next, (bel_explore_label){actor, index, what, number});
@@ -118,7 +118,7 @@ static void clear_lanes(bel_cluster *s, int member)
 }
 
 // What it has sent to the master may still come; what lanes held is lost.
-static void die(const bel_look *look, int member)
+static void die(const bel_reporter *look, int member)
 {
     bel_cluster s = *look->now;
     s.deaths--;
@@ -135,7 +135,7 @@ static void die(const bel_look *look, int member)
 }
 
 // Says what it holds; and once more what the last master may not have heard.
-static void call_master(const bel_look *look, int member)
+static void call_master(const bel_reporter *look, int member)
 {
     bel_cluster s = *look->now;
     const bel_cluster_config *config = look->config;
@@ -159,7 +159,7 @@ static void call_master(const bel_look *look, int member)
     bel_emit(look, &s, name_of(member), index_of(member), "calls the master", -1);
 }
 
-static void move_process(const bel_look *look, int member)
+static void move_process(const bel_reporter *look, int member)
 {
     const bel_cluster *now = look->now;
     const bel_process *process = &now->processes[member];
@@ -182,7 +182,7 @@ static void move_process(const bel_look *look, int member)
     }
 }
 
-static void move_masters_process(const bel_look *look)
+static void move_masters_process(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     if (s.master.life == DOWN) {
@@ -224,12 +224,12 @@ static void begin(const void *config, void *out_state)
 }
 
 // Its lanes lose nothing any more.
-bool bel_worker_stays(const bel_look *look, int worker)
+bool bel_worker_stays(const bel_reporter *look, int worker)
 {
     return look->now->deaths == 0 || !look->config->may_die[SHARDS + worker];
 }
 
-static bool hurries(const bel_look *look)
+static bool hurries(const bel_reporter *look)
 {
     const bel_cluster *now = look->now;
     bool calm = now->deaths == 0 && now->breaks == 0;
@@ -243,7 +243,7 @@ static bool hurries(const bel_look *look)
 
 static void expand(const void *config, const void *state, bel_explorer *explorer)
 {
-    const bel_look look = {config, state, explorer};
+    const bel_reporter look = {config, state, explorer};
     if (hurries(&look)) return;
     for (int m = 0; m < MEMBERS; m++)
         move_process(&look, m);

@@ -45,7 +45,7 @@ typedef enum bel_cluster_defect {
     LOST_IN_THE_MIDDLE,       // who counted in a step that is not finished is replaced all the same
     ANSWERS_WHILE_PUBLISHING, // … a version is copied for a worker
     ANSWERS_BEHIND_LEDGER,    // shard 0 answers with a version whose step it has closed
-    GRANTS_FORGOTTEN,         // a checkpoint does not say what was granted
+    LEASES_FORGOTTEN,         // a checkpoint does not say what was leased
     STALE_REPORT_COUNTS,      // where only reports on the newest version do
     DEFECTS
 } bel_cluster_defect;
@@ -85,8 +85,8 @@ typedef enum bel_worker_place {
     WAITS,
     REPORTS_1, // to shard 1, whose layers are the last
     REPORTS_0,
-    TALLIES_0,
-    TALLIES_1,
+    STATS_LIST_0,
+    STATS_LIST_1,
     HAS_ENDED
 } bel_worker_place;
 
@@ -97,15 +97,16 @@ typedef struct bel_model_worker {
     uint8_t buffer[SHARDS];    // where that lies
     // With a ledger:
     uint8_t got; // of shard 1: the version that its copy is of
-    uint8_t ticket_count, tickets[4], block;
+    uint8_t lease_count, leases[4], block;
 } bel_model_worker;
 
 typedef enum bel_reader { NO_READER, BEHIND, FOLLOWS } bel_reader;
 
 typedef struct bel_model_shard {
     uint8_t generation, loaded, step, decision, decision_known, last_decision;
-    uint8_t published_more;                                      // than the version it began with
-    uint8_t reports, tallies, passed, publishing, snapshot_made; // the first two: bits of workers
+    uint8_t published_more; // than the version it began with
+    uint8_t reports, stats_list, passed, publishing,
+        snapshot_made; // the first two: bits of workers
     uint8_t report_incarnation[WORKERS];
     uint8_t buffers[2];                                                // versions
     uint8_t reader[WORKERS], sent[WORKERS], lane_incarnation[WORKERS]; // sent: one above
@@ -118,7 +119,7 @@ typedef struct bel_model_shard {
     uint8_t page_known[PAGES], page_worker[PAGES];
     uint8_t queue_count, queue[4], held;     // held: bits
     uint8_t counted[WORKERS], lead[WORKERS]; // counted: one above
-    uint8_t grants[WORKERS][2], grant_count[WORKERS], next_block, granted;
+    uint8_t leases[WORKERS][2], lease_count[WORKERS], next_block, leased;
     uint8_t returned_count, returned[8];
     uint16_t report[WORKERS]; // what it is made of
     uint32_t history, snapshot_history;
@@ -143,13 +144,13 @@ typedef struct bel_model_master {
     uint8_t here, seat_generation[MEMBERS], seat_incarnation[MEMBERS], seat_step[MEMBERS];
     uint8_t admits, answered[WORKERS], admitted_step[WORKERS], counted[WORKERS];
     uint8_t snapshots[SHARDS], saved_snapshot, has_snapshot, snapshot, released; // one above
-    uint8_t asked, saved, granted; // asked: a message; saved: bits of shards
+    uint8_t asked, saved, leased; // asked: a message; saved: bits of shards
 } bel_model_master;
 
 typedef struct bel_model_disk {
-    uint8_t checkpoint, generation, granted; // the newest; the journal's
-    uint8_t folder, folder_of;               // one above the version; of which master
-    uint8_t part[SHARDS];                    // one above the version
+    uint8_t checkpoint, generation, leased; // the newest; the journal's
+    uint8_t folder, folder_of;              // one above the version; of which master
+    uint8_t part[SHARDS];                   // one above the version
     uint32_t part_history[SHARDS], history;
 } bel_model_disk;
 
@@ -194,8 +195,8 @@ typedef enum bel_broken {
 
 // --- Frames and messages -------------------------------------------------------------------------
 
-enum { REPORT, TALLY, VERSION, PULL, PARAMS, TICKET, LEDGER, ANSWER }; // kinds of frames
-enum { SAVE = 1, STOP = 2 };                                           // decisions
+enum { REPORT, STATS, VERSION, PULL, PARAMS, LEASE, LEDGER, ANSWER }; // kinds of frames
+enum { SAVE = 1, STOP = 2 };                                          // decisions
 
 typedef struct bel_model_frame {
     uint8_t kind, step, decision; // 3, 2, 2 bits
@@ -224,7 +225,7 @@ typedef struct bel_model_message {
     uint8_t kind, generation, step;
     uint8_t first; // SETUP: the step of the checkpoint; SAVED: 1: it failed
     uint8_t index, incarnations[2];
-    uint8_t counted, granted;
+    uint8_t counted, leased;
 } bel_model_message;
 
 void bel_queue_frame(bel_cluster *s, bel_queue16 *queue, bel_model_frame frame);
@@ -242,13 +243,13 @@ static inline void bel_break(bel_cluster *s, bel_broken what)
 // --- The parts -----------------------------------------------------------------------------------
 
 // What a function that lists next states gets.
-typedef struct bel_look {
+typedef struct bel_reporter {
     const bel_cluster_config *config;
     const bel_cluster *now;
     bel_explorer *explorer;
-} bel_look;
+} bel_reporter;
 
-void bel_emit(const bel_look *look, const bel_cluster *next, const char *actor, int index,
+void bel_emit(const bel_reporter *look, const bel_cluster *next, const char *actor, int index,
               const char *what, int number);
 
 // cluster.c
@@ -261,37 +262,37 @@ bool bel_lane_is_open(const bel_cluster *s, int worker, int shard);
 // are made at once and alone: in any other order the same would come of them. What worker and shard
 // say to each other is lost with the worker, so its reports hurry only once it will not die; with a
 // shard everything is void, and all that hurried with it.
-bool bel_worker_stays(const bel_look *look, int worker);
-bool bel_master_hurries(const bel_look *look);
-bool bel_shard_hurries(const bel_look *look, int shard);
-bool bel_worker_hurries(const bel_look *look, int worker);
+bool bel_worker_stays(const bel_reporter *look, int worker);
+bool bel_master_hurries(const bel_reporter *look);
+bool bel_shard_hurries(const bel_reporter *look, int shard);
+bool bel_worker_hurries(const bel_reporter *look, int worker);
 
 // cluster_master.c
-void bel_master_moves(const bel_look *look);
+void bel_master_moves(const bel_reporter *look);
 
 // cluster_shard.c
-void bel_shard_moves(const bel_look *look, int shard);
+void bel_shard_moves(const bel_reporter *look, int shard);
 uint8_t bel_shard_buffer(const bel_model_shard *shard, uint8_t version); // where it lies
 void bel_shard_learns(bel_model_shard *shard, uint8_t decision);
-bool bel_shard_can_pass(const bel_look *look, const bel_model_shard *shard);
+bool bel_shard_can_pass(const bel_reporter *look, const bel_model_shard *shard);
 
 // cluster_worker.c
-void bel_worker_moves(const bel_look *look, int worker);
+void bel_worker_moves(const bel_reporter *look, int worker);
 
 // cluster_sync.c
-const char *bel_sync_takes(const bel_look *look, bel_cluster *s, int shard, int worker);
-void bel_sync_passed(const bel_look *look, bel_cluster *s, int shard);
-void bel_sync_published(const bel_look *look, bel_cluster *s, int shard);
+const char *bel_sync_takes(const bel_reporter *look, bel_cluster *s, int shard, int worker);
+void bel_sync_passed(const bel_reporter *look, bel_cluster *s, int shard);
+void bel_sync_published(const bel_reporter *look, bel_cluster *s, int shard);
 
 // cluster_ledger.c
-void bel_ledger_moves(const bel_look *look, int shard);
-bool bel_ledger_hurries(const bel_look *look, int shard);
-const char *bel_ledger_takes(const bel_look *look, bel_cluster *s, int shard, int worker);
+void bel_ledger_moves(const bel_reporter *look, int shard);
+bool bel_ledger_hurries(const bel_reporter *look, int shard);
+const char *bel_ledger_takes(const bel_reporter *look, bel_cluster *s, int shard, int worker);
 void bel_ledger_forgets(bel_cluster *s, int shard, int worker, bool keeps);
-void bel_ledger_passed(const bel_look *look, bel_cluster *s, int shard);
-void bel_ledger_published(const bel_look *look, bel_cluster *s, int shard);
+void bel_ledger_passed(const bel_reporter *look, bel_cluster *s, int shard);
+void bel_ledger_published(const bel_reporter *look, bel_cluster *s, int shard);
 bool bel_ledger_can_pass(const bel_model_shard *shard);
-bool bel_ledger_step_done(const bel_look *look, const bel_model_shard *shard);
+bool bel_ledger_step_done(const bel_reporter *look, const bel_model_shard *shard);
 bool bel_ledger_counts(const bel_model_shard *shard, int worker);
 bool bel_ledger_worker_begins(bel_cluster *s, int worker); // true: it has what it waits for
 

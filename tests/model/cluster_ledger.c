@@ -1,4 +1,4 @@
-// A shard where one report makes a step: shard 0 names its worker, grants blocks, and answers.
+// A shard where one report makes a step: shard 0 names its worker, leases blocks, and answers.
 #include "model/cluster.h"
 
 // What a worker's report is made of, and an entry of a history: its block, the versions that it was
@@ -18,14 +18,14 @@ static bool is_stopping(const bel_model_shard *shard)
 static void forget_report(bel_model_shard *shard, int worker)
 {
     shard->reports &= (uint8_t) ~(1 << worker);
-    shard->tallies &= (uint8_t) ~(1 << worker);
+    shard->stats_list &= (uint8_t) ~(1 << worker);
     shard->report[worker] = 0;
     shard->report_incarnation[worker] = 0;
 }
 
-// --- Grants --------------------------------------------------------------------------------------
+// --- Leases --------------------------------------------------------------------------------------
 
-static uint8_t next_grant(bel_model_shard *shard)
+static uint8_t next_lease(bel_model_shard *shard)
 {
     if (shard->returned_count == 0) return shard->next_block++;
     uint8_t first = shard->returned[0];
@@ -35,23 +35,23 @@ static uint8_t next_grant(bel_model_shard *shard)
     return first;
 }
 
-static void grant(bel_cluster *s, int worker)
+static void lease(bel_cluster *s, int worker)
 {
     bel_model_shard *shard = &s->shards[0];
-    while (shard->grant_count[worker] < 2) {
-        uint8_t block = next_grant(shard);
-        shard->grants[worker][shard->grant_count[worker]++] = block;
+    while (shard->lease_count[worker] < 2) {
+        uint8_t block = next_lease(shard);
+        shard->leases[worker][shard->lease_count[worker]++] = block;
         if (!bel_lane_is_open(s, worker, 0)) continue;
-        bel_queue_frame(s, &s->down[worker][0], (bel_model_frame){.kind = TICKET, .block = block});
+        bel_queue_frame(s, &s->down[worker][0], (bel_model_frame){.kind = LEASE, .block = block});
     }
 }
 
-static void use_up_grant(bel_model_shard *shard, int worker)
+static void use_up_lease(bel_model_shard *shard, int worker)
 {
-    if (shard->grant_count[worker] == 0) return;
-    shard->grants[worker][0] = shard->grants[worker][1];
-    shard->grants[worker][1] = 0;
-    shard->grant_count[worker]--;
+    if (shard->lease_count[worker] == 0) return;
+    shard->leases[worker][0] = shard->leases[worker][1];
+    shard->leases[worker][1] = 0;
+    shard->lease_count[worker]--;
 }
 
 // --- Answers -------------------------------------------------------------------------------------
@@ -83,12 +83,12 @@ static void answer(bel_cluster *s, int k, int worker, uint8_t version)
         announce(s, k, worker, version, shard->step);
         return;
     }
-    if (k == 0) grant(s, worker);
+    if (k == 0) lease(s, worker);
     shard->copying[worker] = 1;
     shard->answer[worker] = version;
 }
 
-static void copy(const bel_look *look, int k, int worker)
+static void copy(const bel_reporter *look, int k, int worker)
 {
     bel_cluster s = *look->now;
     bel_model_shard *shard = &s.shards[k];
@@ -117,13 +117,13 @@ bool bel_ledger_can_pass(const bel_model_shard *shard)
     return false;
 }
 
-bool bel_ledger_step_done(const bel_look *look, const bel_model_shard *shard)
+bool bel_ledger_step_done(const bel_reporter *look, const bel_model_shard *shard)
 {
     bool done = false;
     for (int w = 0; w < WORKERS; w++) {
         bool waits = look->config->defect != ANSWERS_WHILE_PUBLISHING && shard->copying[w] > 0;
         if (waits) return false;
-        if (bel_ledger_counts(shard, w)) done = (shard->tallies >> w & 1) != 0;
+        if (bel_ledger_counts(shard, w)) done = (shard->stats_list >> w & 1) != 0;
     }
     return done;
 }
@@ -134,7 +134,7 @@ static void page_known(bel_model_shard *shard)
     if (shard->page_known[page]) bel_shard_learns(shard, shard->page_worker[page] >> 1);
 }
 
-static void close_page(const bel_look *look, bel_cluster *s)
+static void close_page(const bel_reporter *look, bel_cluster *s)
 {
     bel_model_shard *shard = &s->shards[0];
     int page = shard->step % PAGES;
@@ -154,7 +154,7 @@ static void close_page(const bel_look *look, bel_cluster *s)
 }
 
 // The values become the list of what they were made of.
-void bel_ledger_passed(const bel_look *look, bel_cluster *s, int k)
+void bel_ledger_passed(const bel_reporter *look, bel_cluster *s, int k)
 {
     bel_model_shard *shard = &s->shards[k];
     const bel_model_shard *other = &s->shards[1 - k];
@@ -175,15 +175,15 @@ void bel_ledger_passed(const bel_look *look, bel_cluster *s, int k)
 
 // --- After a step --------------------------------------------------------------------------------
 
-static void answer_workers(const bel_look *look, bel_cluster *s, int counted)
+static void answer_workers(const bel_reporter *look, bel_cluster *s, int counted)
 {
     bel_model_shard *shard = &s->shards[0];
     const bel_cluster_config *config = look->config;
     shard->lead[counted]++;
     shard->held |= (uint8_t)(1 << counted);
-    use_up_grant(shard, counted);
+    use_up_lease(shard, counted);
     for (int i = 0; i < shard->queue_count && !config->takes_stale; i++) {
-        use_up_grant(shard, shard->queue[i]);
+        use_up_lease(shard, shard->queue[i]);
         shard->held |= (uint8_t)(1 << shard->queue[i]);
     }
     if (!config->takes_stale) {
@@ -200,7 +200,7 @@ static void answer_workers(const bel_look *look, bel_cluster *s, int counted)
     if (config->max_lead < 0) memset(shard->lead, 0, sizeof shard->lead); // of no account
 }
 
-void bel_ledger_published(const bel_look *look, bel_cluster *s, int k)
+void bel_ledger_published(const bel_reporter *look, bel_cluster *s, int k)
 {
     bel_model_shard *shard = &s->shards[k];
     int before = (shard->step - 1) % PAGES;
@@ -214,7 +214,7 @@ void bel_ledger_published(const bel_look *look, bel_cluster *s, int k)
 
 // --- Frames --------------------------------------------------------------------------------------
 
-static void owe(const bel_look *look, bel_cluster *s, int worker)
+static void owe(const bel_reporter *look, bel_cluster *s, int worker)
 {
     bel_model_shard *shard = &s->shards[0];
     bool publishes = shard->publishing > 0 && look->config->defect != ANSWERS_WHILE_PUBLISHING;
@@ -228,12 +228,12 @@ static void owe(const bel_look *look, bel_cluster *s, int worker)
     }
 }
 
-static void take_complete(const bel_look *look, bel_cluster *s, int worker)
+static void take_complete(const bel_reporter *look, bel_cluster *s, int worker)
 {
     bel_model_shard *shard = &s->shards[0];
     bool strict = !look->config->takes_stale && look->config->defect != STALE_REPORT_COUNTS;
     if (strict && shard->sent[worker] - 1 < shard->step) {
-        use_up_grant(shard, worker);
+        use_up_lease(shard, worker);
         owe(look, s, worker);
         return;
     }
@@ -245,14 +245,14 @@ static void take_complete(const bel_look *look, bel_cluster *s, int worker)
     close_page(look, s);
 }
 
-static void take_pull(const bel_look *look, bel_cluster *s, int worker)
+static void take_pull(const bel_reporter *look, bel_cluster *s, int worker)
 {
     const bel_model_shard *shard = &s->shards[0];
     bool begins = shard->sent[worker] == 0 && (shard->held >> worker & 1) == 0;
     if (begins) owe(look, s, worker);
 }
 
-const char *bel_ledger_takes(const bel_look *look, bel_cluster *s, int k, int worker)
+const char *bel_ledger_takes(const bel_reporter *look, bel_cluster *s, int k, int worker)
 {
     bel_model_shard *shard = &s->shards[k];
     bel_model_frame frame = bel_take_frame(&s->up[worker][k]);
@@ -271,9 +271,9 @@ const char *bel_ledger_takes(const bel_look *look, bel_cluster *s, int k, int wo
         shard->report_incarnation[worker] = shard->lane_incarnation[worker];
         return "takes the report of worker";
     }
-    shard->tallies |= bit;
+    shard->stats_list |= bit;
     if (k == 0) take_complete(look, s, worker);
-    return "takes the tally of worker";
+    return "takes the step statistics of worker";
 }
 
 void bel_ledger_forgets(bel_cluster *s, int k, int worker, bool keeps)
@@ -286,16 +286,16 @@ void bel_ledger_forgets(bel_cluster *s, int k, int worker, bool keeps)
     for (int i = kept; i < shard->queue_count && !keeps; i++)
         shard->queue[i] = 0;
     if (!keeps) shard->queue_count = (uint8_t)kept;
-    for (int i = 0; i < shard->grant_count[worker]; i++) {
-        shard->returned[shard->returned_count++] = shard->grants[worker][i];
-        shard->grants[worker][i] = 0;
+    for (int i = 0; i < shard->lease_count[worker]; i++) {
+        shard->returned[shard->returned_count++] = shard->leases[worker][i];
+        shard->leases[worker][i] = 0;
     }
-    shard->grant_count[worker] = 0;
+    shard->lease_count[worker] = 0;
     shard->held &= (uint8_t) ~(1 << worker);
     shard->sent[worker] = 0;
 }
 
-static void take_page(const bel_look *look)
+static void take_page(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     bel_model_shard *shard = &s.shards[1];
@@ -311,7 +311,7 @@ static void take_page(const bel_look *look)
 }
 
 // Shard 1 gives what shard 0 has answered with, exactly that version.
-static void take_answer(const bel_look *look)
+static void take_answer(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     bel_model_shard *shard = &s.shards[1];
@@ -328,7 +328,7 @@ static bool hears_page(const bel_cluster *now, int k)
 }
 
 // An answer waits until shard 1 stands at its version, and what comes behind it, too.
-static void hear(const bel_look *look)
+static void hear(const bel_reporter *look)
 {
     const bel_model_shard *shard = &look->now->shards[1];
     bel_model_frame frame = bel_first_frame(&look->now->ledger);
@@ -339,7 +339,7 @@ static void hear(const bel_look *look)
     }
 }
 
-void bel_ledger_moves(const bel_look *look, int k)
+void bel_ledger_moves(const bel_reporter *look, int k)
 {
     const bel_model_shard *shard = &look->now->shards[k];
     for (int w = 0; w < WORKERS; w++)
@@ -347,7 +347,7 @@ void bel_ledger_moves(const bel_look *look, int k)
     if (hears_page(look->now, k)) hear(look);
 }
 
-bool bel_ledger_hurries(const bel_look *look, int k)
+bool bel_ledger_hurries(const bel_reporter *look, int k)
 {
     const bel_model_shard *shard = &look->now->shards[k];
     bool waits = look->config->defect != ANSWERS_WHILE_PUBLISHING; // for copies
@@ -367,7 +367,7 @@ bool bel_ledger_hurries(const bel_look *look, int k)
 static bool is_answered(const bel_model_worker *worker)
 {
     bool stops = (worker->decision & STOP) != 0;
-    return worker->published[0] > worker->step && (stops || worker->ticket_count > 0);
+    return worker->published[0] > worker->step && (stops || worker->lease_count > 0);
 }
 
 bool bel_ledger_worker_begins(bel_cluster *s, int w)
@@ -380,10 +380,10 @@ bool bel_ledger_worker_begins(bel_cluster *s, int w)
         return true;
     }
     if (worker->got != worker->step - 1) bel_break(s, READS_OTHER_VERSION);
-    worker->block = worker->tickets[0];
-    worker->ticket_count--;
-    memmove(worker->tickets, worker->tickets + 1, worker->ticket_count);
-    worker->tickets[worker->ticket_count] = 0;
+    worker->block = worker->leases[0];
+    worker->lease_count--;
+    memmove(worker->leases, worker->leases + 1, worker->lease_count);
+    worker->leases[worker->lease_count] = 0;
     worker->place = REPORTS_1;
     return true;
 }

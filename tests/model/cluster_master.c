@@ -49,7 +49,7 @@ static void admit(bel_cluster *s, int worker)
                                        .incarnations = {m->seat_incarnation[SHARDS + worker]}});
 }
 
-static void take_over(const bel_look *look, bel_cluster *s)
+static void take_over(const bel_reporter *look, bel_cluster *s)
 {
     bel_model_master *m = &s->master;
     m->generation = m->seat_generation[0];
@@ -58,7 +58,7 @@ static void take_over(const bel_look *look, bel_cluster *s)
         if (m->seat_generation[SHARDS + w] != m->generation) admit(s, w);
 }
 
-static void begin_generation(const bel_look *look, bel_cluster *s)
+static void begin_generation(const bel_reporter *look, bel_cluster *s)
 {
     bel_model_master *m = &s->master;
     uint8_t newest = s->disk.generation;
@@ -72,7 +72,7 @@ static void begin_generation(const bel_look *look, bel_cluster *s)
         send_setup(s, i, m->first_step);
 }
 
-static void gather(const bel_look *look)
+static void gather(const bel_reporter *look)
 {
     const bel_model_master *m = &look->now->master;
     for (int i = 0; i < MEMBERS; i++) {
@@ -98,7 +98,7 @@ static void gather(const bel_look *look)
 
 // --- Messages ------------------------------------------------------------------------------------
 
-static void ask_again(const bel_look *look, bel_cluster *s, int shard)
+static void ask_again(const bel_reporter *look, bel_cluster *s, int shard)
 {
     bel_model_master *m = &s->master;
     bool has_saved = m->asked == ASK_SAVE && (m->saved >> shard & 1) != 0;
@@ -114,7 +114,7 @@ static void ask_again(const bel_look *look, bel_cluster *s, int shard)
         if ((m->admits >> w & 1) != 0) admit(s, w);
 }
 
-static void take_join(const bel_look *look, bel_cluster *s, int member,
+static void take_join(const bel_reporter *look, bel_cluster *s, int member,
                       const bel_model_message *join)
 {
     bel_model_master *m = &s->master;
@@ -135,7 +135,7 @@ static void take_join(const bel_look *look, bel_cluster *s, int member,
     }
 }
 
-static void take_snapshot(const bel_look *look, bel_cluster *s, int shard,
+static void take_snapshot(const bel_reporter *look, bel_cluster *s, int shard,
                           const bel_model_message *message)
 {
     bel_model_master *m = &s->master;
@@ -148,7 +148,7 @@ static void take_snapshot(const bel_look *look, bel_cluster *s, int shard,
         return;
     }
     if (shard == 0) {
-        m->granted = message->granted;
+        m->leased = message->leased;
         m->saved_snapshot = version;
     }
     for (int k = 0; k < SHARDS; k++)
@@ -166,7 +166,7 @@ static void take_saved(bel_cluster *s, int shard, const bel_model_message *messa
     m->saved |= (uint8_t)(1 << shard);
 }
 
-static void take_admitted(const bel_look *look, bel_cluster *s, int shard,
+static void take_admitted(const bel_reporter *look, bel_cluster *s, int shard,
                           const bel_model_message *message)
 {
     bel_model_master *m = &s->master;
@@ -186,7 +186,7 @@ static void take_admitted(const bel_look *look, bel_cluster *s, int shard,
     send_setup(s, SHARDS + w, m->admitted_step[w]);
 }
 
-static const char *take_message(const bel_look *look, bel_cluster *s, int member)
+static const char *take_message(const bel_reporter *look, bel_cluster *s, int member)
 {
     bel_model_master *m = &s->master;
     bel_model_message message = bel_take_message(&s->to_master[member]);
@@ -206,7 +206,7 @@ static const char *take_message(const bel_look *look, bel_cluster *s, int member
     }
 }
 
-static void take_from(const bel_look *look, int member)
+static void take_from(const bel_reporter *look, int member)
 {
     bel_cluster s = *look->now;
     const char *what = take_message(look, &s, member);
@@ -218,7 +218,7 @@ static bool hears_all(const bel_model_master *m)
     return m->phase != GATHERS && m->phase < IS_THROUGH; // else joins alone
 }
 
-static void take_messages(const bel_look *look)
+static void take_messages(const bel_reporter *look)
 {
     for (int i = 0; i < MEMBERS; i++) {
         const bel_queue32 *queue = &look->now->to_master[i];
@@ -228,7 +228,7 @@ static void take_messages(const bel_look *look)
     }
 }
 
-bool bel_master_hurries(const bel_look *look)
+bool bel_master_hurries(const bel_reporter *look)
 {
     const bel_model_master *m = &look->now->master;
     for (int i = 0; i < MEMBERS && hears_all(m) && !m->lost; i++) {
@@ -245,7 +245,7 @@ bool bel_master_hurries(const bel_look *look)
 
 // --- Checkpoints ---------------------------------------------------------------------------------
 
-static void begin_save(const bel_look *look, bel_phase phase)
+static void begin_save(const bel_reporter *look, bel_phase phase)
 {
     bel_cluster s = *look->now;
     s.master.phase = (uint8_t)phase;
@@ -266,7 +266,7 @@ static bool has_block(uint32_t history, int entries, unsigned block)
     return false;
 }
 
-static void check_commit(const bel_look *look, bel_cluster *s)
+static void check_commit(const bel_reporter *look, bel_cluster *s)
 {
     const bel_model_disk *disk = &s->disk;
     uint8_t version = s->master.snapshot;
@@ -286,7 +286,7 @@ static void check_commit(const bel_look *look, bel_cluster *s)
 }
 
 // One rename makes it visible.
-static void commit(const bel_look *look)
+static void commit(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     bel_model_disk *disk = &s.disk;
@@ -294,7 +294,7 @@ static void commit(const bel_look *look)
     check_commit(look, &s);
     disk->checkpoint = s.master.saved_step = s.master.snapshot;
     disk->history = disk->part_history[0];
-    disk->granted = look->config->defect != GRANTS_FORGOTTEN ? s.master.granted : 0;
+    disk->leased = look->config->defect != LEASES_FORGOTTEN ? s.master.leased : 0;
     disk->folder = disk->folder_of = 0;
     memset(disk->part, 0, sizeof disk->part);
     memset(disk->part_history, 0, sizeof disk->part_history);
@@ -303,7 +303,7 @@ static void commit(const bel_look *look)
     bel_emit(look, &s, "master", 0, "commits checkpoint", disk->checkpoint);
 }
 
-static void release(const bel_look *look)
+static void release(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     bel_model_master *m = &s.master;
@@ -316,7 +316,7 @@ static void release(const bel_look *look)
 
 // --- The end -------------------------------------------------------------------------------------
 
-static void finish(const bel_look *look)
+static void finish(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     bel_model_master *m = &s.master;
@@ -328,7 +328,7 @@ static void finish(const bel_look *look)
     bel_emit(look, &s, "master", 0, "asks for the snapshot of the end, version", m->step);
 }
 
-static void dismiss(const bel_look *look)
+static void dismiss(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     s.master.phase = DISMISSES;
@@ -338,7 +338,7 @@ static void dismiss(const bel_look *look)
     bel_emit(look, &s, "master", 0, "ends the job", -1);
 }
 
-static void go_back(const bel_look *look)
+static void go_back(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     forget(&s);
@@ -350,7 +350,7 @@ static void go_back(const bel_look *look)
     bel_emit(look, &s, "master", 0, "goes back to checkpoint", s.disk.checkpoint);
 }
 
-void bel_master_moves(const bel_look *look)
+void bel_master_moves(const bel_reporter *look)
 {
     const bel_model_master *m = &look->now->master;
     if (m->lost) {

@@ -15,7 +15,7 @@ void bel_shard_learns(bel_model_shard *shard, uint8_t decision)
 
 // --- A step --------------------------------------------------------------------------------------
 
-bool bel_shard_can_pass(const bel_look *look, const bel_model_shard *shard)
+bool bel_shard_can_pass(const bel_reporter *look, const bel_model_shard *shard)
 {
     if (shard->passed || !shard->decision_known || (shard->decision & STOP) != 0) return false;
     if (look->config->ledger) return bel_ledger_can_pass(shard);
@@ -32,7 +32,7 @@ static void check_snapshot(bel_cluster *s, const bel_model_shard *shard)
 }
 
 // The update: into the buffer of the version before the last.
-static void pass(const bel_look *look, int k)
+static void pass(const bel_reporter *look, int k)
 {
     bel_cluster s = *look->now;
     bel_model_shard *shard = &s.shards[k];
@@ -72,7 +72,7 @@ static bool is_due(const bel_cluster_config *config, int version)
     return version % config->save_steps == 0 && version != config->steps;
 }
 
-static bool decides_later(const bel_look *look, const bel_model_shard *first, int version)
+static bool decides_later(const bel_reporter *look, const bel_model_shard *first, int version)
 {
     if (look->config->defect == NEVER_WAITS_FOR_RELEASE || version >= look->config->steps) {
         return false;
@@ -80,12 +80,12 @@ static bool decides_later(const bel_look *look, const bel_model_shard *first, in
     return is_due(look->config, version + 1) && first->snapshot_busy;
 }
 
-static void begin_step(const bel_look *look, bel_cluster *s, int k)
+static void begin_step(const bel_reporter *look, bel_cluster *s, int k)
 {
     bel_model_shard *shard = &s->shards[k];
     shard->last_decision = shard->decision;
     shard->decision = shard->decision_known = shard->passed = shard->snapshot_made = 0;
-    if (!look->config->ledger) shard->reports = shard->tallies = 0;
+    if (!look->config->ledger) shard->reports = shard->stats_list = 0;
     if (k != 0) return;
     bool last = shard->step >= look->config->steps;
     uint8_t decision = last ? STOP : is_due(look->config, shard->step + 1) ? SAVE : 0;
@@ -94,7 +94,7 @@ static void begin_step(const bel_look *look, bel_cluster *s, int k)
     bel_shard_learns(shard, decision);
 }
 
-static void publish(const bel_look *look, int k)
+static void publish(const bel_reporter *look, int k)
 {
     bel_cluster s = *look->now;
     bel_model_shard *shard = &s.shards[k];
@@ -114,15 +114,15 @@ static void publish(const bel_look *look, int k)
     bel_emit(look, &s, "shard", k, "publishes version", shard->step);
 }
 
-static bool step_is_done(const bel_look *look, const bel_model_shard *shard)
+static bool step_is_done(const bel_reporter *look, const bel_model_shard *shard)
 {
     if (!shard->passed || !shard->decision_known) return false;
     if (look->config->ledger) return bel_ledger_step_done(look, shard);
-    return shard->tallies == (1 << WORKERS) - 1;
+    return shard->stats_list == (1 << WORKERS) - 1;
 }
 
 // In stages, as the code does it without its lock: 1 the snapshot is complete, 2 so is its number.
-static void move_publication(const bel_look *look, int k)
+static void move_publication(const bel_reporter *look, int k)
 {
     const bel_model_shard *now = &look->now->shards[k];
     if (now->publishing == 0 && !step_is_done(look, now)) return;
@@ -137,7 +137,7 @@ static void move_publication(const bel_look *look, int k)
         bel_emit(look, &s, "shard", k, "has the snapshot of version", version);
     } else if (now->publishing == 0 && snapshot) {
         shard->publishing = shard->snapshot_made = 1;
-        shard->granted = shard->next_block;
+        shard->leased = shard->next_block;
         if (k == 0) shard->has_snapshot = 1;
         bel_emit(look, &s, "shard", k, "is through with version", version);
     } else if (later) {
@@ -160,14 +160,15 @@ static void clear_lane(bel_cluster *s, int worker, int k)
     memset(&s->down[worker][k], 0, sizeof s->down[worker][k]);
 }
 
-static void begin_anew(const bel_look *look, bel_cluster *s, int k, const bel_model_message *setup)
+static void begin_anew(const bel_reporter *look, bel_cluster *s, int k,
+                       const bel_model_message *setup)
 {
     bel_model_shard *shard = &s->shards[k];
     memset(shard, 0, sizeof *shard);
     shard->generation = setup->generation;
     shard->loaded = shard->step = shard->buffers[0] = setup->first;
     shard->history = s->disk.history;
-    shard->next_block = shard->granted = s->disk.granted;
+    shard->next_block = shard->leased = s->disk.leased;
     if (setup->first != s->disk.checkpoint) bel_break(s, CHECKPOINT_MIXED);
     for (int w = 0; w < WORKERS; w++) {
         shard->lane_incarnation[w] = setup->incarnations[w];
@@ -178,7 +179,7 @@ static void begin_anew(const bel_look *look, bel_cluster *s, int k, const bel_mo
 }
 
 // A worker that has begun has a lane; who is admitted under the same incarnation keeps it.
-static void admit(const bel_look *look, bel_cluster *s, int k, const bel_model_message *message)
+static void admit(const bel_reporter *look, bel_cluster *s, int k, const bel_model_message *message)
 {
     bel_model_shard *shard = &s->shards[k];
     int w = message->index;
@@ -192,7 +193,7 @@ static void admit(const bel_look *look, bel_cluster *s, int k, const bel_model_m
         if (look->config->ledger) {
             bel_ledger_forgets(s, k, w, keeps);
         } else {
-            shard->tallies &= (uint8_t) ~(1 << w);
+            shard->stats_list &= (uint8_t) ~(1 << w);
             if (!shard->passed && !keeps) shard->reports &= (uint8_t) ~(1 << w);
             shard->reader[w] = NO_READER;
             shard->sent[w] = 0;
@@ -214,10 +215,10 @@ static void tell_snapshot(bel_cluster *s, int k, uint8_t version)
                     (bel_model_message){.kind = SNAPSHOT,
                                         .generation = shard->generation,
                                         .step = version,
-                                        .granted = shard->granted});
+                                        .leased = shard->leased});
 }
 
-static const char *obey(const bel_look *look, bel_cluster *s, int k)
+static const char *obey(const bel_reporter *look, bel_cluster *s, int k)
 {
     bel_model_shard *shard = &s->shards[k];
     bel_model_message message = bel_take_message(&s->from_master[k]);
@@ -239,7 +240,7 @@ static const char *obey(const bel_look *look, bel_cluster *s, int k)
     case FINISH:
         shard->snapshot = (uint8_t)(shard->step + 1);
         shard->snapshot_history = shard->history;
-        shard->granted = shard->next_block;
+        shard->leased = shard->next_block;
         tell_snapshot(s, k, message.step);
         return "makes the last snapshot in generation";
     default:
@@ -248,7 +249,7 @@ static const char *obey(const bel_look *look, bel_cluster *s, int k)
     }
 }
 
-static void take_message(const bel_look *look, int k)
+static void take_message(const bel_reporter *look, int k)
 {
     const bel_model_shard *shard = &look->now->shards[k];
     const bel_queue32 *queue = &look->now->from_master[k];
@@ -264,7 +265,7 @@ static void take_message(const bel_look *look, int k)
 
 // --- What the master is told ---------------------------------------------------------------------
 
-static void end_writing(const bel_look *look, int k)
+static void end_writing(const bel_reporter *look, int k)
 {
     bel_cluster s = *look->now;
     bel_model_shard *shard = &s.shards[k];
@@ -282,7 +283,7 @@ static void end_writing(const bel_look *look, int k)
     bel_emit(look, &s, "shard", k, "has saved its part of version", shard->snapshot - 1);
 }
 
-static void tell_master(const bel_look *look, int k)
+static void tell_master(const bel_reporter *look, int k)
 {
     const bel_model_shard *now = &look->now->shards[k];
     if (!look->now->processes[k].connected || now->writes > 0) return;
@@ -308,12 +309,12 @@ static void tell_master(const bel_look *look, int k)
     bel_emit(look, &s, "shard", k, "tells of its snapshot", ready - 1);
 }
 
-static bool has_frame(const bel_look *look, int k, int w)
+static bool has_frame(const bel_reporter *look, int k, int w)
 {
     return bel_lane_is_open(look->now, w, k) && look->now->up[w][k].count > 0;
 }
 
-static void take_frame(const bel_look *look, int k, int w)
+static void take_frame(const bel_reporter *look, int k, int w)
 {
     bel_cluster s = *look->now;
     const char *what =
@@ -321,14 +322,14 @@ static void take_frame(const bel_look *look, int k, int w)
     bel_emit(look, &s, "shard", k, what, w);
 }
 
-// With a ledger the order in which tallies come to shard 0 decides, and so does when a worker
-// begins.
-bool bel_shard_hurries(const bel_look *look, int k)
+// With a ledger the order in which step statistics come to shard 0 decides, and so does when a
+// worker begins.
+bool bel_shard_hurries(const bel_reporter *look, int k)
 {
     for (int w = 0; w < WORKERS; w++) {
         if (!bel_worker_stays(look, w) || !has_frame(look, k, w)) continue;
         uint8_t kind = bel_first_frame(&look->now->up[w][k]).kind;
-        bool decides = look->config->ledger && k == 0 && kind == TALLY;
+        bool decides = look->config->ledger && k == 0 && kind == STATS;
         if (kind == PULL || decides) continue;
         take_frame(look, k, w);
         return true;
@@ -336,7 +337,7 @@ bool bel_shard_hurries(const bel_look *look, int k)
     return look->config->ledger && bel_ledger_hurries(look, k);
 }
 
-void bel_shard_moves(const bel_look *look, int k)
+void bel_shard_moves(const bel_reporter *look, int k)
 {
     const bel_model_shard *shard = &look->now->shards[k];
     take_message(look, k);

@@ -4,7 +4,7 @@
 
 // --- What workers are sent -----------------------------------------------------------------------
 
-static void send_chunk(const bel_look *look, bel_cluster *s, int k, int worker, uint8_t version)
+static void send_chunk(const bel_reporter *look, bel_cluster *s, int k, int worker, uint8_t version)
 {
     const bel_model_shard *shard = &s->shards[k];
     bel_queue16 *down = &s->down[worker][k];
@@ -25,7 +25,8 @@ static void send_chunk(const bel_look *look, bel_cluster *s, int k, int worker, 
                                       .first = s->workers[worker].published[k] == 0});
 }
 
-static void send_version(const bel_look *look, bel_cluster *s, int k, int worker, uint8_t version)
+static void send_version(const bel_reporter *look, bel_cluster *s, int k, int worker,
+                         uint8_t version)
 {
     bel_model_shard *shard = &s->shards[k];
     bool newest = version == shard->step;
@@ -39,7 +40,7 @@ static void send_version(const bel_look *look, bel_cluster *s, int k, int worker
                                       .first = !look->config->in_place});
 }
 
-static void send_whole(const bel_look *look, bel_cluster *s, int k, int worker, uint8_t version,
+static void send_whole(const bel_reporter *look, bel_cluster *s, int k, int worker, uint8_t version,
                        bool values_sent)
 {
     bel_model_shard *shard = &s->shards[k];
@@ -48,14 +49,14 @@ static void send_whole(const bel_look *look, bel_cluster *s, int k, int worker, 
     shard->reader[worker] = version == shard->step && !values_sent ? FOLLOWS : BEHIND;
 }
 
-void bel_sync_passed(const bel_look *look, bel_cluster *s, int k)
+void bel_sync_passed(const bel_reporter *look, bel_cluster *s, int k)
 {
     const bel_model_shard *shard = &s->shards[k];
     for (int w = 0; w < WORKERS; w++)
         if (shard->reader[w] == FOLLOWS) send_chunk(look, s, k, w, (uint8_t)(shard->step + 1));
 }
 
-void bel_sync_published(const bel_look *look, bel_cluster *s, int k)
+void bel_sync_published(const bel_reporter *look, bel_cluster *s, int k)
 {
     const bel_model_shard *shard = &s->shards[k];
     for (int w = 0; w < WORKERS; w++) {
@@ -69,7 +70,7 @@ void bel_sync_published(const bel_look *look, bel_cluster *s, int k)
 
 // --- What workers say ----------------------------------------------------------------------------
 
-static void take_pull(const bel_look *look, bel_cluster *s, int k, int worker, uint8_t version)
+static void take_pull(const bel_reporter *look, bel_cluster *s, int k, int worker, uint8_t version)
 {
     const bel_model_shard *shard = &s->shards[k];
     bool kept = version + 1 == shard->step && !shard->passed && shard->published_more;
@@ -77,15 +78,15 @@ static void take_pull(const bel_look *look, bel_cluster *s, int k, int worker, u
     if (version == shard->step || kept) send_whole(look, s, k, worker, version, shard->passed);
 }
 
-static bool catches_up(const bel_look *look, const bel_model_shard *shard, int worker,
+static bool catches_up(const bel_reporter *look, const bel_model_shard *shard, int worker,
                        const bel_model_frame *frame)
 {
     bool untold = look->config->defect == LAST_STEP_TWICE_UNTOLD && (shard->decision & STOP) != 0;
-    return frame->kind == TALLY && frame->step + 1 == shard->step && !untold &&
+    return frame->kind == STATS && frame->step + 1 == shard->step && !untold &&
            shard->reader[worker] == BEHIND && shard->sent[worker] == frame->step + 1;
 }
 
-const char *bel_sync_takes(const bel_look *look, bel_cluster *s, int k, int worker)
+const char *bel_sync_takes(const bel_reporter *look, bel_cluster *s, int k, int worker)
 {
     bel_model_shard *shard = &s->shards[k];
     bel_model_frame frame = bel_take_frame(&s->up[worker][k]);
@@ -101,9 +102,9 @@ const char *bel_sync_takes(const bel_look *look, bel_cluster *s, int k, int work
     }
     uint8_t bit = (uint8_t)(1 << worker);
     bel_shard_learns(shard, frame.decision);
-    if (frame.kind == TALLY) {
-        shard->tallies |= bit;
-        return "takes the tally of worker";
+    if (frame.kind == STATS) {
+        shard->stats_list |= bit;
+        return "takes the step statistics of worker";
     }
     if ((shard->reports & bit) != 0) return "drops a repeated report of worker";
     shard->reports |= bit;

@@ -3,7 +3,7 @@
 
 // --- What shards say -----------------------------------------------------------------------------
 
-static void take_version(const bel_look *look, bel_cluster *s, int w, int k,
+static void take_version(const bel_reporter *look, bel_cluster *s, int w, int k,
                          const bel_model_frame *frame)
 {
     bel_model_worker *worker = &s->workers[w];
@@ -17,14 +17,14 @@ static void take_version(const bel_look *look, bel_cluster *s, int w, int k,
     worker->buffer[k] = masters ? (uint8_t)(frame->step - worker->loaded) & 1 : frame->other;
 }
 
-static const char *take_frame(const bel_look *look, bel_cluster *s, int w, int k)
+static const char *take_frame(const bel_reporter *look, bel_cluster *s, int w, int k)
 {
     bel_model_worker *worker = &s->workers[w];
     bel_model_frame frame = bel_take_frame(&s->down[w][k]);
-    if (frame.kind == TICKET) {
-        if (worker->ticket_count == sizeof worker->tickets) bel_break(s, QUEUE_OVERFLOWS);
-        if (s->broken == ALL_HOLD) worker->tickets[worker->ticket_count++] = frame.block;
-        return "takes a ticket of shard";
+    if (frame.kind == LEASE) {
+        if (worker->lease_count == sizeof worker->leases) bel_break(s, QUEUE_OVERFLOWS);
+        if (s->broken == ALL_HOLD) worker->leases[worker->lease_count++] = frame.block;
+        return "takes a lease of shard";
     }
     if (frame.step < worker->published[k]) return "drops a late frame of shard";
     if (frame.kind == PARAMS) {
@@ -37,7 +37,7 @@ static const char *take_frame(const bel_look *look, bel_cluster *s, int w, int k
     return "takes a version of shard";
 }
 
-static bool wants_frames(const bel_look *look, const bel_model_worker *worker, int k)
+static bool wants_frames(const bel_reporter *look, const bel_model_worker *worker, int k)
 {
     return worker->place == WAITS && (look->config->ledger || worker->published[k] <= worker->step);
 }
@@ -52,7 +52,7 @@ static void send_shard(bel_cluster *s, int w, int k, bel_model_frame frame)
     if (waits || bel_lane_is_open(s, w, k)) bel_queue_frame(s, &s->up[w][k], frame);
 }
 
-static void report(const bel_look *look, bel_cluster *s, int w, int k, uint8_t kind)
+static void report(const bel_reporter *look, bel_cluster *s, int w, int k, uint8_t kind)
 {
     const bel_model_worker *worker = &s->workers[w];
     bool ledger = look->config->ledger;
@@ -65,7 +65,7 @@ static void report(const bel_look *look, bel_cluster *s, int w, int k, uint8_t k
 }
 
 // In place the gradient of every chunk is made of the buffers of all shards.
-static void check_reads(const bel_look *look, bel_cluster *s, int w)
+static void check_reads(const bel_reporter *look, bel_cluster *s, int w)
 {
     const bel_model_worker *worker = &s->workers[w];
     if (look->config->ledger || !look->config->in_place) return;
@@ -77,7 +77,7 @@ static void check_reads(const bel_look *look, bel_cluster *s, int w)
     }
 }
 
-static bool begins_step(const bel_look *look, bel_cluster *s, int w)
+static bool begins_step(const bel_reporter *look, bel_cluster *s, int w)
 {
     bel_model_worker *worker = &s->workers[w];
     if (look->config->ledger) return bel_ledger_worker_begins(s, w);
@@ -87,7 +87,7 @@ static bool begins_step(const bel_look *look, bel_cluster *s, int w)
     return true;
 }
 
-static const char *compute(const bel_look *look, bel_cluster *s, int w)
+static const char *compute(const bel_reporter *look, bel_cluster *s, int w)
 {
     bel_model_worker *worker = &s->workers[w];
     switch ((bel_worker_place)worker->place) {
@@ -103,16 +103,16 @@ static const char *compute(const bel_look *look, bel_cluster *s, int w)
         report(look, s, w, worker->place == REPORTS_1 ? 1 : 0, REPORT);
         worker->place++;
         return "reports to a shard";
-    case TALLIES_0:
-        report(look, s, w, 0, TALLY);
+    case STATS_LIST_0:
+        report(look, s, w, 0, STATS);
         worker->place++;
-        return "sends its tally to shard 0";
-    case TALLIES_1:
-        report(look, s, w, 1, TALLY);
+        return "sends its step statistics to shard 0";
+    case STATS_LIST_1:
+        report(look, s, w, 1, STATS);
         worker->place = WAITS;
         worker->block = 0;
         if (!look->config->ledger) worker->step++;
-        return "sends its tally to shard 1, and waits";
+        return "sends its step statistics to shard 1, and waits";
     case HAS_ENDED:
         if (worker->told || !s->processes[SHARDS + w].connected) return NULL;
         worker->told = 1;
@@ -143,7 +143,7 @@ static const char *obey(bel_cluster *s, int w)
     return "begins anew";
 }
 
-static bool take_from(const bel_look *look, int w, int k)
+static bool take_from(const bel_reporter *look, int w, int k)
 {
     bool open = bel_lane_is_open(look->now, w, k) && look->now->down[w][k].count > 0;
     if (!open || !wants_frames(look, &look->now->workers[w], k)) return false;
@@ -153,7 +153,7 @@ static bool take_from(const bel_look *look, int w, int k)
     return true;
 }
 
-static void go_on(const bel_look *look, int w)
+static void go_on(const bel_reporter *look, int w)
 {
     bel_cluster s = *look->now;
     const char *what = compute(look, &s, w);
@@ -161,19 +161,19 @@ static void go_on(const bel_look *look, int w)
 }
 
 // With a ledger a worker that has an answer may hear of the end before it begins.
-static bool may_take(const bel_look *look, const bel_model_worker *worker, int k)
+static bool may_take(const bel_reporter *look, const bel_model_worker *worker, int k)
 {
     if (!look->config->ledger) return look->config->in_place;
     return k == 1 || worker->published[0] <= worker->step;
 }
 
-bool bel_worker_hurries(const bel_look *look, int w)
+bool bel_worker_hurries(const bel_reporter *look, int w)
 {
     const bel_model_worker *worker = &look->now->workers[w];
     if (worker->generation == 0) return false;
     bool ledger_sends = look->config->ledger && worker->place == REPORTS_0;
-    bool sends = worker->place == PULLS || worker->place == TALLIES_0 ||
-                 worker->place == TALLIES_1 || ledger_sends;
+    bool sends = worker->place == PULLS || worker->place == STATS_LIST_0 ||
+                 worker->place == STATS_LIST_1 || ledger_sends;
     if (sends && bel_worker_stays(look, w)) {
         go_on(look, w);
         return true;
@@ -183,7 +183,7 @@ bool bel_worker_hurries(const bel_look *look, int w)
     return false;
 }
 
-void bel_worker_moves(const bel_look *look, int w)
+void bel_worker_moves(const bel_reporter *look, int w)
 {
     if (look->now->from_master[SHARDS + w].count > 0) {
         bel_cluster s = *look->now;

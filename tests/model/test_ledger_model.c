@@ -86,7 +86,7 @@ static void test_defects(void **unused)
     bel_expect_found(with(backups(2), ANSWERS_WHILE_PUBLISHING), copying);
     bel_expect_found(with(loses(async(2), WORKER_0), ANSWERS_BEHIND_LEDGER), stuck);
     bel_expect_found(with(backups(2), STALE_REPORT_COUNTS), "a report on an older version counts");
-    bel_expect_found(with(loses(saves(bounded(2, 0)), SHARD_1), GRANTS_FORGOTTEN), twice);
+    bel_expect_found(with(loses(saves(bounded(2, 0)), SHARD_1), LEASES_FORGOTTEN), twice);
 }
 
 int main(void)

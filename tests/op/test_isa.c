@@ -413,7 +413,7 @@ static void test_block(void **state)
 
 int main(void)
 {
-    unsetenv("BEL_ISA"); // bel_isa_get then answers for the processor
+    unsetenv("BELFRY_ISA"); // bel_isa_get then answers for the processor
     level_count = (int)bel_isa_get() + 1;
     print_message("levels up to %s\n", bel_isa_name(bel_isa_get()));
     static const struct CMUnitTest tests[] = {

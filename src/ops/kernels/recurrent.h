@@ -1,4 +1,4 @@
-// GRU and LSTM over sequences of different lengths, f32. Rows of the batch are dealt to tiles by
+// GRU and LSTM over sequences of different lengths, f32. Rows of the batch are assigned to tiles by
 // length, longest first; a tile walks its rows step by step and leaves out those that have ended,
 // so nothing behind a length is ever read.
 //

@@ -17,10 +17,10 @@ bel_client *bel_client_create(const bel_client_config *config)
         atomic_store(&client->shards[k].published, -1);
         client->shards[k].announced = client->shards[k].values_step = -1;
     }
-    pthread_mutex_init(&client->grants.mutex, NULL);
-    bel_cond_init(&client->grants.came);
-    for (int i = 0; i < GRANTS; i++)
-        client->grants.numbers[i] = -1;
+    pthread_mutex_init(&client->leases.mutex, NULL);
+    bel_cond_init(&client->leases.came);
+    for (int i = 0; i < LEASES; i++)
+        client->leases.numbers[i] = -1;
     for (int c = 0; c < config->layout->chunk_count; c++) {
         client->value_steps[c] = -1;
         // Values of lanes begin in the first buffer, as those that a shard of this process loads.
@@ -33,8 +33,8 @@ bel_client *bel_client_create(const bel_client_config *config)
 void bel_client_destroy(bel_client *client)
 {
     if (client == NULL) return;
-    pthread_cond_destroy(&client->grants.came);
-    pthread_mutex_destroy(&client->grants.mutex);
+    pthread_cond_destroy(&client->leases.came);
+    pthread_mutex_destroy(&client->leases.mutex);
     bel_client_destroy_tables(client);
     bel_free(client->shards);
     bel_free(client->value_steps);
@@ -99,13 +99,13 @@ static void complete_version(bel_client *client, int shard)
     atomic_store_explicit(&view->published, version, memory_order_relaxed);
 }
 
-static void take_grant(bel_client *client, const bel_frame *frame)
+static void take_lease(bel_client *client, const bel_frame *frame)
 {
-    grants *g = &client->grants;
+    leases *g = &client->leases;
     int64_t number = frame->count;
     if (number < 0) return;
     pthread_mutex_lock(&g->mutex);
-    int64_t slot = number % GRANTS;
+    int64_t slot = number % LEASES;
     if (number > g->numbers[slot]) { // else it has come again
         g->numbers[slot] = number;
         g->blocks[slot] = frame->step;
@@ -131,8 +131,8 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
         bel_client_take_rows(client, shard, frame);
         return;
     }
-    if (frame->kind == BEL_FRAME_TICKET) {
-        if (client->config.ledger && shard == 0) take_grant(client, frame);
+    if (frame->kind == BEL_FRAME_LEASE) {
+        if (client->config.ledger && shard == 0) take_lease(client, frame);
         return;
     }
     if (frame->step <= published(view)) return; // late or repeated
@@ -300,16 +300,16 @@ bel_status *bel_client_pull(bel_client *client, int64_t version)
 
 // --- With a ledger -------------------------------------------------------------------------------
 
-static bool has_grant(bel_client *client, int64_t index)
+static bool has_lease(bel_client *client, int64_t index)
 {
-    grants *g = &client->grants;
+    leases *g = &client->leases;
     pthread_mutex_lock(&g->mutex);
-    bool has = g->numbers[index % GRANTS] >= index;
+    bool has = g->numbers[index % LEASES] >= index;
     pthread_mutex_unlock(&g->mutex);
     return has;
 }
 
-// Shard 0 has answered, and the other shards have given the same version. The grant is waited for
+// Shard 0 has answered, and the other shards have given the same version. The lease is waited for
 // as well, since nobody takes frames while the step waits for its batch.
 static bel_status *answer_is_there(bel_client *client, int64_t version, bool *out_there)
 {
@@ -318,7 +318,7 @@ static bel_status *answer_is_there(bel_client *client, int64_t version, bool *ou
     int64_t answer = published(&client->shards[0]);
     if (answer < version) return NULL;
     bool stops = (client->decision & BEL_DECIDE_STOP) != 0;
-    if (!stops && !has_grant(client, client->answers)) return NULL;
+    if (!stops && !has_lease(client, client->answers)) return NULL;
     *out_there = true;
     for (int k = 1; k < client->config.layout->shard_count; k++)
         if (published(&client->shards[k]) < answer) *out_there = false;
@@ -335,23 +335,23 @@ bel_status *bel_client_wait_next(bel_client *client, int64_t *version, uint32_t 
     return NULL;
 }
 
-int64_t bel_client_grant(bel_client *client, int64_t index)
+int64_t bel_client_lease(bel_client *client, int64_t index)
 {
-    grants *g = &client->grants;
+    leases *g = &client->leases;
     pthread_mutex_lock(&g->mutex);
-    while (!g->over && g->numbers[index % GRANTS] < index)
-        pthread_cond_wait(&g->came, &g->mutex); // ended by bel_client_end_grants at the latest
-    int64_t block = g->over ? BEL_TICKET_NONE : g->blocks[index % GRANTS];
+    while (!g->over && g->numbers[index % LEASES] < index)
+        pthread_cond_wait(&g->came, &g->mutex); // ended by bel_client_end_leases at the latest
+    int64_t block = g->over ? BEL_LEASE_NONE : g->blocks[index % LEASES];
     pthread_mutex_unlock(&g->mutex);
     return block;
 }
 
-void bel_client_end_grants(bel_client *client)
+void bel_client_end_leases(bel_client *client)
 {
-    pthread_mutex_lock(&client->grants.mutex);
-    client->grants.over = true;
-    pthread_cond_broadcast(&client->grants.came);
-    pthread_mutex_unlock(&client->grants.mutex);
+    pthread_mutex_lock(&client->leases.mutex);
+    client->leases.over = true;
+    pthread_cond_broadcast(&client->leases.came);
+    pthread_mutex_unlock(&client->leases.mutex);
 }
 
 // --- Reports -------------------------------------------------------------------------------------
@@ -372,17 +372,17 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
     return NULL;
 }
 
-bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision, int node,
-                             const double *tally, int width)
+bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
+                             const double *stats, int width)
 {
     bel_frame frame = bel_client_frame(client, step, decision, node);
-    frame.kind = BEL_FRAME_TALLY;
-    frame.payload = tally;
+    frame.kind = BEL_FRAME_STATS;
+    frame.payload = stats;
     frame.payload_bytes = (size_t)width * sizeof(double);
     for (int k = 0; k < client->config.layout->shard_count; k++) {
-        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, tally to shard %d",
-                    client->config.worker, k);
-        bel_fault_point("worker_tallied");
+        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
+                    "worker %d, step statistics to shard %d", client->config.worker, k);
+        bel_fault_point("worker_sent_stats");
     }
     return NULL;
 }

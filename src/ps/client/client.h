@@ -1,14 +1,14 @@
 // The parameter client: a worker's view of all shards. It waits for versions and sends reports.
 //
 // Where everybody counts it waits for each version in turn. With a ledger (bel_counting) shard 0
-// says which version comes next, and grants the blocks of the batches; the other shards give the
+// says which version comes next, and leases the blocks of the batches; the other shards give the
 // same version.
 #ifndef BELFRY_PS_CLIENT_CLIENT_H
 #define BELFRY_PS_CLIENT_CLIENT_H
 
 #include "base/str.h"
-#include "ps/layout/deal.h"
-#include "ps/layout/row_room.h"
+#include "ps/layout/assignment.h"
+#include "ps/layout/row_buffer.h"
 #include "ps/layout/space.h"
 #include "transport/lane.h"
 
@@ -18,7 +18,7 @@ typedef struct bel_client_config {
     int worker;
     uint32_t generation, incarnation;
     const bel_layout *layout;
-    const bel_deal *deal;
+    const bel_assignment *assignment;
     bel_lane *const *lanes; // this worker's ends, by shard; may be filled in until the first call
     bel_space *space;       // where lanes without shared memory put parameters; NULL: there is none
     // Shared memory of other processes: each shard says in which buffer a version lies. Called once
@@ -26,9 +26,9 @@ typedef struct bel_client_config {
     // shards are in this process or share none.
     bel_status *(*attach)(void *context);
     void *attach_context;
-    // With tables, as ps/layout/row_room.h lays them out: room for keys and reports, where the
+    // With tables, as ps/layout/row_buffer.h lays them out: room for keys and reports, where the
     // lanes need it to lie; and for answers, NULL when all lanes share memory.
-    void *row_room, *answer_room;
+    void *row_buffer, *answer_room;
     bool ledger;        // whose values lie in the first buffer, where the shards copy them
     bel_doorbell *bell; // rung by all of them
     // What a waiting worker does meanwhile: in one process it works for the shards. Returns false
@@ -72,19 +72,19 @@ bel_status *bel_client_wait_next(bel_client *client, int64_t *version,
                                  uint32_t *out_decision) BEL_MUST_USE;
 
 // With a ledger: the first block of the blocks that this worker's step number `index`, from 0,
-// reads; waits for the grant. BEL_TICKET_NONE: none are left, or bel_client_end_grants was called
+// reads; waits for the lease. BEL_LEASE_NONE: none are left, or bel_client_end_leases was called
 // meanwhile, as when the worker ends. Any thread.
-int64_t bel_client_grant(bel_client *client, int64_t index);
-void bel_client_end_grants(bel_client *client);
+int64_t bel_client_lease(bel_client *client, int64_t index);
+void bel_client_end_leases(bel_client *client);
 
-// Sends node `node`'s sums of chunk `chunk`, with their weight (deal.h), to its shard. The data
-// stays as it is until the next version is published. Any thread.
+// Sends node `node`'s sums of chunk `chunk`, with their weight (assignment.h), to its shard. The
+// data stays as it is until the next version is published. Any thread.
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
                               int node, bel_weight weight, const float *data) BEL_MUST_USE;
 
-// Sends node `node`'s tally to shard 0, and to the others the step's decision with it.
-bel_status *bel_client_tally(bel_client *client, int64_t step, uint32_t decision, int node,
-                             const double *tally, int width) BEL_MUST_USE;
+// Sends node `node`'s step statistics to shard 0, and to the others the step's decision with it.
+bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
+                             const double *stats, int width) BEL_MUST_USE;
 
 // --- Rows of tables ------------------------------------------------------------------------------
 

@@ -19,15 +19,15 @@ typedef struct shard_view {
     int values;             // chunks of it
 } shard_view;
 
-// Grants that are not read yet: a shard has at most two of a worker's under way.
-enum { GRANTS = 4 };
-typedef struct grants {
+// Leases that are not read yet: a shard has at most two of a worker's under way.
+enum { LEASES = 4 };
+typedef struct leases {
     pthread_mutex_t mutex;
     pthread_cond_t came;
-    int64_t blocks[GRANTS]; // by index mod GRANTS
-    int64_t numbers[GRANTS];
+    int64_t blocks[LEASES]; // by index mod LEASES
+    int64_t numbers[LEASES];
     bool over;
-} grants;
+} leases;
 
 // Rows that were pulled: keys grouped by shard, and where each shard's answer lies.
 typedef struct table_view {
@@ -51,7 +51,7 @@ struct bel_client {
     uint32_t decision; // shard 0's, of its newest version
     bel_status *error; // of a frame that cannot be; ends the next wait
     int64_t answers;   // with a ledger: versions that were waited for
-    grants grants;
+    leases leases;
     table_view *tables; // by table
 };
 

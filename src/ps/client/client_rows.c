@@ -18,10 +18,10 @@ void bel_client_create_tables(bel_client *client)
     client->tables = bel_xcalloc((size_t)layout->table_count, sizeof *client->tables);
     for (int t = 0; t < layout->table_count; t++) {
         table_view *table = &client->tables[t];
-        int64_t ids = bel_row_room_ids(layout, config->deal, config->worker, t);
-        size_t keys = bel_row_room_keys(layout, config->deal, config->worker, t);
-        size_t answers = bel_row_room_answers(layout, config->deal, config->worker, t);
-        table->keys = (int64_t *)(void *)at(config->row_room, keys);
+        int64_t ids = bel_row_buffer_ids(layout, config->assignment, config->worker, t);
+        size_t keys = bel_row_buffer_keys(layout, config->assignment, config->worker, t);
+        size_t answers = bel_row_buffer_answers(layout, config->assignment, config->worker, t);
+        table->keys = (int64_t *)(void *)at(config->row_buffer, keys);
         table->room = (float *)(void *)at(config->answer_room, answers);
         table->places = bel_xcalloc((size_t)ids + 1, sizeof *table->places);
         table->first = bel_xcalloc(shards + 1, sizeof *table->first);
@@ -189,9 +189,9 @@ static void lay_out_report(bel_client *client, int table, int node, const bel_ro
     for (int64_t i = 0; i < set->count && layout->shard_count > 1; i++)
         view->counts[bel_table_shard(set->keys[i], layout->shard_count)]++;
     if (layout->shard_count == 1) view->counts[0] = set->count;
-    size_t offset = bel_row_room_report(layout, config->deal, table, node);
+    size_t offset = bel_row_buffer_report(layout, config->assignment, table, node);
     for (int k = 0; k < layout->shard_count; k++) {
-        view->payloads[k] = at(config->row_room, offset);
+        view->payloads[k] = at(config->row_buffer, offset);
         int width = bel_layout_report_width(&layout->tables[table]);
         offset += bel_row_aligned(bel_row_set_bytes(view->counts[k], width));
     }

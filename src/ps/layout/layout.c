@@ -1,4 +1,4 @@
-// Laying out, cutting, dealing.
+// Laying out, cutting, assigning.
 #include "ps/layout/layout.h"
 
 #include <stdlib.h>
@@ -103,8 +103,8 @@ static int larger_first(const void *a, const void *b)
     return (p->offset > q->offset) - (p->offset < q->offset);
 }
 
-// Deals chunks to shards: largest first, each to the least loaded shard, lowest number on a tie.
-static void deal_chunks(bel_layout *layout)
+// Assigns chunks to shards: largest first, each to the least loaded shard, lowest number on a tie.
+static void assign_chunks(bel_layout *layout)
 {
     size_t count = (size_t)layout->chunk_count;
     int64_t *load = bel_xcalloc((size_t)layout->shard_count, sizeof *load);
@@ -134,7 +134,7 @@ bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable
     cutter c = {.layout = layout, .limit = chunk_limit(size, shard_count)};
     for (int v = 0; v < variable_count; v++)
         place_variable(&c, v);
-    deal_chunks(layout);
+    assign_chunks(layout);
     return layout;
 }
 

@@ -73,8 +73,8 @@ typedef struct bel_layout {
 } bel_layout;
 
 // Lays out the variables (name, shape, kind and initializer are read and copied) for `shard_count`
-// shards: chunks of min(1 Mi, max(16 Ki, size / (8 shards))) elements, dealt largest first to the
-// least loaded shard. A shard may own none.
+// shards: chunks of min(1 Mi, max(16 Ki, size / (8 shards))) elements, assigned largest first to
+// the least loaded shard. A shard may own none.
 bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable_count,
                               int shard_count);
 void bel_layout_destroy(bel_layout *layout);

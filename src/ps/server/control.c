@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "belfry/estimator.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 
 enum { FEWEST_POINTS = 1024 };
 
@@ -102,17 +102,17 @@ static void add_point_locked(bel_control *control)
     control->point_examples = control->state.examples;
 }
 
-static void take_tally_locked(bel_control *control, int64_t version, const double *tally, bool over)
+static void take_stats_locked(bel_control *control, int64_t version, const double *stats, bool over)
 {
     const bel_control_config *config = &control->config;
-    double examples = tally[BEL_TALLY_EXAMPLES];
-    if (examples > 0) control->state.loss = tally[BEL_TALLY_LOSS_SUM] / examples;
+    double examples = stats[BEL_STATS_EXAMPLES];
+    if (examples > 0) control->state.loss = stats[BEL_STATS_LOSS_SUM] / examples;
     control->state.step = version;
     control->state.examples += (int64_t)examples;
     bool first = version == config->first_step + 1;
     bool due = config->series_steps > 0 && version % config->series_steps == 0;
     if (first || due || over || version == config->last_step) add_point_locked(control);
-    if (tally[BEL_TALLY_NONFINITE] == 0 || control->error != NULL) return;
+    if (stats[BEL_STATS_NONFINITE] == 0 || control->error != NULL) return;
     control->error = BEL_ERR(BEL_ABORTED,
                              "the loss is not finite (%g) at step %lld; hint: a lower "
                              "learning_rate, warmup_steps or clip_global_norm often helps",
@@ -155,12 +155,12 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
     return BEL_DECIDE_SAVE;
 }
 
-uint32_t bel_control_decide(void *context, int64_t version, const double *tally, bool over)
+uint32_t bel_control_decide(void *context, int64_t version, const double *stats, bool over)
 {
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
-    bool repeated = tally != NULL && control->state.step == version; // asked again after "later"
-    if (tally != NULL && !repeated) take_tally_locked(control, version, tally, over);
+    bool repeated = stats != NULL && control->state.step == version; // asked again after "later"
+    if (stats != NULL && !repeated) take_stats_locked(control, version, stats, over);
     uint32_t decision = decide_locked(control, version, over);
     pthread_mutex_unlock(&control->mutex);
     return decision;

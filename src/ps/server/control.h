@@ -41,7 +41,7 @@ bel_control *bel_control_create(const bel_control_config *config);
 void bel_control_destroy(bel_control *control);
 
 // For bel_shard_config.events, with the control as context.
-uint32_t bel_control_decide(void *control, int64_t version, const double *tally, bool over);
+uint32_t bel_control_decide(void *control, int64_t version, const double *stats, bool over);
 void bel_control_snapshot_ready(void *control, int shard, int64_t version);
 
 // A worker has ended, with an error or NULL (owned by the control from now on). An error ends the
@@ -56,7 +56,7 @@ void bel_control_wait(bel_control *control, double secs, bel_control_state *out_
 // Training ends at the next version, as after bel_request_stop.
 void bel_control_interrupt(bel_control *control);
 
-// The same, but training is to go on from there with another deal of replicas.
+// The same, but training is to go on from there with another assignment of replicas.
 void bel_control_pause(bel_control *control);
 
 // The master has read the snapshot; the next one may be made.

@@ -5,33 +5,33 @@
 
 bel_status *bel_shard_reserve(bel_shard *shard, int worker)
 {
-    const bel_deal *deal = shard->config.deal;
-    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+    const bel_assignment *assignment = shard->config.assignment;
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
         void *memory;
         size_t bytes = (size_t)shard->inbox_elements * sizeof(float);
         if (bytes == 0) break; // a shard without chunks
         BEL_TRY(bel_pages_create(bytes, true, "reports", &memory));
         shard->inboxes[k] = memory;
     }
-    size_t rows = bel_row_room_bytes(shard->config.layout, deal, worker);
+    size_t rows = bel_row_buffer_bytes(shard->config.layout, assignment, worker);
     if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->row_inboxes[worker]));
-    if (shard->tally_inbox != NULL) return NULL;
-    size_t width = (size_t)shard->config.tally_width;
-    shard->tally_inbox = bel_xcalloc((size_t)deal->node_count * width, sizeof(double));
+    if (shard->stats_inbox != NULL) return NULL;
+    size_t width = (size_t)shard->config.stats_width;
+    shard->stats_inbox = bel_xcalloc((size_t)assignment->node_count * width, sizeof(double));
     return NULL;
 }
 
 void bel_shard_free_inboxes(bel_shard *shard)
 {
-    for (int k = 0; k < shard->config.deal->node_count; k++)
+    for (int k = 0; k < shard->config.assignment->node_count; k++)
         bel_pages_destroy(shard->inboxes[k], (size_t)shard->inbox_elements * sizeof(float));
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bel_pages_destroy(shard->row_inboxes[w],
-                          bel_row_room_bytes(shard->config.layout, shard->config.deal, w));
+                          bel_row_buffer_bytes(shard->config.layout, shard->config.assignment, w));
     }
     bel_free(shard->inboxes);
     bel_free(shard->row_inboxes);
-    bel_free(shard->tally_inbox);
+    bel_free(shard->stats_inbox);
     bel_free(shard->norm_inbox);
     bel_free(shard->factor_inbox);
 }
@@ -51,39 +51,39 @@ static void *place_report(const bel_shard *shard, const bel_frame *frame)
 static void *place_pull(const bel_shard *shard, int worker, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     char *inbox = shard->row_inboxes[worker];
     if (inbox == NULL || frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
-    int64_t ids = bel_row_room_ids(layout, deal, worker, frame->chunk);
+    int64_t ids = bel_row_buffer_ids(layout, assignment, worker, frame->chunk);
     if (frame->payload_bytes > (size_t)ids * sizeof(int64_t)) return NULL;
-    return inbox + bel_row_room_keys(layout, deal, worker, frame->chunk);
+    return inbox + bel_row_buffer_keys(layout, assignment, worker, frame->chunk);
 }
 
 static void *place_rows(const bel_shard *shard, int worker, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     char *inbox = shard->row_inboxes[worker];
     if (inbox == NULL || frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
-    size_t most = bel_row_room_report_bytes(layout, deal, frame->chunk, frame->node);
+    size_t most = bel_row_buffer_report_bytes(layout, assignment, frame->chunk, frame->node);
     if (frame->payload_bytes > most) return NULL;
-    return inbox + bel_row_room_report(layout, deal, frame->chunk, frame->node);
+    return inbox + bel_row_buffer_report(layout, assignment, frame->chunk, frame->node);
 }
 
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
 {
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     if (frame->sender != worker) return NULL;
     if (frame->kind == BEL_FRAME_ROW_PULL) return place_pull(shard, worker, frame);
-    bool its_node =
-        frame->node >= deal->first_node[worker] && frame->node < deal->first_node[worker + 1];
+    bool its_node = frame->node >= assignment->first_node[worker] &&
+                    frame->node < assignment->first_node[worker + 1];
     if (!its_node) return NULL;
-    size_t width = (size_t)shard->config.tally_width;
+    size_t width = (size_t)shard->config.stats_width;
     if (frame->kind == BEL_FRAME_REPORT) return place_report(shard, frame);
     if (frame->kind == BEL_FRAME_ROW_REPORT) return place_rows(shard, worker, frame);
-    if (frame->kind != BEL_FRAME_TALLY || shard->tally_inbox == NULL) return NULL;
+    if (frame->kind != BEL_FRAME_STATS || shard->stats_inbox == NULL) return NULL;
     if (frame->payload_bytes != width * sizeof(double)) return NULL;
-    return shard->tally_inbox + (size_t)frame->node * width;
+    return shard->stats_inbox + (size_t)frame->node * width;
 }
 
 void *bel_shard_place(void *context, const bel_frame *frame)

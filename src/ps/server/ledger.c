@@ -19,15 +19,15 @@ static void reset_worker(bel_shard_worker *worker)
                                  .lead = worker->lead,
                                  .dropped = worker->dropped,
                                  .stale = worker->stale,
-                                 .granted = 0};
+                                 .leased = 0};
 }
 
 void bel_ledger_create(bel_shard *shard)
 {
     if (!bel_shard_has_ledger(shard)) return;
     bel_ledger *ledger = &shard->ledger;
-    size_t workers = (size_t)shard->config.deal->worker_count;
-    size_t nodes = (size_t)shard->config.deal->node_count;
+    size_t workers = (size_t)shard->config.assignment->worker_count;
+    size_t nodes = (size_t)shard->config.assignment->node_count;
     // Each page of a step that is not finished everywhere names a worker who still waits for it.
     ledger->page_count = (int)workers + 2;
     ledger->pages = bel_xcalloc((size_t)ledger->page_count, sizeof *ledger->pages);
@@ -37,7 +37,7 @@ void bel_ledger_create(bel_shard *shard)
     ledger->mail = bel_xcalloc(shards, sizeof *ledger->mail);
     ledger->queue = bel_xcalloc(workers, sizeof *ledger->queue);
     ledger->returned = bel_xcalloc(2 * workers, sizeof *ledger->returned);
-    ledger->tallies = bel_xcalloc(nodes * (size_t)shard->config.tally_width, sizeof(double));
+    ledger->stats_list = bel_xcalloc(nodes * (size_t)shard->config.stats_width, sizeof(double));
     ledger->counting = bel_xcalloc(nodes, sizeof *ledger->counting);
     bel_ledger_reset_locked(shard);
 }
@@ -54,13 +54,13 @@ void bel_ledger_destroy(bel_shard *shard)
     bel_free(ledger->waiting);
     bel_free(ledger->queue);
     bel_free(ledger->returned);
-    bel_free(ledger->tallies);
+    bel_free(ledger->stats_list);
     bel_free(ledger->counting);
 }
 
 static void clear_page(const bel_shard *shard, bel_ledger_page *page)
 {
-    memset(page->counts, 0, (size_t)shard->config.deal->worker_count * sizeof *page->counts);
+    memset(page->counts, 0, (size_t)shard->config.assignment->worker_count * sizeof *page->counts);
     page->known = false;
     page->named = page->needed = 0;
 }
@@ -68,9 +68,9 @@ static void clear_page(const bel_shard *shard, bel_ledger_page *page)
 // What is known of a worker's report and not of use any more.
 static void forget_report_locked(bel_shard *shard, int worker)
 {
-    const bel_deal *deal = shard->config.deal;
-    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
-        shard->tallies[k] = NULL;
+    const bel_assignment *assignment = shard->config.assignment;
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
+        shard->stats_list[k] = NULL;
         for (int i = 0; i < shard->chunk_count; i++)
             shard->chunks[i].nodes[k] = NULL;
         for (int t = 0; shard->tables != NULL && t < shard->config.layout->table_count; t++)
@@ -85,7 +85,7 @@ void bel_ledger_reset_locked(bel_shard *shard)
     bel_ledger *ledger = &shard->ledger;
     for (int i = 0; i < ledger->page_count; i++)
         clear_page(shard, &ledger->pages[i]);
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         forget_report_locked(shard, w);
         reset_worker(&shard->workers[w]);
         shard->workers[w].counted_step = -1;
@@ -99,13 +99,13 @@ void bel_ledger_reset_locked(bel_shard *shard)
     ledger->waiting_count = 0;
 }
 
-void bel_shard_grant_from(bel_shard *shard, int64_t first_block, int64_t block_end)
+void bel_shard_lease_from(bel_shard *shard, int64_t first_block, int64_t block_end)
 {
-    shard->ledger.next_block = shard->ledger.granted = first_block;
+    shard->ledger.next_block = shard->ledger.leased = first_block;
     shard->ledger.block_end = block_end;
 }
 
-// --- Grants --------------------------------------------------------------------------------------
+// --- Leases --------------------------------------------------------------------------------------
 
 static bool has_blocks(const bel_ledger *ledger)
 {
@@ -113,7 +113,7 @@ static bool has_blocks(const bel_ledger *ledger)
 }
 
 // Blocks for one more step of a worker, while there are any: those that came back first.
-static int64_t next_grant(bel_shard *shard, int worker)
+static int64_t next_lease(bel_shard *shard, int worker)
 {
     bel_ledger *ledger = &shard->ledger;
     if (ledger->returned_count > 0) {
@@ -124,44 +124,44 @@ static int64_t next_grant(bel_shard *shard, int worker)
         return first;
     }
     int64_t first = ledger->next_block;
-    ledger->next_block += bel_deal_replicas(shard->config.deal, worker);
+    ledger->next_block += bel_assignment_replicas(shard->config.assignment, worker);
     return first;
 }
 
-static void send_ticket_locked(bel_shard *shard, int worker, int64_t first_block)
+static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
 {
     bel_shard_worker *w = &shard->workers[worker];
     bel_shard_send_locked(
         shard, shard->config.worker_lanes[worker],
-        (bel_frame){.kind = BEL_FRAME_TICKET, .step = first_block, .count = w->granted++});
+        (bel_frame){.kind = BEL_FRAME_LEASE, .step = first_block, .count = w->leased++});
 }
 
 // Two in hand: those of the next step, and those after it, which are read meanwhile. A worker for
 // which there are none at all is told so, and waits for the end.
-static void grant_locked(bel_shard *shard, int worker)
+static void lease_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
-    while (w->grant_count < 2 && has_blocks(&shard->ledger)) {
-        int64_t first = next_grant(shard, worker);
-        w->grants[w->grant_count++] = first;
-        send_ticket_locked(shard, worker, first);
+    while (w->lease_count < 2 && has_blocks(&shard->ledger)) {
+        int64_t first = next_lease(shard, worker);
+        w->leases[w->lease_count++] = first;
+        send_lease_locked(shard, worker, first);
     }
-    if (w->grant_count == 0) send_ticket_locked(shard, worker, BEL_TICKET_NONE);
+    if (w->lease_count == 0) send_lease_locked(shard, worker, BEL_LEASE_NONE);
 }
 
-static void use_up_grant(bel_shard_worker *worker)
+static void use_up_lease(bel_shard_worker *worker)
 {
-    if (worker->grant_count == 0) return;
-    worker->grants[0] = worker->grants[1];
-    worker->grant_count--;
+    if (worker->lease_count == 0) return;
+    worker->leases[0] = worker->leases[1];
+    worker->lease_count--;
 }
 
-static void return_grants_locked(bel_shard *shard, bel_shard_worker *worker)
+static void return_leases_locked(bel_shard *shard, bel_shard_worker *worker)
 {
     bel_ledger *ledger = &shard->ledger;
-    for (int i = 0; i < worker->grant_count; i++)
-        ledger->returned[ledger->returned_count++] = worker->grants[i];
-    worker->grant_count = 0;
+    for (int i = 0; i < worker->lease_count; i++)
+        ledger->returned[ledger->returned_count++] = worker->leases[i];
+    worker->lease_count = 0;
 }
 
 // --- Answers -------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ static void answer_locked(bel_shard *shard, int worker, int64_t version)
     w->version = w->answer = version;
     w->held = false;
     if (shard->config.shard == 0) tell_answer_locked(shard, worker, version);
-    if (shard->config.shard == 0 && !is_stopping(shard)) grant_locked(shard, worker);
+    if (shard->config.shard == 0 && !is_stopping(shard)) lease_locked(shard, worker);
     for (int i = 0; i < shard->chunk_count && !is_stopping(shard); i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         if (chunk->kind == BEL_VARIABLE_FROZEN && w->reader != BEL_READER_NONE) continue;
@@ -253,13 +253,14 @@ void bel_ledger_copied_locked(bel_shard *shard, int worker)
 // A chunk is passed when the reports of all that count are in; `arrived` says that it is.
 static void look_at_chunk_locked(bel_shard *shard, int local)
 {
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     bel_shard_chunk *chunk = &shard->chunks[local];
     if (shard->config.layout->chunks[chunk->chunk].kind == BEL_VARIABLE_FROZEN) return;
     if (chunk->arrived > 0) return;
-    for (int k = 0; k < deal->node_count; k++)
-        if (bel_ledger_counts(shard, deal->nodes[k].worker) && chunk->nodes[k] == NULL) return;
-    chunk->arrived = deal->node_count;
+    for (int k = 0; k < assignment->node_count; k++)
+        if (bel_ledger_counts(shard, assignment->nodes[k].worker) && chunk->nodes[k] == NULL)
+            return;
+    chunk->arrived = assignment->node_count;
     bel_shard_push_locked(shard,
                           (bel_shard_job){.kind = bel_shard_first_job(shard), .local = local});
 }
@@ -300,14 +301,14 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
     }
 }
 
-// So many reports make this step. When all blocks are granted, no more than there are workers that
+// So many reports make this step. When all blocks are leased, no more than there are workers that
 // still have some.
 static int needed_reports(const bel_shard *shard)
 {
     int needed = shard->config.counting.workers, able = 0;
     if (has_blocks(&shard->ledger)) return needed;
-    for (int w = 0; w < shard->config.deal->worker_count; w++)
-        able += shard->workers[w].grant_count > 0;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
+        able += shard->workers[w].lease_count > 0;
     return able > 0 && able < needed ? able : needed;
 }
 
@@ -360,17 +361,17 @@ bool bel_ledger_step_done_locked(const bel_shard *shard)
 {
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     if (!page->known || shard->ledger.copies > 0) return false;
-    for (int w = 0; w < shard->config.deal->worker_count; w++)
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
         if (page->counts[w] && !shard->workers[w].complete) return false;
     return true;
 }
 
-const double *const *bel_ledger_tallies_locked(bel_shard *shard)
+const double *const *bel_ledger_stats_list_locked(bel_shard *shard)
 {
-    const bel_deal *deal = shard->config.deal;
-    for (int k = 0; k < deal->node_count; k++) {
-        bool counts = bel_ledger_counts(shard, deal->nodes[k].worker);
-        shard->ledger.counting[k] = counts ? shard->tallies[k] : NULL;
+    const bel_assignment *assignment = shard->config.assignment;
+    for (int k = 0; k < assignment->node_count; k++) {
+        bool counts = bel_ledger_counts(shard, assignment->nodes[k].worker);
+        shard->ledger.counting[k] = counts ? shard->stats_list[k] : NULL;
     }
     return shard->ledger.counting;
 }
@@ -380,21 +381,21 @@ const double *const *bel_ledger_tallies_locked(bel_shard *shard)
 static void drop_report(bel_shard_worker *worker)
 {
     worker->dropped++;
-    use_up_grant(worker);
+    use_up_lease(worker);
 }
 
 // Who was told that no blocks are left waits for the end, also when some have come back since.
 static bool may_report(const bel_shard *shard, const bel_shard_worker *worker)
 {
     bool asks = worker->held || worker->version < 0;
-    return worker->grant_count > 0 || (asks && has_blocks(&shard->ledger));
+    return worker->lease_count > 0 || (asks && has_blocks(&shard->ledger));
 }
 
 // Of those who have something left to do.
 static int64_t slowest_lead(const bel_shard *shard)
 {
     int64_t slowest = INT64_MAX;
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         const bel_shard_worker *worker = &shard->workers[w];
         if (may_report(shard, worker) && worker->lead < slowest) slowest = worker->lead;
     }
@@ -405,9 +406,9 @@ bool bel_ledger_is_over_locked(const bel_shard *shard)
 {
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     if (has_blocks(&shard->ledger)) return false;
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bool used_up = page->known && page->counts[w];
-        if (shard->workers[w].grant_count > (used_up ? 1 : 0)) return false;
+        if (shard->workers[w].lease_count > (used_up ? 1 : 0)) return false;
     }
     return true;
 }
@@ -422,12 +423,12 @@ static bool may_go_on(const bel_shard *shard, const bel_shard_worker *worker, in
 static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
 {
     bel_ledger *ledger = &shard->ledger;
-    int workers = shard->config.deal->worker_count;
+    int workers = shard->config.assignment->worker_count;
     for (int w = 0; w < workers; w++) {
         if (page->counts[w]) {
             shard->workers[w].lead++;
             shard->workers[w].held = true; // until it is answered
-            use_up_grant(&shard->workers[w]);
+            use_up_lease(&shard->workers[w]);
         }
     }
     bool drops = !takes_stale(shard);
@@ -531,20 +532,20 @@ static void take_complete_locked(bel_shard *shard, int worker)
     close_page_locked(shard);
 }
 
-static void take_tally_locked(bel_shard *shard, const bel_frame *frame, int worker)
+static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
-    if (!bel_shard_check_tally_locked(shard, frame)) return;
-    if (shard->tallies[frame->node] != NULL) {
+    if (!bel_shard_check_stats_locked(shard, frame)) return;
+    if (shard->stats_list[frame->node] != NULL) {
         shard->counters.repeated++;
         return;
     }
-    size_t width = (size_t)shard->config.tally_width;
-    double *copy = shard->ledger.tallies + (size_t)frame->node * width;
+    size_t width = (size_t)shard->config.stats_width;
+    double *copy = shard->ledger.stats_list + (size_t)frame->node * width;
     memcpy(copy, frame->payload, width * sizeof *copy);
-    shard->tallies[frame->node] = copy;
-    const bel_deal *deal = shard->config.deal;
-    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++)
-        if (shard->tallies[k] == NULL) return;
+    shard->stats_list[frame->node] = copy;
+    const bel_assignment *assignment = shard->config.assignment;
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
+        if (shard->stats_list[k] == NULL) return;
     shard->workers[worker].complete = true;
     if (shard->config.shard == 0) take_complete_locked(shard, worker);
 }
@@ -566,7 +567,7 @@ static void take_pull_locked(bel_shard *shard, const bel_frame *frame, int worke
 static void take_answer_locked(bel_shard *shard, const bel_frame *frame)
 {
     bel_ledger *ledger = &shard->ledger;
-    bool fits = frame->node >= 0 && frame->node < shard->config.deal->worker_count &&
+    bool fits = frame->node >= 0 && frame->node < shard->config.assignment->worker_count &&
                 shard->config.shard != 0;
     bool known = frame->count < ledger->answers;
     for (size_t i = 0; i < ledger->waiting_count; i++)
@@ -598,7 +599,7 @@ static void take_page_locked(bel_shard *shard, const bel_frame *frame)
         shard->counters.late++;
         return;
     }
-    bool fits = frame->node >= 0 && frame->node < shard->config.deal->worker_count &&
+    bool fits = frame->node >= 0 && frame->node < shard->config.assignment->worker_count &&
                 frame->chunk > 0 && frame->chunk <= shard->config.counting.workers &&
                 shard->config.shard != 0 &&
                 frame->step < shard->step + shard->ledger.page_count - 1;
@@ -623,7 +624,7 @@ static void take_page_locked(bel_shard *shard, const bel_frame *frame)
 
 void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     if (frame->kind == BEL_FRAME_LEDGER && worker < 0) {
         take_page_locked(shard, frame);
         return;
@@ -633,7 +634,7 @@ void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int 
         return;
     }
     bool reports = frame->kind == BEL_FRAME_REPORT || frame->kind == BEL_FRAME_ROW_REPORT ||
-                   frame->kind == BEL_FRAME_TALLY;
+                   frame->kind == BEL_FRAME_STATS;
     bool pulls = frame->kind == BEL_FRAME_PULL || frame->kind == BEL_FRAME_ROW_PULL;
     if (worker < 0 || (!reports && !pulls)) {
         bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
@@ -647,8 +648,8 @@ void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int 
         bel_shard_take_row_pull_locked(shard, frame, worker);
         return;
     }
-    bool its_own =
-        frame->node >= deal->first_node[worker] && frame->node < deal->first_node[worker + 1];
+    bool its_own = frame->node >= assignment->first_node[worker] &&
+                   frame->node < assignment->first_node[worker + 1];
     if (!its_own) {
         bel_shard_fail_locked(shard, frame, "no such node of this worker");
     } else if (frame->step != shard->workers[worker].version || is_stopping(shard)) {
@@ -658,7 +659,7 @@ void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int 
     } else if (frame->kind == BEL_FRAME_ROW_REPORT) {
         bel_shard_take_rows_locked(shard, frame, worker);
     } else {
-        take_tally_locked(shard, frame, worker);
+        take_stats_locked(shard, frame, worker);
     }
 }
 
@@ -674,7 +675,7 @@ void bel_ledger_forget_locked(bel_shard *shard, int worker)
     for (int i = 0; i < ledger->queue_count; i++)
         if (ledger->queue[i] != worker) ledger->queue[kept++] = ledger->queue[i];
     ledger->queue_count = kept;
-    if (shard->config.shard == 0) return_grants_locked(shard, w);
+    if (shard->config.shard == 0) return_leases_locked(shard, w);
     reset_worker(w);
 }
 
@@ -685,7 +686,7 @@ bel_shard_staleness bel_shard_stale(bel_shard *shard, int64_t *out_dropped)
     bel_shard_staleness staleness = {.dropped = 0};
     pthread_mutex_lock(&shard->mutex);
     memcpy(staleness.counted, shard->ledger.stale, sizeof staleness.counted);
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         staleness.dropped += shard->workers[w].dropped;
         if (out_dropped != NULL) out_dropped[w] = shard->workers[w].dropped;
     }
@@ -693,13 +694,13 @@ bel_shard_staleness bel_shard_stale(bel_shard *shard, int64_t *out_dropped)
     return staleness;
 }
 
-int64_t bel_shard_granted(bel_shard *shard)
+int64_t bel_shard_leased(bel_shard *shard)
 {
     if (!bel_shard_has_ledger(shard)) return -1;
     pthread_mutex_lock(&shard->mutex);
-    int64_t granted = shard->ledger.granted;
+    int64_t leased = shard->ledger.leased;
     pthread_mutex_unlock(&shard->mutex);
-    return granted;
+    return leased;
 }
 
 int64_t bel_shard_counted_step(bel_shard *shard, int worker)

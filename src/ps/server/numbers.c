@@ -1,4 +1,4 @@
-// Fills the shard's part of sight/numbers.h from its counters, which it keeps without a lock.
+// Fills the shard's part of monitoring/numbers.h from its counters, which it keeps without a lock.
 #include "ps/server/numbers.h"
 
 static const double seconds_of_ns = 1e-9;

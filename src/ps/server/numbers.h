@@ -1,9 +1,9 @@
-// What a shard of this process has counted, as it travels and is shown (sight/numbers.h).
+// What a shard of this process has counted, as it travels and is shown (monitoring/numbers.h).
 #ifndef BELFRY_PS_SERVER_NUMBERS_H
 #define BELFRY_PS_SERVER_NUMBERS_H
 
+#include "monitoring/numbers.h"
 #include "ps/server/shard.h"
-#include "sight/numbers.h"
 
 // Any thread, while the shard runs. Fills the rows of BEL_OF_SHARD.
 void bel_numbers_of_shard(bel_shard *shard, double values[BEL_NUMBER_COUNT]);

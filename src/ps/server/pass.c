@@ -13,7 +13,7 @@ static bool node_counts(const bel_shard *shard, const bel_shard_chunk *chunk, in
 {
     bool counts =
         !bel_shard_has_ledger(shard) ||
-        bel_ledger_page_of(shard, shard->step)->counts[shard->config.deal->nodes[k].worker];
+        bel_ledger_page_of(shard, shard->step)->counts[shard->config.assignment->nodes[k].worker];
     return counts && chunk->weights[k].replicas > 0;
 }
 
@@ -21,11 +21,11 @@ static bool node_counts(const bel_shard *shard, const bel_shard_chunk *chunk, in
 static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t offset,
                               int64_t n)
 {
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
-    for (int k = 0; k < deal->node_count; k++)
+    for (int k = 0; k < assignment->node_count; k++)
         chunk->inputs[k] = node_counts(shard, chunk, k) ? chunk->nodes[k] + (offset - start) : NULL;
-    return bel_deal_sum(deal, chunk->inputs, chunk->weights, n, chunk->scratch);
+    return bel_assignment_sum(assignment, chunk->inputs, chunk->weights, n, chunk->scratch);
 }
 
 typedef struct pass {
@@ -169,7 +169,7 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
 static int64_t count_replicas(const bel_shard *shard, const bel_shard_chunk *chunk)
 {
     int64_t replicas = 0;
-    for (int k = 0; k < shard->config.deal->node_count; k++)
+    for (int k = 0; k < shard->config.assignment->node_count; k++)
         if (node_counts(shard, chunk, k)) replicas += chunk->weights[k].replicas;
     return replicas;
 }
@@ -180,14 +180,14 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     const bel_chunk *chunk = &shard->config.layout->chunks[local->chunk];
     bel_space *space = shard->config.space;
     int current = atomic_load(&space->current[local->chunk]);
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
 
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
         // Reports may be gone at the update: what they come to stays.
         if (job.kind != BEL_JOB_UPDATE) local->replicas = count_replicas(shard, local);
         pass p = {.shard = shard,
                   .chunk = local,
-                  .gradient = local->scratch + (deal->depth + 1) * PIECE,
+                  .gradient = local->scratch + (assignment->depth + 1) * PIECE,
                   .values = space->buffers[current],
                   .new_values = space->buffers[1 - current],
                   .scale = local->replicas > 0 ? (float)(1.0 / (double)local->replicas) : 0};
@@ -246,7 +246,8 @@ static void gather_squares(bel_shard *shard)
     }
 }
 
-// BEL_FAULT=chunk_order: added chunk by chunk, shard after shard, in f32 as a careless one would.
+// BELFRY_FAULT=chunk_order: added chunk by chunk, shard after shard, in f32 as a careless one
+// would.
 static double chunk_order_total(const bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;

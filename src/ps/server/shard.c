@@ -16,19 +16,19 @@ static void begin_step_locked(bel_shard *shard)
 {
     shard->decision_known = false;
     shard->decision = 0;
-    shard->summed = shard->passed = shard->tally_count = shard->norm_count = 0;
+    shard->summed = shard->passed = shard->stats_count = shard->norm_count = 0;
     shard->ready_count = 0;
     bel_shard_begin_tables_locked(shard);
     bool ledger = bel_shard_has_ledger(shard); // then reports stay until their workers are answered
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
     bel_shard_begin_numbers(shard);
-    size_t nodes = (size_t)shard->config.deal->node_count;
+    size_t nodes = (size_t)shard->config.assignment->node_count;
     for (int i = 0; i < shard->chunk_count; i++) {
         shard->chunks[i].arrived = 0;
         shard->chunks[i].passed = false;
         if (!ledger) memset(shard->chunks[i].nodes, 0, nodes * sizeof *shard->chunks[i].nodes);
     }
-    if (!ledger) memset(shard->tallies, 0, nodes * sizeof *shard->tallies);
+    if (!ledger) memset(shard->stats_list, 0, nodes * sizeof *shard->stats_list);
     memset(shard->norms, 0, (size_t)shard->config.layout->shard_count * sizeof *shard->norms);
 }
 
@@ -40,7 +40,7 @@ static bool step_done_locked(const bel_shard *shard)
     if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
     if (shard->tables_done < shard->config.layout->table_count) return false;
     if (bel_shard_has_ledger(shard)) return bel_ledger_step_done_locked(shard);
-    return shard->tally_count == shard->config.deal->node_count;
+    return shard->stats_count == shard->config.assignment->node_count;
 }
 
 // --- Traces --------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ static uint64_t workers_of_step(const bel_shard *shard)
     if (!bel_shard_has_ledger(shard)) return BEL_TRACE_EVERYBODY;
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     uint64_t bits = 0;
-    for (int w = 0; w < shard->config.deal->worker_count && w < 64; w++)
+    for (int w = 0; w < shard->config.assignment->worker_count && w < 64; w++)
         if (page->counts[w]) bits |= (uint64_t)1 << w;
     return bits;
 }
@@ -89,7 +89,8 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     if (shard->config.shard == 0) bel_shard_decision_known_locked(shard, decision);
     if (bel_shard_has_ledger(shard)) bel_ledger_published_locked(shard);
     bel_shard_answer_waiting_locked(shard);
-    for (int w = 0; w < shard->config.deal->worker_count && !bel_shard_has_ledger(shard); w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count && !bel_shard_has_ledger(shard);
+         w++) {
         const bel_shard_worker *worker = &shard->workers[w];
         if (worker->reader == BEL_READER_FOLLOWS) {
             bel_shard_send_version_locked(shard, w, shard->step, shard->values_sent);
@@ -111,19 +112,21 @@ static bool try_publish_locked(bel_shard *shard)
     bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0 && !shard->snapshot_told;
     bool first = shard->config.shard == 0;
     shard->snapshot_told = true; // once, however often the decision comes later
-    if (saved) shard->ledger.granted = shard->ledger.next_block;
+    if (saved) shard->ledger.leased = shard->ledger.next_block;
     bool ledger = bel_shard_has_ledger(shard);
-    const double *const *tallies = ledger ? bel_ledger_tallies_locked(shard) : shard->tallies;
+    const double *const *stats_list =
+        ledger ? bel_ledger_stats_list_locked(shard) : shard->stats_list;
     bool over = first && ledger && bel_ledger_is_over_locked(shard);
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
     if (first) {
-        bel_deal_sum_f64(shard->config.deal, tallies, shard->config.tally_width, shard->tally_sum);
+        bel_assignment_sum_f64(shard->config.assignment, stats_list, shard->config.stats_width,
+                               shard->stats_sum);
     }
-    bool good = !first || shard->tally_sum[BEL_TALLY_NONFINITE] == 0; // a diverged step is not kept
+    bool good = !first || shard->stats_sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
     if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);
-    if (first) decision = events->decide(events->context, version, shard->tally_sum, over);
+    if (first) decision = events->decide(events->context, version, shard->stats_sum, over);
     bool later = (decision & BEL_DECIDE_LATER) != 0;
     pthread_mutex_lock(&shard->mutex);
     shard->publishing = false;
@@ -151,29 +154,30 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame)
     if (!bel_shard_take_weight_locked(shard, frame, &chunk->weights[frame->node])) return;
     bel_shard_decision_known_locked(shard, frame->decision);
     chunk->nodes[frame->node] = frame->payload;
-    if (++chunk->arrived == shard->config.deal->node_count) {
+    if (++chunk->arrived == shard->config.assignment->node_count) {
         bel_shard_push_locked(shard,
                               (bel_shard_job){.kind = bel_shard_first_job(shard), .local = local});
     }
 }
 
-static void take_tally_locked(bel_shard *shard, const bel_frame *frame)
+static void take_stats_locked(bel_shard *shard, const bel_frame *frame)
 {
-    if (!bel_shard_check_tally_locked(shard, frame)) return;
+    if (!bel_shard_check_stats_locked(shard, frame)) return;
     bel_shard_decision_known_locked(shard, frame->decision);
-    if (shard->tallies[frame->node] != NULL) {
+    if (shard->stats_list[frame->node] != NULL) {
         shard->counters.repeated++;
         return;
     }
-    shard->tallies[frame->node] = frame->payload;
-    shard->tally_count++;
+    shard->stats_list[frame->node] = frame->payload;
+    shard->stats_count++;
 }
 
-// A worker that repeats a step which is finished here is through with it: its last tally is here.
+// A worker that repeats a step which is finished here is through with it: its last step statistics
+// is here.
 static bool catches_up(const bel_shard *shard, const bel_frame *frame, int worker)
 {
-    return worker >= 0 && frame->kind == BEL_FRAME_TALLY && frame->step == shard->step - 1 &&
-           frame->node == shard->config.deal->first_node[worker + 1] - 1 &&
+    return worker >= 0 && frame->kind == BEL_FRAME_STATS && frame->step == shard->step - 1 &&
+           frame->node == shard->config.assignment->first_node[worker + 1] - 1 &&
            shard->workers[worker].reader == BEL_READER_BEHIND &&
            shard->workers[worker].version == frame->step;
 }
@@ -213,7 +217,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     }
     switch (frame->kind) {
     case BEL_FRAME_REPORT: take_report_locked(shard, frame); break;
-    case BEL_FRAME_TALLY: take_tally_locked(shard, frame); break;
+    case BEL_FRAME_STATS: take_stats_locked(shard, frame); break;
     case BEL_FRAME_NORMS:
     case BEL_FRAME_FACTORS:
         if (worker < 0) {
@@ -228,7 +232,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     case BEL_FRAME_PULL:
     case BEL_FRAME_LEDGER:
     case BEL_FRAME_ANSWER:
-    case BEL_FRAME_TICKET:
+    case BEL_FRAME_LEASE:
     case BEL_FRAME_ROWS:
     case BEL_FRAME_ROW_PULL:
     case BEL_FRAME_KIND_COUNT:
@@ -248,7 +252,7 @@ static void drain_locked(bel_shard *shard)
 {
     if (!shard->started || shard->admitting > 0) return;
     if (bel_shard_has_ledger(shard)) bel_ledger_send_mail_locked(shard);
-    for (int w = 0; w < shard->config.deal->worker_count; w++)
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
         drain_lane_locked(shard, shard->config.worker_lanes[w], w);
     int shards = shard->config.shard == 0 ? shard->config.layout->shard_count : 1;
     for (int k = 0; shard->config.layout->shard_count > 1 && k < shards; k++)
@@ -266,17 +270,17 @@ static bool is_reading_locked(const bel_shard *shard)
 
 static void forget_worker_locked(bel_shard *shard, int worker)
 {
-    const bel_deal *deal = shard->config.deal;
-    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+    const bel_assignment *assignment = shard->config.assignment;
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
         for (int i = 0; i < shard->chunk_count; i++) {
             bel_shard_chunk *chunk = &shard->chunks[i];
-            if (chunk->nodes[k] == NULL || chunk->arrived == deal->node_count) continue;
+            if (chunk->nodes[k] == NULL || chunk->arrived == assignment->node_count) continue;
             chunk->nodes[k] = NULL;
             chunk->arrived--;
         }
-        if (shard->tallies[k] == NULL) continue;
-        shard->tallies[k] = NULL;
-        shard->tally_count--;
+        if (shard->stats_list[k] == NULL) continue;
+        shard->stats_list[k] = NULL;
+        shard->stats_count--;
     }
     bel_shard_forget_rows_locked(shard, worker);
 }
@@ -318,7 +322,7 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
     shard->counters.versions = 0;
     bel_status_ignore(shard->error); // of a state that is void
     shard->error = NULL;
-    for (int w = 0; w < shard->config.deal->worker_count; w++)
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
         shard->workers[w] = (bel_shard_worker){.incarnation = shard->workers[w].incarnation};
     bel_ledger_reset_locked(shard);
     begin_step_locked(shard);
@@ -472,15 +476,15 @@ bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker)
     return reports;
 }
 
-// Workers whose tally is missing; a tally follows a worker's last report.
+// Workers whose step statistics are missing; they follow a worker's last report.
 static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
 {
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     int missing = 0;
-    for (int w = 0; w < deal->worker_count; w++) {
+    for (int w = 0; w < assignment->worker_count; w++) {
         bool here = !bel_shard_has_ledger(shard) || shard->workers[w].complete;
-        for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++)
-            here = here && (bel_shard_has_ledger(shard) || shard->tallies[k] != NULL);
+        for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++)
+            here = here && (bel_shard_has_ledger(shard) || shard->stats_list[k] != NULL);
         if (here) continue;
         bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ", w);
     }

@@ -11,7 +11,7 @@
 // that some shards have finished, a shard can send the version before its own as well: nothing is
 // written over it before that worker has reported the next.
 //
-// With a ledger (bel_counting) steps are made of some workers' reports. Shard 0 names them, grants
+// With a ledger (bel_counting) steps are made of some workers' reports. Shard 0 names them, leases
 // each worker the blocks of its next batches, and answers those whose reports were used or dropped
 // with its newest version; it tells the other shards, which give them the same one. Every shard
 // makes the same steps. What a worker computes on is copied for it first, so it never sees a
@@ -27,10 +27,10 @@
 #include "belfry/optimizer.h"
 #include "checkpoint/checkpoint.h"
 #include "optim/rule.h"
+#include "ps/layout/assignment.h"
 #include "ps/layout/counting.h"
-#include "ps/layout/deal.h"
 #include "ps/layout/space.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 #include "transport/lane.h"
 
 typedef struct bel_shard bel_shard;
@@ -41,10 +41,10 @@ enum { BEL_DECIDE_LATER = 1 << 30 };
 // work, never under a lock.
 typedef struct bel_shard_events {
     void *context;
-    // What to do at `version`; `tally` sums the step before (NULL at the first version). `over`: no
-    // step can follow, as the input has nothing left. May answer BEL_DECIDE_LATER: then it is asked
-    // again when bel_shard_work is next called.
-    uint32_t (*decide)(void *context, int64_t version, const double *tally, bool over);
+    // What to do at `version`; `stats` sums the step before (NULL at the first version).
+    // `over`: no step can follow, as the input has nothing left. May answer BEL_DECIDE_LATER: then
+    // it is asked again when bel_shard_work is next called.
+    uint32_t (*decide)(void *context, int64_t version, const double *stats, bool over);
     // The snapshot of `version` is complete in this shard.
     void (*snapshot_ready)(void *context, int shard, int64_t version);
 } bel_shard_events;
@@ -52,13 +52,13 @@ typedef struct bel_shard_events {
 typedef struct bel_shard_config {
     const bel_layout *layout;
     int shard;
-    const bel_deal *deal;
+    const bel_assignment *assignment;
     bel_space *space;
     float *snapshot; // values of the snapshot, laid out as the space; shards of a process share it
     float *snapshot_averages; // the same for moving averages, where the optimizer keeps them
     bel_optimizer optimizer;  // checked
     uint32_t generation;
-    int tally_width;
+    int stats_width;
     uint64_t seed;                // of the job: rows that do not exist yet
     bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
     bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
@@ -67,7 +67,7 @@ typedef struct bel_shard_config {
                                // space; the shard writes its own chunks
     int64_t table_memory;      // bytes that a table may take here; 0: no limit
     void *const *answer_rooms; // with tables: by worker, room for rows where its lane needs them to
-                               // lie, as ps/layout/row_room.h says; NULL: the shard makes its own
+                               // lie, as ps/layout/row_buffer.h says; NULL: the shard makes its own
 } bel_shard_config;
 
 typedef struct bel_shard_counters {
@@ -93,8 +93,8 @@ typedef struct bel_shard_staleness {
     int64_t dropped;                     // too late to count, over all workers
 } bel_shard_staleness;
 
-// The lanes, layout, deal and space must outlive the shard; the lanes may be put into their arrays
-// later, until bel_shard_start. RESOURCE_EXHAUSTED without memory.
+// The lanes, layout, assignment and space must outlive the shard; the lanes may be put into their
+// arrays later, until bel_shard_start. RESOURCE_EXHAUSTED without memory.
 bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_shard) BEL_MUST_USE;
 void bel_shard_destroy(bel_shard *shard);
 
@@ -151,15 +151,15 @@ bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker);
 // --- With a ledger -------------------------------------------------------------------------------
 
 // Shard 0, before the start: the first block of the input that is not yet used, and the one behind
-// the last. When all are granted, nobody's report is dropped any more and a step is made of as many
+// the last. When all are leased, nobody's report is dropped any more and a step is made of as many
 // as can still come; training ends when none can.
-void bel_shard_grant_from(bel_shard *shard, int64_t first_block, int64_t block_end);
+void bel_shard_lease_from(bel_shard *shard, int64_t first_block, int64_t block_end);
 
 // Shard 0: how it stands, by worker in out_dropped (may be NULL).
 bel_shard_staleness bel_shard_stale(bel_shard *shard, int64_t *out_dropped);
 
-// Shard 0: the first block that was not granted when the newest snapshot was made. -1: no ledger.
-int64_t bel_shard_granted(bel_shard *shard);
+// Shard 0: the first block that was not leased when the newest snapshot was made. -1: no ledger.
+int64_t bel_shard_leased(bel_shard *shard);
 
 // Shard 0: the last step in which a worker counted, -1: none. A shard that stands at that step or
 // before it when the worker is replaced cannot finish it any more: then state goes back.

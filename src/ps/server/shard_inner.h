@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "ps/layout/row_room.h"
+#include "ps/layout/row_buffer.h"
 #include "ps/server/shard.h"
 #include "ps/table/table.h"
 
@@ -65,9 +65,9 @@ typedef struct bel_shard_worker {
     int64_t dropped;      // shard 0: its reports that were not
     int64_t stale;        // shard 0: its counted reports on older versions
     bool held;            // shard 0: gets no version before slower ones have come nearer
-    int64_t grants[2];    // shard 0: first blocks granted and not used up, in order
-    int grant_count;
-    int64_t granted; // shard 0: grants so far
+    int64_t leases[2];    // shard 0: first blocks leased and not used up, in order
+    int lease_count;
+    int64_t leased; // shard 0: leases so far
 } bel_shard_worker;
 
 // A page of the ledger: who counts in a step.
@@ -101,18 +101,19 @@ typedef struct bel_ledger {
     bel_ledger_mail *mail; // shard 0: by shard
     int *queue; // shard 0: workers whose reports are complete and do not count yet, as they came
     int queue_count;
-    int64_t next_block; // shard 0: the first that was never granted
+    int64_t next_block; // shard 0: the first that was never leased
     int64_t block_end;  // shard 0: behind the last
     int64_t *returned;  // shard 0: first blocks whose worker was lost with them
     int returned_count;
-    int64_t granted; // next_block when the newest snapshot was made
+    int64_t leased;  // next_block when the newest snapshot was made
     int64_t answers; // shard 0: given so far; other shards: the first that is not given yet
     bel_ledger_answer *waiting; // other shards: those of versions to come
     size_t waiting_count, waiting_capacity;
     int64_t stale[BEL_STALENESS_BINS];
-    double *tallies;         // by node: copies
-    const double **counting; // by node: tallies of this step's workers; NULL: does not count
-    int copies;              // that are under way: the next version is not published before
+    double *stats_list; // by node: copies
+    const double *
+        *counting; // by node: step statistics of this step's workers; NULL: does not count
+    int copies;    // that are under way: the next version is not published before
 } bel_ledger;
 
 // Rows that a worker asks for in a step; it may do so in several pulls. The answers stay until it
@@ -170,7 +171,7 @@ struct bel_shard {
     // What lanes without shared memory bring in.
     float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
     int64_t inbox_elements; // of each
-    double *tally_inbox;    // by node, tally_width each
+    double *stats_inbox;    // by node, stats_width each
     void **row_inboxes;  // by worker: keys and reports of rows, as in its room; NULL: not reserved
     double *norm_inbox;  // shard 0, by shard, bel_shard_norm_count each
     float *factor_inbox; // other shards
@@ -192,11 +193,11 @@ struct bel_shard {
     int chunk_count;
     bel_shard_job *ready; // a stack
     int ready_count, running;
-    int summed, passed;     // chunks through the first and the last pass
-    int values_sent;        // chunks with new values: all passed ones but the frozen
-    const double **tallies; // by node; shard 0 sums them
-    int tally_count;
-    double *tally_sum;
+    int summed, passed;        // chunks through the first and the last pass
+    int values_sent;           // chunks with new values: all passed ones but the frozen
+    const double **stats_list; // by node; shard 0 sums them
+    int stats_count;
+    double *stats_sum;
     const double **norms; // shard 0, by shard: its grain squares
     int norm_count;
     bool norms_sent, factors_known;
@@ -208,7 +209,7 @@ struct bel_shard {
     bel_shard_table *tables; // by table of the layout
     void **answer_rooms;     // by worker: the shard's own; NULL: they are the configuration's
     int tables_done;         // updated in this step
-    int *node_firsts;        // by node of the deal
+    int *node_firsts;        // by node of the assignment
 };
 
 // Sums of squares that a shard says: of directions, and of values where the rule trusts.
@@ -239,7 +240,7 @@ int bel_shard_local_chunk(const bel_shard *shard, int chunk); // -1: not here
 bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame);
 // The weight that a report says, if its node can have it; else the shard has failed.
 bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_weight *out_weight);
-bool bel_shard_check_tally_locked(bel_shard *shard, const bel_frame *frame);
+bool bel_shard_check_stats_locked(bel_shard *shard, const bel_frame *frame);
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 bel_job_kind bel_shard_first_job(const bel_shard *shard);
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
@@ -257,8 +258,8 @@ bool bel_ledger_is_over_locked(const bel_shard *shard);
 // True when this step's workers are known and all they have said of it is in.
 bool bel_ledger_counts(const bel_shard *shard, int worker); // in this step, as far as is known
 bool bel_ledger_step_done_locked(const bel_shard *shard);
-// The tallies of those that count, by node.
-const double *const *bel_ledger_tallies_locked(bel_shard *shard);
+// The step statistics of those that count, by node.
+const double *const *bel_ledger_stats_list_locked(bel_shard *shard);
 // The step became the one before: answers those who wait.
 void bel_ledger_published_locked(bel_shard *shard);
 void bel_ledger_copied_locked(bel_shard *shard, int worker);

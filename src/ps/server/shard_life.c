@@ -40,7 +40,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
 {
     bel_shard *shard = bel_xcalloc(1, sizeof *shard);
     const bel_layout *layout = config->layout;
-    size_t nodes = (size_t)config->deal->node_count;
+    size_t nodes = (size_t)config->assignment->node_count;
     shard->config = *config;
     shard->rule = bel_rule_get(&config->optimizer);
     shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0 ||
@@ -56,20 +56,20 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
                               .nodes = bel_xcalloc(nodes, sizeof(float *)),
                               .weights = bel_xcalloc(nodes, sizeof(bel_weight)),
                               .inputs = bel_xcalloc(nodes, sizeof(float *)),
-                              .scratch = bel_xcalloc((size_t)config->deal->depth + 2,
+                              .scratch = bel_xcalloc((size_t)config->assignment->depth + 2,
                                                      BEL_SHARD_PIECE * sizeof(float))};
         shard->inbox_elements += layout->chunks[c].count;
     }
     shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
     shard->row_inboxes =
-        bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->row_inboxes);
-    shard->workers = bel_xcalloc((size_t)config->deal->worker_count, sizeof *shard->workers);
-    size_t copies = config->counting.workers > 0 ? (size_t)config->deal->worker_count : 0;
-    size_t tables = (size_t)layout->table_count * (1 + (size_t)config->deal->worker_count);
+        bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->row_inboxes);
+    shard->workers = bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->workers);
+    size_t copies = config->counting.workers > 0 ? (size_t)config->assignment->worker_count : 0;
+    size_t tables = (size_t)layout->table_count * (1 + (size_t)config->assignment->worker_count);
     shard->ready =
         bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
-    shard->tallies = bel_xcalloc(nodes, sizeof *shard->tallies);
-    shard->tally_sum = bel_xcalloc((size_t)config->tally_width, sizeof(double));
+    shard->stats_list = bel_xcalloc(nodes, sizeof *shard->stats_list);
+    shard->stats_sum = bel_xcalloc((size_t)config->stats_width, sizeof(double));
     shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
     bel_ledger_create(shard);
     bel_status *status = allocate(shard);
@@ -108,8 +108,8 @@ void bel_shard_destroy(bel_shard *shard)
     bel_free(shard->chunks);
     bel_free(shard->workers);
     bel_free(shard->ready);
-    bel_free(shard->tallies);
-    bel_free(shard->tally_sum);
+    bel_free(shard->stats_list);
+    bel_free(shard->stats_sum);
     bel_free(shard->norms);
     bel_status_destroy(shard->error);
     pthread_mutex_destroy(&shard->mutex);

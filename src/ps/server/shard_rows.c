@@ -9,21 +9,23 @@
 
 static void forget_frames(const bel_shard *shard, bel_shard_table *table)
 {
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         table->pulls[w].step = -1;
         table->pulls[w].busy = table->pulls[w].waits = false;
     }
-    memset(table->reported, 0, (size_t)shard->config.deal->node_count * sizeof *table->reported);
+    memset(table->reported, 0,
+           (size_t)shard->config.assignment->node_count * sizeof *table->reported);
     table->readers = 0;
     table->due = table->updating = false;
 }
 
 static bel_status *make_answer_rooms(bel_shard *shard)
 {
-    const bel_deal *deal = shard->config.deal;
-    shard->answer_rooms = bel_xcalloc((size_t)deal->worker_count, sizeof *shard->answer_rooms);
-    for (int w = 0; w < deal->worker_count; w++) {
-        size_t bytes = bel_row_room_answer_bytes(shard->config.layout, deal, w);
+    const bel_assignment *assignment = shard->config.assignment;
+    shard->answer_rooms =
+        bel_xcalloc((size_t)assignment->worker_count, sizeof *shard->answer_rooms);
+    for (int w = 0; w < assignment->worker_count; w++) {
+        size_t bytes = bel_row_buffer_answer_bytes(shard->config.layout, assignment, w);
         if (bytes > 0) BEL_TRY(bel_pages_create(bytes, false, "rows", &shard->answer_rooms[w]));
     }
     return NULL;
@@ -32,11 +34,11 @@ static bel_status *make_answer_rooms(bel_shard *shard)
 static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int worker)
 {
     const bel_shard_config *config = &shard->config;
-    const bel_deal *deal = config->deal;
+    const bel_assignment *assignment = config->assignment;
     void *const *rooms = config->answer_rooms != NULL ? config->answer_rooms : shard->answer_rooms;
-    size_t offset = bel_row_room_answers(config->layout, deal, worker, t);
-    pull->most = bel_row_room_ids(config->layout, deal, worker, t);
-    pull->limit = bel_deal_replicas(deal, worker);
+    size_t offset = bel_row_buffer_answers(config->layout, assignment, worker, t);
+    pull->most = bel_row_buffer_ids(config->layout, assignment, worker, t);
+    pull->limit = bel_assignment_replicas(assignment, worker);
     pull->counts = bel_xcalloc((size_t)pull->limit, sizeof *pull->counts);
     pull->firsts = bel_xcalloc((size_t)pull->limit, sizeof *pull->firsts);
     pull->rows = (float *)(void *)((char *)rooms[worker] + offset);
@@ -45,8 +47,8 @@ static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int
 
 static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, int t)
 {
-    size_t nodes = (size_t)shard->config.deal->node_count;
-    size_t workers = (size_t)shard->config.deal->worker_count;
+    size_t nodes = (size_t)shard->config.assignment->node_count;
+    size_t workers = (size_t)shard->config.assignment->worker_count;
     table->reports = bel_xcalloc(nodes, sizeof *table->reports);
     table->weights = bel_xcalloc(2 * nodes, sizeof *table->weights);
     table->set_weights = table->weights + nodes;
@@ -66,11 +68,11 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
 bel_status *bel_shard_create_tables(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     shard->tables = bel_xcalloc((size_t)layout->table_count, sizeof *shard->tables);
-    shard->node_firsts = bel_xcalloc((size_t)deal->node_count, sizeof *shard->node_firsts);
-    for (int k = 0; k < deal->node_count; k++)
-        shard->node_firsts[k] = deal->nodes[k].first;
+    shard->node_firsts = bel_xcalloc((size_t)assignment->node_count, sizeof *shard->node_firsts);
+    for (int k = 0; k < assignment->node_count; k++)
+        shard->node_firsts[k] = assignment->nodes[k].first;
     if (shard->config.answer_rooms == NULL) BEL_TRY(make_answer_rooms(shard));
     for (int t = 0; t < layout->table_count; t++)
         BEL_TRY(create_table(shard, &shard->tables[t], t));
@@ -79,7 +81,7 @@ bel_status *bel_shard_create_tables(bel_shard *shard)
 
 static void destroy_pulls(const bel_shard *shard, bel_shard_table *table)
 {
-    for (int w = 0; table->pulls != NULL && w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; table->pulls != NULL && w < shard->config.assignment->worker_count; w++) {
         bel_free(table->pulls[w].counts);
         bel_free(table->pulls[w].firsts);
         bel_free(table->pulls[w].places);
@@ -90,7 +92,7 @@ static void destroy_pulls(const bel_shard *shard, bel_shard_table *table)
 void bel_shard_destroy_tables(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     for (int t = 0; shard->tables != NULL && t < layout->table_count; t++) {
         bel_shard_table *table = &shard->tables[t];
         destroy_pulls(shard, table);
@@ -103,8 +105,9 @@ void bel_shard_destroy_tables(bel_shard *shard)
         bel_free(table->means);
         bel_table_destroy(table->table);
     }
-    for (int w = 0; shard->answer_rooms != NULL && w < deal->worker_count; w++)
-        bel_pages_destroy(shard->answer_rooms[w], bel_row_room_answer_bytes(layout, deal, w));
+    for (int w = 0; shard->answer_rooms != NULL && w < assignment->worker_count; w++)
+        bel_pages_destroy(shard->answer_rooms[w],
+                          bel_row_buffer_answer_bytes(layout, assignment, w));
     bel_free(shard->answer_rooms);
     bel_free(shard->tables);
     bel_free(shard->node_firsts);
@@ -116,7 +119,7 @@ void bel_shard_begin_tables_locked(bel_shard *shard)
     bool keeps = bel_shard_has_ledger(shard); // reports, until their workers are answered
     for (int t = 0; t < shard->config.layout->table_count; t++) {
         bel_shard_table *table = &shard->tables[t];
-        size_t nodes = (size_t)shard->config.deal->node_count;
+        size_t nodes = (size_t)shard->config.assignment->node_count;
         table->arrived = 0;
         if (!keeps) memset(table->reported, 0, nodes * sizeof *table->reported);
     }
@@ -149,7 +152,7 @@ void bel_shard_answer_waiting_locked(bel_shard *shard)
 {
     for (int t = 0; t < shard->config.layout->table_count; t++) {
         const bel_shard_table *table = &shard->tables[t];
-        for (int w = 0; w < shard->config.deal->worker_count; w++) {
+        for (int w = 0; w < shard->config.assignment->worker_count; w++) {
             if (table->updating || table->due || !table->pulls[w].waits) continue;
             read_rows_locked(shard, t, w);
         }
@@ -243,7 +246,7 @@ static bool check_table_locked(bel_shard *shard, const bel_frame *frame)
 static bool rows_are_of_locked(const bel_shard *shard, const bel_frame *frame, int worker)
 {
     if (bel_shard_has_ledger(shard)) return frame->step <= shard->workers[worker].version;
-    bool updated = shard->tables[frame->chunk].arrived == shard->config.deal->node_count;
+    bool updated = shard->tables[frame->chunk].arrived == shard->config.assignment->node_count;
     return frame->step == shard->step && !updated;
 }
 
@@ -266,7 +269,7 @@ static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
     bel_shard_table *table = &shard->tables[frame->chunk];
     const bel_layout *layout = shard->config.layout;
     int width = bel_layout_report_width(&layout->tables[frame->chunk]);
-    bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
+    bool known = frame->node >= 0 && frame->node < shard->config.assignment->node_count;
     if (known && table->reported[frame->node]) {
         shard->counters.repeated++;
         return;
@@ -284,7 +287,8 @@ static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
         return;
     }
     bel_shard_decision_known_locked(shard, frame->decision);
-    if (++table->arrived == shard->config.deal->node_count) update_locked(shard, frame->chunk);
+    if (++table->arrived == shard->config.assignment->node_count)
+        update_locked(shard, frame->chunk);
 }
 
 void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker)
@@ -298,23 +302,23 @@ void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int wo
 
 void bel_shard_look_at_table_locked(bel_shard *shard, int t)
 {
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     bel_shard_table *table = &shard->tables[t];
     if (table->arrived > 0 || !bel_ledger_page_of(shard, shard->step)->known) return;
-    for (int k = 0; k < deal->node_count; k++)
-        if (bel_ledger_counts(shard, deal->nodes[k].worker) && !table->reported[k]) return;
-    table->arrived = deal->node_count;
+    for (int k = 0; k < assignment->node_count; k++)
+        if (bel_ledger_counts(shard, assignment->nodes[k].worker) && !table->reported[k]) return;
+    table->arrived = assignment->node_count;
     update_locked(shard, t);
 }
 
 void bel_shard_forget_rows_locked(bel_shard *shard, int worker)
 {
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     for (int t = 0; t < shard->config.layout->table_count; t++) {
         bel_shard_table *table = &shard->tables[t];
         bel_shard_pull *pull = &table->pulls[worker];
-        bool updated = table->arrived == deal->node_count && !bel_shard_has_ledger(shard);
-        for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
+        bool updated = table->arrived == assignment->node_count && !bel_shard_has_ledger(shard);
+        for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
             if (updated || !table->reported[k]) continue;
             table->reported[k] = false;
             if (!bel_shard_has_ledger(shard)) table->arrived--;
@@ -377,7 +381,7 @@ static const uint32_t *find_places(const bel_shard *shard, bel_shard_table *tabl
                               sizeof *table->places);
     for (int64_t i = 0; i < rows->count; i++)
         table->places[i] = UNKNOWN;
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         const bel_shard_pull *pull = &table->pulls[w];
         if (pull->step == shard->step && pull->keys != NULL) note_places(pull, rows, table->places);
     }
@@ -404,17 +408,17 @@ static const float *take_means(bel_shard_table *table, const bel_row_set *sums, 
 bel_status *bel_shard_update_table(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
-    const bel_deal *deal = shard->config.deal;
+    const bel_assignment *assignment = shard->config.assignment;
     const bel_layout_table *layout = &shard->config.layout->tables[t];
     bool ledger = bel_shard_has_ledger(shard);
-    for (int k = 0; k < deal->node_count; k++) {
-        bool counts = !ledger || bel_ledger_counts(shard, deal->nodes[k].worker);
+    for (int k = 0; k < assignment->node_count; k++) {
+        bool counts = !ledger || bel_ledger_counts(shard, assignment->nodes[k].worker);
         table->sets[k] = counts ? table->reports[k] : (bel_row_set){.count = 0};
         table->set_weights[k] = counts ? table->weights[k] : (bel_weight){0};
     }
     bel_row_set all =
         bel_row_sum_run(&table->sum, shard->node_firsts, table->sets, table->set_weights,
-                        deal->node_count, bel_layout_report_width(layout));
+                        assignment->node_count, bel_layout_report_width(layout));
     // Without a replica that has examples there are no rows.
     float scale = (float)(1.0 / (double)table->set_weights[0].replicas);
     if (layout->counts_replicas) {

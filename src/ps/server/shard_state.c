@@ -48,7 +48,7 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
 
 bel_status *bel_shard_snapshot_now(bel_shard *shard)
 {
-    shard->ledger.granted = shard->ledger.next_block;
+    shard->ledger.leased = shard->ledger.next_block;
     const bel_space *space = shard->config.space;
     for (int i = 0; i < shard->chunk_count; i++) {
         int c = shard->chunks[i].chunk;

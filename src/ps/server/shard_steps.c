@@ -63,7 +63,7 @@ int bel_shard_local_chunk(const bel_shard *shard, int chunk)
 bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame)
 {
     int local = bel_shard_local_chunk(shard, frame->chunk);
-    if (local < 0 || frame->node < 0 || frame->node >= shard->config.deal->node_count) {
+    if (local < 0 || frame->node < 0 || frame->node >= shard->config.assignment->node_count) {
         bel_shard_fail_locked(shard, frame, "no such chunk or node here");
         return false;
     }
@@ -78,7 +78,7 @@ bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_
     const int64_t most = (int64_t)1 << 40; // examples of a step; their products stay in 64 bits
     bool none = frame->replicas == 0 && frame->count == 0;
     bool some = frame->replicas > 0 && frame->count >= frame->replicas;
-    if ((none || some) && frame->replicas <= shard->config.deal->nodes[frame->node].count &&
+    if ((none || some) && frame->replicas <= shard->config.assignment->nodes[frame->node].count &&
         frame->count <= most) {
         *out_weight = (bel_weight){frame->replicas, frame->count};
         return true;
@@ -87,13 +87,13 @@ bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_
     return false;
 }
 
-bool bel_shard_check_tally_locked(bel_shard *shard, const bel_frame *frame)
+bool bel_shard_check_stats_locked(bel_shard *shard, const bel_frame *frame)
 {
-    bool known = frame->node >= 0 && frame->node < shard->config.deal->node_count;
-    if (known && frame->payload_bytes == (size_t)shard->config.tally_width * sizeof(double)) {
+    bool known = frame->node >= 0 && frame->node < shard->config.assignment->node_count;
+    if (known && frame->payload_bytes == (size_t)shard->config.stats_width * sizeof(double)) {
         return true;
     }
-    bel_shard_fail_locked(shard, frame, "a tally of the wrong size");
+    bel_shard_fail_locked(shard, frame, "step statistics of the wrong size");
     return false;
 }
 

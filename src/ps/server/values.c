@@ -37,7 +37,7 @@ static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t v
 // Those who follow get a chunk's new values as soon as they are there.
 void bel_shard_send_passed_locked(bel_shard *shard, int local)
 {
-    for (int w = 0; w < shard->config.deal->worker_count; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bool follows = shard->workers[w].reader == BEL_READER_FOLLOWS;
         if (follows && !bel_shard_reads_in_place(shard, w))
             send_chunk_locked(shard, w, local, shard->step + 1);

@@ -21,7 +21,7 @@
 #include "wire/frame.h"
 
 enum { FRAME_HELLO = BEL_FRAME_KIND_COUNT, FRAME_TAKEN, FRAME_CLOSE }; // the lane's own kinds
-enum { CORRUPT_FRAME = 100 };                                          // of BEL_FAULT=lane:corrupt
+enum { CORRUPT_FRAME = 100 }; // of BELFRY_FAULT=lane:corrupt
 enum { RETRY_MS = 20, CLOSE_MS = 1000, LET_GO_MS = 5000, REASON_TEXT = 256, SMALL_BYTES = 512 };
 
 typedef struct grpc_lane grpc_lane;
@@ -40,7 +40,7 @@ typedef struct attachment {
     uint64_t sequence;
     uint8_t *payload;
     size_t payload_done;
-    uint64_t polls; // for BEL_FAULT=lane:break
+    uint64_t polls; // for BELFRY_FAULT=lane:break
 } attachment;
 
 struct grpc_lane {

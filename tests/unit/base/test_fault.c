@@ -1,4 +1,4 @@
-// When BEL_FAULT counts, and what is refused.
+// When BELFRY_FAULT counts, and what is refused.
 #include "base/fault.h"
 
 #include <stdlib.h>
@@ -10,22 +10,22 @@
 static void test_forgotten(void **state)
 {
     (void)state;
-    assert_int_equal(unsetenv("BEL_ENABLE_FAULTS"), 0);
-    assert_int_equal(unsetenv("BEL_FAULT"), 0);
+    assert_int_equal(unsetenv("BELFRY_ENABLE_FAULTS"), 0);
+    assert_int_equal(unsetenv("BELFRY_FAULT"), 0);
     BEL_ASSERT_OK(bel_fault_check());
-    assert_int_equal(setenv("BEL_FAULT", "divide,crash:tower_step", 1), 0);
+    assert_int_equal(setenv("BELFRY_FAULT", "divide,crash:tower_step", 1), 0);
     BEL_ASSERT_FAILS(bel_fault_check(), BEL_FAILED_PRECONDITION, "--enable_faults");
     assert_false(bel_fault_is(BEL_FAULT_DIVIDE)); // whoever does not check is left alone as well
     bel_fault_point("tower_step");
-    assert_int_equal(setenv("BEL_ENABLE_FAULTS", "yes", 1), 0);
-    BEL_ASSERT_FAILS(bel_fault_check(), BEL_FAILED_PRECONDITION, "BEL_ENABLE_FAULTS=1");
-    assert_int_equal(setenv("BEL_FAULT", "", 1), 0);
+    assert_int_equal(setenv("BELFRY_ENABLE_FAULTS", "yes", 1), 0);
+    BEL_ASSERT_FAILS(bel_fault_check(), BEL_FAILED_PRECONDITION, "BELFRY_ENABLE_FAULTS=1");
+    assert_int_equal(setenv("BELFRY_FAULT", "", 1), 0);
     BEL_ASSERT_OK(bel_fault_check());
 }
 
 static void check_words(const char *settings, bel_code code, const char *part)
 {
-    assert_int_equal(setenv("BEL_FAULT", settings, 1), 0);
+    assert_int_equal(setenv("BELFRY_FAULT", settings, 1), 0);
     bel_fault_enable(); // reads it again
     if (code == BEL_OK) {
         BEL_ASSERT_OK(bel_fault_check());
@@ -39,7 +39,7 @@ static void test_words(void **state)
     (void)state;
     check_words("lane:delay+repeat+reorder+break,write:3", BEL_OK, NULL);
     assert_true(bel_fault_is(BEL_FAULT_LANE_BREAK));
-    assert_string_equal(getenv("BEL_ENABLE_FAULTS"), "1"); // for children
+    assert_string_equal(getenv("BELFRY_ENABLE_FAULTS"), "1"); // for children
     check_words("divide", BEL_OK, NULL);
     assert_true(bel_fault_is(BEL_FAULT_DIVIDE) && !bel_fault_is(BEL_FAULT_LANE_BREAK));
     check_words("crash:*#7@worker-1,hang:worker_waits,slow:file_writes#2@ps-0", BEL_OK, NULL);

@@ -8,21 +8,21 @@
 
 enum { MAX_TILES = 1000 };
 
-typedef struct tally {
+typedef struct stats {
     atomic_int runs[MAX_TILES];
     int plain[MAX_TILES]; // written by whoever has the tile, read after the job
-} tally;
+} stats;
 
 static void count_tile(void *argument, int64_t tile)
 {
-    tally *counts = argument;
+    stats *counts = argument;
     atomic_fetch_add_explicit(&counts->runs[tile], 1, memory_order_relaxed);
     counts->plain[tile]++;
 }
 
 static void check_once(bel_team *team, int64_t tile_count)
 {
-    static tally counts;
+    static stats counts;
     memset(&counts, 0, sizeof counts);
     bel_team_run(team, count_tile, &counts, tile_count);
     for (int64_t tile = 0; tile < MAX_TILES; tile++) {
@@ -51,7 +51,7 @@ static void test_many_short_jobs(void **state)
 {
     (void)state;
     enum { JOBS = 5000 };
-    static tally counts;
+    static stats counts;
     memset(&counts, 0, sizeof counts);
     bel_team *team;
     BEL_ASSERT_OK(bel_team_create(3, &team));

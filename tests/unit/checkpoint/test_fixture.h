@@ -52,7 +52,8 @@ static inline void model_deinit(model *made)
         bel_free(made->tensor[i].data);
 }
 
-// The pieces of one of `shard_count` shards: grains are dealt in turn, neighbours make one piece.
+// The pieces of one of `shard_count` shards: grains are assigned in turn, neighbours make one
+// piece.
 static inline int model_cut(const model *cut, int shard, int shard_count, bel_ckpt_piece *pieces)
 {
     int count = 0;

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "estimator/history.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 #include "ps/server/control.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
@@ -214,10 +214,10 @@ static void test_points_wait_for_the_master(void **state)
     bel_control *control = bel_control_create(
         &(bel_control_config){.shard_count = 1, .last_step = STEPS, .series_steps = 1});
     for (int64_t version = 1; version <= STEPS; version++) {
-        double tally[BEL_TALLY_FIXED] = {0};
-        tally[BEL_TALLY_LOSS_SUM] = (double)version;
-        tally[BEL_TALLY_EXAMPLES] = 1;
-        bel_control_decide(control, version, tally, false);
+        double stats[BEL_STATS_FIXED] = {0};
+        stats[BEL_STATS_LOSS_SUM] = (double)version;
+        stats[BEL_STATS_EXAMPLES] = 1;
+        bel_control_decide(control, version, stats, false);
     }
     bel_control_point some[64];
     int64_t next = 1;

@@ -32,14 +32,16 @@ static void test_generations(void **state)
     for (int i = 0; i < 3; i++)
         BEL_ASSERT_OK(bel_journal_write(folder, &lines[i]));
     assert_int_equal(newest(folder), 3);
-    int deal[4] = {9, 9, 9, 9};
-    assert_false(bel_journal_deal(folder, 2, 4, deal)); // its line has none
-    assert_false(bel_journal_deal(folder, 7, 4, deal));
-    assert_int_equal(deal[0], 9);
-    assert_true(bel_journal_deal(folder, 0, 4, deal));
-    assert_true(deal[0] == 2 && deal[1] == 0 && deal[2] == 1 && deal[3] == 0);
-    assert_true(bel_journal_deal(folder, 1, 4, deal));
-    assert_true(deal[0] == 1 && deal[1] == 2 && deal[2] == 0 && deal[3] == 0);
+    int assignment[4] = {9, 9, 9, 9};
+    assert_false(bel_journal_assignment(folder, 2, 4, assignment)); // its line has none
+    assert_false(bel_journal_assignment(folder, 7, 4, assignment));
+    assert_int_equal(assignment[0], 9);
+    assert_true(bel_journal_assignment(folder, 0, 4, assignment));
+    assert_true(assignment[0] == 2 && assignment[1] == 0 && assignment[2] == 1 &&
+                assignment[3] == 0);
+    assert_true(bel_journal_assignment(folder, 1, 4, assignment));
+    assert_true(assignment[0] == 1 && assignment[1] == 2 && assignment[2] == 0 &&
+                assignment[3] == 0);
     bel_test_remove_folder(folder);
 }
 

@@ -114,7 +114,7 @@ static void test_gather(void **state)
     fixture f = set_up(SOON_SECONDS);
     call_all(&f);
     int worker = bel_members_find(f.members, BEL_ROLE_WORKER, 1);
-    const bel_member *member = bel_members_get(f.members, worker);
+    const bel_member_view *member = bel_members_get(f.members, worker);
     assert_string_equal(member->host, "host-a");
     assert_string_equal(member->address, "unix:/x");
     assert_int_equal(member->pid, 99);
@@ -320,7 +320,7 @@ static void test_lost(void **state)
 }
 
 // Takes messages until a member has joined anew; returns it.
-static const bel_member *await_join(fixture *f)
+static const bel_member_view *await_join(fixture *f)
 {
     int member;
     bel_message got;
@@ -342,7 +342,7 @@ static void test_coming_back(void **state)
     (void)state;
     fixture f = set_up_with(SOON_SECONDS, true, 0);
     call_all(&f);
-    const bel_member *worker =
+    const bel_member_view *worker =
         bel_members_get(f.members, bel_members_find(f.members, BEL_ROLE_WORKER, 1));
     // The same process over another connection, with what it holds.
     bel_message join = good_join(BEL_ROLE_WORKER, 1);
@@ -428,7 +428,7 @@ static fixture set_up_elastic(double join_secs)
     return f;
 }
 
-static const bel_member *worker_of(const fixture *f, int index)
+static const bel_member_view *worker_of(const fixture *f, int index)
 {
     return bel_members_get(f->members, bel_members_find(f->members, BEL_ROLE_WORKER, index));
 }

@@ -24,7 +24,7 @@ typedef struct fixture {
     bel_trainable trainable;
     bel_task task;
     remote *master;
-    bel_control_state state; // the crew's, of the last wait
+    bel_control_state state; // the backend's, of the last wait
     bel_eval_spec evals[2];  // that an evaluator of its own looks after
     bel_result second;
 } fixture;
@@ -42,7 +42,7 @@ static bel_status *no_model(bel_model_context *context, bel_estimator_spec *spec
     return BEL_ERR(BEL_INTERNAL, "no model is built here");
 }
 
-static void make_crew(fixture *f, bel_counting counting)
+static void make_backend(fixture *f, bel_counting counting)
 {
     static char dense[] = "dense";
     const bel_layout_variable variable = {.name = dense, .shape = BEL_SHAPE(4)};
@@ -62,9 +62,9 @@ static void make_crew(fixture *f, bel_counting counting)
                                              .eval_count = 2,
                                              .task = &f->task,
                                              .trainable = &f->trainable};
-    bel_crew *crew;
-    BEL_ASSERT_OK(bel_remote_create(&remote_config, &crew));
-    f->master = (remote *)crew;
+    bel_backend *backend;
+    BEL_ASSERT_OK(bel_remote_create(&remote_config, &backend));
+    f->master = (remote *)backend;
     f->master->checkpoint = bel_xstrdup("a checkpoint");
 }
 
@@ -82,14 +82,14 @@ static void set_up(fixture *f, bel_counting counting)
     BEL_ASSERT_OK(bel_members_create(&config, &f->members));
     const bel_endpoint_config client = {.secret = "s", .accept = accept_nothing};
     BEL_ASSERT_OK(bel_endpoint_create(&client, &f->client));
-    make_crew(f, counting);
+    make_backend(f, counting);
 }
 
 static void tear_down(fixture *f)
 {
     for (int i = 0; i < PEERS; i++)
         bel_mailbox_close(f->peers[i], 0);
-    f->master->crew.ops->destroy(&f->master->crew);
+    f->master->backend.ops->destroy(&f->master->backend);
     bel_members_destroy(f->members);
     bel_endpoint_destroy(f->client);
     bel_doorbell_destroy(f->bell);
@@ -126,9 +126,9 @@ static void start(fixture *f)
 {
     const bel_control_config schedule = {.first_step = FIRST, .last_step = LAST};
     const bel_input_segment segment = {.replica_count = WORKERS};
-    bel_crew *crew = &f->master->crew;
-    BEL_ASSERT_OK(crew->ops->gather(crew));
-    BEL_ASSERT_OK(crew->ops->start(crew, &schedule, &segment, INT64_MAX));
+    bel_backend *backend = &f->master->backend;
+    BEL_ASSERT_OK(backend->ops->gather(backend));
+    BEL_ASSERT_OK(backend->ops->start(backend, &schedule, &segment, INT64_MAX));
 }
 
 // A master that finds a job which stands at that step, and takes it over.
@@ -138,12 +138,12 @@ static void take_over(fixture *f, int64_t step)
     for (int i = 0; i < PEERS; i++)
         join(f, i, 1, step);
     start(f);
-    assert_true(f->master->crew.runs);
+    assert_true(f->master->backend.runs);
 }
 
 static void say(fixture *f, int peer, bel_message message)
 {
-    message.generation = f->master->crew.generation;
+    message.generation = f->master->backend.generation;
     bel_mailbox_send(f->peers[peer], &message);
 }
 
@@ -151,10 +151,10 @@ static void say(fixture *f, int peer, bel_message message)
 static void wait_until(fixture *f, bool (*is_so)(const fixture *f))
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
-    bel_crew *crew = &f->master->crew;
-    crew->ops->wait(crew, 0, &f->state);
+    bel_backend *backend = &f->master->backend;
+    backend->ops->wait(backend, 0, &f->state);
     while (!is_so(f) && bel_clock_ns() < deadline)
-        crew->ops->wait(crew, 0.01, &f->state);
+        backend->ops->wait(backend, 0.01, &f->state);
     assert_true(is_so(f));
 }
 
@@ -230,7 +230,7 @@ static void test_evaluations(void **state)
                           .settings = numbers,
                           .setting_count = 2});
     wait_for_words_of(&f, WORKER_0);
-    const bel_result *results[] = {&f.master->crew.evaluation, &f.second};
+    const bel_result *results[] = {&f.master->backend.evaluation, &f.second};
     for (int i = 0; i < 2; i++) {
         assert_true(results[i]->loss == 1 + i && results[i]->batch_mean_loss == 0.5);
         assert_int_equal(results[i]->global_step, LAST);
@@ -268,7 +268,7 @@ static void test_a_release_that_was_lost(void **state)
     say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
     say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
     wait_until(&f, snapshot_is_there);
-    f.master->crew.ops->release_snapshot(&f.master->crew);
+    f.master->backend.ops->release_snapshot(&f.master->backend);
     hears(&f, PS_0, BEL_MESSAGE_RELEASE);
     say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
     wait_for_words_of(&f, PS_0);
@@ -291,8 +291,8 @@ static void test_the_last_snapshot_is_waited_for(void **state)
     say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = LAST});
     wait_until(&f, snapshot_is_there);
     assert_true(f.state.running);
-    f.master->crew.ops->release_snapshot(&f.master->crew);
-    f.master->crew.ops->wait(&f.master->crew, 0, &f.state);
+    f.master->backend.ops->release_snapshot(&f.master->backend);
+    f.master->backend.ops->wait(&f.master->backend, 0, &f.state);
     assert_false(f.state.running);
     tear_down(&f);
 }
@@ -388,10 +388,10 @@ static void test_lost_in_the_middle(void **state)
     (void)state;
     fixture f;
     readmit(&f, 14);
-    assert_true(f.master->crew.lost);
+    assert_true(f.master->backend.lost);
     tear_down(&f);
     readmit(&f, 13);
-    assert_false(f.master->crew.lost);
+    assert_false(f.master->backend.lost);
     bel_message setup = heard(&f, WORKER_1);
     assert_int_equal(setup.kind, BEL_MESSAGE_SETUP);
     assert_int_equal(setup.step, 14);
@@ -404,7 +404,7 @@ static void test_lost_in_the_middle(void **state)
 static void expect_new_generation(fixture *f, uint32_t generation)
 {
     uint32_t written;
-    assert_false(f->master->crew.runs);
+    assert_false(f->master->backend.runs);
     for (int i = 0; i < PEERS; i++) {
         bel_message setup = heard(f, i);
         assert_int_equal(setup.kind, BEL_MESSAGE_SETUP);

@@ -9,7 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "master/remote.h"
 #include "member/member.h"
-#include "ps/layout/tally.h"
+#include "ps/layout/step_stats.h"
 #include "support/bel_test.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/grpc/mailbox.h"
@@ -237,7 +237,7 @@ typedef struct fake_worker { // worker 0, the only one
     char *address; // where the shard listens
     bel_lane *lane;
     float values[ELEMENTS], sums[ELEMENTS];
-    double tally[BEL_TALLY_FIXED];
+    double stats[BEL_STATS_FIXED];
 } fake_worker;
 
 static char *write_checkpoint(const char *model_dir)
@@ -274,7 +274,7 @@ static void connect(fake_worker *w, uint32_t incarnation)
 // Every version is saved.
 static void begin(fake_worker *w)
 {
-    *w = (fake_worker){.tally = {[BEL_TALLY_EXAMPLES] = 1}};
+    *w = (fake_worker){.stats = {[BEL_STATS_EXAMPLES] = 1}};
     set_up(&w->f);
     bel_message join = take(&w->f, BEL_MESSAGE_JOIN);
     w->address = bel_xstrdup(join.address);
@@ -304,7 +304,7 @@ static void report_step_0(fake_worker *w, uint32_t incarnation)
         (bel_frame){.kind = BEL_FRAME_REPORT, .payload = w->sums, .payload_bytes = sizeof w->sums});
     send_frame(w, incarnation,
                (bel_frame){
-                   .kind = BEL_FRAME_TALLY, .payload = w->tally, .payload_bytes = sizeof w->tally});
+                   .kind = BEL_FRAME_STATS, .payload = w->stats, .payload_bytes = sizeof w->stats});
 }
 
 static void expect_snapshot(fake_worker *w)

@@ -14,7 +14,7 @@ enum { MAX_SHARDS = 3, MAX_WORKERS = 4, REPLICAS = 5, LANE_FRAMES = 256 };
 
 typedef struct cluster {
     bel_layout *layout;
-    bel_deal *deal;
+    bel_assignment *assignment;
     bel_space *space;
     float *snapshot, *averages; // of it
     bel_doorbell *bell;
@@ -26,13 +26,13 @@ typedef struct cluster {
     float *outboxes[MAX_WORKERS]; // with a ledger
     bel_client *clients[MAX_WORKERS];
     bel_client_config client_configs[MAX_WORKERS];
-    void *row_rooms[MAX_WORKERS];
+    void *row_buffers[MAX_WORKERS];
     float *gradients[REPLICAS]; // as large as the space
     float *graves[REPLICAS];    // of workers that were replaced: nothing in there is of account
-    double tallies[REPLICAS][BEL_TALLY_FIXED];
+    double stats_list[REPLICAS][BEL_STATS_FIXED];
     int64_t last_version; // at which training stops
     int64_t decided;      // newest version that was asked about
-    double examples;      // in its tally
+    double examples;      // in its step statistics
     int64_t block_end;    // of the input, with a ledger
     bool polls;           // clients look once and wait for nothing: CANCELLED
     bel_weight weights[REPLICAS];
@@ -64,11 +64,11 @@ static bel_layout *make_layout(int shards)
     return layout;
 }
 
-static uint32_t decide(void *context, int64_t version, const double *tally, bool over)
+static uint32_t decide(void *context, int64_t version, const double *stats, bool over)
 {
     cluster *c = context;
     c->decided = version;
-    c->examples = tally == NULL ? 0 : tally[BEL_TALLY_EXAMPLES];
+    c->examples = stats == NULL ? 0 : stats[BEL_STATS_EXAMPLES];
     if (c->while_publishing != NULL) c->while_publishing(c, version);
     return over || version >= c->last_version ? BEL_DECIDE_STOP : 0;
 }
@@ -96,7 +96,7 @@ static void make_lanes(cluster *c)
 {
     c->bell = bel_doorbell_create();
     for (int k = 0; k < c->layout->shard_count; k++) {
-        for (int w = 0; w < c->deal->worker_count; w++)
+        for (int w = 0; w < c->assignment->worker_count; w++)
             bel_inproc_lane_create(LANE_FRAMES, c->bell, c->bell, &c->worker_ends[w][k],
                                    &c->shard_ends[k][w]);
         if (k > 0) {
@@ -112,13 +112,13 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_config config = {.layout = c->layout,
                                    .shard = k,
-                                   .deal = c->deal,
+                                   .assignment = c->assignment,
                                    .space = c->space,
                                    .snapshot = c->snapshot,
                                    .snapshot_averages = c->averages,
                                    .optimizer = optimizer,
                                    .generation = 1,
-                                   .tally_width = BEL_TALLY_FIXED,
+                                   .stats_width = BEL_STATS_FIXED,
                                    .worker_lanes = c->shard_ends[k],
                                    .shard_lanes = c->inner_ends[k],
                                    .counting = c->counting,
@@ -127,7 +127,7 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_events events = {c, decide, snapshot_ready};
-        bel_shard_grant_from(c->shards[k], 0, c->block_end);
+        bel_shard_lease_from(c->shards[k], 0, c->block_end);
         bel_shard_start(c->shards[k], &events);
     }
 }
@@ -144,8 +144,8 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
         c->weights[r] = (bel_weight){1, 10};
     c->counting = counting;
     c->layout = make_layout(shards);
-    c->deal = bel_deal_create(replicas_of, workers);
-    assert_int_equal(c->deal->replica_count, REPLICAS);
+    c->assignment = bel_assignment_create(replicas_of, workers);
+    assert_int_equal(c->assignment->replica_count, REPLICAS);
     BEL_ASSERT_OK(bel_space_create(c->layout, 2, &c->space));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot", &c->snapshot));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot of averages", &c->averages));
@@ -158,13 +158,13 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
     make_lanes(c);
     make_shards(c, optimizer);
     for (int w = 0; w < workers; w++) {
-        c->row_rooms[w] = bel_xcalloc(bel_row_room_bytes(c->layout, c->deal, w) + 1, 1);
+        c->row_buffers[w] = bel_xcalloc(bel_row_buffer_bytes(c->layout, c->assignment, w) + 1, 1);
         c->client_configs[w] = (bel_client_config){.worker = w,
                                                    .generation = 1,
                                                    .layout = c->layout,
-                                                   .deal = c->deal,
+                                                   .assignment = c->assignment,
                                                    .lanes = c->worker_ends[w],
-                                                   .row_room = c->row_rooms[w],
+                                                   .row_buffer = c->row_buffers[w],
                                                    .bell = c->bell,
                                                    .ledger = counting.workers > 0,
                                                    .help = work_for_shards,
@@ -189,16 +189,16 @@ static void cluster_destroy(cluster *c)
 {
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_destroy(c->shards[k]);
-        for (int w = 0; w < c->deal->worker_count; w++) {
+        for (int w = 0; w < c->assignment->worker_count; w++) {
             bel_lane_close(c->worker_ends[w][k]);
             bel_lane_close(c->shard_ends[k][w]);
         }
         bel_lane_close(c->inner_ends[0][k]);
         if (k > 0) bel_lane_close(c->inner_ends[k][0]);
     }
-    for (int w = 0; w < c->deal->worker_count; w++) {
+    for (int w = 0; w < c->assignment->worker_count; w++) {
         bel_client_destroy(c->clients[w]);
-        bel_free(c->row_rooms[w]);
+        bel_free(c->row_buffers[w]);
         bel_space_free_array(c->layout, c->outboxes[w]);
     }
     for (int r = 0; r < REPLICAS; r++) {
@@ -209,7 +209,7 @@ static void cluster_destroy(cluster *c)
     bel_space_free_array(c->layout, c->averages);
     bel_space_destroy(c->space);
     bel_doorbell_destroy(c->bell);
-    bel_deal_destroy(c->deal);
+    bel_assignment_destroy(c->assignment);
     bel_layout_destroy(c->layout);
     bel_free(c);
 }
@@ -227,7 +227,8 @@ static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnatio
         c->worker_ends[worker][k] = own;
         begin = step < begin ? step : begin;
     }
-    for (int r = c->deal->first_replica[worker]; r < c->deal->first_replica[worker + 1]; r++) {
+    for (int r = c->assignment->first_replica[worker]; r < c->assignment->first_replica[worker + 1];
+         r++) {
         assert_null(c->graves[r]); // once in a test
         c->graves[r] = c->gradients[r];
         BEL_ASSERT_OK(bel_space_array(c->layout, "gradients", &c->gradients[r]));
@@ -235,11 +236,11 @@ static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnatio
     }
     bel_client_destroy(c->clients[worker]);
     c->client_configs[worker].incarnation = incarnation;
-    size_t room = bel_row_room_bytes(c->layout, c->deal, worker);
+    size_t room = bel_row_buffer_bytes(c->layout, c->assignment, worker);
     void *other = bel_xcalloc(room + 1, 1);
-    memset(c->row_rooms[worker], 0xa5, room); // what lies there is of no account any more
-    bel_free(c->row_rooms[worker]);
-    c->client_configs[worker].row_room = c->row_rooms[worker] = other;
+    memset(c->row_buffers[worker], 0xa5, room); // what lies there is of no account any more
+    bel_free(c->row_buffers[worker]);
+    c->client_configs[worker].row_buffer = c->row_buffers[worker] = other;
     c->clients[worker] = bel_client_create(&c->client_configs[worker]);
     BEL_ASSERT_OK(bel_client_pull(c->clients[worker], begin));
     return begin;
@@ -263,32 +264,33 @@ static inline uint32_t wait_for(cluster *c, int worker, int64_t version)
 static void report_part(cluster *c, int worker, int64_t step, int most)
 {
     int sent = 0;
-    const bel_deal *deal = c->deal;
+    const bel_assignment *assignment = c->assignment;
     bel_weight plain[REPLICAS];
-    for (int r = deal->first_replica[worker]; r < deal->first_replica[worker + 1]; r++) {
+    for (int r = assignment->first_replica[worker]; r < assignment->first_replica[worker + 1];
+         r++) {
         plain[r] = bel_weight_once(c->weights[r]);
         for (int64_t i = 0; i < c->layout->size; i++)
             c->gradients[r][i] = report_element(r, step, i);
     }
-    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
-        const bel_deal_node *node = &deal->nodes[k];
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
+        const bel_assignment_node *node = &assignment->nodes[k];
         double examples = 0;
         for (int r = node->first; r < node->first + node->count; r++)
             examples += (double)c->weights[r].examples;
         for (int chunk = 0; chunk < c->layout->chunk_count; chunk++) {
             const bel_chunk *part = &c->layout->chunks[chunk];
             const bel_weight *weights = part->kind == BEL_VARIABLE_STATE_SUM ? plain : c->weights;
-            bel_weight weight = bel_deal_sum_node(node, c->gradients + node->first,
-                                                  weights + node->first, part->offset, part->count);
+            bel_weight weight = bel_assignment_sum_node(
+                node, c->gradients + node->first, weights + node->first, part->offset, part->count);
             if (part->kind == BEL_VARIABLE_FROZEN || sent++ >= most) continue;
             BEL_ASSERT_OK(bel_client_report(c->clients[worker], step, 0, chunk, k, weight,
                                             c->gradients[node->first] + part->offset));
         }
-        memset(c->tallies[k], 0, sizeof c->tallies[k]);
-        c->tallies[k][BEL_TALLY_EXAMPLES] = examples;
+        memset(c->stats_list[k], 0, sizeof c->stats_list[k]);
+        c->stats_list[k][BEL_STATS_EXAMPLES] = examples;
         if (sent++ >= most) continue;
         BEL_ASSERT_OK(
-            bel_client_tally(c->clients[worker], step, 0, k, c->tallies[k], BEL_TALLY_FIXED));
+            bel_client_stats(c->clients[worker], step, 0, k, c->stats_list[k], BEL_STATS_FIXED));
     }
 }
 

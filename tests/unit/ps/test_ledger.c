@@ -1,4 +1,4 @@
-// Steps of some workers' reports: who counts, who is answered with what, which blocks are granted,
+// Steps of some workers' reports: who counts, who is answered with what, which blocks are leased,
 // the same on every number of shards; against double arithmetic.
 #include "unit/ps/test_cluster.h"
 
@@ -65,8 +65,8 @@ static double expected_value(const cluster *c, const expected_step *steps, int c
         double sum = 0, replicas = 0;
         for (int w = 0; w < WORKERS; w++) {
             if (steps[s].workers[w] < 0) continue;
-            int first = c->deal->first_replica[steps[s].workers[w]];
-            int end = c->deal->first_replica[steps[s].workers[w] + 1];
+            int first = c->assignment->first_replica[steps[s].workers[w]];
+            int end = c->assignment->first_replica[steps[s].workers[w] + 1];
             for (int r = first; r < end; r++)
                 sum += (double)report_element(r, steps[s].versions[w], i);
             replicas += end - first;
@@ -216,27 +216,27 @@ static void end_is_told_to_those_who_compute(void **state)
     cluster_destroy(c);
 }
 
-// --- Grants --------------------------------------------------------------------------------------
+// --- Leases --------------------------------------------------------------------------------------
 
 // Two steps' blocks each, as many as the worker has replicas, in order of asking; one step more
 // with each answer.
-static void blocks_are_granted_once(void **state)
+static void blocks_are_leased_once(void **state)
 {
     (void)state;
     cluster *c = create(1, as_they_come);
     everybody_begins(c);
     const int64_t first[WORKERS] = {0, 4, 8}, second[WORKERS] = {2, 6, 9};
     for (int w = 0; w < WORKERS; w++) {
-        assert_int_equal(bel_client_grant(c->clients[w], 0), first[w]);
-        assert_int_equal(bel_client_grant(c->clients[w], 1), second[w]);
+        assert_int_equal(bel_client_lease(c->clients[w], 0), first[w]);
+        assert_int_equal(bel_client_lease(c->clients[w], 1), second[w]);
     }
     report_step(c, 2, 0);
     next_is(c, 2, 0, 1);
-    assert_int_equal(bel_client_grant(c->clients[2], 2), 10);
+    assert_int_equal(bel_client_lease(c->clients[2], 2), 10);
     BEL_ASSERT_OK(bel_shard_snapshot_now(c->shards[0]));
-    assert_int_equal(bel_shard_granted(c->shards[0]), 11);
-    bel_client_end_grants(c->clients[2]);
-    assert_int_equal(bel_client_grant(c->clients[2], 3), -1);
+    assert_int_equal(bel_shard_leased(c->shards[0]), 11);
+    bel_client_end_leases(c->clients[2]);
+    assert_int_equal(bel_client_lease(c->clients[2], 3), -1);
     cluster_destroy(c);
 }
 
@@ -277,8 +277,8 @@ static void replaced_worker_gets_blocks_back(void **state)
     assert_int_equal(replace(c, 0), 1);
     assert_int_equal(bel_shard_counted_step(c->shards[0], 0), -1); // nothing is lost
     next_is(c, 0, -1, 1);
-    assert_int_equal(bel_client_grant(c->clients[0], 0), 0);
-    assert_int_equal(bel_client_grant(c->clients[0], 1), 2);
+    assert_int_equal(bel_client_lease(c->clients[0], 0), 0);
+    assert_int_equal(bel_client_lease(c->clients[0], 1), 2);
     report_step(c, 0, 1);
     next_is(c, 0, 1, 2);
     const expected_step steps[] = {{{1, -1, -1}, {0}}, {{0, -1, -1}, {1}}};
@@ -355,13 +355,13 @@ static void take_answers(players *p, bool *waits)
 
 static bool has_blocks(const players *p, int w)
 {
-    return bel_client_grant(p->c->clients[w], p->steps[w]) >= 0;
+    return bel_client_lease(p->c->clients[w], p->steps[w]) >= 0;
 }
 
 static void compute(players *p, int w)
 {
-    int64_t first = bel_client_grant(p->c->clients[w], p->steps[w]++);
-    for (int i = 0; i < bel_deal_replicas(p->c->deal, w); i++)
+    int64_t first = bel_client_lease(p->c->clients[w], p->steps[w]++);
+    for (int i = 0; i < bel_assignment_replicas(p->c->assignment, w); i++)
         p->used[first + i]++;
     report_step(p->c, w, p->versions[w]);
 }
@@ -583,11 +583,11 @@ static void malformed_frames_are_refused(void **state)
 {
     (void)state;
     const bel_frame bad[] = {
-        {.kind = BEL_FRAME_TALLY, .node = 2},  // another's
-        {.kind = BEL_FRAME_TALLY, .node = 0},  // without a tally
+        {.kind = BEL_FRAME_STATS, .node = 2},  // another's
+        {.kind = BEL_FRAME_STATS, .node = 0},  // without step statistics
         {.kind = BEL_FRAME_REPORT, .node = 0}, // without a report
         {.kind = BEL_FRAME_LEDGER, .chunk = 2},
-        {.kind = BEL_FRAME_TICKET},
+        {.kind = BEL_FRAME_LEASE},
         {.kind = BEL_FRAME_VERSION},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -627,7 +627,7 @@ int main(void)
         cmocka_unit_test(reports_are_applied_in_order_of_arrival),
         cmocka_unit_test(bound_holds_the_fast_back),
         cmocka_unit_test(end_is_told_to_those_who_compute),
-        cmocka_unit_test(blocks_are_granted_once),
+        cmocka_unit_test(blocks_are_leased_once),
         cmocka_unit_test(replaced_worker_gets_blocks_back),
         cmocka_unit_test(newcomer_does_not_wait_for_the_busy),
         cmocka_unit_test(worker_lost_in_the_middle_is_known),

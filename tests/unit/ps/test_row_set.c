@@ -1,8 +1,8 @@
-// Rows on their way: payloads are checked, and sums follow the tree whatever the deal.
+// Rows on their way: payloads are checked, and sums follow the tree whatever the assignment.
 #include <math.h>
 #include <string.h>
 
-#include "ps/layout/deal.h"
+#include "ps/layout/assignment.h"
 #include "ps/layout/row_set.h"
 #include "support/bel_test.h"
 
@@ -49,13 +49,13 @@ static bel_row_set sum_of(const int *replicas_of, int workers, bool alike, bel_r
                           leaf *kept)
 {
     leaf leaves[REPLICAS];
-    bel_deal *deal = bel_deal_create(replicas_of, workers);
+    bel_assignment *assignment = bel_assignment_create(replicas_of, workers);
     bel_row_sum sums[REPLICAS] = {{0}};
     bel_row_set nodes[REPLICAS];
     bel_weight weights[REPLICAS];
     int firsts[REPLICAS];
-    for (int k = 0; k < deal->node_count; k++) {
-        const bel_deal_node *node = &deal->nodes[k];
+    for (int k = 0; k < assignment->node_count; k++) {
+        const bel_assignment_node *node = &assignment->nodes[k];
         bel_row_set sets[REPLICAS];
         bel_weight of_sets[REPLICAS];
         int ids[REPLICAS];
@@ -68,17 +68,17 @@ static bel_row_set sum_of(const int *replicas_of, int workers, bool alike, bel_r
         weights[k] = of_sets[0];
         firsts[k] = node->first;
     }
-    bel_row_set all = bel_row_sum_run(last, firsts, nodes, weights, deal->node_count, WIDTH);
+    bel_row_set all = bel_row_sum_run(last, firsts, nodes, weights, assignment->node_count, WIDTH);
     memcpy(kept->keys, all.keys, (size_t)all.count * sizeof all.keys[0]);
     memcpy(kept->rows, all.rows, (size_t)all.count * WIDTH * sizeof(float));
     for (int k = 0; k < REPLICAS; k++)
         bel_row_sum_deinit(&sums[k]);
-    bel_deal_destroy(deal);
+    bel_assignment_destroy(assignment);
     return (bel_row_set){all.count, kept->keys, kept->rows[0]};
 }
 
-// The same by bel_deal_sum over single replicas, where an absent one is passed over.
-static float expected(const bel_deal *leaves, int k, int j)
+// The same by bel_assignment_sum over single replicas, where an absent one is passed over.
+static float expected(const bel_assignment *leaves, int k, int j)
 {
     float values[REPLICAS], scratch[8];
     const float *inputs[REPLICAS];
@@ -88,21 +88,21 @@ static float expected(const bel_deal *leaves, int k, int j)
         inputs[r] = says(r, k) ? &values[r] : NULL;
         weights[r] = weight_of(true, r);
     }
-    return *bel_deal_sum(leaves, inputs, weights, 1, scratch);
+    return *bel_assignment_sum(leaves, inputs, weights, 1, scratch);
 }
 
-static const int deals[][REPLICAS] = {{7},   {1, 1, 1, 1, 1, 1, 1}, {3, 4}, {4, 3}, {2, 2, 3},
-                                      {1, 6}};
+static const int assignments[][REPLICAS] = {{7},   {1, 1, 1, 1, 1, 1, 1}, {3, 4}, {4, 3}, {2, 2, 3},
+                                            {1, 6}};
 static const int workers[] = {1, 7, 2, 2, 3, 2};
 
 static void sums_follow_the_tree(void **state)
 {
     (void)state;
-    bel_deal *leaves = bel_deal_create(deals[1], REPLICAS);
+    bel_assignment *leaves = bel_assignment_create(assignments[1], REPLICAS);
     for (size_t d = 0; d < sizeof workers / sizeof workers[0]; d++) {
         bel_row_sum sum = {0};
         leaf kept;
-        bel_row_set all = sum_of(deals[d], workers[d], true, &sum, &kept);
+        bel_row_set all = sum_of(assignments[d], workers[d], true, &sum, &kept);
         assert_int_equal(all.count, KEYS); // every row is said by somebody
         for (int k = 0; k < KEYS; k++) {
             assert_int_equal(all.keys[k], k * 5);
@@ -111,11 +111,11 @@ static void sums_follow_the_tree(void **state)
         }
         bel_row_sum_deinit(&sum);
     }
-    bel_deal_destroy(leaves);
+    bel_assignment_destroy(leaves);
 }
 
 // Rows count by the examples of their replicas, also those that a neighbour does not have; the bits
-// do not depend on the deal.
+// do not depend on the assignment.
 static void rows_are_weighted(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void rows_are_weighted(void **state)
     }
     bel_row_sum sums[2] = {{0}, {0}};
     leaf first, kept;
-    bel_row_set one = sum_of(deals[0], workers[0], false, &sums[0], &first);
+    bel_row_set one = sum_of(assignments[0], workers[0], false, &sums[0], &first);
     for (int64_t i = 0; i < one.count; i++) {
         for (int j = 0; j < WIDTH; j++) {
             double sum = 0;
@@ -138,7 +138,7 @@ static void rows_are_weighted(void **state)
         }
     }
     for (size_t d = 1; d < sizeof workers / sizeof workers[0]; d++) {
-        bel_row_set all = sum_of(deals[d], workers[d], false, &sums[1], &kept);
+        bel_row_set all = sum_of(assignments[d], workers[d], false, &sums[1], &kept);
         assert_int_equal(all.count, one.count);
         assert_memory_equal(all.keys, one.keys, (size_t)all.count * sizeof *all.keys);
         assert_memory_equal(all.rows, one.rows, (size_t)all.count * WIDTH * sizeof(float));

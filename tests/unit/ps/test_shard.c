@@ -1,5 +1,6 @@
 // Shards and clients over inproc lanes: values against double arithmetic, frames that must be
-// dropped, frames that must be refused, and the same bits for every number of shards and any deal.
+// dropped, frames that must be refused, and the same bits for every number of shards and any
+// assignment.
 #include "unit/ps/test_cluster.h"
 
 #include <math.h>
@@ -349,14 +350,15 @@ static void test_same_bits(void **state)
     (void)state;
     static const struct {
         int workers, replicas_of[MAX_WORKERS];
-    } deals[] = {{1, {5}}, {2, {4, 1}}, {2, {2, 3}}, {4, {1, 1, 2, 1}}};
+    } assignments[] = {{1, {5}}, {2, {4, 1}}, {2, {2, 3}}, {4, {1, 1, 2, 1}}};
     for (int o = 0; o < OPTIMIZERS + TRUSTING; o++) {
         const bel_optimizer *optimizer =
             o < OPTIMIZERS ? &optimizers[o] : &trusting[o - OPTIMIZERS];
         float *expected = NULL, *got = NULL;
         for (int at = 0; at < MAX_SHARDS * 4; at++) {
-            int deal = at / MAX_SHARDS, shards = 1 + at % MAX_SHARDS;
-            cluster *c = train(shards, deals[deal].replicas_of, deals[deal].workers, *optimizer);
+            int assignment = at / MAX_SHARDS, shards = 1 + at % MAX_SHARDS;
+            cluster *c = train(shards, assignments[assignment].replicas_of,
+                               assignments[assignment].workers, *optimizer);
             size_t size = (size_t)c->layout->size;
             if (at == 0) {
                 expected = bel_xcalloc(size, sizeof *expected);
@@ -413,7 +415,7 @@ static void test_dropped_frames(void **state)
     elsewhere = c->client_configs[0];
     elsewhere.incarnation++;
     bel_client *other = bel_client_create(&elsewhere);
-    const int node = c->deal->first_node[0];
+    const int node = c->assignment->first_node[0];
     const float wrong[1] = {0}; // never read
     const bel_weight ten = {1, 10};
     bel_shard_counters expected = {.versions = 1};
@@ -425,14 +427,14 @@ static void test_dropped_frames(void **state)
         expected.foreign += 2;
         if (step > 0) {
             BEL_ASSERT_OK(bel_client_report(c->clients[0], step - 1, 0, 0, node, ten, wrong));
-            BEL_ASSERT_OK(bel_client_tally(c->clients[0], step - 1, 0, node, c->tallies[node],
-                                           BEL_TALLY_FIXED));
+            BEL_ASSERT_OK(bel_client_stats(c->clients[0], step - 1, 0, node, c->stats_list[node],
+                                           BEL_STATS_FIXED));
             expected.late += 2;
         }
         report_step(c, 0, step);
         BEL_ASSERT_OK(bel_client_report(c->clients[0], step, 0, 0, node, ten, wrong));
         BEL_ASSERT_OK(
-            bel_client_tally(c->clients[0], step, 0, node, c->tallies[node], BEL_TALLY_FIXED));
+            bel_client_stats(c->clients[0], step, 0, node, c->stats_list[node], BEL_STATS_FIXED));
         expected.repeated += 2;
         report_step(c, 1, step);
         expected.versions++;
@@ -556,8 +558,8 @@ static void test_refused_frames(void **state)
     frame.node = 1;
     check_refused(frame, "no such chunk or node");
     frame = report;
-    frame.kind = BEL_FRAME_TALLY;
-    check_refused(frame, "a tally of the wrong size");
+    frame.kind = BEL_FRAME_STATS;
+    check_refused(frame, "step statistics of the wrong size");
     frame.kind = BEL_FRAME_VERSION;
     check_refused(frame, "a kind that shards do not take");
     frame.kind = BEL_FRAME_NORMS;

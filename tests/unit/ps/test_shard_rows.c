@@ -41,17 +41,17 @@ static void play_part(cluster *c, int worker, int64_t step, double (*expected)[W
         }
     }
     if (cut == PULLED) return;
-    const bel_deal *deal = c->deal;
+    const bel_assignment *assignment = c->assignment;
     if (cut == REPORTED_TO_ONE) {
         bel_lane_close(c->shard_ends[1][worker]);
         c->shard_ends[1][worker] = NULL;
     }
-    for (int k = deal->first_node[worker]; k < deal->first_node[worker + 1]; k++) {
-        bool first = k == deal->first_node[worker];
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
+        bool first = k == assignment->first_node[worker];
         bel_row_set set = {first ? count : 0, keys, rows};
         bel_status *status = bel_client_report_rows(
             c->clients[worker], step, 0, 0, k,
-            (bel_weight){deal->nodes[k].count, 10 * deal->nodes[k].count}, &set);
+            (bel_weight){assignment->nodes[k].count, 10 * assignment->nodes[k].count}, &set);
         if (cut == REPORTED_TO_ONE) {
             assert_int_equal(bel_status_code(status), BEL_UNAVAILABLE);
             bel_status_ignore(status); // as was arranged

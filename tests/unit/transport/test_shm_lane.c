@@ -204,7 +204,7 @@ static void test_one_wake_up_for_many_frames(void **state)
 {
     (void)state;
     pair p = make_pair(1u << BEL_FRAME_REPORT);
-    bel_frame quiet = {.kind = BEL_FRAME_REPORT}, loud = {.kind = BEL_FRAME_TALLY}, got;
+    bel_frame quiet = {.kind = BEL_FRAME_REPORT}, loud = {.kind = BEL_FRAME_STATS}, got;
     // The two are introduced: that may take a signal for what was sent before.
     BEL_ASSERT_OK(send_soon(p.ends[1], &loud));
     assert_true(receive_soon(p.ends[0], p.bells[0], &got));

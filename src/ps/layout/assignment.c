@@ -1,7 +1,7 @@
 // The summation tree. Complete nodes are found greedily from the left: at id i the largest power of
 // two that divides i and still fits (or reaches the end of all ids, where absent ids are passed
 // over).
-#include "ps/layout/deal.h"
+#include "ps/layout/assignment.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 // The largest node that starts at `first` and lies in [first, end); a node that sticks out over
 // `total`, the end of all ids, is complete too.
-static bel_deal_node largest_node(int worker, int first, int end, int total)
+static bel_assignment_node largest_node(int worker, int first, int end, int total)
 {
     int level = 0;
     while (level < 30) {
@@ -22,37 +22,38 @@ static bel_deal_node largest_node(int worker, int first, int end, int total)
         level++;
     }
     int last = first + (1 << level) < total ? first + (1 << level) : total;
-    return (bel_deal_node){worker, level, first, last - first};
+    return (bel_assignment_node){worker, level, first, last - first};
 }
 
-bel_deal *bel_deal_create(const int *replicas_of, int worker_count)
+bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
 {
-    bel_deal *deal = bel_xcalloc(1, sizeof *deal);
+    bel_assignment *assignment = bel_xcalloc(1, sizeof *assignment);
     size_t workers = (size_t)worker_count;
-    deal->worker_count = worker_count;
-    deal->first_replica = bel_xcalloc(workers + 1, sizeof *deal->first_replica);
-    deal->first_node = bel_xcalloc(workers + 1, sizeof *deal->first_node);
+    assignment->worker_count = worker_count;
+    assignment->first_replica = bel_xcalloc(workers + 1, sizeof *assignment->first_replica);
+    assignment->first_node = bel_xcalloc(workers + 1, sizeof *assignment->first_node);
     for (int w = 0; w < worker_count; w++)
-        deal->first_replica[w + 1] = deal->first_replica[w] + replicas_of[w];
-    deal->replica_count = deal->first_replica[worker_count];
-    deal->nodes = bel_xcalloc((size_t)deal->replica_count, sizeof *deal->nodes);
+        assignment->first_replica[w + 1] = assignment->first_replica[w] + replicas_of[w];
+    assignment->replica_count = assignment->first_replica[worker_count];
+    assignment->nodes = bel_xcalloc((size_t)assignment->replica_count, sizeof *assignment->nodes);
     for (int w = 0; w < worker_count; w++) {
-        int end = deal->first_replica[w + 1];
-        deal->first_node[w] = deal->node_count;
-        for (int id = deal->first_replica[w]; id < end;) {
-            bel_deal_node node = largest_node(w, id, end, deal->replica_count);
+        int end = assignment->first_replica[w + 1];
+        assignment->first_node[w] = assignment->node_count;
+        for (int id = assignment->first_replica[w]; id < end;) {
+            bel_assignment_node node = largest_node(w, id, end, assignment->replica_count);
             if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) node.count = end - id; // all in one
-            deal->nodes[deal->node_count++] = node;
+            assignment->nodes[assignment->node_count++] = node;
             id += node.count;
         }
     }
-    deal->first_node[worker_count] = deal->node_count;
-    while ((1 << deal->depth) < deal->replica_count)
-        deal->depth++;
-    return deal;
+    assignment->first_node[worker_count] = assignment->node_count;
+    while ((1 << assignment->depth) < assignment->replica_count)
+        assignment->depth++;
+    return assignment;
 }
 
-void bel_deal_evenly(int replica_count, const bool *present, int worker_count, int *out_replicas_of)
+void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,
+                           int *out_replicas_of)
 {
     int players = 0, next = 0;
     for (int w = 0; w < worker_count; w++)
@@ -65,13 +66,13 @@ void bel_deal_evenly(int replica_count, const bool *present, int worker_count, i
     }
 }
 
-void bel_deal_destroy(bel_deal *deal)
+void bel_assignment_destroy(bel_assignment *assignment)
 {
-    if (deal == NULL) return;
-    bel_free(deal->first_replica);
-    bel_free(deal->first_node);
-    bel_free(deal->nodes);
-    bel_free(deal);
+    if (assignment == NULL) return;
+    bel_free(assignment->first_replica);
+    bel_free(assignment->first_node);
+    bel_free(assignment->nodes);
+    bel_free(assignment);
 }
 
 // Both factors are of doubles that hold the quotients to the last bit, so they do not depend on
@@ -116,13 +117,13 @@ static bel_weight add_weighted(float *sum, const float *a, bel_weight a_weight, 
 }
 
 // The node of the list that starts at id `first`, or -1.
-static int node_at(const bel_deal *deal, int first)
+static int node_at(const bel_assignment *assignment, int first)
 {
-    int low = 0, high = deal->node_count - 1;
+    int low = 0, high = assignment->node_count - 1;
     while (low <= high) {
         int middle = (low + high) / 2;
-        if (deal->nodes[middle].first == first) return middle;
-        if (deal->nodes[middle].first < first) {
+        if (assignment->nodes[middle].first == first) return middle;
+        if (assignment->nodes[middle].first < first) {
             low = middle + 1;
         } else {
             high = middle - 1;
@@ -132,7 +133,7 @@ static int node_at(const bel_deal *deal, int first)
 }
 
 typedef struct summing {
-    const bel_deal *deal;
+    const bel_assignment *assignment;
     const float *const *inputs;
     const bel_weight *weights;
     int64_t n;
@@ -144,9 +145,9 @@ typedef struct summing {
 static const float *sum_below(const summing *s, int level, int first, bel_weight *out_weight)
 {
     *out_weight = (bel_weight){0};
-    if (first >= s->deal->replica_count) return NULL;
-    int listed = node_at(s->deal, first);
-    if (listed >= 0 && s->deal->nodes[listed].level >= level) {
+    if (first >= s->assignment->replica_count) return NULL;
+    int listed = node_at(s->assignment, first);
+    if (listed >= 0 && s->assignment->nodes[listed].level >= level) {
         if (s->inputs[listed] != NULL) *out_weight = s->weights[listed];
         return s->inputs[listed];
     }
@@ -168,45 +169,47 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
     return row;
 }
 
-// BEL_FAULT=sum_sequential: one after another.
-static const float *sum_sequential(const bel_deal *deal, const float *const *inputs, int64_t n,
-                                   float *scratch)
+// BELFRY_FAULT=sum_sequential: one after another.
+static const float *sum_sequential(const bel_assignment *assignment, const float *const *inputs,
+                                   int64_t n, float *scratch)
 {
     memset(scratch, 0, (size_t)n * sizeof *scratch);
-    for (int k = 0; k < deal->node_count; k++)
+    for (int k = 0; k < assignment->node_count; k++)
         if (inputs[k] != NULL) add_f32(scratch, scratch, inputs[k], n);
     return scratch;
 }
 
-// BEL_FAULT=divide: averages inside each worker first and undoes it: exact for powers of two, wrong
-// for three.
-static const float *sum_divided(const bel_deal *deal, const float *const *inputs, int64_t n,
-                                float *scratch)
+// BELFRY_FAULT=divide: averages inside each worker first and undoes it: exact for powers of two,
+// wrong for three.
+static const float *sum_divided(const bel_assignment *assignment, const float *const *inputs,
+                                int64_t n, float *scratch)
 {
     memset(scratch, 0, (size_t)n * sizeof *scratch);
-    for (int k = 0; k < deal->node_count; k++) {
-        float count = (float)bel_deal_replicas(deal, deal->nodes[k].worker);
+    for (int k = 0; k < assignment->node_count; k++) {
+        float count = (float)bel_assignment_replicas(assignment, assignment->nodes[k].worker);
         for (int64_t i = 0; i < n && inputs[k] != NULL; i++)
             scratch[i] += inputs[k][i] * (1.0f / count) * count;
     }
     return scratch;
 }
 
-const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs,
-                          const bel_weight *weights, int64_t n, float *scratch)
+const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
+                                const bel_weight *weights, int64_t n, float *scratch)
 {
-    if (deal->node_count == 1) return inputs[0];
-    if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) return sum_sequential(deal, inputs, n, scratch);
-    if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(deal, inputs, n, scratch);
-    const summing s = {deal, inputs, weights, n, scratch};
+    if (assignment->node_count == 1) return inputs[0];
+    if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL))
+        return sum_sequential(assignment, inputs, n, scratch);
+    if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(assignment, inputs, n, scratch);
+    const summing s = {assignment, inputs, weights, n, scratch};
     bel_weight weight;
-    return sum_below(&s, deal->depth, 0, &weight);
+    return sum_below(&s, assignment->depth, 0, &weight);
 }
 
 // Adds the right neighbour's double sums to the left one's, level by level.
-void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t n, double *out_sum)
+void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
+                            int64_t n, double *out_sum)
 {
-    size_t nodes = (size_t)deal->node_count, row = (size_t)n;
+    size_t nodes = (size_t)assignment->node_count, row = (size_t)n;
     double *values = bel_xcalloc(nodes * row, sizeof *values);
     bool *alive = bel_xcalloc(nodes, sizeof *alive);
     for (size_t k = 0; k < nodes; k++) {
@@ -214,10 +217,10 @@ void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t
         memcpy(values + k * row, inputs[k], row * sizeof *values);
         alive[k] = true;
     }
-    for (int level = 0; level < deal->depth; level++) {
+    for (int level = 0; level < assignment->depth; level++) {
         for (size_t k = 0; k < nodes; k++) {
-            if (deal->nodes[k].first % (2 << level) != 0) continue;
-            int right = node_at(deal, deal->nodes[k].first + (1 << level));
+            if (assignment->nodes[k].first % (2 << level) != 0) continue;
+            int right = node_at(assignment, assignment->nodes[k].first + (1 << level));
             if (right < 0 || !alive[right]) continue;
             for (size_t j = 0; j < row; j++) // an absent left one is zero: nothing was put there
                 values[k * row + j] += values[(size_t)right * row + j];
@@ -230,9 +233,9 @@ void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t
     bel_free(alive);
 }
 
-// BEL_FAULT=sum_sequential: one after another, and each counts as it is.
-static void sum_node_sequential(const bel_deal_node *node, float *const *ranges, int64_t offset,
-                                int64_t n)
+// BELFRY_FAULT=sum_sequential: one after another, and each counts as it is.
+static void sum_node_sequential(const bel_assignment_node *node, float *const *ranges,
+                                int64_t offset, int64_t n)
 {
     float *sum = ranges[0] + offset;
     for (int j = 1; j < node->count; j++)
@@ -258,8 +261,8 @@ static bel_weight sum_replicas(float *const *ranges, const bel_weight *weights, 
     return right;
 }
 
-bel_weight bel_deal_sum_node(const bel_deal_node *node, float *const *ranges,
-                             const bel_weight *weights, int64_t offset, int64_t n)
+bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const *ranges,
+                                   const bel_weight *weights, int64_t offset, int64_t n)
 {
     if (!bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
         return sum_replicas(ranges, weights, 0, node->count, offset, n);
@@ -273,9 +276,14 @@ bel_weight bel_deal_sum_node(const bel_deal_node *node, float *const *ranges,
     return all;
 }
 
-size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count, int table_count)
+size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_count,
+                                  int table_count)
 {
-    enum { REPORTS = 2, BESIDE = 2, SPARE = 16 }; // beside chunks: a tally, a version or norms
+    enum {
+        REPORTS = 2,
+        BESIDE = 2,
+        SPARE = 16
+    }; // beside chunks: step statistics, a version or norms
     size_t frames = (size_t)chunk_count + 2 * (size_t)table_count + BESIDE; // a pull and a report
-    return REPORTS * frames * (size_t)deal->node_count + SPARE;
+    return REPORTS * frames * (size_t)assignment->node_count + SPARE;
 }

@@ -1,5 +1,5 @@
 // The metrics port over a socket of its own. label: threads
-#include "sight/metrics_server.h"
+#include "monitoring/metrics_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "sight/board.h"
+#include "monitoring/board.h"
 
 #define RATE "_per_second"
 

@@ -8,10 +8,10 @@
 //   a shard's, for each worker:  the rows that it answers with, table after table
 //
 // Offsets are bytes, multiples of BEL_ROW_ALIGN. Immutable inputs, so thread-safe.
-#ifndef BELFRY_PS_LAYOUT_ROW_ROOM_H
-#define BELFRY_PS_LAYOUT_ROW_ROOM_H
+#ifndef BELFRY_PS_LAYOUT_ROW_BUFFER_H
+#define BELFRY_PS_LAYOUT_ROW_BUFFER_H
 
-#include "ps/layout/deal.h"
+#include "ps/layout/assignment.h"
 #include "ps/layout/layout.h"
 #include "ps/layout/row_set.h"
 
@@ -19,7 +19,7 @@ enum { BEL_ROW_ALIGN = 8 };
 
 // All room of a job together may take so many bytes: what is more is no model, and would not find
 // addresses either.
-#define BEL_ROW_ROOM_MOST ((size_t)1 << 44)
+#define BEL_ROW_BUFFER_MOST ((size_t)1 << 44)
 
 static inline size_t bel_row_aligned(size_t bytes)
 {
@@ -28,33 +28,38 @@ static inline size_t bel_row_aligned(size_t bytes)
 
 // Before anything below is asked: whether there can be that much room for so many replicas.
 // RESOURCE_EXHAUSTED names the table with which it is too much, and its numbers.
-bel_status *bel_row_room_check(const bel_layout *layout, int64_t replica_count) BEL_MUST_USE;
+bel_status *bel_row_buffer_check(const bel_layout *layout, int64_t replica_count) BEL_MUST_USE;
 
 // Ids of a table that one worker's replicas have in a step, at most.
-int64_t bel_row_room_ids(const bel_layout *layout, const bel_deal *deal, int worker, int table);
+int64_t bel_row_buffer_ids(const bel_layout *layout, const bel_assignment *assignment, int worker,
+                           int table);
 
 // Where a worker's keys for a table begin; with table = table_count, the bytes of all its room.
-size_t bel_row_room_keys(const bel_layout *layout, const bel_deal *deal, int worker, int table);
-static inline size_t bel_row_room_bytes(const bel_layout *layout, const bel_deal *deal, int worker)
+size_t bel_row_buffer_keys(const bel_layout *layout, const bel_assignment *assignment, int worker,
+                           int table);
+static inline size_t bel_row_buffer_bytes(const bel_layout *layout,
+                                          const bel_assignment *assignment, int worker)
 {
-    return bel_row_room_keys(layout, deal, worker, layout->table_count);
+    return bel_row_buffer_keys(layout, assignment, worker, layout->table_count);
 }
 
 // Where its reports of node `node`, one of its own, begin. The report to a shard begins at a
 // multiple of BEL_ROW_ALIGN.
-size_t bel_row_room_report(const bel_layout *layout, const bel_deal *deal, int table, int node);
+size_t bel_row_buffer_report(const bel_layout *layout, const bel_assignment *assignment, int table,
+                             int node);
 
 // The largest payload of a report of that node to one shard.
-size_t bel_row_room_report_bytes(const bel_layout *layout, const bel_deal *deal, int table,
-                                 int node);
+size_t bel_row_buffer_report_bytes(const bel_layout *layout, const bel_assignment *assignment,
+                                   int table, int node);
 
 // Where a shard's answers to a worker begin; with table = table_count, the bytes of all of them.
 // Each pull's rows begin at a multiple of BEL_ROW_ALIGN.
-size_t bel_row_room_answers(const bel_layout *layout, const bel_deal *deal, int worker, int table);
-static inline size_t bel_row_room_answer_bytes(const bel_layout *layout, const bel_deal *deal,
-                                               int worker)
+size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *assignment,
+                              int worker, int table);
+static inline size_t bel_row_buffer_answer_bytes(const bel_layout *layout,
+                                                 const bel_assignment *assignment, int worker)
 {
-    return bel_row_room_answers(layout, deal, worker, layout->table_count);
+    return bel_row_buffer_answers(layout, assignment, worker, layout->table_count);
 }
 
 #endif

@@ -1,4 +1,4 @@
-#include "sight/board.h"
+#include "monitoring/board.h"
 
 #include <math.h>
 #include <stdlib.h>

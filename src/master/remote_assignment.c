@@ -1,9 +1,9 @@
-// Who plays which replicas. A deal holds for a generation. When there should be another one,
+// Who plays which replicas. An assignment holds for a generation. When there should be another one,
 // because workers came, or fewer or more are wanted, training pauses at the next version, which is
 // saved, and a new generation goes on from there. A worker that is lost for good leaves its step
 // unfinished: then a new generation begins at the newest checkpoint.
 //
-// Bits depend on replica ids alone, so a deal changes speed and nothing else.
+// Bits depend on replica ids alone, so an assignment changes speed and nothing else.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #include "master/journal.h"
 #include "master/remote_inner.h"
 
-static const bel_member *worker_at(const remote *r, int worker)
+static const bel_member_view *worker_at(const remote *r, int worker)
 {
     return bel_members_get(r->config.members, bel_remote_worker(r, worker));
 }
@@ -43,16 +43,16 @@ void bel_remote_expect(remote *r)
     r->gathered = true;
     int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
-    bool known = replaces && bel_journal_deal(model_dir, 0, r->seats, played);
+    bool known = replaces && bel_journal_assignment(model_dir, 0, r->seats, played);
     for (int w = 0; w < r->seats && known; w++) {
-        const bel_member *m = worker_at(r, w);
+        const bel_member_view *m = worker_at(r, w);
         if (!m->here)
             bel_members_set_vacant(r->config.members, bel_remote_worker(r, w), played[w] == 0);
     }
     bel_free(played);
 }
 
-// --- The deal ------------------------------------------------------------------------------------
+// --- The assignment ------------------------------------------------------------------------------
 
 // All whose seats are not vacant and who are wanted; should there be none, those who are not.
 static bool *find_present(const remote *r)
@@ -67,7 +67,7 @@ static bool *find_present(const remote *r)
     return present;
 }
 
-static void find_deal(const remote *r, int *out_replicas)
+static void find_assignment(const remote *r, int *out_replicas)
 {
     const bel_estimator *estimator = r->config.trainable->estimator;
     bool *present = find_present(r), as_described = true;
@@ -80,44 +80,45 @@ static void find_deal(const remote *r, int *out_replicas)
         for (int w = 0; w < r->seats; w++)
             out_replicas[w] = w < estimator->config.worker_count ? estimator->replicas_of[w] : 0;
     } else {
-        bel_deal_evenly(estimator->replica_count, present, r->seats, out_replicas);
+        bel_assignment_evenly(estimator->replica_count, present, r->seats, out_replicas);
     }
     bel_free(present);
 }
 
-static void count_deal(remote *r)
+static void count_assignment(remote *r)
 {
-    r->crew.worker_count = r->crew.replica_count = 0;
+    r->backend.worker_count = r->backend.replica_count = 0;
     for (int w = 0; w < r->seats; w++) {
-        r->crew.worker_count += r->replicas[w] > 0;
-        r->crew.replica_count += r->replicas[w];
+        r->backend.worker_count += r->replicas[w] > 0;
+        r->backend.replica_count += r->replicas[w];
     }
 }
 
-static void say_deal(const remote *r)
+static void say_assignment(const remote *r)
 {
     bel_str text = {0};
     for (int w = 0; w < r->seats; w++) {
         if (r->replicas[w] == 0) continue;
         bel_str_printf(&text, "%s%d of worker %d", text.length > 0 ? ", " : "", r->replicas[w], w);
     }
-    bel_log_write(BEL_LOG_INFO, "%d worker%s from step %lld on; replicas: %s", r->crew.worker_count,
-                  r->crew.worker_count == 1 ? "" : "s", (long long)r->state.step, text.text);
+    bel_log_write(BEL_LOG_INFO, "%d worker%s from step %lld on; replicas: %s",
+                  r->backend.worker_count, r->backend.worker_count == 1 ? "" : "s",
+                  (long long)r->state.step, text.text);
     bel_str_deinit(&text);
 }
 
-void bel_remote_make_deal(remote *r, bool runs)
+void bel_remote_assign(remote *r, bool runs)
 {
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
     int *before = bel_xcalloc((size_t)r->seats, sizeof *before);
     memcpy(before, r->replicas, (size_t)r->seats * sizeof *before);
-    bool first = r->crew.worker_count == 0;
-    bool known = runs && bel_journal_deal(model_dir, generation, r->seats, r->replicas);
-    if (!known) find_deal(r, r->replicas);
-    count_deal(r);
+    bool first = r->backend.worker_count == 0;
+    bool known = runs && bel_journal_assignment(model_dir, generation, r->seats, r->replicas);
+    if (!known) find_assignment(r, r->replicas);
+    count_assignment(r);
     bool other = memcmp(before, r->replicas, (size_t)r->seats * sizeof *before) != 0;
-    if (other && !first) say_deal(r);
+    if (other && !first) say_assignment(r);
     for (int w = 0; w < r->seats; w++)
         if (r->replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_newcomer(r, w);
     bel_free(before);
@@ -142,22 +143,22 @@ static int find_lost(const remote *r)
     return -1;
 }
 
-void bel_remote_check_deal(remote *r)
+void bel_remote_check_assignment(remote *r)
 {
     enum { LOOK_NS = 1000000000 };
     if (!r->started || bel_remote_is_broken(r) || !is_elastic(r)) return;
     if (find_lost(r) >= 0) {
-        r->crew.lost = true;
+        r->backend.lost = true;
         return;
     }
     if (r->pause_sent || r->stop_sent || r->ended_workers > 0) return;
     if (bel_clock_ns() - r->scale_ns >= LOOK_NS) look_for_wish(r);
     int *wanted = bel_xcalloc((size_t)r->seats, sizeof *wanted);
-    find_deal(r, wanted);
+    find_assignment(r, wanted);
     bool other = memcmp(wanted, r->replicas, (size_t)r->seats * sizeof *wanted) != 0;
     bel_free(wanted);
     if (!other) return;
     r->pause_sent = true;
-    bel_log_write(BEL_LOG_DEBUG, "asking for a pause: replicas are to be dealt anew");
+    bel_log_write(BEL_LOG_DEBUG, "asking for a pause: replicas are to be assigned anew");
     bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_PAUSE});
 }

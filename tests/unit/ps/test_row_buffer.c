@@ -1,5 +1,5 @@
 // Room for rows: every part where it should be, none over another, and nothing beyond the end.
-#include "ps/layout/row_room.h"
+#include "ps/layout/row_buffer.h"
 #include "support/bel_test.h"
 
 enum { SHARDS = 3 };
@@ -19,36 +19,36 @@ static void parts_follow_each_other(void **state)
     (void)state;
     static const int replicas_of[] = {3, 2, 1};
     bel_layout *layout = make_layout();
-    bel_deal *deal = bel_deal_create(replicas_of, 3);
+    bel_assignment *assignment = bel_assignment_create(replicas_of, 3);
     for (int w = 0; w < 3; w++) {
         size_t end = 0, answers = 0;
         for (int t = 0; t < layout->table_count; t++) {
-            int64_t ids = bel_row_room_ids(layout, deal, w, t);
+            int64_t ids = bel_row_buffer_ids(layout, assignment, w, t);
             int width = layout->tables[t].width;
             assert_int_equal(ids, replicas_of[w] * layout->tables[t].ids);
-            assert_true(bel_row_room_keys(layout, deal, w, t) >= end);
-            end = bel_row_room_keys(layout, deal, w, t) + (size_t)ids * sizeof(int64_t);
-            for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
+            assert_true(bel_row_buffer_keys(layout, assignment, w, t) >= end);
+            end = bel_row_buffer_keys(layout, assignment, w, t) + (size_t)ids * sizeof(int64_t);
+            for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
                 // One row at each shard but the last, which has all the others: no report needs
                 // more room than that.
-                int64_t rows = deal->nodes[k].count * layout->tables[t].ids, left = rows;
-                size_t at = bel_row_room_report(layout, deal, t, k);
+                int64_t rows = assignment->nodes[k].count * layout->tables[t].ids, left = rows;
+                size_t at = bel_row_buffer_report(layout, assignment, t, k);
                 assert_true(at >= end && at % BEL_ROW_ALIGN == 0);
-                assert_int_equal(bel_row_room_report_bytes(layout, deal, t, k),
+                assert_int_equal(bel_row_buffer_report_bytes(layout, assignment, t, k),
                                  bel_row_set_bytes(rows, width));
                 for (int s = 0; s + 1 < SHARDS && left > 1; s++, left--)
                     at += bel_row_aligned(bel_row_set_bytes(1, width));
                 end = at + bel_row_aligned(bel_row_set_bytes(left, width));
             }
-            assert_true(bel_row_room_answers(layout, deal, w, t) >= answers);
-            answers = bel_row_room_answers(layout, deal, w, t);
+            assert_true(bel_row_buffer_answers(layout, assignment, w, t) >= answers);
+            answers = bel_row_buffer_answers(layout, assignment, w, t);
             for (int64_t pull = 0; pull < replicas_of[w]; pull++) // in turns
                 answers += bel_row_aligned((size_t)(layout->tables[t].ids * width) * sizeof(float));
         }
-        assert_true(bel_row_room_bytes(layout, deal, w) >= end);
-        assert_true(bel_row_room_answer_bytes(layout, deal, w) >= answers);
+        assert_true(bel_row_buffer_bytes(layout, assignment, w) >= end);
+        assert_true(bel_row_buffer_answer_bytes(layout, assignment, w) >= answers);
     }
-    bel_deal_destroy(deal);
+    bel_assignment_destroy(assignment);
     bel_layout_destroy(layout);
 }
 
@@ -59,10 +59,10 @@ static void without_tables_there_is_none(void **state)
     static char dense[] = "dense";
     const bel_layout_variable variable = {.name = dense, .shape = BEL_SHAPE(4)};
     bel_layout *layout = bel_layout_create(&variable, 1, 1);
-    bel_deal *deal = bel_deal_create(replicas_of, 1);
-    assert_int_equal(bel_row_room_bytes(layout, deal, 0), 0);
-    assert_int_equal(bel_row_room_answer_bytes(layout, deal, 0), 0);
-    bel_deal_destroy(deal);
+    bel_assignment *assignment = bel_assignment_create(replicas_of, 1);
+    assert_int_equal(bel_row_buffer_bytes(layout, assignment, 0), 0);
+    assert_int_equal(bel_row_buffer_answer_bytes(layout, assignment, 0), 0);
+    bel_assignment_destroy(assignment);
     bel_layout_destroy(layout);
 }
 
@@ -80,7 +80,7 @@ static bel_layout *make_tables(int count, int width, int64_t ids)
 static void check(int count, int width, int64_t ids, int64_t replicas, const char *part)
 {
     bel_layout *layout = make_tables(count, width, ids);
-    bel_status *status = bel_row_room_check(layout, replicas);
+    bel_status *status = bel_row_buffer_check(layout, replicas);
     if (part == NULL) {
         BEL_ASSERT_OK(status);
     } else {
@@ -107,14 +107,15 @@ static void the_check_counts_all(void **state)
     const int64_t ids = 1 << 20;
     bel_layout *layout = make_tables(1, 62, ids);
     const int replicas_of[] = {3, 5};
-    bel_deal *deal = bel_deal_create(replicas_of, 2);
+    bel_assignment *assignment = bel_assignment_create(replicas_of, 2);
     size_t bytes = 0;
     for (int w = 0; w < 2; w++)
-        bytes += bel_row_room_bytes(layout, deal, w) + bel_row_room_answer_bytes(layout, deal, w);
+        bytes += bel_row_buffer_bytes(layout, assignment, w) +
+                 bel_row_buffer_answer_bytes(layout, assignment, w);
     size_t all = 8 * 2 * bel_row_set_bytes(ids, 62);
     assert_true(bytes <= all + 8 * 4 * BEL_ROW_ALIGN);
     assert_true(bytes > all - all / 100);
-    bel_deal_destroy(deal);
+    bel_assignment_destroy(assignment);
     bel_layout_destroy(layout);
 }
 

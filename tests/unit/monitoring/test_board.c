@@ -1,5 +1,5 @@
 // The board: rates, the slowest worker, and the three forms in which it is shown.
-#include "sight/board.h"
+#include "monitoring/board.h"
 
 #include <math.h>
 #include <string.h>

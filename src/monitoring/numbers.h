@@ -1,7 +1,7 @@
 // The numbers that members count and the master shows. They travel as a flat list in this order
 // (wire: STATUS and ENDED), so a new one needs a row here and a line where it is counted.
-#ifndef BELFRY_SIGHT_NUMBERS_H
-#define BELFRY_SIGHT_NUMBERS_H
+#ifndef BELFRY_MONITORING_NUMBERS_H
+#define BELFRY_MONITORING_NUMBERS_H
 
 // Whose a number is. PROCESS: of every process.
 typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } bel_number_owner;

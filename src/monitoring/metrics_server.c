@@ -1,5 +1,5 @@
 // The one file that knows civetweb.
-#include "sight/metrics_server.h"
+#include "monitoring/metrics_server.h"
 
 #include <civetweb.h>
 #include <pthread.h>

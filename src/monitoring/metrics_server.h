@@ -1,6 +1,6 @@
 // An HTTP port that answers GET /metrics with the newest text it was given.
-#ifndef BELFRY_SIGHT_METRICS_SERVER_H
-#define BELFRY_SIGHT_METRICS_SERVER_H
+#ifndef BELFRY_MONITORING_METRICS_SERVER_H
+#define BELFRY_MONITORING_METRICS_SERVER_H
 
 #include "belfry/status.h"
 

@@ -1,4 +1,4 @@
-// The deal: which worker plays which replicas, and the summation tree over replica ids.
+// The assignment: which worker plays which replicas, and the summation tree over replica ids.
 //
 // Node (l, i) of the tree covers the ids [i·2^l, (i+1)·2^l); its value is left + right, and an id
 // that does not exist is passed over, never added as zero. A worker plays a contiguous block of ids
@@ -10,19 +10,19 @@
 // n_r are equal that is the plain sum, and computed so; where two nodes' means of examples differ,
 // each is brought to the new mean by one multiplication before they are added. A replica without
 // examples is passed over like an id that does not exist.
-#ifndef BELFRY_PS_LAYOUT_DEAL_H
-#define BELFRY_PS_LAYOUT_DEAL_H
+#ifndef BELFRY_PS_LAYOUT_ASSIGNMENT_H
+#define BELFRY_PS_LAYOUT_ASSIGNMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 // A node that is sent as one report: ids [first, first + count), count = 2^level or cut at R.
-typedef struct bel_deal_node {
+typedef struct bel_assignment_node {
     int worker;
     int level;
     int first, count;
-} bel_deal_node;
+} bel_assignment_node;
 
 // What a sum over replicas stands for.
 typedef struct bel_weight {
@@ -40,49 +40,50 @@ static inline bel_weight bel_weight_once(bel_weight weight)
     return (bel_weight){weight.replicas, weight.replicas};
 }
 
-typedef struct bel_deal {
+typedef struct bel_assignment {
     int replica_count;
     int worker_count;
-    int *first_replica;   // by worker; worker_count + 1 entries
-    bel_deal_node *nodes; // in the order of their ids
+    int *first_replica;         // by worker; worker_count + 1 entries
+    bel_assignment_node *nodes; // in the order of their ids
     int node_count;
     int *first_node; // by worker; worker_count + 1 entries
     int depth;       // levels of the tree above the leaves
-} bel_deal;
+} bel_assignment;
 
 // replicas_of[w] replicas go to worker w, in order; a worker with 0 plays none and has no node. At
 // least one is played.
-bel_deal *bel_deal_create(const int *replicas_of, int worker_count);
-void bel_deal_destroy(bel_deal *deal);
+bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count);
+void bel_assignment_destroy(bel_assignment *assignment);
 
-static inline int bel_deal_replicas(const bel_deal *deal, int worker)
+static inline int bel_assignment_replicas(const bel_assignment *assignment, int worker)
 {
-    return deal->first_replica[worker + 1] - deal->first_replica[worker];
+    return assignment->first_replica[worker + 1] - assignment->first_replica[worker];
 }
 
-// Deals `replica_count` ids to the workers that are present, of which there is one at least, as
+// Assigns `replica_count` ids to the workers that are present, of which there is one at least, as
 // evenly as can be: the first of them get one more. Writes worker_count numbers, 0 for the absent.
-void bel_deal_evenly(int replica_count, const bool *present, int worker_count,
-                     int *out_replicas_of);
+void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,
+                           int *out_replicas_of);
 
 // How many frames may be under way on a lane between a worker and a shard of a model with so many
 // chunks and tables: two reports.
-size_t bel_deal_lane_frames(const bel_deal *deal, int chunk_count, int table_count);
+size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_count,
+                                  int table_count);
 
 // Sums `n` floats over the whole tree. inputs[k] holds node k's values and weights[k] their weight;
 // a node that does not count is NULL and passed over. Returns a pointer to the sum: an input when
 // only one counts, else inside `scratch`, which holds (depth + 1) · n floats; NULL when none does.
-const float *bel_deal_sum(const bel_deal *deal, const float *const *inputs,
-                          const bel_weight *weights, int64_t n, float *scratch);
+const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
+                                const bel_weight *weights, int64_t n, float *scratch);
 
-// The same in double, for tallies: inputs[k] are `n` doubles; the result goes to out_sum.
-void bel_deal_sum_f64(const bel_deal *deal, const double *const *inputs, int64_t n,
-                      double *out_sum);
+// The same in double, for step statistics: inputs[k] are `n` doubles; the result goes to out_sum.
+void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
+                            int64_t n, double *out_sum);
 
 // Sums the replicas [first, first + count) of one node into the first of them, in place, for `n`
 // elements at `offset`: ranges[j] is the gradient range of replica first + j, and weights[j] its
 // weight. Returns the node's; without a replica that has examples nothing is written.
-bel_weight bel_deal_sum_node(const bel_deal_node *node, float *const *ranges,
-                             const bel_weight *weights, int64_t offset, int64_t n);
+bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const *ranges,
+                                   const bel_weight *weights, int64_t offset, int64_t n);
 
 #endif

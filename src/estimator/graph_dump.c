@@ -1,5 +1,5 @@
 // The program of one replica, as the worker would run it, but with memory of its own.
-#include "estimator/explain.h"
+#include "estimator/graph_dump.h"
 
 #include "base/alloc.h"
 #include "estimator/trainable.h"
@@ -220,7 +220,7 @@ static bel_status *dump(bench *b, unsigned passes_off, bel_str *out)
     return status;
 }
 
-static bel_status *explain(bench *b, const bel_explain_options *options, bel_str *out)
+static bel_status *explain(bench *b, const bel_graph_dump_options *options, bel_str *out)
 {
     if (options->dump) return dump(b, options->passes_off, out);
     BEL_TRY(compile(b, options->passes_off));
@@ -237,8 +237,8 @@ static bel_status *explain(bench *b, const bel_explain_options *options, bel_str
     return status;
 }
 
-bel_status *bel_estimator_explain(const bel_estimator *estimator, const bel_train_spec *train,
-                                  const bel_explain_options *options, bel_str *out)
+bel_status *bel_estimator_dump_graph(const bel_estimator *estimator, const bel_train_spec *train,
+                                     const bel_graph_dump_options *options, bel_str *out)
 {
     bench b = {.batch = NULL};
     bel_status *status = build(&b, estimator, train);

@@ -1,14 +1,14 @@
-// The summation tree: for every number of replicas and any deal the sum has the bits that one
+// The summation tree: for every number of replicas and any assignment the sum has the bits that one
 // worker with all replicas gives.
 #include <math.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/rng.h"
-#include "ps/layout/deal.h"
+#include "ps/layout/assignment.h"
 #include "support/bel_test.h"
 
-enum { MAX_REPLICAS = 17, ELEMENTS = 19, DEALS = 25 };
+enum { MAX_REPLICAS = 17, ELEMENTS = 19, ASSIGNMENTS = 25 };
 
 // Values of very different sizes, so that every other order of adding shows in the bits.
 static void fill(float (*out)[ELEMENTS])
@@ -31,39 +31,39 @@ static bel_weight weight_of(int counts, int r)
 }
 
 // The sum as workers and shard make it: nodes first, then the tree over them. NULL: of nothing.
-static const float *sum_weighted(const bel_deal *deal, int counts, float out[ELEMENTS])
+static const float *sum_weighted(const bel_assignment *assignment, int counts, float out[ELEMENTS])
 {
     static float values[MAX_REPLICAS][ELEMENTS];
     float *ranges[MAX_REPLICAS], scratch[6 * ELEMENTS];
     const float *inputs[MAX_REPLICAS];
     bel_weight weights[MAX_REPLICAS], of_nodes[MAX_REPLICAS];
     fill(values);
-    for (int r = 0; r < deal->replica_count; r++) {
+    for (int r = 0; r < assignment->replica_count; r++) {
         ranges[r] = values[r];
         weights[r] = weight_of(counts, r);
     }
-    for (int k = 0; k < deal->node_count; k++) {
-        const bel_deal_node *node = &deal->nodes[k];
+    for (int k = 0; k < assignment->node_count; k++) {
+        const bel_assignment_node *node = &assignment->nodes[k];
         float **first = ranges + node->first;
         const bel_weight *of_first = weights + node->first;
         of_nodes[k] =
-            bel_deal_sum_node(node, first, of_first, 0, 10); // in two pieces, as ranges are
-        bel_weight again = bel_deal_sum_node(node, first, of_first, 10, ELEMENTS - 10);
+            bel_assignment_sum_node(node, first, of_first, 0, 10); // in two pieces, as ranges are
+        bel_weight again = bel_assignment_sum_node(node, first, of_first, 10, ELEMENTS - 10);
         assert_int_equal(again.examples, of_nodes[k].examples);
         inputs[k] = of_nodes[k].replicas > 0 ? values[node->first] : NULL;
     }
-    assert_true(deal->depth <= 5);
-    const float *sum = bel_deal_sum(deal, inputs, of_nodes, ELEMENTS, scratch);
+    assert_true(assignment->depth <= 5);
+    const float *sum = bel_assignment_sum(assignment, inputs, of_nodes, ELEMENTS, scratch);
     return sum != NULL ? memcpy(out, sum, ELEMENTS * sizeof *out) : NULL;
 }
 
-static void sum_over(const bel_deal *deal, float out[ELEMENTS])
+static void sum_over(const bel_assignment *assignment, float out[ELEMENTS])
 {
-    assert_non_null(sum_weighted(deal, ALIKE, out));
+    assert_non_null(sum_weighted(assignment, ALIKE, out));
 }
 
-// Deals `replicas` at random to 1 … replicas workers, between which are some that play none.
-static bel_deal *random_deal(int replicas, uint32_t number)
+// Assigns `replicas` at random to 1 … replicas workers, between which are some that play none.
+static bel_assignment *random_assignment(int replicas, uint32_t number)
 {
     int replicas_of[2 * MAX_REPLICAS], workers = 0, left = replicas;
     for (; left > 0; workers++) {
@@ -74,27 +74,27 @@ static bel_deal *random_deal(int replicas, uint32_t number)
         left -= replicas_of[workers];
         if (words[2] % 4 == 0) replicas_of[++workers] = 0;
     }
-    return bel_deal_create(replicas_of, workers);
+    return bel_assignment_create(replicas_of, workers);
 }
 
-static void check_nodes(const bel_deal *deal)
+static void check_nodes(const bel_assignment *assignment)
 {
     int next = 0;
-    for (int w = 0; w < deal->worker_count; w++) {
-        assert_int_equal(next, deal->first_replica[w]);
-        for (int k = deal->first_node[w]; k < deal->first_node[w + 1]; k++) {
-            const bel_deal_node *node = &deal->nodes[k];
+    for (int w = 0; w < assignment->worker_count; w++) {
+        assert_int_equal(next, assignment->first_replica[w]);
+        for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
+            const bel_assignment_node *node = &assignment->nodes[k];
             assert_int_equal(node->worker, w);
             assert_int_equal(node->first, next); // in the order of their ids, without gaps
             assert_int_equal(node->first % (1 << node->level), 0);
             int end = node->first + (1 << node->level);
-            if (end > deal->replica_count) end = deal->replica_count;
+            if (end > assignment->replica_count) end = assignment->replica_count;
             assert_int_equal(node->first + node->count, end);
             next = end;
         }
     }
-    assert_int_equal(next, deal->replica_count);
-    assert_int_equal(deal->first_node[deal->worker_count], deal->node_count);
+    assert_int_equal(next, assignment->replica_count);
+    assert_int_equal(assignment->first_node[assignment->worker_count], assignment->node_count);
 }
 
 static void test_same_bits(void **state)
@@ -102,23 +102,23 @@ static void test_same_bits(void **state)
     (void)state;
     for (int replicas = 1; replicas <= MAX_REPLICAS; replicas++) {
         float expected[ELEMENTS], got[ELEMENTS];
-        bel_deal *one = bel_deal_create(&replicas, 1);
+        bel_assignment *one = bel_assignment_create(&replicas, 1);
         check_nodes(one);
         assert_int_equal(one->node_count, 1);
         sum_over(one, expected);
-        bel_deal_destroy(one);
-        for (uint32_t number = 0; number < DEALS; number++) {
-            bel_deal *deal = random_deal(replicas, number);
-            check_nodes(deal);
-            sum_over(deal, got);
+        bel_assignment_destroy(one);
+        for (uint32_t number = 0; number < ASSIGNMENTS; number++) {
+            bel_assignment *assignment = random_assignment(replicas, number);
+            check_nodes(assignment);
+            sum_over(assignment, got);
             assert_memory_equal(got, expected, sizeof got);
-            bel_deal_destroy(deal);
+            bel_assignment_destroy(assignment);
         }
     }
 }
 
-// With replicas of different sizes, some without examples: the bits do not depend on the deal, and
-// the sum over the replicas that have some is the mean over all examples.
+// With replicas of different sizes, some without examples: the bits do not depend on the
+// assignment, and the sum over the replicas that have some is the mean over all examples.
 static void test_weights(void **state)
 {
     (void)state;
@@ -127,9 +127,9 @@ static void test_weights(void **state)
     for (int at = 0; at < COUNTS * MAX_REPLICAS; at++) {
         int counts = at / MAX_REPLICAS, replicas = 1 + at % MAX_REPLICAS;
         float expected[ELEMENTS], got[ELEMENTS];
-        bel_deal *one = bel_deal_create(&replicas, 1);
+        bel_assignment *one = bel_assignment_create(&replicas, 1);
         const float *some = sum_weighted(one, counts, expected);
-        bel_deal_destroy(one);
+        bel_assignment_destroy(one);
         double sums[ELEMENTS] = {0}, sizes[ELEMENTS] = {0}, examples = 0, played = 0;
         for (int r = 0; r < replicas; r++) {
             double n = (double)weight_of(counts, r).examples;
@@ -145,12 +145,12 @@ static void test_weights(void **state)
             double error = (double)expected[i] / played - sums[i] / examples;
             assert_true(fabs(error) <= 1e-6 * sizes[i] / examples);
         }
-        for (uint32_t number = 0; number < DEALS; number++) {
-            bel_deal *deal = random_deal(replicas, number);
-            const float *sum = sum_weighted(deal, counts, got);
+        for (uint32_t number = 0; number < ASSIGNMENTS; number++) {
+            bel_assignment *assignment = random_assignment(replicas, number);
+            const float *sum = sum_weighted(assignment, counts, got);
             assert_int_equal(sum != NULL, some != NULL);
             if (some != NULL) assert_memory_equal(got, expected, sizeof got);
-            bel_deal_destroy(deal);
+            bel_assignment_destroy(assignment);
         }
     }
 }
@@ -163,32 +163,32 @@ static void test_tree(void **state)
     float got[ELEMENTS];
     int replicas = 5;
     fill(values);
-    bel_deal *deal = bel_deal_create(&replicas, 1);
-    sum_over(deal, got);
+    bel_assignment *assignment = bel_assignment_create(&replicas, 1);
+    sum_over(assignment, got);
     for (int i = 0; i < ELEMENTS; i++) {
         float left = (values[0][i] + values[1][i]) + (values[2][i] + values[3][i]);
         assert_true(got[i] == left + values[4][i]);
     }
-    bel_deal_destroy(deal);
+    bel_assignment_destroy(assignment);
 }
 
-static void test_tallies(void **state)
+static void test_stats_list(void **state)
 {
     (void)state;
     for (int replicas = 1; replicas <= MAX_REPLICAS; replicas++) {
-        for (uint32_t number = 0; number < DEALS; number++) {
-            bel_deal *deal = random_deal(replicas, number);
-            double tallies[MAX_REPLICAS][2], sum[2];
+        for (uint32_t number = 0; number < ASSIGNMENTS; number++) {
+            bel_assignment *assignment = random_assignment(replicas, number);
+            double stats_list[MAX_REPLICAS][2], sum[2];
             const double *inputs[MAX_REPLICAS];
-            for (int k = 0; k < deal->node_count; k++) {
-                tallies[k][0] = deal->nodes[k].count; // whole numbers: the sum is exact
-                tallies[k][1] = 1 << k;
-                inputs[k] = tallies[k];
+            for (int k = 0; k < assignment->node_count; k++) {
+                stats_list[k][0] = assignment->nodes[k].count; // whole numbers: the sum is exact
+                stats_list[k][1] = 1 << k;
+                inputs[k] = stats_list[k];
             }
-            bel_deal_sum_f64(deal, inputs, 2, sum);
+            bel_assignment_sum_f64(assignment, inputs, 2, sum);
             assert_true(sum[0] == replicas);
-            assert_true(sum[1] == (1 << deal->node_count) - 1);
-            bel_deal_destroy(deal);
+            assert_true(sum[1] == (1 << assignment->node_count) - 1);
+            bel_assignment_destroy(assignment);
         }
     }
 }
@@ -202,13 +202,13 @@ static void test_fault_shows(void **state)
         int different = 0;
         for (int replicas = 3; replicas <= MAX_REPLICAS; replicas++) {
             float expected[ELEMENTS], got[ELEMENTS];
-            bel_deal *one = bel_deal_create(&replicas, 1);
+            bel_assignment *one = bel_assignment_create(&replicas, 1);
             sum_over(one, expected);
-            bel_deal_destroy(one);
+            bel_assignment_destroy(one);
             bel_fault_set(faults[f]);
-            bel_deal *deal = random_deal(replicas, 1);
-            sum_over(deal, got);
-            bel_deal_destroy(deal);
+            bel_assignment *assignment = random_assignment(replicas, 1);
+            sum_over(assignment, got);
+            bel_assignment_destroy(assignment);
             bel_fault_set("");
             different += memcmp(got, expected, sizeof got) != 0;
         }
@@ -234,7 +234,7 @@ static void test_evenly(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int got[5] = {-1, -1, -1, -1, -1};
-        bel_deal_evenly(rows[i].replicas, rows[i].present, rows[i].workers, got);
+        bel_assignment_evenly(rows[i].replicas, rows[i].present, rows[i].workers, got);
         assert_memory_equal(got, rows[i].expected, (size_t)rows[i].workers * sizeof *got);
     }
 }
@@ -243,7 +243,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_tree),        cmocka_unit_test(test_tallies),
+        cmocka_unit_test(test_tree),        cmocka_unit_test(test_stats_list),
         cmocka_unit_test(test_fault_shows), cmocka_unit_test(test_evenly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

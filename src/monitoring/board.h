@@ -1,13 +1,13 @@
 // The board: what the master knows of everybody, as of now. Thread-compatible.
-#ifndef BELFRY_SIGHT_BOARD_H
-#define BELFRY_SIGHT_BOARD_H
+#ifndef BELFRY_MONITORING_BOARD_H
+#define BELFRY_MONITORING_BOARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/str.h"
 #include "belfry/status.h"
-#include "sight/numbers.h"
+#include "monitoring/numbers.h"
 
 typedef enum bel_board_role {
     BEL_BOARD_MASTER,

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
-#include "sight/board.h"
+#include "monitoring/board.h"
 
 // --- Prometheus ----------------------------------------------------------------------------------
 

@@ -1,0 +1,96 @@
+// Offsets are sums over what lies before.
+#include "ps/layout/row_buffer.h"
+
+#include "base/alloc.h"
+
+// An id of a replica has room for its key and its row twice: reported, and asked for and answered.
+// What fills up to multiples is for each node, of which there are no more than replicas.
+static bool add_table(const bel_layout_table *table, int shard_count, int64_t replica_count,
+                      size_t *bytes)
+{
+    size_t each = 2 * bel_row_set_bytes(1, bel_layout_report_width(table)), filling = BEL_ROW_ALIGN,
+           own;
+    return bel_size_mul((size_t)table->ids, each, &own) &&
+           bel_size_mul(filling, (size_t)shard_count + 3, &filling) &&
+           bel_size_add(own, filling, &own) && bel_size_mul(own, (size_t)replica_count, &own) &&
+           bel_size_add(*bytes, own, bytes) && *bytes <= BEL_ROW_BUFFER_MOST;
+}
+
+bel_status *bel_row_buffer_check(const bel_layout *layout, int64_t replica_count)
+{
+    size_t bytes = 0;
+    for (int t = 0; t < layout->table_count; t++) {
+        const bel_layout_table *table = &layout->tables[t];
+        if (add_table(table, layout->shard_count, replica_count, &bytes)) continue;
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "table \"%s\": %lld ids of a replica's batch, rows of %d floats, replicas: "
+                       "%lld; these need more room than there can be (%zu GiB for all tables)",
+                       table->name, (long long)table->ids, table->width, (long long)replica_count,
+                       BEL_ROW_BUFFER_MOST >> 30);
+    }
+    return NULL;
+}
+
+int64_t bel_row_buffer_ids(const bel_layout *layout, const bel_assignment *assignment, int worker,
+                           int table)
+{
+    return (int64_t)bel_assignment_replicas(assignment, worker) * layout->tables[table].ids;
+}
+
+size_t bel_row_buffer_report_bytes(const bel_layout *layout, const bel_assignment *assignment,
+                                   int table, int node)
+{
+    const bel_layout_table *t = &layout->tables[table];
+    return bel_row_set_bytes(assignment->nodes[node].count * t->ids, bel_layout_report_width(t));
+}
+
+// A report to each shard may need its own filling up to the next multiple.
+static size_t report_room(const bel_layout *layout, const bel_assignment *assignment, int table,
+                          int node)
+{
+    size_t filling = (size_t)layout->shard_count * BEL_ROW_ALIGN;
+    return bel_row_aligned(bel_row_buffer_report_bytes(layout, assignment, table, node) + filling);
+}
+
+static size_t key_room(const bel_layout *layout, const bel_assignment *assignment, int worker,
+                       int table)
+{
+    return (size_t)bel_row_buffer_ids(layout, assignment, worker, table) * sizeof(int64_t);
+}
+
+size_t bel_row_buffer_keys(const bel_layout *layout, const bel_assignment *assignment, int worker,
+                           int table)
+{
+    size_t bytes = 0;
+    for (int t = 0; t < table; t++) {
+        bytes += key_room(layout, assignment, worker, t);
+        for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
+            bytes += report_room(layout, assignment, t, k);
+    }
+    return bytes;
+}
+
+size_t bel_row_buffer_report(const bel_layout *layout, const bel_assignment *assignment, int table,
+                             int node)
+{
+    int worker = assignment->nodes[node].worker;
+    size_t bytes = bel_row_buffer_keys(layout, assignment, worker, table);
+    bytes += key_room(layout, assignment, worker, table);
+    for (int k = assignment->first_node[worker]; k < node; k++)
+        bytes += report_room(layout, assignment, table, k);
+    return bytes;
+}
+
+size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *assignment,
+                              int worker, int table)
+{
+    size_t bytes = 0;
+    for (int t = 0; t < table; t++) {
+        size_t width = (size_t)layout->tables[t].width;
+        size_t rows = (size_t)bel_row_buffer_ids(layout, assignment, worker, t);
+        size_t filling =
+            (size_t)bel_assignment_replicas(assignment, worker) * BEL_ROW_ALIGN; // a pull for each
+        bytes += bel_row_aligned(rows * width * sizeof(float) + filling);
+    }
+    return bytes;
+}
