@@ -1,5 +1,12 @@
-// The belfry command: finds the verb, reads its flags, sets up the log, and turns what comes back
-// into one line on stderr and an exit code (docs/command.md).
+// The belfry command: finds the verb, reads its flags, sets up the log, and turns what comes
+// back into one line on stderr and an exit code (docs/command.md). Verbs return a status and
+// never exit: the one place that ends the process is main, behind the flush of stdout, whose
+// failure is an error like any other.
+//
+// The log is configured as soon as the flags are read, also when they are wrong, so that the
+// error has the form that was asked for. A verb without a summary is for other verbs and stands
+// in no list. Verbs that start others (bel_command_run) go through the same way, with flags of
+// their own.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,11 @@
-// From flags to words, a cluster and a plan.
+// From flags to words, a cluster and a plan. The words are the command line of every process of
+// the job, and are also what a job's record keeps: whoever starts, supervises or scales a job
+// makes its plan from the same words and the same cluster file.
+//
+// Their order decides who wins: what the cluster says of training comes first, then what stands
+// behind "--", then flags that hold for the command and for what it starts. Flags that count
+// parts of one process are refused unless they say what the cluster has, so that none goes
+// unread.
 #include "distribute.h"
 
 #include <string.h>

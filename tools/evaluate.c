@@ -1,4 +1,6 @@
-// Verb evaluate: loss and metrics of a checkpoint.
+// Verb evaluate: loss and metrics of a checkpoint. The checkpoint is chosen once, in the setup,
+// and named from then on: where a job saves meanwhile, model, parameters and values are still
+// those of one checkpoint.
 #include "results.h"
 #include "setup.h"
 #include "verbs.h"

@@ -1,4 +1,13 @@
-// One row a flag. The help text, the checks and the dump of settings all come from here.
+// One row a flag. The help text, the checks and the dump of settings all come from here, so a
+// flag that is not in the table does not exist, and one that is there must be read by somebody.
+// `when` says on which other flag that depends: a flag given in vain is refused
+// (bel_options_check_read), and its help begins with a small letter, as the condition is put
+// before it.
+//
+// A name may have two rows where no verb takes both. Flags of the groups Model and Optimizer are
+// parameters of the model function under their own names (params.c) and part of every
+// checkpoint: renaming one makes older checkpoints differ. Defaults are written as they would be
+// typed.
 #include "flags.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 // Verb graph: what a training step computes, in what order and memory, and where its time goes.
+// It takes the flags of training, so that a command can be looked at by replacing its verb;
+// nothing is written to --model_dir, which may be missing. --passes names what is on, and its
+// words are the passes' own names, so a new pass needs no change here.
 #include <string.h>
 
 #include "base/str.h"

@@ -1,5 +1,11 @@
 // Data flags to datasets: names below --data_dir, the format by name, the label column and the
-// labels' file by convention.
+// labels' file by convention. What training used is remembered by the checkpoint (scale, ids,
+// length, label), so that reading needs only the files.
+//
+// The last column as label needs a look into the first file before the dataset is described; so
+// a pipe needs --label_column, as it can be read only once. Shuffling comes before repeating:
+// each epoch has its own order and holds each record once. Without --num_epochs the data is
+// endless only where --train_steps ends the training.
 #include "inputs.h"
 
 #include <errno.h>

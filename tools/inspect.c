@@ -1,4 +1,8 @@
-// Verb inspect: what a checkpoint holds, its digest, and where two of them differ.
+// Verb inspect: what a checkpoint holds, its digest, and where two of them differ. --digest is
+// recomputed from the files; all else believes the manifest, whose checksums were compared at
+// opening. Two checkpoints are equal when their digests are; only if they are not are the
+// tensors read, block by block, to name the first that differs. Exit code 1 says that two differ
+// and is no error; a difference in tables alone shows as that of the digests.
 #include <string.h>
 
 #include "base/alloc.h"

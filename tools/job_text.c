@@ -1,4 +1,7 @@
-// Tables and objects of jobs.
+// Tables and objects of jobs. Text is for people and may change; JSON is for programs: all
+// members are always there, times are seconds since 1970, and `progress` is the master's own
+// object or null. Tables are as wide as their longest name and state, since a state may name
+// another host. Times for people are local.
 #include "job_text.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-// Verb jobs scale: a wish in the job's folder, which its supervisor and its master find.
+// Verb jobs scale: a wish in the job's model folder, which its supervisor and its master find;
+// the command does not wait for it. What the wish may be follows from the job's words and its
+// cluster file, of which the plan is made once more: so the file must be what it was when the
+// job was submitted. On the command line workers do not include a master that trains, in the
+// wish they do.
 #include "base/alloc.h"
 #include "distribute.h"
 #include "job_text.h"

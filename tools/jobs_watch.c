@@ -1,4 +1,11 @@
-// Verbs jobs stream-logs and jobs top.
+// Verbs jobs stream-logs and jobs top. Logs of all processes are merged by the times in their
+// lines; a line without a time stays with the one in front of it. New files (further
+// incarnations) are looked for at each round. Only files are read, never the job asked, so both
+// also work for a job whose supervisor is gone, and do not slow one that runs.
+//
+// The state is read before the lines, so that what was written until the end is shown. Numbers
+// of an earlier job in the same model folder are known by their time and left out. On a terminal
+// top goes on until the job ends or Ctrl-C; elsewhere, and in JSON, it shows one picture.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

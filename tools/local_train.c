@@ -1,4 +1,8 @@
-// Verb local train: in this process, or in one for each role.
+// Verb local train: in this process, or in one for each role. In one process it is the verb
+// train_and_evaluate with the words behind "--"; otherwise this process becomes the supervisor.
+// It writes nothing to stdout itself while children run: what the master printed is this
+// command's result, and why the job failed its error. --dry_run builds the model for its sizes,
+// where there are files to train on, and starts nothing.
 #include <stdio.h>
 
 #include "base/alloc.h"

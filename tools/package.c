@@ -1,4 +1,10 @@
-// Packages: dlopen, the one symbol, the ABI number before anything else is believed.
+// Packages: dlopen, the one symbol, the ABI number before anything else is believed. A package
+// is somebody else's code in this process, so from its opening on a crash and a call of exit say
+// whose fault it may be. These lines are written out in advance, as a handler may not format.
+//
+// A package that was accepted is never closed: its code may be in use until the process ends.
+// bel_package_over must be called on every way out of main, or the end itself would be taken for
+// a package's exit.
 #define _XOPEN_SOURCE 700 // sigaltstack
 #include "package.h"
 

@@ -1,5 +1,7 @@
 // Parameters. A model of Belfry gets every flag, so that its checkpoints say all; a package gets
-// what was given, so that its own defaults hold.
+// what was given, so that its own defaults hold. Later sources replace earlier ones: the
+// checkpoint's, then flags that are given, then --param; defaults only fill what is not there
+// yet. A --param with the name of a flag is refused, as it would pass by the checks of the flag.
 #include "params.h"
 
 #include <string.h>

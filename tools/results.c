@@ -1,4 +1,7 @@
-// Printing results.
+// Printing results: the only way to stdout, so that a write that fails (a full disk, a closed
+// pipe) becomes the command's error and not silence. stdout is buffered: most failures show at
+// the flush, which main makes before it ends. Both forms have the same names in the same order;
+// numbers are written as JSON does, with null where they are not finite.
 #include "results.h"
 
 #include <errno.h>

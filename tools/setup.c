@@ -1,5 +1,12 @@
-// Flags to an estimator. Where a checkpoint is read, its own settings come first and flags change
-// them, so that `belfry evaluate --model_dir D --eval_files F` is enough.
+// Flags to an estimator. Where a checkpoint is read, its own settings come first and flags
+// change them, so that `belfry evaluate --model_dir D --eval_files F` is enough. The reader is
+// closed before the estimator opens the checkpoint itself: only its folder's name is kept, so
+// both mean the same one also when a newer is saved meanwhile.
+//
+// Flags that the chosen model, optimizer or mode does not read are refused once the model is
+// known, which may be only after the checkpoint was opened. Which parameters count as read is
+// said here for models of Belfry; of a package's the model function shows it. The setup owns the
+// texts to which the input points: it must outlive the estimator's calls.
 #include "setup.h"
 
 #include <string.h>

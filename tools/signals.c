@@ -1,4 +1,9 @@
-// The handler only sets a flag and calls bel_request_stop, which is safe there.
+// The handler only sets a flag and calls bel_request_stop, which is safe there; the rest happens
+// in the training loop. A second signal ends the process with _exit, without saving, and so
+// without waiting for any thread. SIGHUP counts as SIGTERM, and stays ignored under nohup.
+// SIGPIPE is ignored, so that a reader who goes away is an error of writing and does not end a
+// training. Handlers are installed for training verbs alone: the others end by the signals'
+// defaults.
 #include "signals.h"
 
 #include <signal.h>

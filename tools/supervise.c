@@ -1,5 +1,12 @@
 // Verb supervise: the process behind a job of the local engine. Nobody types it; `jobs submit`
-// starts it, detached, with its output in the job's logs/supervisor.log.
+// starts it, detached, with its output in the job's logs/supervisor.log. It claims the record
+// first, under the registry's lock; from then on it alone writes the job's status, and every way
+// out leaves a final state.
+//
+// RUNNING is written when all processes have been started and signals are taken: whoever sees it
+// may send one. The master's results are kept before the final state is written, so that who
+// sees the job ended finds them. A status that cannot be written is a warning, as training is
+// worth more.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,12 @@
-// Verbs train_and_evaluate and train.
+// Verbs train_and_evaluate and train, in every role: the environment says which part of a job
+// this process plays, and flags are the same in all. Only who speaks for the job (the master, or
+// a single process) prints results and writes job.yaml; of a member the exit code counts, and
+// its error is logged.
+//
+// A request to stop is no error: it ends with 128 plus the signal's number and a checkpoint that
+// the same command goes on from. Where there was nothing to save yet, the status that says so
+// becomes a line of the log and the same code. Signals are installed when the flags are known to
+// be good and before any thread is started.
 #include <signal.h>
 
 #include "base/alloc.h"

@@ -245,7 +245,7 @@ void bel_fault_point(const char *name)
         raise(SIGKILL);
     }
     bool stays = is_meant(&hang_point, name);
-    while (stays)
+    while (stays) // NOLINT(bugprone-infinite-loop): that is what was asked for
         nap(1000);
     for (int i = slow_count - 1; i >= 0; i--) {
         if (!is_at(&slow_points[i], name)) continue;

@@ -1,4 +1,10 @@
-// Grain hashes and the digest over them.
+// Grain hashes and the digest over them. Shards hash their own pieces and rows, and the master
+// joins what they report without reading a file: that is why a grain is the unit, why cuts lie
+// at grain borders only, and why rows are added up instead of being hashed in the order of their
+// keys.
+//
+// The caller sorts; each name's head is hashed once, with its first run. Nothing here may change
+// without a new format version: the digest is what runs are compared by.
 #include "checkpoint/digest.h"
 
 #include <stdbool.h>

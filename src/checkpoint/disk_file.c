@@ -1,4 +1,7 @@
-// Files read at any place: open, pread until complete, checksum in blocks.
+// Files read at any place: open, pread until complete, checksum in blocks. The size is that at
+// opening: a file that becomes shorter afterwards is reported as data loss, one that becomes
+// longer is not noticed. An error of the disk counts as data loss, too, so that a reader may
+// pass over this checkpoint and take an older one.
 #include "checkpoint/disk_file.h"
 
 #include <errno.h>

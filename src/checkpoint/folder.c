@@ -1,4 +1,11 @@
-// The model folder: which checkpoints there are, which go, and what dead runs left behind.
+// The model folder: which checkpoints there are, which go, and what dead runs left behind. Names
+// alone say what a folder is, so nothing has to be opened or locked to list them, and a kill at
+// any moment leaves a name that means something (folder.h).
+//
+// Only the job's master removes. A temporary folder goes when its generation and incarnation are
+// not above the caller's: a master that was replaced must not remove what its successor is
+// writing. What cannot be removed is said, stays, and is tried again at the next save. Retention
+// goes by the time of the manifest, which is not written again after the commit.
 #include "checkpoint/folder.h"
 
 #include <stdbool.h>

@@ -1,4 +1,11 @@
 // The manifest, both ways: written as text, read through base/json.h with every value checked.
+// The checksum at its end is judged before anything else is believed; the checks behind it are
+// for files that somebody has made or changed by hand, so sums are guarded against overflow and
+// file names cannot lead out of the folder.
+//
+// Readers of the result check nothing again: they rely on ascending names (bisection) and on
+// pieces that cover each tensor without a gap. Version 2 is written only where there are tables,
+// so that older versions of Belfry go on reading all other checkpoints.
 #include "checkpoint/manifest.h"
 
 #include <string.h>

@@ -1,5 +1,12 @@
-// An opened checkpoint: the manifest, and the shard files held open, so that a reader goes on with
-// what it has even when retention removes the folder.
+// An opened checkpoint: the manifest, and the shard files held open, so that a reader goes on
+// with what it has even when retention removes the folder. All files are opened before the first
+// is read; opening reads each once, for its CRC-32C, and finds every piece, so later reads are
+// plain preads.
+//
+// While a job saves and removes, a listed checkpoint may be gone: then the folder is listed
+// again, and only one that is still listed and not whole counts as bad. Bad ones are passed
+// over; a system that refuses (no permission, too many open files) is an error, since going back
+// to an older state must not happen silently.
 #include <stdlib.h>
 #include <string.h>
 

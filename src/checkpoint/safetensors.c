@@ -279,7 +279,7 @@ static void write_entry(bel_str *out, const placed *tensor, uint64_t begin)
     for (int32_t i = 0; i < shape->rank; i++)
         bel_str_printf(out, "%s%lld", i > 0 ? "," : "", (long long)shape->dims[i]);
     bel_str_printf(out, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
-                   (unsigned long long)(begin + tensor->size_bytes));
+                   (unsigned long long)begin + tensor->size_bytes);
 }
 
 // Builds the header, padded with spaces so that the data begins at a multiple of 64.

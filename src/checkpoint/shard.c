@@ -1,4 +1,11 @@
-// A shard's part of a checkpoint: hashes of its pieces, and the file that holds them.
+// A shard's part of a checkpoint: hashes of its pieces, and the file that holds them. Grain
+// hashes and checksum are taken from what is in memory and given to the file, so that opening
+// and verifying, which take them from the disk, show an error on the way there. The result is a
+// report for the master, which may be another process: it has copies of all names and no pointer
+// into the caller's memory.
+//
+// bel_ckpt_hash_shard makes the same report without a file, for a digest alone; it cannot be
+// committed.
 #include "checkpoint/shard.h"
 
 #include <string.h>

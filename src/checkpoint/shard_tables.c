@@ -1,4 +1,7 @@
-// Tables of a shard, written and hashed: see shard_tables.h.
+// Tables of a shard, written and hashed in one pass over each column, in blocks, so that a table
+// need not be in memory a second time. Keys must ascend, which is checked while they are
+// written: readers and the merge of files rely on it. The order of the streams is keys first,
+// then the columns, table after table; bel_ckpt_describe_tables counts on that.
 #include "checkpoint/shard_tables.h"
 
 #include <string.h>

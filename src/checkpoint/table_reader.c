@@ -1,4 +1,10 @@
-// Tables of an opened checkpoint: rows handed out in blocks, hashed, and checked.
+// Tables of an opened checkpoint: rows handed out in blocks, hashed, and checked. Which shard
+// holds which key is decided anew when a checkpoint is loaded, so every reader is shown all rows
+// and keeps those that it wants; blocks bound the memory for any size of table.
+//
+// That keys ascend in a file is checked with each block. That no key is in two files is checked
+// by the verification alone, which merges the files' keys: loading does not need it, as each
+// file has passed its checksum.
 #include "checkpoint/table.h"
 
 #include <string.h>

@@ -1,4 +1,11 @@
-// Making an estimator: defaults and checks.
+// Making an estimator: defaults and checks. Limits stand in one table, so that the message is
+// always the same; a NaN fails every comparison and is refused with the rest.
+//
+// Everything that depends on the number of workers is resolved in assign_towers, at creation and
+// again when a cluster says how many there are (bel_estimator_place). Replicas follow from
+// towers and from --replicas_to_aggregate above the number of workers; they are the only one of
+// these numbers that the bits depend on. Texts of the settings are copied, as the caller's may
+// go.
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -154,6 +161,14 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
     if (towers == NULL && estimator->has_towers_of) towers = estimator->towers_of;
     assign_towers(estimator, towers);
     return check_limits(config);
+}
+
+bel_program_options bel_estimator_program_options(const bel_estimator *estimator)
+{
+    const bel_run_config *config = &estimator->config;
+    return (bel_program_options){.threads = estimator->thread_count,
+                                 .asynchronous = config->executor == BEL_EXECUTOR_ASYNC,
+                                 .memory_bytes = (size_t)config->activation_memory};
 }
 
 void bel_estimator_param_is_read(bel_estimator *estimator, const char *name)

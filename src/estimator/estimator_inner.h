@@ -4,6 +4,7 @@
 
 #include "belfry/estimator.h"
 #include "ps/layout/counting.h"
+#include "runtime/program.h"
 
 struct bel_estimator {
     bel_model_fn *model_fn;
@@ -34,6 +35,9 @@ static inline int bel_estimator_towers(const bel_estimator *estimator, int worke
     int last = estimator->config.worker_count - 1;
     return estimator->towers_of[worker < last ? worker : last];
 }
+
+// How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
+bel_program_options bel_estimator_program_options(const bel_estimator *estimator);
 
 // Blocks of the input that a step uses up: one for each replica, but those alone that can count
 // when reports are taken as they come.

@@ -1,5 +1,11 @@
-// Evaluation and prediction: groups of `tower_count` batches run side by side; between groups the
-// results are taken in block order.
+// Evaluation and prediction: groups of `tower_count` batches run side by side; between groups
+// the results are taken in block order. So the sums, which are added in double, do not depend on
+// how many towers there are or which was first; nor does the order in which examples are handed
+// out.
+//
+// A group waits for its slowest tower. Variables do not change during a call, so programs are
+// compiled with fixed variables. A batch without examples, which a map may leave, runs nothing
+// and adds nothing. Prediction does not ask `between`.
 #include "estimator/evaluation.h"
 
 #include <math.h>

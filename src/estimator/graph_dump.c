@@ -1,4 +1,8 @@
-// The program of one replica, as the worker would run it, but with memory of its own.
+// The program of one replica, as the worker would run it, but with memory of its own: no shard
+// and no lane is needed to look at it. It is compiled for one thread and for the shapes of the
+// first batch, with the same outputs as a worker's (bel_worker_list_outputs), since what is
+// asked for decides what is left out. Parameters have their initial values and rows of tables
+// are zeros.
 #include "estimator/graph_dump.h"
 
 #include "base/alloc.h"
@@ -75,9 +79,10 @@ static bel_status *build(bench *b, const bel_estimator *estimator, const bel_tra
 
 static bel_status *compile(bench *b, unsigned passes_off)
 {
-    const bel_run_config *config = &b->trainable.estimator->config;
-    const bel_program_options options = {
-        .passes_off = passes_off, .threads = 1, .memory_bytes = (size_t)config->activation_memory};
+    bel_program_options options = bel_estimator_program_options(b->trainable.estimator);
+    options.passes_off = passes_off;
+    options.asynchronous = false; // instructions are timed one after another
+    options.threads = 1;
     return bel_program_compile(b->trainable.built->graph, b->shapes, b->outputs, b->output_count,
                                &options, &b->program);
 }

@@ -1,3 +1,10 @@
+// Curves from event files. Each curve has its steps and values as two arrays, sorted by step
+// while they are read: points nearly always come at the end, so inserting costs nothing. The
+// files of a folder must be read in the order of their names: a START voids what earlier files
+// have said of its step and later ones.
+//
+// The page borrows the curves' arrays: a history must live until the report is written. A file
+// that cannot be read fails the report and nothing else, as training has ended by then.
 #include "estimator/history.h"
 
 #include <math.h>

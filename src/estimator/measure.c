@@ -1,4 +1,7 @@
-// Layout and program of a job, for their sizes alone.
+// Layout and program of a job, for their sizes alone: the model is built as for training and its
+// program compiled for a full batch, and nothing is run. The number of workers is set in the
+// estimator itself, so it should not be trained with afterwards. Shards are measured by the real
+// layout, because one large variable makes them uneven.
 #include "estimator/measure.h"
 
 #include "base/alloc.h"
@@ -25,10 +28,7 @@ static bel_status *measure_activations(const bel_trainable *t, int64_t *out_byte
         if (t->reports[v] != NULL) outputs[count++] = (bel_program_output){t->reports[v], true};
     outputs[count++] = (bel_program_output){t->built->spec.loss, false};
     bel_program *program = NULL;
-    const bel_run_config *config = &t->estimator->config;
-    const bel_program_options options = {.threads = t->estimator->thread_count,
-                                         .asynchronous = config->executor == BEL_EXECUTOR_ASYNC,
-                                         .memory_bytes = (size_t)config->activation_memory};
+    const bel_program_options options = bel_estimator_program_options(t->estimator);
     bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);
     if (status == NULL) *out_bytes = (int64_t)bel_program_arena_bytes(program);
     bel_program_destroy(program);

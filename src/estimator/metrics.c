@@ -1,4 +1,10 @@
-// Metrics: what a batch says of each is built into the graph; batches are added here, in double.
+// Metrics: what a batch says of each is built into the graph; batches are added here, in double,
+// in their order. Every metric but the area is one sum over another, so batches of any size can
+// be joined exactly; an empty denominator gives 0.
+//
+// The area under the curve needs all scores: a graph gives them as rows (score, weight of no,
+// weight of yes), which are sorted and put together when there are twice BEL_METRIC_SCORES of
+// them, so memory is bounded. It is exact up to that many different scores.
 #include "estimator/metrics.h"
 
 #include <math.h>

@@ -1,4 +1,12 @@
-// The model context and the checks of a spec.
+// The model context and the checks of a spec. Mistakes of a model function stick to the graph,
+// so that it may be written without a check at each call; they are told when it has returned,
+// and before the spec is looked at. What the spec promises is checked by shape here, since what
+// runs it later reads scalars and rows without looking.
+//
+// Labels are no feature: a model cannot ask for them by name, and in PREDICT they are not there.
+// A parameter that was asked for is marked, which is how training can warn of those that nobody
+// reads. The graph's first inputs are the batch's fields in order; those added by the function
+// are rows of tables.
 #include "estimator/model.h"
 
 #include <string.h>

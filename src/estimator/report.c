@@ -1,4 +1,7 @@
-// The page around the charts. It is built in memory and written in one go.
+// The page around the charts. It is built in memory and written in one go, so that a browser
+// which reloads it never sees a part. Style and script are in the page (report_style.h): it must
+// be readable from any place, without a network. All texts go through bel_report_text, since
+// names of files and settings may hold anything.
 #include "estimator/report.h"
 
 #include <math.h>

@@ -1,5 +1,11 @@
 // Charts: choose round ticks, map points to pixels, thin them out, draw. Coordinates are in the
-// units of the SVG's viewBox, which a browser scales to the width of the page.
+// units of the SVG's viewBox, which a browser scales to the width of the page. Points that share
+// a column of pixels become one, so the size of the page does not grow with the length of the
+// run; the shade keeps their extremes.
+//
+// Nothing in a series may break the page: values that are not finite, or so large that
+// differences would not be, are gaps; axes never have a length of 0. Numbers are printed through
+// base/number.h, the same in every locale.
 #include "estimator/report_chart.h"
 
 #include <math.h>

@@ -1,4 +1,10 @@
-// Event files of training and of its evaluations.
+// Event files of training and of its evaluations. Each process appends to files of its own and
+// no file is changed afterwards: where training goes back, or a run is resumed, a START record
+// voids what was said of later steps. So a crash costs at most the records that were not
+// flushed.
+//
+// Folders of evaluations are opened with their first result. Scalars report no error: the file
+// remembers its first one, which flush and close tell.
 #include "estimator/run_log.h"
 
 #include <string.h>

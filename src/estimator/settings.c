@@ -1,4 +1,11 @@
-// Gathering and comparing settings.
+// Gathering and comparing settings. A setting that does not change the bits must not be here, or
+// resuming is refused for nothing; one that does must be, or it goes on silently with other
+// bits. Settings at their default are mostly left out, so that checkpoints of versions without
+// them still compare equal; ARITHMETIC stands for what no setting says.
+//
+// Numbers are compared as texts with nine digits. A text that is missing on either side counts
+// as a change. Names and values are part of the checkpoint's format: one that is renamed makes
+// every older checkpoint differ.
 #include "estimator/settings.h"
 
 #include <stdarg.h>

@@ -11,6 +11,7 @@
 #include "optim/multiplier.h"
 #include "optim/rule.h"
 #include "ps/layout/row_buffer.h"
+#include "ps/layout/step_stats.h"
 
 // What was trained already binds the columns; in a new run the file does.
 static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *spec)
@@ -179,6 +180,22 @@ bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *es
 {
     *trainable = (bel_trainable){.estimator = estimator};
     return build(trainable, spec);
+}
+
+bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker)
+{
+    const bel_run_config *config = &t->estimator->config;
+    return (bel_worker_config){.worker = worker,
+                               .layout = t->layout,
+                               .model = &t->model,
+                               .input = t->input,
+                               .tower_count = bel_estimator_towers(t->estimator, worker),
+                               .program = bel_estimator_program_options(t->estimator),
+                               .seed = config->seed,
+                               .counts_replicas = config->average == BEL_AVERAGE_REPLICAS,
+                               .whole_steps = config->drop_remainder,
+                               .ledger = t->counting.workers > 0,
+                               .stats_width = BEL_STATS_FIXED};
 }
 
 void bel_trainable_deinit(bel_trainable *t)

@@ -32,4 +32,8 @@ bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *es
                                const bel_train_spec *spec) BEL_MUST_USE;
 void bel_trainable_deinit(bel_trainable *trainable); // all zeroes are fine
 
+// What a worker needs of the trainable and of the settings, wherever it runs. Still missing are its
+// assignment, space, client, ranges, first_step and segment.
+bel_worker_config bel_trainable_worker_config(const bel_trainable *trainable, int worker);
+
 #endif

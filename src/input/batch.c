@@ -1,5 +1,11 @@
-// Copying records into batches. Every field of a batch is one block of memory, row after row, a row
-// being what one record gives; a padded row is as large as the longest record needs.
+// Copying records into batches. Every field of a batch is one block of memory, row after row, a
+// row being what one record gives; a padded row is as large as the longest record needs. Blocks
+// only grow and keep no content, so a row of fixed shape must be written as a whole, and a
+// padded one is zeroed first unless its record fills it.
+//
+// The first record has decided which fields there are; each further one is checked against them,
+// since a map may make something else of it. Fields that stand where they stood in the first
+// record are found without a search. A batch belongs to one thread at a time.
 #include "input/batch.h"
 
 #include <string.h>

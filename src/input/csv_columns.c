@@ -1,5 +1,11 @@
 // Columns find their places in three ways: by name, where the model was trained with names; by
-// place, where it was trained with nothing but a number of columns; and freely in a first training.
+// place, where it was trained with nothing but a number of columns; and freely in a first
+// training. A file whose columns are those of training in the same order is taken as it is,
+// which also allows two columns of one name.
+//
+// Columns are given away in a fixed order: the label, ids, the length, then the vector, which
+// takes what is left; a column that was taken is refused to the next. Names that are all digits
+// count as places. Everything lives in the source's arena, which outlives the rows.
 #include "input/csv_columns.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
-// Lines are not stored: an error counts line breaks up to its place, and nothing else needs them.
+// Every row is looked at once, when the file is opened, for the number of fields, quotes and
+// labels; only the offset of its beginning is kept, 8 bytes a row. So a record can be read at
+// any place later on, and structure is never wrong in the middle of training. Lines are not
+// stored: an error counts line breaks up to its place, and nothing else needs them. Rows are not
+// lines, as a quoted field may hold line breaks. Blank lines count as rows but for those at the
+// end, which are cut off.
 #include "input/csv_file.h"
 
 #include <stdarg.h>

@@ -1,5 +1,10 @@
 // Quotes protect delimiters, line breaks and doubled quotes, and only where a field begins with
-// one.
+// one; a quote anywhere else is a fault and is not guessed at. A carriage return ends a row only
+// before a line feed or the end of the text; alone it is text.
+//
+// A field is a pointer into the file's text, which has no zero byte behind it: nothing here
+// reads at or behind `end`. Values with doubled quotes are made when they are asked for, as
+// hardly any field has them.
 #include "input/csv_split.h"
 
 #include <string.h>

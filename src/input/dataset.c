@@ -1,5 +1,10 @@
-// Building a dataset: every call checks its own arguments and its place in the order, and the first
-// error sticks. Errors of files come when it is opened.
+// Building a dataset: every call checks its own arguments and its place in the order, and the
+// first error sticks, so that a description can be written without looking at each call. It is
+// told when the dataset is opened; errors of files come then, too, as nothing is opened here.
+//
+// Three phases keep the order: stages that renumber records work on numbers alone and must come
+// before map; repeat may also follow map, as a map changes each record alone; behind the batch
+// stage only prefetch is left. Texts are copied, memory fields and `user` stay the caller's.
 #include <math.h>
 #include <string.h>
 

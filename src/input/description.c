@@ -1,4 +1,7 @@
-// Deep copies.
+// Deep copies into an arena: of the source when a dataset is made, of everything when it is
+// opened. Whatever a description points to must be copied here, as callers pass compound
+// literals that are gone after the call. Functions, their `user` and the data of memory fields
+// are pointers of the user's and are kept as they are.
 #include "input/description.h"
 
 static const char *copy_text(bel_arena *arena, const char *text)

@@ -1,4 +1,11 @@
-// Mapping or memory, behind one pair of pointer and size.
+// Mapping or memory, behind one pair of pointer and size. Plain files are mapped, so that
+// processes of one host share the pages and only what is asked for is read. A pipe is recognised
+// before it is opened, as its writer would take a second opening for an end; all else is opened
+// without blocking.
+//
+// A mapping keeps a file that was removed or replaced, but not one that was made shorter:
+// reading there is a bus error, which a check before each block makes unlikely and cannot
+// exclude. The check compares device and inode, so another file of the same name does not count.
 #include "input/file_view.h"
 
 #include <errno.h>

@@ -1,4 +1,12 @@
-// Opening a dataset and reading its blocks: position → record number → record → map → batch.
+// Opening a dataset and reading its blocks: position → record number → record → map → batch. All
+// that decides what a block holds is fixed at opening, so blocks can be read in any order by any
+// thread, each with a batch of its own.
+//
+// There are three ways to a batch: without maps and padding a source writes straight into the
+// rows; with maps one record's memory serves all in turn; padded, all records must be there
+// before the longest is known. The fingerprint begins with a version number ("input 2"), which
+// must rise when the same description gives other blocks; of a filter it has the records that
+// were kept, of maps nothing but their number, as code cannot be compared.
 #include "input/input.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-// Sized by the data, so its memory comes as pages and can be refused with a status.
+// Sized by the data, so its memory comes as pages and can be refused with a status, where small
+// allocations end the process. The list doubles and is copied then: for a moment both are there,
+// three times the size of the old one. Offsets of rows and filters' lists are made once at
+// opening and only read afterwards.
 #include "input/number_list.h"
 
 #include <string.h>

@@ -1,5 +1,12 @@
 // Lengths saturate at INT64_MAX, which also stands for "endless", so position arithmetic below a
-// length can not overflow.
+// length cannot overflow. A stage keeps how many positions go into it, which is all that the way
+// back needs; only a filter has a list.
+//
+// A shuffle's permutation is keyed by its seed, its place among the shuffles, the epoch and the
+// window. The epoch is that of the repeats behind it, found by dividing on the way back to the
+// source, so a shuffle before repeat has a new order in each epoch and one behind it has windows
+// across epochs. The cache saves making the same permutation again for neighbours; it never
+// changes a result.
 #include "input/positions.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,10 @@
-// Records: look-up by name over a handful of fields, memory from the arena.
+// Records: look-up by name over a handful of fields, memory from the arena. A field that is
+// added again under its name keeps its place, so the order of fields is that of the first record
+// unless a map changes it, and batches find fields without a search (batch.c).
+//
+// bel_record_add is the user's and checks everything, since a map may compute shapes from data;
+// its error sticks to the record and is taken by who called the map. bel_record_append is the
+// sources', which have checked at opening.
 #include "input/record.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-// Where a record of a batch goes, for all kinds of sources.
+// Where a record of a batch goes, for all kinds of sources: into the rows of a batch, or into a
+// record that maps and filters can look at. Sources write through it without knowing which. It
+// is a file of its own because source.c calls the openers of all kinds, and these call the sink:
+// in one file they would be a circle.
 #include "input/source.h"
 
 void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length)

@@ -1,4 +1,7 @@
-// What all sources share, and the choice of the opener by the kind of description.
+// The choice of the opener by the kind of description; a further kind of source is a case here
+// and a file source_<kind>.c. It has no table of openers because each takes a description of its
+// own type. A source whose opening fails frees itself, so bel_source_destroy is only for those
+// that were opened.
 #include "input/source.h"
 
 bel_status *bel_source_open(const bel_source_description *description, const bel_column_names *like,

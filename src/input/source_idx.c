@@ -1,5 +1,11 @@
-// IDX, the format of MNIST: two zero bytes, the element type (0x08: unsigned bytes), the number of
-// dimensions, the dimensions as big-endian 32-bit numbers, then the elements, row-major.
+// IDX, the format of MNIST: two zero bytes, the element type (0x08: unsigned bytes), the number
+// of dimensions, the dimensions as big-endian 32-bit numbers, then the elements, row-major. Only
+// unsigned bytes are read; whatever the dimensions of a record, it becomes one vector.
+//
+// The header's product must be the file's size to the byte, and is computed with overflow
+// checks, so a read needs no bounds. A byte is turned into a number by a table of 256, made with
+// the scale once, in double. Labels are checked at opening; the whole content is hashed there,
+// too.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,11 @@
-// AI Platform's keys (trainingInput of its v1 REST interface), flat or under `trainingInput:`. What
-// they say about packages, regions and images means nothing here and is passed over with one line.
+// AI Platform's keys (trainingInput of its v1 REST interface), flat or under `trainingInput:`,
+// and the rules between them. Keys about packages, regions and images mean nothing here: they
+// are known, so that a file written for AI Platform can be used as it is, and one line of the
+// log names those that were there. Of a machine type only the number of devices counts.
+//
+// The order of the tables matters: rows are applied from the first to the last, so scaleTier
+// stands before the counts that may change what it has set, and trainingInput is the first row
+// of job_keys.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,12 @@
-// Belfry's own keys of cluster.yaml, and what both families share. Each mapping has a table of its
-// keys; what no table can say (one key against another) is checked when all is read.
+// Belfry's own keys of cluster.yaml, and the choice between the two families. Each mapping has a
+// table of its keys; what no table can say (one key against another) is checked when all is
+// read, with the place in the file that a person would have to change. In role_keys `devices`
+// stands behind `machine`, whose value it replaces, and as the last row, since only workers have
+// it.
+//
+// Machines are checked once under `machines` and read again by each role that names one, so a
+// mistake in a machine that nobody uses is reported too. Arrays are counted as they are filled:
+// a cluster that was read in part can be destroyed.
 #include "launch/cluster_file.h"
 
 #include <string.h>

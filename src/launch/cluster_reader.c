@@ -1,4 +1,7 @@
-// Values and mappings of cluster.yaml. Every refusal says where, what was expected and what came.
+// Values and mappings of cluster.yaml. Every refusal says where, what was expected and what
+// came. All names of a mapping are checked before the first value is read, so an unknown key is
+// reported before any mistake in a value. Numbers go through base/number.h, which knows no
+// locale; whole numbers may stand in quotes, as AI Platform writes them.
 #include "launch/cluster_reader.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-// The table of engines.
+// The table of engines. The commands find an engine by the name in the job's record or by its
+// index, and know no engine by themselves: a further one is a file of its own, a line in
+// engines.h and a row here.
 #include "launch/engine.h"
 
 #include <string.h>

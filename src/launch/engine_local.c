@@ -1,5 +1,11 @@
-// Engine "local": all processes on this machine, below a supervisor of their own that is detached
-// from the terminal: this program again, with the verb `supervise`.
+// Engine "local": all processes on this machine, below a supervisor of their own that is
+// detached from the terminal: this program again, with the verb `supervise`, in a session of its
+// own.
+//
+// The supervisor reads the record and the cluster file itself; nothing is handed over but the
+// job's name. It has started when it has written a status of its own, which is waited for up to
+// 30 s; until then a reason to fail is the last line of its log. Cancelling is a signal, sent
+// only where boot id and start time show that the pid is still that process.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,10 @@
-// Each process writes what it does into a file of its own, without asking anybody; the master makes
-// one of them when all others have ended. A master that replaces another keeps the parts there are.
+// Each process writes what it does into a file of its own, without asking anybody; the master
+// makes one of them when all others have ended. A master that replaces another (incarnation
+// above 0) keeps the parts there are, as its predecessor's spans are among them.
+//
+// The path of the whole is tried before training, by opening a file beside it: a trace that
+// could not be written in the end is refused at the start. What fails at the end is a warning,
+// and the parts stay.
 #include "launch/job_trace.h"
 
 #include <sys/stat.h>

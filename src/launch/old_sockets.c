@@ -1,4 +1,8 @@
-// The lock is on the folder itself: no file in it keeps its last process from removing it.
+// A folder of sockets is in use while somebody has it locked. The lock is on the folder itself:
+// no file in it keeps its last process from removing it. A folder is removed under that lock,
+// and only when it is this user's own, no link, and unchanged for ten minutes: its job may have
+// been started a moment ago and not have locked it yet. Errors are not reported, since the next
+// job looks again.
 #include "launch/old_sockets.h"
 
 #include <stdbool.h>

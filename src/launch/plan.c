@@ -1,4 +1,10 @@
-// From a cluster to its processes.
+// From a cluster to its processes. Their order is relied on: the master is the first (the
+// supervisor's child 0), and processes that train come in the order of worker indices, so that
+// `towers` of a task can be filled by going through them. A master that trains is worker 0;
+// other workers then begin with index 1.
+//
+// Threads are shared out when all processes are known, as towers of one host share its cores.
+// The memory of the plan is an estimate for people: it warns and refuses nothing.
 #include "launch/plan.h"
 
 #include <string.h>

@@ -1,5 +1,11 @@
-// The registry: two JSON files a job. The job's folder is what holds a name. Who takes a name, or a
-// queued job, has the registry's lock meanwhile.
+// The registry: two JSON files a job, each replaced as a whole, so readers need no lock. The
+// job's folder is what holds a name; who takes a name or a queued job has the registry's lock
+// meanwhile. job.json is written last and makes a job visible, so a submission that was cut off
+// leaves a folder that counts as damaged and goes with --replace.
+//
+// LOST is never written: it is what a reader concludes when the process of a QUEUED or RUNNING
+// record is gone, by boot id and start time, and only on the machine and in the pid namespace
+// where that can be seen. The rules for names also keep a name from leading out of the folder.
 #include "launch/registry.h"
 
 #include <errno.h>

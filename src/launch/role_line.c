@@ -1,5 +1,9 @@
 // Lines are JSON objects as base/log.c and the command's main function write them. Whatever else
-// comes is shown too, without its control characters: often it says why a process died.
+// comes is shown too, as a warning: often it says why a process died. Both kinds lose their
+// control characters before they reach a terminal; the log file has the bytes as they came.
+//
+// A line of an unknown level counts as debug, and figures that are missing or null stay NAN: a
+// line of another version of Belfry is shown as well as it can be and never refused.
 #include "launch/role_line.h"
 
 #include <math.h>

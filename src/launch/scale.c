@@ -1,4 +1,8 @@
-// One number in a file.
+// One number in a file that is replaced as a whole. A reader that is to act once on each wish
+// tells two of them apart by inode and time of writing, not by the number, so that the same
+// number can be asked for again. The mark is taken before the content is read: a wish that is
+// replaced in between is acted on twice rather than never. A file that cannot be read counts as
+// no wish.
 #include "launch/scale.h"
 
 #include <stdio.h>

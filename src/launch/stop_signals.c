@@ -1,4 +1,7 @@
-// The self-pipe.
+// The self-pipe. Neither end blocks: a handler must not wait for a full pipe, which has signals
+// enough, and the poll loop reads until there is no more. The previous handlers are kept and put
+// back before the pipe is closed, so that no handler writes into a descriptor that is somebody
+// else's by then. All state is static because a handler has no argument: one user in a process.
 #include "launch/stop_signals.h"
 
 #include <errno.h>

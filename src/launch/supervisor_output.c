@@ -1,5 +1,12 @@
-// What children say. Bytes go to the log file as they come; complete lines are read, and shown on
-// this process's stderr: all of the master's, of others what matters.
+// What children say. Bytes go to the log file as they come; complete lines are read, and shown
+// on this process's stderr: all of the master's, of others what matters. Nothing here may hold
+// up the supervisor's loop or end the job: pipes are read without waiting and in turns, a log
+// that cannot be written is given up with one warning, a line without an end is cut.
+//
+// When a child has ended, what is in its pipe is read and the pipe is closed, also if a process
+// that the child has left behind still holds the other end. Two lines mean more than their text:
+// the error that ends a process becomes part of the job's message, and "lost" from the master is
+// an order to kill that pid, if it is a child.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,4 +1,12 @@
-// A task from the environment and back.
+// A task from the environment and back. BELFRY_TASK and TF_CONFIG end in the same struct, so
+// nothing behind this file asks which it was, but for `foreign` and `follows`. Members that are
+// not known are passed over in both; those that are known are checked here with the limits of
+// cluster files, and errors name the variable, as it may be somebody else's launcher that wrote
+// it.
+//
+// What bel_task_write says bel_task_parse must take back. Times go as whole milliseconds: a
+// limit below one would come back as 0 and be refused. The secret is a variable of its own and
+// is checked only when it comes from the environment.
 #include "launch/task.h"
 
 #include <math.h>

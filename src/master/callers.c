@@ -1,4 +1,9 @@
-// A list with a lock; who is heard is taken out of it meanwhile.
+// A list with a lock. Whoever is heard is taken out of the list for that time: `sit` runs
+// without the mutex, so the endpoint's thread, which adds callers, never waits for the master's.
+//
+// A refusal is kept until it is sent: a caller that is blind may join again on the same stream,
+// and the newer answer counts. A caller that has said nothing stays until its stream ends. To
+// send one away may hold the master's thread up for LINGER_MS, until the reason is out.
 #include "master/callers.h"
 
 #include <pthread.h>

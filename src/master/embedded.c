@@ -1,4 +1,12 @@
-// Wiring. Lanes: one per worker and shard, and one between shard 0 and each other shard.
+// Wiring. Lanes: one per worker and shard, and one between shard 0 and each other shard. Shards
+// have no threads here: a worker that waits does their work with all threads of its towers. For
+// a worker by itself one buffer of parameters is enough, as it works for the shards only when it
+// has computed.
+//
+// A shard that has failed publishes nothing more and tells nobody, so the master asks for its
+// error whenever it looks for news. The workers' threads are joined before anything is freed,
+// and doorbells outlive all lanes. Nobody can be lost: gather, attend, finish and dismiss do
+// nothing.
 #include "master/embedded.h"
 
 #include <stdatomic.h>
@@ -238,26 +246,13 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
     m->client = bel_client_create(&client);
     BEL_TRY(bel_space_arrays(trainable->layout, "gradients",
                              bel_assignment_replicas(embedded->assignment, w), &m->ranges));
-    bel_worker_config worker = {.worker = w,
-                                .assignment = embedded->assignment,
-                                .layout = trainable->layout,
-                                .space = m->space,
-                                .model = &trainable->model,
-                                .input = trainable->input,
-                                .client = m->client,
-                                .ranges = m->ranges,
-                                .tower_count = estimator->towers_of[w],
-                                .thread_count = estimator->thread_count,
-                                .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
-                                .memory_bytes = (size_t)estimator->config.activation_memory,
-                                .seed = estimator->config.seed,
-                                .counts_replicas =
-                                    estimator->config.average == BEL_AVERAGE_REPLICAS,
-                                .whole_steps = estimator->config.drop_remainder,
-                                .first_step = first_step,
-                                .segment = *segment,
-                                .ledger = trainable->counting.workers > 0,
-                                .stats_width = BEL_STATS_FIXED};
+    bel_worker_config worker = bel_trainable_worker_config(trainable, w);
+    worker.assignment = embedded->assignment;
+    worker.space = m->space;
+    worker.client = m->client;
+    worker.ranges = m->ranges;
+    worker.first_step = first_step;
+    worker.segment = *segment;
     return bel_worker_create(&worker, &m->worker);
 }
 

@@ -1,4 +1,9 @@
-// One write call a line, so that lines of two masters never mix.
+// One write call a line, to a file that is opened for appending, so that lines of two masters
+// never mix. A master that is killed while it writes leaves half a line: the next one begins a
+// line of its own, and readers pass over what is no JSON. A generation is synced, with the
+// folder, since the file may be new, before any member is told of it: a number that was
+// forgotten would be used twice. Readers look for the highest number, not for the last line; of
+// lines with the same number the last counts.
 #include "master/journal.h"
 
 #include <errno.h>

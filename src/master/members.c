@@ -1,5 +1,12 @@
-// A mailbox for each caller; the first message on it says who it is. The endpoint's thread only
-// adds callers to a list; everything else happens on the master's thread.
+// A seat for each member that there may be, from the start, workers behind each other by index.
+// The first message on a caller's mailbox says who it is. The endpoint's thread only adds
+// callers to a list (callers.c); everything else happens on the master's thread, so seats need
+// no lock.
+//
+// A member that sits down anew is told to the caller as a JOIN before any message of its new
+// mailbox; what the old one still held is gone, and the member says it again. Messages are taken
+// from everybody in turn. The patience with a lost member counts from the moment at which the
+// loss was noticed. Who joins after the end is told of it at once.
 #include "master/members.h"
 
 #include <string.h>
@@ -127,8 +134,8 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     members->bell = bel_doorbell_create();
     members->callers = bel_callers_create(seat_caller, members);
     const int *counts = config->counts;
-    size_t most =
-        (size_t)(counts[BEL_ROLE_PS] + counts[BEL_ROLE_WORKER] + counts[BEL_ROLE_EVALUATOR]);
+    size_t most = (size_t)counts[BEL_ROLE_PS] + (size_t)counts[BEL_ROLE_WORKER] +
+                  (size_t)counts[BEL_ROLE_EVALUATOR];
     members->seats = bel_xcalloc(most, sizeof *members->seats);
     add_seats(members, BEL_ROLE_PS);
     add_seats(members, BEL_ROLE_WORKER);

@@ -1,5 +1,12 @@
-// The master's side of a cluster as the backend that train.c waits for: the start, snapshots, the
-// end.
+// The master's side of a cluster as the backend that train.c waits for: the start, snapshots,
+// the end. All on the master's thread. Every wait goes round in bel_remote_pump, which takes
+// messages and looks for losses, and ends with the answer, with an error, with lost state, or by
+// the stall clock; for the evaluator's last word only silence counts.
+//
+// Two outcomes are kept apart: `error`, of which the first ends the job, and `backend.lost`, for
+// which train.c goes back to the newest checkpoint. The end is believed when all workers have
+// ended, shard 0 has told a step as late as theirs and why it is the last, and no announced
+// snapshot is left.
 #include "master/remote_inner.h"
 
 #include <math.h>

@@ -1,4 +1,12 @@
-// What the master says to members, what their messages mean, and members that come back.
+// What the master says to members, what their messages mean, and members that come back. What
+// belongs to another generation is dropped in one place, take_message, save a request to stop
+// and the word of a member that could not begin. The rest may come twice, since members repeat
+// what may not have been heard: each shard's snapshot, part of a checkpoint and answer to an
+// admission counts once, and so does each worker's end.
+//
+// What the master has asked for is kept until it is answered, and asked again of a shard that
+// comes back over another connection. A part that is saved is not asked for again: it would be
+// written once more while the checkpoint becomes visible.
 #include <string.h>
 
 #include "base/alloc.h"

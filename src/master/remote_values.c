@@ -1,4 +1,10 @@
-// The values of a snapshot, which the master evaluates: shards send them on lanes of their own.
+// The values of a snapshot, which the master evaluates: shards send them on lanes of their own,
+// straight into the backend's array. The lanes are opened for the first snapshot of a generation
+// and stay for the next ones; their number, which has the master's incarnation in it, keeps a
+// shard from taking another master's lane for this one. Shards are asked before their lanes are
+// connected, since that makes their ends; a hello that comes too early is tried again. Frames of
+// another snapshot are passed over by their step. `values_step` says what the array holds, so
+// that several evaluations of a snapshot read it once.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "master/remote_inner.h"

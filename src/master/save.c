@@ -1,4 +1,11 @@
-// Checkpoints and evaluations of the snapshot.
+// Checkpoints: saving, and where a run begins. Between the shards' answers and the rename the
+// master looks at its members once more: one that was replaced meanwhile, or has lost somebody,
+// must not make the checkpoint visible. After any error the unfinished folder is removed; what a
+// kill leaves is removed by the next master that begins a checkpoint.
+//
+// Every start is a load: initial values are first saved as ckpt-0, in a cluster by shards of
+// this process, as no member has values yet. Segments of the input are carried from one
+// checkpoint to the next, so that a run that goes on reads each block once.
 #include <math.h>
 #include <string.h>
 

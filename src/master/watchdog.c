@@ -1,5 +1,8 @@
-// One thread that wakes eight times within the limit and looks whether it was fed since. It counts
-// its own naps rather than the time, so that a process that was stopped and goes on is not over.
+// One thread that wakes eight times within the limit and looks whether it was fed since. It
+// counts its own naps rather than the time, so that a process that was stopped and goes on is
+// not over. The state is one word: the watched thread writes FED or RESTING over anything, the
+// dog HUNGRY over FED only, by compare and exchange, so that no meal is overlooked.
+// `stands_still` is called without the mutex, at most once, as it may end the process.
 #include "master/watchdog.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,13 @@
-// The loop of a member's main thread: the start of its parts, messages, clocks, the end. Training
-// itself runs on the threads of member_worker.c and member_shard.c; joining is member_join.c.
+// The loop of a member's main thread: the start of its parts, messages, clocks, the end.
+// Training itself runs on the threads of member_worker.c and member_shard.c; joining is
+// member_join.c. They ring the main thread's bell; it looks at everything 20 times a second
+// besides, an evaluator once.
+//
+// A setup always ends what runs: first the worker's thread, then the shard, which reads the
+// worker's reports where they lie, then the worker's memory. Memory is made once in the life of
+// a process, what depends on the assignment with each new one, lanes and threads with each
+// generation. A lost master does not end training: it is called again and told everything that
+// it may not have heard, unless the refusal is final.
 #include "member/member.h"
 
 #include <math.h>

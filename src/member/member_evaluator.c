@@ -1,5 +1,10 @@
 // The evaluator of a cluster: follows the checkpoints in the model folder. Only the newest one
-// counts; those that came and went during an evaluation are passed over.
+// counts; those that came and went during an evaluation are passed over. It evaluates on the
+// member's main thread, which answers nothing meanwhile; pings go on from the endpoint's.
+//
+// The last checkpoint is evaluated if that was not done before, and every result is sent before
+// the word that the evaluator is through. A master that asks again gets the results that were
+// kept. bel_member_follow does the same without a master, by looking every 200 ms.
 #include <poll.h>
 
 #include "base/alloc.h"

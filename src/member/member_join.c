@@ -1,4 +1,12 @@
-// How a member finds its master and says who it is, the first time and again.
+// How a member finds its master and says who it is, the first time and again. It calls every 20
+// ms until the join timeout, counted anew from each loss; only a master that cannot be reached
+// is called again, any other answer is final. A stop, or the end of a master in this process,
+// ends the calls.
+//
+// The token may be an old one for a while on a network file system. So the folder's names are
+// listed first, and until the master has answered another token is joined with on the same
+// stream, no longer than the master has patience. While it calls, the main thread does nothing
+// else.
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,11 @@
 // Memory of a member that others of its host read in place: a shard's parameters, a worker's
-// gradients. Without shared memory it is the process's own.
+// gradients. Without shared memory it is the process's own. A shard's region has two buffers of
+// the whole space, with a ledger a copy for each worker, then the rooms for rows; only the pages
+// of its own chunks are touched, the rest costs nothing.
+//
+// A worker maps each run of a shard's chunks over its own space when the first version is there;
+// that also replaces the mapping of a generation before. Regions last as long as the process;
+// only with tables does another assignment need another one, as rooms for rows differ.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -177,7 +183,7 @@ bel_status *bel_member_attach(void *context)
         if (m->shard.here && m->shard.index == k) continue;
         mapping map = {bel_shm_lane_peer(m->worker.lanes[k]), m->worker.space, 0, 2};
         if (bel_member_has_ledger(m)) {
-            map.first_array = (size_t)(2 + m->task->index);
+            map.first_array = 2 + (size_t)m->task->index;
             map.arrays = 1;
         }
         if (map.region == NULL) return BEL_ERR(BEL_UNAVAILABLE, "shard %d has gone", k);

@@ -1,5 +1,8 @@
-// What a member says to its master: any message, under the generation of the state that it holds,
-// and the numbers that it counts (monitoring/numbers.h).
+// What a member says to its master: any message, under the generation of the state that it
+// holds, and the numbers that it counts (monitoring/numbers.h). For the main thread, which alone
+// changes the generation. What is sent over a connection that has ended is lost without an
+// error: the member joins again and says it once more. It calls no other file of the room, so
+// that all of them can call it.
 #include "base/alloc.h"
 #include "base/linux_process.h"
 #include "member/member_inner.h"

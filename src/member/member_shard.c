@@ -1,4 +1,12 @@
-// The shard of a member: its memory, its lanes, its thread, and what the master asks of it.
+// The shard of a member: its memory, its lanes, its thread, and what the master asks of it. The
+// engine's thread and its team do the shard's work; the main thread answers the master, also
+// while steps go on; threads of the endpoint and the hub look for lanes. The mutex guards which
+// lanes they find. A lane is closed in three strokes: it cannot be found any more, calls under
+// way are over (settle), then it is closed.
+//
+// Events of the shard only set an atomic and ring the main thread, which does all the sending.
+// It tells of a snapshot before it tells of a later step. A file is written from the snapshot,
+// so training goes on beside it.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,10 @@
-// The worker of a member: its model, its lanes and its thread.
+// The worker of a member: its model, its lanes and its thread. The main thread reads what the
+// worker's thread has come to only after `ended`. A worker that has ended since a shard's lane
+// is cut says nothing where the job recovers: the job begins anew, or the master ends it.
+//
+// Each wait has a bound. The client's is longer than the master's stall clock, as the master
+// knows who waits for whom. A step that does not end within the patience ends the process:
+// nobody can take a thread back that hangs in a user's code.
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -73,30 +79,17 @@ static void *worker_main(void *argument)
 static bel_status *create_worker(member *m, const bel_message *setup)
 {
     member_worker *w = &m->worker;
-    const bel_estimator *estimator = m->estimator;
     const bel_message_schedule *schedule = &setup->schedule;
-    bel_worker_config config = {.worker = m->task->index,
-                                .assignment = m->assignment,
-                                .layout = w->trainable.layout,
-                                .space = w->space,
-                                .model = &w->trainable.model,
-                                .input = w->trainable.input,
-                                .client = w->client,
-                                .ranges = w->ranges,
-                                .tower_count = bel_estimator_towers(estimator, m->task->index),
-                                .thread_count = estimator->thread_count,
-                                .asynchronous = estimator->config.executor == BEL_EXECUTOR_ASYNC,
-                                .memory_bytes = (size_t)estimator->config.activation_memory,
-                                .seed = estimator->config.seed,
-                                .counts_replicas =
-                                    estimator->config.average == BEL_AVERAGE_REPLICAS,
-                                .whole_steps = estimator->config.drop_remainder,
-                                .first_step = setup->step,
-                                .segment = {.first_step = schedule->segment_first_step,
-                                            .first_block = schedule->segment_first_block,
-                                            .replica_count = schedule->segment_replica_count},
-                                .ledger = bel_member_has_ledger(m),
-                                .stats_width = BEL_STATS_FIXED};
+    bel_worker_config config = bel_trainable_worker_config(&w->trainable, m->task->index);
+    config.assignment = m->assignment;
+    config.space = w->space;
+    config.client = w->client;
+    config.ranges = w->ranges;
+    config.ledger = bel_member_has_ledger(m); // the master's word
+    config.first_step = setup->step;
+    config.segment = (bel_input_segment){.first_step = schedule->segment_first_step,
+                                         .first_block = schedule->segment_first_block,
+                                         .replica_count = schedule->segment_replica_count};
     return bel_worker_create(&config, &w->worker);
 }
 

@@ -45,12 +45,9 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     pthread_mutex_init(&tower->mutex, NULL);
     tower->input_shapes =
         bel_xcalloc(config->model->graph->input_count, sizeof *tower->input_shapes);
-    BEL_TRY(bel_team_create(config->thread_count, &tower->team));
-    bel_program_options options = {.threads = config->thread_count,
-                                   .asynchronous = config->asynchronous,
-                                   .memory_bytes = config->memory_bytes};
-    tower->runner =
-        bel_runner_create(config->model->graph, worker->outputs, worker->output_count, &options);
+    BEL_TRY(bel_team_create(config->program.threads, &tower->team));
+    tower->runner = bel_runner_create(config->model->graph, worker->outputs, worker->output_count,
+                                      &config->program);
     if (rounds_of(tower) == 0) return NULL;
     return bel_prefetch_start(config->input, next_block, tower, &tower->prefetch);
 }

@@ -36,9 +36,7 @@ typedef struct bel_worker_config {
     bel_client *client;
     float *const *ranges; // by replica of the worker: its gradients, laid out as the space; zeroed
     int tower_count;
-    int thread_count;    // of each tower
-    bool asynchronous;   // executor
-    size_t memory_bytes; // of a tower's program; 0: no limit
+    bel_program_options program; // of each tower, which has program.threads threads
     uint64_t seed;
     bool counts_replicas; // each replica counts once; false: by its examples
     bool whole_steps;     // blocks that do not fill a step of all replicas are left out
