@@ -1,7 +1,7 @@
 // Verb doctor: is this machine fit to train? One line a check: ok, warn or fail, with what to
-// do. A check that cannot be made is no failure of the machine and only warns, or is left out.
-// Exit code 1 is for a check that fails: there training would not work; what merely slows it
-// down is a warning.
+// do. A check that cannot be made warns or is left out, but for those of the disk. Exit code 1
+// is for a check that fails: there training would not work; what merely slows it down is a
+// warning.
 //
 // Checks are made where training would run into them: the product is Belfry's own kernel on one
 // thread, the disk is the nearest folder that exists on the way to --model_dir, and the sync

@@ -1,8 +1,7 @@
-// One row a flag. The help text, the checks and the dump of settings all come from here, so a
-// flag that is not in the table does not exist, and one that is there must be read by somebody.
-// `when` says on which other flag that depends: a flag given in vain is refused
-// (bel_options_check_read), and its help begins with a small letter, as the condition is put
-// before it.
+// One row a flag. The help text, the checks and the dump of settings all come from here. `when`
+// says on which other flag it depends that somebody reads this one: a flag given in vain is
+// refused (bel_options_check_read). Where it has the form NAME=VALUE the help text puts it in
+// front, so that `help` begins with a small letter.
 //
 // A name may have two rows where no verb takes both. Flags of the groups Model and Optimizer are
 // parameters of the model function under their own names (params.c) and part of every
@@ -267,13 +266,13 @@ static const bel_option table[] = {
      "A checkpoint's folder; without it the newest in --model_dir.", NULL},
 
     {"eval_every_steps", INT, ALONG, "0", "[0, inf)", "steps", EVALUATION,
-     "Evaluate every so many steps; 0: at checkpoints.", NULL},
+     "Evaluate every so many steps; 0: at checkpoints.", "eval_files"},
     {"eval_steps", INT, ALONG | BEL_VERB_EVALUATE, "0", "[0, inf)", "batches",
-     EVALUATION, "Batches of an evaluation; 0: all data.", NULL},
+     EVALUATION, "Batches of an evaluation; 0: all data.", "eval_files"},
     {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,
      "Use moving averages of the parameters where the checkpoint has them.", NULL},
     {"eval_throttle_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
-     "Evaluate at checkpoints at most this often.", NULL},
+     "Evaluate at checkpoints at most this often.", "eval_files"},
 
     {"save_summary_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
      "Write event files every so many steps; 0: never.", NULL},

@@ -1,6 +1,6 @@
-// Verbs jobs submit training, jobs list, jobs describe, jobs cancel, jobs remove. Everything
-// that can be wrong with a job is checked before it gets a record: its cluster, its flags, the
-// files that it reads, its plan. Then the engine starts it, and returns when it runs.
+// Verbs jobs submit training, jobs list, jobs describe, jobs cancel, jobs remove. What can be
+// checked is checked before a job gets a record: its cluster, its flags, its plan, and that its
+// files can be read. Then the engine starts it, and returns when it runs.
 //
 // Paths of the record are absolute, since it is read from any folder; the job's own words stay
 // as they were typed, and its processes run in the folder of the submission. A record is read

@@ -2,8 +2,8 @@
 // in the training loop. A second signal ends the process with _exit, without saving, and so
 // without waiting for any thread. SIGHUP counts as SIGTERM, and stays ignored under nohup.
 // SIGPIPE is ignored, so that a reader who goes away is an error of writing and does not end a
-// training. Handlers are installed for training verbs alone: the others end by the signals'
-// defaults.
+// training. All but the one for bus errors are installed by the training verbs alone: others end
+// by the signals' defaults.
 #include "signals.h"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 // Verb version. It must work on every processor that can run the program at all: where kernels
-// cannot run it says what is missing, instead of refusing as the other verbs do. What it prints
-// besides the version is what decides whether a package fits (its ABI) and which kernels are
-// used.
+// cannot run it says what is missing, instead of refusing, as verbs that run a model do. What it
+// prints besides the version is what decides whether a package fits (its ABI) and which kernels
+// are used.
 #include "base/isa.h"
 #include "base/str.h"
 #include "belfry/estimator.h"

@@ -1,5 +1,7 @@
-// Gradient rules of softmax, cross-entropy and of normalisations: each is one operation that reads
-// what the forward pass has kept (probabilities, or mean and inverse deviation).
+// Gradient rules of softmax, cross-entropy and of normalisations: each is one operation that
+// reads what the forward pass has kept (probabilities, or mean and inverse deviation), so
+// nothing is reduced twice. Batch normalisation in evaluation takes its statistics as inputs;
+// only then do mean and variance have gradients, which follow from those of bias and scale.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 

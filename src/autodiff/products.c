@@ -1,5 +1,8 @@
 // Gradient rules of matrix products. Both gradients of a product are products again, with one
-// factor transposed; the rules only choose flags, so that nothing is transposed in memory.
+// factor transposed; the rules only choose flags, so that nothing is transposed in memory. The
+// gradient of one matrix b that all rows of a stack share is a single product over all of them
+// (MatMulFlat) rather than a sum of a stack of products. A factor alpha is that of the product
+// itself; beta concerns c alone.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 

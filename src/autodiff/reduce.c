@@ -1,5 +1,8 @@
-// Gradient rules of reductions: the gradient of each result is spread over the elements that it was
-// made of, times the slope of the reduction there.
+// Gradient rules of reductions: the gradient of each result is spread over the elements that it
+// was made of, times the slope of the reduction there. Shapes may be open while a rule runs, so
+// a count of elements is an operation (CountRatio) and spreading takes the input for its shape
+// alone. Elements that share a maximum or minimum share its gradient equally; where a norm is 0
+// its gradient is 0.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 

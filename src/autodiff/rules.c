@@ -1,4 +1,6 @@
-// What several rules share.
+// What several rules share. A gradient is summed to the shape of its input where the two shapes
+// differ as they are known now: an open dimension equals itself, so the batch needs no sum.
+// SumTo takes that input for its shape alone and keeps no value alive.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 

@@ -1,5 +1,8 @@
 // Gradient rules of attention, masks, recurrent layers and CTC: each is one operation that goes
-// over the sequence backwards with the attributes and lengths of the forward one.
+// over the sequence backwards with the attributes and lengths of the forward one. Recurrent
+// layers hand on the gradients that exist alone; bits of attribute `given` say which, in the
+// order that ops/recurrent.c reads. A masked softmax needs no mask on the way back: what is
+// hidden has weight 0, and so has its gradient.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 #include "ops/recurrent.h"

@@ -1,4 +1,7 @@
 // A list of blocks, newest first. A reset keeps them, so that a steady state allocates nothing.
+// Only the newest block is filled; what does not fit there begins another one, at least as large
+// as asked for, and the rest of the old one is left. Memory is zeroed when it is handed out, as
+// kept blocks have old content.
 #include "base/arena.h"
 
 #include <string.h>

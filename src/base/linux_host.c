@@ -1,4 +1,6 @@
-// getaddrinfo.
+// getaddrinfo, to tell a name that is wrong from a host that does not answer: asked only after
+// something has failed, since it may block for seconds. An address without a port is taken as
+// known, as unix sockets are. A name service that is away looks like a name that does not exist.
 #define _GNU_SOURCE
 #include "base/linux_host.h"
 

@@ -1,4 +1,7 @@
-// mmap and madvise. A mapping of 2 MiB or more is aligned to 2 MiB, so that huge pages can back it.
+// mmap and madvise. A mapping of 2 MiB or more is aligned to 2 MiB, so that huge pages can back
+// it: it is made larger by that much, and what is over is given back at once. Huge pages are
+// advice; a kernel that refuses them gives small ones. Addresses and sizes are all that has to
+// be remembered to unmap. The settings of malloc are the whole process's.
 #define _GNU_SOURCE
 #include "base/linux_memory.h"
 

@@ -1,4 +1,8 @@
-// sched_getaffinity and futex.
+// sched_getaffinity and futex. Cores are counted by the affinity mask, which may be fewer than
+// the machine has. Futexes are private: their words belong to one process; between processes
+// events do the waking (linux_shared.c). A wait has no bound and may end early, so the caller
+// looks at its word again, and whoever changes it wakes. Giving way is for the calling thread
+// alone, and a system that refuses it schedules as before.
 #define _GNU_SOURCE
 #include "base/linux_sched.h"
 

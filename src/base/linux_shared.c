@@ -1,4 +1,10 @@
-// memfd and its seals, eventfd, SCM_RIGHTS.
+// memfd and its seals, eventfd, SCM_RIGHTS. Memory is sized, then mapped for writing, then
+// sealed: the seal against writing spares mappings that are there, so the owner keeps the only
+// one. An event that is full cannot be signalled, and need not be, as its owner is awake.
+//
+// Sockets never block. Descriptors come close-on-exec and belong to the caller as soon as they
+// are in its list, also when the message is refused; those beyond the list are closed here, so a
+// peer cannot fill the table of descriptors.
 #define _GNU_SOURCE
 #include "base/linux_shared.h"
 #include "base/number.h"

@@ -1,4 +1,8 @@
-// One mutex guards the stream, so that lines never mix. Configured once, at start.
+// One mutex guards the stream, so that lines never mix: a line is made before it and written in
+// one piece under it. Level and format are read without it, as they are configured once, before
+// threads start. A progress line on a terminal has no newline and is wiped by whatever is
+// written next. Messages are cut at 2,047 bytes, but for that of the error which ends the
+// process.
 #include "base/log.h"
 
 #include <pthread.h>

@@ -1,4 +1,6 @@
-// The C library's own functions, with the calling thread in the "C" locale for as long as they run.
+// The C library's own functions, with the calling thread in the "C" locale for as long as they
+// run. uselocale is the thread's own affair, so neither other threads nor the program's
+// setlocale are touched. The locale is made once and kept until the process ends.
 #include "base/number.h"
 
 #include <locale.h>

@@ -1,4 +1,8 @@
-// Options as people read and write them: what a row accepts, the help text, the dump.
+// Options as people read and write them: what a row accepts, the help text, the dump. A row
+// accepts a choice of words, `a|b`, or an interval as mathematics writes it, and the same text
+// is checked against, shown in the help and named in errors. A dump is a settings file again:
+// defaults are comments, since a default that is given would exclude other flags, and texts are
+// JSON strings, which YAML reads alike. What comes from a file's name cannot break a line.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

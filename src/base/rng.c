@@ -1,4 +1,7 @@
-// Philox4x32-10.
+// Philox4x32-10. Keys are hashes of seed, purpose and one more number. The bits are part of what
+// a run promises (docs/determinism.md): initial values, order of records and dropout follow from
+// them, so another key or another order of words is another result for every job. Integers only,
+// so they are the same on every machine.
 #include "base/rng.h"
 
 #include <string.h>

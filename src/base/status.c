@@ -1,5 +1,7 @@
-// Status objects: a code, a message that grows in front as context is added, and a trace of places.
-// The out-of-memory object is static, so that making an error can never fail.
+// Status objects: a code, a message that grows in front as context is added, and a trace of
+// places. The out-of-memory object is static, so that making an error can never fail; it is
+// never freed and takes no context. Where there is no memory for a context, the error stays
+// without it. Memory comes from malloc itself, as base/alloc.h would end the process.
 #include "belfry/status.h"
 #include "base/number.h"
 

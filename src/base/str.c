@@ -1,4 +1,8 @@
-// Strings: building, number parsing, nearest names.
+// Strings: building, number parsing, nearest names. Formats are run twice, to measure and to
+// write, in the "C" locale (number.c). Whole numbers are added up on the negative side, where
+// the smallest one has room. A number of floating point has 63 characters at most, of those that
+// decimal numbers, infinities and NaN are made of, so no hexadecimal one passes. Words of more
+// than 63 bytes get no suggestion.
 #include "base/str.h"
 
 #include <stdarg.h>

@@ -1,4 +1,11 @@
-// Recording. The mutex is taken when a thread records for the first time and when it ends.
+// Recording. The mutex is taken when a thread records for the first time and when it ends; a
+// ring is then given to the next thread that begins. `recording` tells a thread that its ring is
+// of an earlier recording and is gone. A span is written before the count that says it is there
+// (release), so that a process which is killed leaves whole spans.
+//
+// A ring's room on the disk is made before it is mapped: a write to a mapped page without room
+// would kill the process. A thread for which there is no ring any more counts what it could not
+// record.
 #include "base/trace.h"
 
 #include <errno.h>

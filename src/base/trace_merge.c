@@ -1,5 +1,8 @@
 // From part files to a Chrome trace: the spans, the names of tracks, and the flows, which nobody
 // records: a report and the pass that it was part of find each other by worker, chunk and time.
+// All spans are in memory and sorted once, so each is found by bisection. A part that is damaged
+// is left out with a warning, and so is a span that makes no sense, of a process killed in the
+// middle of it. Parts are removed only when the whole is written.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
-// The only file that knows libyaml. Its events are turned into a tree by a recursive descent, whose
-// depth is limited because the text comes from users.
+// The only file that knows libyaml. Its events are turned into a tree by a recursive descent,
+// whose depth is limited because the text comes from users. Nodes and texts lie in the
+// document's arena and go with it. The limit of nodes bounds the search for keys that come
+// twice, which compares each with all before it. For text that cannot be decoded libyaml gives a
+// byte alone; its line and column are counted here.
 #include "base/yaml.h"
 
 #include <errno.h>

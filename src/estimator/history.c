@@ -4,7 +4,7 @@
 // have said of its step and later ones.
 //
 // The page borrows the curves' arrays: a history must live until the report is written. A file
-// that cannot be read fails the report and nothing else, as training has ended by then.
+// that cannot be read costs the report and nothing else: who asks for one makes a warning of it.
 #include "estimator/history.h"
 
 #include <math.h>

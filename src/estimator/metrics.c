@@ -1,6 +1,6 @@
 // Metrics: what a batch says of each is built into the graph; batches are added here, in double,
-// in their order. Every metric but the area is one sum over another, so batches of any size can
-// be joined exactly; an empty denominator gives 0.
+// in their order. Every metric but the area is one sum over another, or the root of that, so
+// batches of any size can be joined exactly; an empty denominator gives 0.
 //
 // The area under the curve needs all scores: a graph gives them as rows (score, weight of no,
 // weight of yes), which are sorted and put together when there are twice BEL_METRIC_SCORES of

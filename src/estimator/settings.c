@@ -135,9 +135,11 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
     add_optimizer(settings, &built->spec.optimizer);
     for (int i = 0; i < estimator->param_count; i++) {
-        char name[128]; // "param.": a parameter may have the name of another setting
-        bel_snprintf(name, sizeof name, "param.%s", estimator->params[i].name);
-        add(settings, name, "%s", estimator->params[i].value);
+        // "param.": a parameter may have the name of another setting. Whole, however long: what is
+        // cut would compare as equal.
+        char *name = bel_strf("param.%s", estimator->params[i].name);
+        add_text(settings, name, estimator->params[i].value);
+        bel_free(name);
     }
     add(settings, "variables", "%016llx", (unsigned long long)bel_layout_fingerprint(layout));
     const bel_column_names *names = bel_input_names(input);

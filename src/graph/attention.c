@@ -1,5 +1,10 @@
-// Attention: composed of products of stacks of matrices and MaskedSoftmax, or as one operation; and
-// the layer of several heads.
+// Attention in its two forms, and the layer of several heads. Which form is taken follows from
+// shapes, lengths and causality alone, never from threads or the processor, because the two
+// round differently; the limits were measured (bench/README.md). Neither form lets through what
+// lengths hide, even where that is not a number: the composed one clears keys and values first,
+// since 0 times NaN is NaN, and the layer clears its inputs and, in self-attention, its result.
+// The layer makes its variables in the order query, key, value, output, which is their order in
+// the graph.
 #include "graph/attention.h"
 
 #include <math.h>

@@ -1,4 +1,9 @@
-// The public operations: each packs its attributes and adds a node.
+// Most of belfry/ops.h: each function packs its attributes under their ONNX names and adds a
+// node. Shapes and types are left to the operation's rule, so that a mistake reads the same from
+// a model, from ONNX and from a gradient rule. What ONNX has and Belfry does not is composed
+// here of public operations: vectors in MatMul, ReduceLogSumExp, L2 loss. A NULL input means
+// that something failed before; it may be handed on, but whoever looks at its shape must allow
+// for it.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 

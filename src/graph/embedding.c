@@ -1,4 +1,8 @@
-// Lookups in tables: inputs of the graph that its runner fills with rows.
+// Lookups in tables. A lookup is no operation but one more input of the graph, F32 [ids…,
+// width], which whoever runs the graph fills with rows before it runs: so a program knows
+// nothing of tables, and ids must be an input as it comes from the data. The input is named
+// "table:number", with a ':' that is in no field's name. Tables and variables share one space of
+// names; a name that is used again means the same table.
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +15,9 @@ enum { MAX_WIDTH = 1 << 20 };
 static bool check_arguments(bel_graph *graph, const char *name, const bel_value *ids, int64_t width,
                             const bel_initializer *initializer)
 {
-    bool feedable = ids->node->op == BEL_OP_INPUT && ids->spec.dtype == BEL_DTYPE_I64 &&
-                    ids->spec.shape.rank >= 1 && ids->spec.shape.rank < BEL_MAX_RANK &&
+    bool feedable = ids->graph == graph && ids->node->op == BEL_OP_INPUT &&
+                    ids->spec.dtype == BEL_DTYPE_I64 && ids->spec.shape.rank >= 1 &&
+                    ids->spec.shape.rank < BEL_MAX_RANK &&
                     bel_graph_lookup_of(graph, ids->node->leaf) == NULL;
     bool starts = initializer->kind == BEL_INIT_ZEROS || initializer->kind == BEL_INIT_UNIFORM ||
                   initializer->kind == BEL_INIT_NORMAL;
@@ -39,8 +44,8 @@ static bool check_arguments(bel_graph *graph, const char *name, const bel_value 
 static int find_table(bel_graph *graph, const char *name, int64_t width,
                       bel_initializer initializer)
 {
-    char full[320];
-    bel_snprintf(full, sizeof full, "%s%s", graph->scope, name);
+    char full[BEL_GRAPH_MAX_NAME];
+    if (!bel_graph_full_name(graph, name, full)) return -1;
     for (size_t v = 0; v < graph->variable_count; v++) {
         if (strcmp(graph->variables[v].name, full) != 0) continue;
         bel_graph_fail(graph, BEL_ALREADY_EXISTS, "embedding \"%s\": a variable has this name",

@@ -1,4 +1,10 @@
-// Building a graph: nodes, leaves, scopes, sticky errors, and inference of closed shapes.
+// Nodes, leaves, scopes, the first error, and inference of closed shapes. Nodes, values and
+// names lie in the graph's arena, so they keep their addresses while the arrays that list them
+// grow, and go all at once. A node is named by scope, operation and index; random operations
+// draw by a hash of that name (and variables begin by theirs), so naming nodes in another way
+// changes bits. Every inferred shape is held below 2^48 elements with open and empty dimensions
+// counted as 1, which lets later code multiply sizes in int64. A shape rule runs again for
+// closed shapes: it must depend on attributes and input specs alone.
 #include "graph/graph.h"
 
 #include <stdarg.h>
@@ -54,20 +60,18 @@ void bel_graph_fail(bel_graph *graph, bel_code code, const char *format, ...)
 void bel_graph_push_scope(bel_graph *graph, const char *scope)
 {
     size_t used = strlen(graph->scope), size = sizeof graph->scope;
-    if (used + strlen(scope) + 2 > size) {
+    if (used + strlen(scope) + 2 > size || graph->scope_count == BEL_GRAPH_MAX_SCOPES) {
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "scope \"%s\" is nested too deeply", scope);
         return;
     }
+    graph->scope_starts[graph->scope_count++] = (int)used;
     bel_snprintf(graph->scope + used, size - used, "%s/", scope);
 }
 
 void bel_graph_pop_scope(bel_graph *graph)
 {
-    size_t used = strlen(graph->scope);
-    if (used == 0) return;
-    graph->scope[used - 1] = '\0';
-    char *slash = strrchr(graph->scope, '/');
-    graph->scope[slash == NULL ? 0 : slash - graph->scope + 1] = '\0';
+    if (graph->scope_count == 0) return;
+    graph->scope[graph->scope_starts[--graph->scope_count]] = '\0';
 }
 
 // --- Nodes ---------------------------------------------------------------------------------------
@@ -273,12 +277,23 @@ static bel_value *existing_variable(bel_graph *graph, const char *name, const be
     return NULL;
 }
 
+bool bel_graph_full_name(bel_graph *graph, const char *name, char out_full[BEL_GRAPH_MAX_NAME])
+{
+    if (strlen(graph->scope) + strlen(name) >= BEL_GRAPH_MAX_NAME) { // cut, it would be another one
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "the name \"%s%.40s…\" is longer than %d bytes",
+                       graph->scope, name, BEL_GRAPH_MAX_NAME - 1);
+        return false;
+    }
+    bel_snprintf(out_full, BEL_GRAPH_MAX_NAME, "%s%s", graph->scope, name);
+    return true;
+}
+
 bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *shape,
                         bel_initializer initializer, bel_variable_kind kind)
 {
     if (graph->error_code != BEL_OK) return NULL;
-    char full[320];
-    bel_snprintf(full, sizeof full, "%s%s", graph->scope, name);
+    char full[BEL_GRAPH_MAX_NAME];
+    if (!bel_graph_full_name(graph, name, full)) return NULL;
     bel_value *existing = existing_variable(graph, full, shape);
     if (existing != NULL) return graph->error_code == BEL_OK ? existing : NULL;
     int64_t elements = bel_shape_elements(shape);
@@ -305,7 +320,8 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
 void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value)
 {
     if (graph->error_code != BEL_OK) return;
-    if (variable == NULL || variable->node->op != BEL_OP_VARIABLE || value == NULL) {
+    if (variable == NULL || variable->node->op != BEL_OP_VARIABLE || value == NULL ||
+        variable->graph != graph || value->graph != graph) {
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "only a state variable can be assigned");
         return;
     }

@@ -9,6 +9,8 @@
 
 typedef struct bel_node bel_node;
 
+enum { BEL_GRAPH_MAX_SCOPES = 64, BEL_GRAPH_MAX_NAME = 320 }; // a name with its closing 0
+
 // No value has more: so products of sizes fit, whoever wrote the shapes. Open dimensions count as
 // 1.
 #define BEL_GRAPH_MAX_ELEMENTS (INT64_C(1) << 48)
@@ -74,6 +76,8 @@ struct bel_graph {
     size_t table_count, table_capacity;
     size_t lookup_count, lookup_capacity;
     char scope[256];
+    int scope_starts[BEL_GRAPH_MAX_SCOPES]; // where each of the open ones begins in `scope`
+    int scope_count;
     bel_code error_code; // BEL_OK until something fails
     char *error;
 };
@@ -83,6 +87,10 @@ struct bel_graph {
 bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
                              const bel_attr_list *attrs, bel_value *const *inputs, int input_count);
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor);
+
+// The name of a variable or table in the scope that is open. False, with an error that sticks: it
+// is too long.
+bool bel_graph_full_name(bel_graph *graph, const char *name, char out_full[BEL_GRAPH_MAX_NAME]);
 
 // Adds any operation; used by builders, gradient rules and ONNX import. Sticky errors as in
 // belfry/graph.h.

@@ -1,4 +1,8 @@
-// The public operations on images, and layers made of them.
+// Convolutions, pools and the convolution layer. Attributes are written only where an option was
+// given: defaults stand once, in ops/window.c, and a node is compared by its attributes
+// (passes/rewrite.c). Lists carry no length of their own, so the rank of x says how many numbers
+// are read. ConvTranspose refuses pads beside output_shape or auto_pad, since those compute the
+// pads and one of the two would be passed over in silence.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 

@@ -1,4 +1,8 @@
-// Losses, one number for each element or example; most are made of public operations.
+// Losses, one number for each element or example; taking a mean is the caller's. They are made
+// of public operations, so gradients follow by themselves; only CTC is an operation of its own.
+// What is ignored gets weight 0 and is not cut out, because shapes must not depend on data; its
+// label is replaced by class 0 first, as the one in the data need not exist. A mean by weights
+// divides by 1 where all weights add up to 0, so that such a batch gives 0.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 

@@ -1,4 +1,8 @@
-// The public normalisations, and layers made of them.
+// Normalisations, and layers with variables for them. The moving mean and variance of
+// bel_batch_norm are state variables of kind STATE_MEAN: in training each replica assigns what
+// it computed and the job takes the mean over replicas, so they do not depend on who plays which
+// replica; in evaluation and prediction they are read only. The layers' epsilon and momentum are
+// fixed here: other numbers are other bits for every model that has such a layer.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 

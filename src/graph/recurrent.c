@@ -1,4 +1,8 @@
-// The public recurrent layers.
+// Layers of GRU and LSTM. ONNX's operations have a dimension for the direction in weights and
+// results; variables are kept without it and reshaped, so that a checkpoint holds plain matrices
+// [gates · units, in]. Glorot's fans are those of this whole matrix, all gates together. The
+// reset gate of GRU stands behind the recurrent product (linear_before_reset = 1), as PyTorch
+// and cuDNN have it: the same weights with 0 would be another function.
 #include "belfry/ops.h"
 #include "graph/graph.h"
 

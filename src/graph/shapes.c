@@ -1,4 +1,7 @@
-// The public operations on shapes: parts of tensors, tensors put together, indices.
+// Parts of tensors, tensors put together, indices. Split is a Slice for each part, and Concat of
+// more parts than an operation has inputs is a tree of Concats over neighbours, so that passes,
+// kernels and gradient rules need no case for them. Lists are counted before they are packed: an
+// attribute holds no more than BEL_MAX_RANK numbers.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 

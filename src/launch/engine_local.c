@@ -75,7 +75,12 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
         bel_linux_end end;
         if (!ended) ended = bel_linux_process_wait(process, LOOK_MS, &end);
         bel_job_record *now;
-        BEL_TRY(bel_registry_read(record->name, &now));
+        bel_status *reading = bel_registry_read(record->name, &now);
+        if (reading != NULL) { // it is reported as failed, so it must not run
+            bel_linux_process_signal(process, SIGKILL, true);
+            (void)bel_linux_process_wait(process, START_TIMEOUT_MS, &end);
+            return reading;
+        }
         bool started = now->state != BEL_JOB_QUEUED && now->state != BEL_JOB_LOST;
         bel_job_record_destroy(now);
         if (started) return NULL;

@@ -54,8 +54,9 @@ int bel_scale_read_new(const char *model_dir, bel_scale_mark *mark)
                                   .written_ns = (int64_t)about.st_mtim.tv_sec * 1000000000 +
                                                 about.st_mtim.tv_nsec};
     if (found.file == mark->file && found.written_ns == mark->written_ns) return 0;
-    *mark = found;
-    return bel_scale_read(model_dir);
+    int wish = bel_scale_read(model_dir);
+    if (wish > 0) *mark = found; // what could not be read is tried again
+    return wish;
 }
 
 void bel_scale_remove(const char *model_dir)

@@ -1,7 +1,7 @@
-// One append, and the size that it leaves. The byte is synced before it is counted, so a crash
-// of the machine cannot give an incarnation away twice; a start that fails afterwards has used
-// up its number, which does no harm, since incarnations only have to rise. The size is read
-// behind the append and not with it: one process of a role is expected to start at a time.
+// One append, and the size that it leaves. The byte is synced before it is counted, so that a
+// crash of the machine does not give an incarnation away twice; a start that fails afterwards
+// has used up its number, which does no harm, since incarnations only have to rise. The size is
+// read behind the append and not with it: one process of a role is expected to start at a time.
 #include "launch/start_count.h"
 
 #include <errno.h>

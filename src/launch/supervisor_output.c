@@ -151,11 +151,14 @@ void bel_supervisor_read_output(bel_supervisor *supervisor, bool last)
 {
     if (supervisor->output_fd < 0) return;
     char *chunk = bel_xmalloc(CHUNK);
-    ssize_t got;
-    while ((got = read_some(supervisor->output_fd, chunk)) > 0)
+    ssize_t got = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        got = read_some(supervisor->output_fd, chunk);
+        if (got <= 0) break;
         keep_output(&supervisor->output, chunk, (size_t)got);
+    }
     bel_free(chunk);
-    if (got == 0 && !last) return;
+    if (got >= 0 && !last) return;
     close(supervisor->output_fd);
     supervisor->output_fd = -1;
 }

@@ -1,13 +1,11 @@
 // What children are given: addresses, a secret, an environment, files for what they say. The
-// task and the secret are set last in the environment, so neither the user's variables nor the
-// cluster file's can replace them; the secret is never an argument, which every user of the host
-// could read.
+// task and the secret are set last in the environment, so no other variable can replace them;
+// the secret is never an argument, which every user of the host could read.
 //
 // A process keeps its addresses over all incarnations, so members find a master that was started
 // again; only the log file and the pipes are new. The writing ends of the pipes are closed here
 // at once: their end then shows that the child's side is gone. The lock of the model's folder is
-// inherited by masters alone, and that of the sockets' folder is held until the folder is
-// removed.
+// inherited by masters alone, that of the sockets' folder is held until the folder is removed.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 //
 // Every start is a load: initial values are first saved as ckpt-0, in a cluster by shards of
 // this process, as no member has values yet. Segments of the input are carried from one
-// checkpoint to the next, so that a run that goes on reads each block once.
+// checkpoint to the next, so that a run that goes on reads no block twice.
 #include <math.h>
 #include <string.h>
 
@@ -234,5 +234,3 @@ bel_status *bel_job_go_back(bel_job *job)
         if (job->evals[i].last_step > job->first_step) job->evals[i].last_step = -1;
     return status;
 }
-
-// --- Reporting -----------------------------------------------------------------------------------

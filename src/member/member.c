@@ -1,13 +1,12 @@
 // The loop of a member's main thread: the start of its parts, messages, clocks, the end.
 // Training itself runs on the threads of member_worker.c and member_shard.c; joining is
-// member_join.c. They ring the main thread's bell; it looks at everything 20 times a second
-// besides, an evaluator once.
+// member_join.c. They ring the main thread's bell; it looks around 20 times a second besides, an
+// evaluator's once.
 //
 // A setup always ends what runs: first the worker's thread, then the shard, which reads the
-// worker's reports where they lie, then the worker's memory. Memory is made once in the life of
-// a process, what depends on the assignment with each new one, lanes and threads with each
-// generation. A lost master does not end training: it is called again and told everything that
-// it may not have heard, unless the refusal is final.
+// worker's reports where they lie, then the worker's memory. Memory is made once, what depends
+// on the assignment with each new one, lanes and threads with each generation. A lost master
+// does not end training: it is called again and told all that it may not have heard.
 #include "member/member.h"
 
 #include <math.h>
@@ -399,7 +398,8 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
                 .estimator = program->estimator,
                 .bell = bel_doorbell_create(),
                 .evaluated = bel_xcalloc((size_t)program->eval_count + 1, sizeof(bel_result)),
-                .evaluated_step = -1};
+                .evaluated_step = -1,
+                .looked_step = -1};
     bel_status *status = run(&m);
     bel_result result = {0};
     if (m.worker.worker != NULL) {

@@ -96,7 +96,9 @@ bel_status *bel_member_evaluate(member *m, bool last)
     bel_str words = {0};
     bel_status *status = NULL;
     // The initial values are not worth an evaluation; the end is, whatever came before.
-    if ((step > 0 || last) && step != m->evaluated_step) {
+    // A newest one that cannot be read leads to an older one, once.
+    if ((step > 0 || last) && step != m->evaluated_step && step != m->looked_step) {
+        m->looked_step = step;
         status = evaluate_all(m->program, m->evaluated, &words);
         if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
     }
@@ -116,13 +118,14 @@ static bel_status *follow(const bel_member_program *program, bel_result *results
 {
     enum { NAP_MS = 200 };
     const char *model_dir = program->estimator->config.model_dir;
-    int64_t last_step = program->train->max_steps, step = -1, evaluated = -1;
+    int64_t last_step = program->train->max_steps, step = -1, evaluated = -1, looked = -1;
     while (!bel_control_stop_requested() && (last_step == 0 || evaluated < last_step)) {
         BEL_TRY(newest_step(model_dir, &step));
-        if (step <= 0 || step == evaluated) {
+        if (step <= 0 || step == evaluated || step == looked) {
             poll(NULL, 0, NAP_MS);
             continue;
         }
+        looked = step;
         bel_str words = {0};
         bel_status *status = evaluate_all(program, results, &words);
         bel_str_deinit(&words);

@@ -105,6 +105,7 @@ typedef struct member {
     bool traces;            // it has begun this process's part of the trace
     bel_result *evaluated;  // evaluator: by evaluation, of the newest checkpoint that it has seen
     int64_t evaluated_step; // its step, -1: none
+    int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 

@@ -4,8 +4,8 @@
 // of its own chunks are touched, the rest costs nothing.
 //
 // A worker maps each run of a shard's chunks over its own space when the first version is there;
-// that also replaces the mapping of a generation before. Regions last as long as the process;
-// only with tables does another assignment need another one, as rooms for rows differ.
+// that also replaces the mapping of a generation before. Gradients are made anew with each
+// assignment; a shard's region only where there are tables, whose rooms for rows differ.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,8 @@
-// Parts of canned models that build layers.
+// Parts of canned models that build layers, and the image that a feature is taken for. The
+// penalty needs a layer's kernel, which bel_dense does not hand out: asking for the variable
+// once more under the same scope and name gives the same one. Dropout is added in TRAIN alone.
+// Columns without image_shape are one square channel, so a table of 784 columns is an image of
+// 28 by 28 with no flag at all.
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,6 @@
-// The models that come with Belfry.
+// The models that come with Belfry, each as the package that a user's shared object would be: so
+// what calls a model function does not know where it comes from. They are listed in this order,
+// and their names are what --model takes.
 #include <stddef.h>
 #include <string.h>
 

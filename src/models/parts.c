@@ -1,5 +1,8 @@
 // Parts of canned models. Parameters arrive as texts; whatever is wrong with one sticks to the
-// graph and is reported by the trainer, so nothing here returns a status.
+// graph and is reported by the trainer, so nothing here returns a status. Names are those of
+// flags, and defaults stand here, for the command as for a caller. The first name of a list of
+// choices is its default. predictions and the optimizer are set in every mode; loss and metrics
+// where there are labels.
 #include "models/parts.h"
 
 #include <string.h>

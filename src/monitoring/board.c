@@ -1,3 +1,11 @@
+// Rows stand in one order: the master, workers by index, shards, evaluators. Another number of
+// workers moves rows, so a pointer to one holds only until then. Rates come from two looks at a
+// counter; a number that falls was begun anew by another process, so its rate is unknown for
+// once rather than negative. What became of a worker's reports is shard 0's knowledge and is
+// noted apart from the worker's own numbers.
+//
+// The slowest worker is compared with the median of the others, of two middle ones the lower, so
+// that of two workers the faster one is the measure.
 #include "monitoring/board.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-// The board as a file: what `jobs top` reads.
+// The board as a file: what `jobs top` reads. Rates are written with it, so that a reader needs
+// one look and no history. Names are those of numbers.h. A number that is missing, or null since
+// it was not finite, reads as 0, a rate as unknown, so the file of another version can still be
+// shown; without its frame (time, step, rows) it is refused.
 #include <math.h>
 #include <string.h>
 

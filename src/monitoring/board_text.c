@@ -1,4 +1,7 @@
-// The board as Prometheus reads it, and as people do.
+// The board as Prometheus reads it, and as people do. For Prometheus a row of which nothing was
+// heard is left out: a zero would look like a counter that began anew. Whole numbers are written
+// as such, and what is not finite in Prometheus's own words. For people the times of a step are
+// those of the last second, if it had steps, else of all; what is unknown is a dash.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,9 @@
-// Models: names become numbers, and everything that the rest of the room relies on is checked here.
+// Models: names become numbers, and everything that the rest of the room relies on is checked
+// here. Initializers are numbered first, so value i is initializer i; then inputs, then what
+// nodes make. A value must be made before it is used, so the order of nodes is known to be
+// topological and no later code looks for circles. Texts and lists stay in protobuf-c's message,
+// which the model owns. Named symbols count down from -1, dimensions without a name from -1e9,
+// so the two never meet.
 #include "onnx/decode.h"
 
 #include <limits.h>

@@ -1,5 +1,8 @@
-// Tensors. Elements come as raw little-endian bytes or in the typed list of their type; Belfry runs
-// on little-endian machines, so most of them can stay where they are.
+// Tensors. Elements come as raw little-endian bytes or in the typed list of their type; Belfry
+// runs on little-endian machines, so most of them stay where they are in the message. Copied are
+// BOOL, whose raw bytes may be any but 0, and types of one or two bytes that come as a list of
+// int32. The bytes must be exactly those of the shape before a pointer to them is handed out; a
+// shape whose product overflows counts as INT64_MAX elements, which no file has.
 #include <limits.h>
 #include <string.h>
 

@@ -1,4 +1,8 @@
-// A graph without inputs, computed node by node on the plain kernels.
+// A graph without inputs, computed node by node on the plain kernels: speed does not matter for
+// shapes and axes, and those kernels serve every type. Either everything is computed or nothing:
+// a random node, or a value that is too large, leaves the node to the program. Limits keep a
+// small file from asking for hours of work; a graph with a product in it has the lower one
+// throughout. Memory is taken as pages, so too little of it is an error.
 #include "onnx/fold.h"
 
 #include "base/alloc.h"

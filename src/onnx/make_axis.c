@@ -1,4 +1,8 @@
-// Operators along axes: Softmax and its kin, reductions, TopK, CumSum, and products.
+// Operators along axes: Softmax and its kin, reductions, TopK, CumSum, and products. Belfry's
+// softmaxes go along the last dimension; another axis is moved there and back. Before opset 13
+// they took all dimensions from the axis on as one row, which only agrees where the axis is the
+// last one. An empty list of axes means all of them in ONNX and here alike; noop_with_empty_axes
+// makes ReduceSum an identity.
 #include "onnx/make.h"
 
 // --- Softmax, LogSoftmax, Hardmax ----------------------------------------------------------------

@@ -1,4 +1,8 @@
-// Operators whose outputs are constants, or depend on shapes alone.
+// Operators whose outputs are constants, or depend on shapes alone. Shape and Size are made
+// constants while the graph is built, which lets the usual chains from Shape to Reshape vanish,
+// so the sizes they read must be closed. Range, EyeLike and Trilu's mask are filled here and
+// limited to BEL_ONNX_CONSTANT_ELEMENTS: a file of some bytes must not ask for gigabytes.
+// ConstantOfShape expands one element instead and needs no limit of its own.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,9 @@
-// Convolution, pooling, normalisation.
+// Convolution, pooling, normalisation. Lists are counted against the rank of x here, because
+// Belfry's builders take them without a length. What Belfry has no operation for is composed:
+// LRN is an average pool over the channels as if they were the rows of an image, global pools of
+// more than two spatial dimensions are reductions, MaxPool of bytes goes by way of floats, which
+// hold them exactly. Training of batch normalisation is read from opset 14 on, where its outputs
+// became those that Belfry has.
 #include "onnx/make.h"
 
 // --- Windows -------------------------------------------------------------------------------------

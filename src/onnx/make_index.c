@@ -1,5 +1,9 @@
 // Operators that look up or store by index. Belfry's Gather wants I64 from 0 on; ONNX allows I32
-// and counts negative ones from the end.
+// and counts negative ones from the end. GatherND and ScatterND turn several indices into one
+// row number, so that the kernels of Gather serve them. Storing is the gradient of gathering:
+// updates are summed into zeros, and with reduction "none" a second sum, of ones, tells where
+// one went; so equal indices would be added, which ONNX forbids for "none". Kept in order by one
+// tile, the sums have the same bits for any number of threads.
 #include "base/alloc.h"
 #include "onnx/make.h"
 #include "ops/kernels/elements.h"

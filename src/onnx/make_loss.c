@@ -1,4 +1,8 @@
-// Losses over classes: scores [n, c, d…] and labels [n, d…].
+// Losses over classes: scores [n, c, d…] and labels [n, d…], taken as rows [n · d…, c] and
+// labels [n · d…]. Ignored labels are replaced by class 0, which always exists, and get weight
+// 0: shapes must not depend on data. The mean with weights divides by the sum of the weights, as
+// ONNX has it, and by 1 where that is 0. Log probabilities of SoftmaxCrossEntropyLoss are output
+// 1, in the order of the scores.
 #include "onnx/make.h"
 
 typedef enum reduction { MEAN, NONE, SUM } reduction;

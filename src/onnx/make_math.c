@@ -1,4 +1,8 @@
-// Element-wise operators that are made of others.
+// Element-wise operators that are made of others. Old broadcasting (up to opset 6) becomes
+// Unsqueeze. Limits of Clip that are known become attributes, one kernel; others are Max and
+// then Min. Dropout without training is the identity, with a mask that is true even where x is
+// NaN. Inputs are asked for one after another, never twice in one list of arguments: variables
+// lie in the order in which they are made.
 #include <math.h>
 #include <string.h>
 

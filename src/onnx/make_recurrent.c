@@ -1,5 +1,8 @@
-// GRU and LSTM: Belfry's operations have ONNX's weights, layouts and directions, but always a bias,
-// and states that start at zero.
+// GRU and LSTM: Belfry's operations have ONNX's weights, layouts and directions, but always a
+// bias, and states that start at zero. A bias that is left out is made of zeros; first states,
+// peepholes, clip and input_forget are refused rather than passed over, and so is every
+// attribute that operators.def does not list. ONNX's output of all steps has a dimension for
+// directions, as Belfry's operation has.
 #include "onnx/make.h"
 #include "ops/recurrent.h"
 

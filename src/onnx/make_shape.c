@@ -1,4 +1,9 @@
-// Operators on shapes: the same elements in another shape or order, parts, repetitions.
+// Operators on shapes: the same elements in another shape or order, parts, repetitions. Shapes,
+// axes and pads that come as inputs must be known while the graph is built, and are checked as
+// numbers of a stranger: against -1 or 0, and against 2^48 elements. Tile and DepthToSpace are
+// Reshapes around Expand or Transpose; an open dimension is the one that Reshape computes.
+// INT32_MAX as an end of a Slice along an open dimension is read as "to the end", as exporters
+// mean it.
 #include "base/alloc.h"
 #include "onnx/make.h"
 #include "onnx/shapes.h"
@@ -135,6 +140,10 @@ bel_status *bel_onnx_tile(bel_onnx_call *call)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%d numbers of repeats for %d dimensions",
                        (int)repeats.rank, (int)shape.rank);
     }
+    if (shape.rank == BEL_MAX_RANK) { // a neighbour before each dimension is needed
+        return BEL_ERR(BEL_UNIMPLEMENTED, "repeating %d dimensions; expected at most %d",
+                       (int)shape.rank, BEL_MAX_RANK - 1);
+    }
     for (int32_t d = 0; d < shape.rank && x != NULL; d++) {
         if (repeats.dims[d] < 0 || repeats.dims[d] > INT32_MAX) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld repeats", (long long)repeats.dims[d]);
@@ -142,6 +151,10 @@ bel_status *bel_onnx_tile(bel_onnx_call *call)
         if (repeats.dims[d] == 1) continue;
         bel_shape one = BEL_SHAPE(shape.dims[d]);
         BEL_TRY(bel_onnx_closed(&one, 0, "it is repeated"));
+        if (shape.dims[d] > 0 && repeats.dims[d] > BEL_GRAPH_MAX_ELEMENTS / shape.dims[d]) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld repeats of %lld elements are too many",
+                           (long long)repeats.dims[d], (long long)shape.dims[d]);
+        }
         x = tile_axis(call->graph, x, d, repeats.dims[d]);
     }
     bel_onnx_out(call, 0, x == bel_onnx_in(call, 0) ? bel_identity(call->graph, x) : x);

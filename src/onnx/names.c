@@ -1,4 +1,7 @@
-// Open addressing over XXH3; at most half of the slots are taken.
+// Open addressing over XXH3, with linear probing; at most half of the slots are taken. Slots
+// hold numbers and not pointers, so growing moves no name and the numbers stay: they are the ids
+// of values. Names are compared in full, so equal hashes are no mistake. Nothing is ever
+// removed.
 #include "onnx/names.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
-// The table of operators, and a node's inputs and attributes seen through its row.
+// The table of operators, and a node's inputs and attributes seen through its row. Rows of an
+// operator stand by rising version, and the last one that is not newer than the node's opset
+// holds. An attribute that the row does not list is refused, since passing it over would compute
+// something else. Integers are limited to 2^53, because attributes of Belfry's operations are
+// doubles. Defaults stand in the rows alone.
 #include <math.h>
 #include <string.h>
 

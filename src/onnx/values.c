@@ -1,4 +1,7 @@
-// What the functions behind operators.def share: constants, casts, axes, indices.
+// What the functions behind operators.def share: constants, casts, axes, indices. A negative
+// index is mended in the graph, as indices may come at run time; that needs the size, so along
+// an open dimension it stays negative and ends the step as out of range (docs/formats/onnx.md).
+// A cast to the type that a value has already, or a move of the last axis, adds no node.
 #include <string.h>
 
 #include "onnx/build.h"

@@ -1,5 +1,7 @@
-// Functions of one input that need more than a value: with numbers of their own (LeakyRelu, Elu,
-// HardSigmoid, Clip) or whose gradient reads x. The functions stand in kernels/elementwise.def.
+// Functions of one input with numbers of their own (LeakyRelu, Elu, HardSigmoid, Clip), and
+// gradients that read x. The functions stand in kernels/elementwise.def. The plain kernel works
+// in double for any float type and stays as the oracle; the fast one is f32 alone and gets the
+// two numbers rounded to f32. Operands have one shape: nothing is broadcast here.
 #include <math.h>
 
 #include "ops/families.h"

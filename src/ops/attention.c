@@ -1,5 +1,10 @@
-// Attention as one operation, and its gradient: shapes and plain loops; in f32
-// by blocks (kernels/attention.h).
+// Attention as one operation, and its gradient: shapes, plain loops in double, and the choice of
+// kernels; in f32, for heads of up to BEL_ATTENTION_MOST_WIDTH, it goes by blocks
+// (kernels/attention.h). Output 1 keeps for each query the logarithm of its sum of powers; from
+// that the gradient makes the weights again, so no scores are kept. A query that sees no key
+// gets zeros, and 0 as its logarithm. The plain forward kernel has a tile for each query; its
+// gradient is one tile, because all queries add to the gradients of keys and values, in their
+// order.
 #include <math.h>
 
 #include "ops/families.h"

@@ -1,4 +1,8 @@
-// BroadcastTo, and the number of elements that a mean is over.
+// BroadcastTo, and the number of elements that a mean is over. Both take an input for its shape
+// alone (bel_op_reads), because shapes are open while gradient rules build them. BroadcastTo
+// only moves bytes along a walk (kernels/walk.h), so one kernel serves every type and there is
+// no plain one beside it. With the attribute axes it undoes a reduction that dropped these axes,
+// without it what ONNX's broadcasting does.
 #include <string.h>
 
 #include "ops/families.h"

@@ -1,4 +1,8 @@
-// Cast: from each type to each other one.
+// Cast: from each type to each other one. The main types have a loop for each pair; what is
+// left, as most pairs with halves, takes the plain kernel by way of double. Both must agree, so
+// integers go to f32 by way of double as well, although that rounds twice above 2^53. A float is
+// cut off towards 0, held to the range of the integer type, and NaN becomes 0: never C's
+// undefined conversion. An integer keeps its low bits, and BOOL becomes "not zero".
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"

@@ -1,4 +1,8 @@
-// Comparisons and logic of two tensors that broadcast.
+// Comparisons and logic of two tensors that broadcast: a loop for each operation and type over
+// the runs of a walk. An operand that is repeated in a run is read once before the loop. BOOL
+// shares the loops of U8. The plain kernel is that of math.c, which also serves halves. The
+// result has another type than its inputs and never lies over one of them (no BEL_OP_INPLACE),
+// which `restrict` relies on.
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/walk.h"

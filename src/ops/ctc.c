@@ -1,4 +1,8 @@
-// CTCLoss: shapes, plain kernels in log space, and the choice of kernels.
+// CTCLoss: shapes, plain kernels in log space, and the choice of kernels. The plain ones add
+// logarithms with the C library's exp and log; the fast ones (kernels/ctc.c) need no C library,
+// so the two agree closely and not in bits. Output 1 is the log softmax, kept for the gradient,
+// with zeros behind an example's frames. The forward call reports lengths and labels that cannot
+// be; the gradient gives zeros for them.
 #include <math.h>
 
 #include "ops/families.h"

@@ -1,4 +1,9 @@
-// Fused: shape rule and kernel.
+// Fused: shape rule and kernel. A tile goes through its elements in blocks, and a block through
+// all steps, so that what lies between two steps stays on the stack and in the first-level
+// cache. Steps run the vector kernels that the operations have by themselves, and an element
+// depends on no other one: so neither blocks nor fusing enter the bits. There is no plain
+// kernel, as nothing is fused for reference programs. Beside a short row that repeats, a block
+// is cut at whole repetitions of it.
 #include "ops/fused.h"
 
 #include "base/check.h"

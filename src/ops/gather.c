@@ -1,4 +1,8 @@
-// Gather and GatherElements, and their gradients. An index out of range ends the step.
+// Gather and GatherElements, and their gradients. An index out of range ends the step; until
+// then it stands for zeros, or for nothing to add. Data counts as [outer, rows, width] around
+// the axis. The forward kernels move bytes and serve every type, so they have no plain form
+// beside them. A gradient is one tile that adds in the order of the indices, since equal indices
+// meet in one row: the same bits for any number of threads.
 #include <string.h>
 
 #include "ops/families.h"

@@ -1,4 +1,8 @@
-// Operations that put tensors together: Concat along an axis, Where by a condition.
+// Operations that put tensors together: Concat along an axis, Where by a condition. Concat moves
+// bytes, `outer` runs of each input one after another, so one kernel serves every type. Where
+// takes its loops by the size of an element, not by its type, and has a plain form. Neither
+// computes anything: a NaN keeps its bits. An open dimension cannot be joined, as the sum would
+// be a symbol of its own.
 #include <string.h>
 
 #include "ops/families.h"

@@ -1,4 +1,10 @@
-// Element-wise operations: arithmetic with broadcasting, functions of one input.
+// Element-wise operations: arithmetic with broadcasting, functions of one input. Functions stand
+// once, in kernels/elementwise.def; here their plain forms are compiled, in double and, for
+// integers, in int64, where they wrap. Those are the oracle, and the only kernels of types other
+// than f32 and of functions without an f32 form (Pow, trigonometry), which call the C library.
+// The fast ones take equal shapes, single elements and rows at once, and other broadcasts run by
+// run. Element i of input 0 is read before element i of the result is written, as that may lie
+// over it.
 #include <math.h>
 
 #include "ops/families.h"

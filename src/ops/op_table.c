@@ -1,4 +1,7 @@
-// The table of operations, from ops.def, and attribute look-up.
+// The table of operations, from ops.def, and which inputs an operation reads. bel_op_reads must
+// say what the kernels do: passes take the elements away from an input that is not read, and
+// recomputation does not count it as a reader. A kernel that reads one nevertheless meets a
+// NULL; an input that is not listed here merely lives longer than it need.
 
 #include "base/check.h"
 #include "ops/families.h"

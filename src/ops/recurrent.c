@@ -1,5 +1,9 @@
-// GRU and LSTM over padded sequences with lengths, and their gradients: shapes, gradient rules and
-// the choice of kernels; the plain kernels are in recurrent_plain.c.
+// GRU and LSTM over padded sequences with lengths, and their gradients: shapes, operands and the
+// choice of kernels; the plain kernels are in recurrent_plain.c. The last output holds the
+// activations of the gates (and LSTM's cells), from which the gradient goes back without running
+// forward again. A gradient has those inputs alone that exist, told by the bits of attribute
+// `given`; their order here is that of autodiff/sequences.c. A dx that nobody wants has shape
+// [0].
 #include "ops/recurrent.h"
 
 #include "ops/families.h"

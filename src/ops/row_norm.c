@@ -1,5 +1,8 @@
-// LayerNormalization, InstanceNormalization and GroupNormalization: all normalise rows, and differ
-// in what a row is and which elements share a scale.
+// LayerNormalization, InstanceNormalization and GroupNormalization: all normalise rows, and
+// differ in what a row is and which elements share a scale (kernels/row_norm.h). Outputs 1 and
+// 2, a row's mean and its inverse deviation, are kept for the gradient. The plain kernels take
+// two passes in double; forward has a tile for each row, the gradient one for all, because every
+// row adds to the gradients of scale and bias, in order.
 #include <math.h>
 
 #include "ops/families.h"

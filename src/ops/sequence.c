@@ -1,5 +1,9 @@
 // Sequences of different lengths in one tensor: SequenceMask, which leaves nothing of what lies
-// behind a length, and MaskedSoftmax, whose hidden elements count for nothing, whatever they hold.
+// behind a length, and MaskedSoftmax, whose hidden elements count for nothing, whatever they
+// hold. Lengths and causality shorten a row to a front part; a mask hides single elements of it
+// by -inf, whose power is exactly 0. A row of which nothing is left is zeros and not NaN. Which
+// optional inputs are there follows from their types. A bad length is reported and counts as 0.
+// Results may lie over x.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,9 @@
-// The geometry of windows.
+// The geometry of windows, as ONNX defines it: convolutions and pools read sizes from here
+// alone. An image with one spatial dimension is one of height 1, so kernels know two dimensions
+// only. Of pads that SAME computes, an odd one goes behind (UPPER) or before (LOWER). A
+// transposed convolution is described by the convolution whose gradient it is, and refused where
+// that one would not give back the sizes of x. With ceil_mode a window that would begin behind
+// the image is left out.
 #include "ops/window.h"
 #include "belfry/ops.h"
 

@@ -1,4 +1,8 @@
-// Patterns are fnmatch's, so "*" passes over "/" as well: "*/bias" is every bias at any depth.
+// Factors of learning rate and weight decay by name. Patterns are fnmatch's, so "*" passes over
+// "/" as well: "*/bias" is every bias at any depth; a backslash is a plain character. The last
+// pattern that matches wins, so general ones stand first. A list ends at the first empty
+// pattern, and whatever stands behind that is refused, as is a pattern that matches no variable:
+// a mistyped name must not train with the factor 1 in silence.
 #include "optim/multiplier.h"
 
 #include <fnmatch.h>

@@ -1,5 +1,7 @@
 // Checks of an optimizer's settings. Fields that are 0 get their defaults here, so that whoever
-// computes or writes them down afterwards sees one number and not two.
+// computes or writes them down afterwards sees one number and not two. A range excludes its low
+// end and has a default; a limit includes it, and 0 means off. Comparisons are written so that
+// NaN fails them. Every field of every optimizer is checked, whichever one is chosen.
 #include "belfry/optimizer.h"
 
 #include <stddef.h>
@@ -81,6 +83,12 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
     if (!(*power >= -1 && *power < 0)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "optimizer: learning_rate_power must be from -1 to below 0, got %g", *power);
+    }
+    const bel_schedule *schedule = &optimizer->schedule;
+    bool reaches_zero = schedule->kind == BEL_SCHEDULE_COSINE && schedule->alpha == 0;
+    if (optimizer->kind == BEL_OPTIMIZER_FTRL && reaches_zero) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: ftrl divides by the learning rate, which "
+                                             "schedule cosine brings to 0: alpha must be above 0");
     }
     if (optimizer->clip_norm > 0 && optimizer->clip_global_norm > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

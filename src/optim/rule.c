@@ -1,4 +1,8 @@
-// Rules: their slots, the numbers of a step, and the choice of kernel.
+// Rules: their slots, the numbers of a step, and the choice of kernel. What is the same for all
+// elements is computed once a step, in double, and rounded to the type in which kernels use it:
+// so each shard that has a part of a variable works with the same numbers. A slot that a setting
+// leaves unused (RMSprop without momentum or centring) is not kept at all, hence rules by
+// setting. A decay near 1 is passed on as 1 - decay, whose digits f32 would otherwise lose.
 #include "optim/rule.h"
 
 #include <math.h>

@@ -1,5 +1,9 @@
 // Update rules as vector loops, compiled once per instruction-set level with BEL_LEVEL = v2, v3,
-// v4. All levels give the same bits: no fused multiply-add, sums over fixed lanes.
+// v4. All levels give the same bits: no fused multiply-add (-ffp-contract=off), sums over eight
+// lanes that are added pairwise, roots and divisions that IEEE rounds alike, and no pow or exp.
+// An element's update depends on that element alone, so cuts into chunks, rows and pieces do not
+// enter. New values may be the old array; slots are arrays apart from both. Rows of 8, 16 and 32
+// elements inline the same bodies, with the width as a constant.
 #include <math.h>
 
 #include "optim/rule.h"

@@ -1,4 +1,9 @@
-// A call bound and run at once: the stages of bel_kernel_call one after the other.
+// One call bound outside of any program and run at once on the calling thread, stage after stage
+// and tile after tile. The kernel is chosen by the same `prepare` as in a program, and tiles
+// follow from shapes alone, so a constant that is folded has the bits that the program would
+// have computed. Seed, step and replica are 0, so random operations must not come here. Memory
+// to work in is taken as pages: too little of it is an error to the caller and not the end of
+// the process.
 #include "passes/compute.h"
 
 #include <string.h>
@@ -42,8 +47,9 @@ bel_status *bel_compute(const bel_node *node, const bel_tensor *inputs, bool ref
     run_stage(&call, call.run, call.tile_count);
     run_stage(&call, call.after, call.after_tiles);
     if (atomic_load(&context.error) != 0) {
-        status = BEL_ERR(BEL_OUT_OF_RANGE, "%s: index or label %lld is out of range [0, %lld)",
-                         node->name, (long long)context.bad_value, (long long)context.bad_limit);
+        status = BEL_ERR(BEL_OUT_OF_RANGE, "%s: index or label %lld is out of range [%lld, %lld)",
+                         node->name, (long long)context.bad_value, (long long)context.bad_low,
+                         (long long)context.bad_limit);
     }
 out:
     bel_pages_destroy(call.workspace, call.workspace_bytes);

@@ -1,4 +1,9 @@
-// Constants from constants.
+// Constants from constants, by the kernels that a program would call, so that the bits stay.
+// What is folded lives as long as the program and is computed while it is compiled; hence the
+// two limits, on the bytes of a result beyond those it is made of and on the elements of heavy
+// operations. An operation that fails, as with an index out of range, stays in the graph: the
+// run reports it, and only if it comes to that. An alias of a constant becomes a view of the
+// same elements.
 #include "base/alloc.h"
 #include "passes/compute.h"
 #include "passes/rewrite.h"

@@ -1,5 +1,9 @@
-// The order of passes: one walk that simplifies, folds, shares and hoists over Concat, and a second
-// one that fuses what is left.
+// The order of passes: one walk that simplifies, folds, shares and hoists over Concat
+// (rewrite.c), and a second one that fuses what is left. Fusing comes last because a group hides
+// its steps from every other rule. Nodes that no output needs never reach the new graph. A cast
+// to halves is moved right behind the node that it reads, wherever it stood, so that the wide
+// value need not live on. The graph from before fusing is kept beside the fused one, whose
+// constants are views of it.
 #include "passes/passes.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,10 @@
-// The program as a list of steps that grows: at each round the peak is found, and the value that is
-// cheapest to make again for what it takes there is made again behind it.
+// The program as a list of steps that grows: at each round the peak is found, and the values
+// that are cheapest to make again for what they take there are made again behind it. It is a
+// list of indices and no graph, because steps are inserted and readers redirected in every
+// round; only the best list becomes a graph. Sizes and costs are estimates and decide merely
+// what is repeated, never what a step computes: a copy is the same node on the same operands.
+// Random steps are never repeated. Nothing here may look at time or threads, or else hosts would
+// choose differently. Rounds end at three times as many steps as there were.
 #include "passes/recompute.h"
 
 #include <stdint.h>

@@ -1,5 +1,8 @@
-// Operations that change nothing, or that undo each other. Every rule keeps the bits; that is why
-// x + 0 is left alone where x is a float: -0 + 0 is 0.
+// Operations that change nothing, or that undo each other. Every rule keeps the bits, the sign
+// of a zero included (only which NaN a NaN is may change); that is why x + 0 is left alone where
+// x is a float: -0 + 0 is 0. A rule answers with a value of the new graph that has the type and
+// the shape of the result, or NULL. A Reshape to no elements is left alone, since a 0 in its
+// attribute means "copied".
 #include <string.h>
 
 #include "ops/kernels/elements.h"

@@ -1,5 +1,9 @@
 // Choosing channels-last values: all that could be are taken, then those that do not fit their
-// neighbours are given up, until nothing changes.
+// neighbours are given up, until nothing changes. A round only takes away, so it comes to an
+// end, and the choice follows from graph and shapes alone. Operations with BEL_OP_CHANNELS
+// accept either order for each operand, so element-wise ones alone tie their operands together.
+// Outputs of a program always lie in plain order, and so do weights, although they have four
+// dimensions.
 #include "runtime/channels.h"
 
 static int flags_of(const bel_node *node)

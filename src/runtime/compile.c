@@ -1,5 +1,8 @@
-// From a graph to a program: the passes, and then, where memory is limited, programs that keep less
-// and compute more, until one fits.
+// From a graph to a program: the passes, and then, where memory is limited, programs that keep
+// less and compute more, until one fits; all give the same bits. Outputs are followed from graph
+// to graph by the ids of their values. A program owns the graphs whose constants it views, so
+// the rewritten graph moves on to the smaller program before the larger one is destroyed.
+// Asynchronous programs are not made smaller: recomputation counts on an order of calls.
 #include "base/alloc.h"
 #include "runtime/program_inner.h"
 

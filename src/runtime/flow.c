@@ -1,4 +1,10 @@
-// Dependences between calls by the buffers that they touch, and their closure.
+// Dependences between calls by the buffers that they touch, and their closure. A call waits for
+// the last writer of what it reads (an edge of data, over which a failure spreads) and for the
+// readers and the writer of what it writes over (order alone). A workspace is read and written
+// by every stage, which keeps the stages of an operation in their order. Two buffers may share
+// memory only where every call that touches the one has surely ended before the first that
+// touches the other: by edges and streams, for any timing. That closure is a row of bits for
+// each call, so its memory grows with the square of the calls.
 #include "runtime/flow.h"
 
 #include "base/alloc.h"

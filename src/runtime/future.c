@@ -1,4 +1,7 @@
-// States and lists of continuations.
+// A state and a list of continuations, run in the order of being added. The state is stored with
+// release before they run and loaded with acquire, so whoever sees READY may read what the
+// future stands for. The list belongs to its future for good and serves every run, so a run
+// allocates nothing; it has no lock, which is why continuations are added between runs only.
 #include "runtime/future.h"
 
 #include <stddef.h>

@@ -1,4 +1,8 @@
-// Greedy placement by size.
+// Greedy placement by size. The lowest free offset of a buffer is 0 or the end of a placed one,
+// so only these are tried; each try looks at all that is placed. Sizes count rounded up to 64
+// bytes, which keeps every offset a multiple of a cache line. Which buffers meet comes either
+// from first and last use or, for programs without an order of calls, from a matrix
+// (runtime/flow.c). Where a value lies must never enter its bits.
 #include "runtime/plan.h"
 
 #include <stdlib.h>

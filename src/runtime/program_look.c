@@ -1,4 +1,7 @@
-// What a program says of itself: sizes, counts, lines for people.
+// What a program says of itself: sizes, counts, lines for people. Costs are what shapes let
+// expect (runtime/cost.h), not what was measured. The bytes alive at once are counted by group,
+// since calls of a group run together; that is the lower bound that a plan is compared with.
+// Nothing here changes a program.
 #include "runtime/cost.h"
 #include "runtime/program_inner.h"
 

@@ -1,4 +1,8 @@
-// The cache of programs by input shapes.
+// The cache of programs by input shapes: a plain array, looked through from the front, whose
+// entry that was not used for the longest time gives way. All programs of a tower share one
+// arena, which only grows. An instance holds addresses in it, so when it grows all instances are
+// destroyed and made again as they are asked for. A program is compiled before an entry is given
+// up for it: an error leaves the cache as it was.
 #include "runtime/runner.h"
 
 #include <string.h>

@@ -1,5 +1,9 @@
 // Packing. Tasks are the start, the nodes and the end; each but the start is led to by one task,
 // its leader, so they form a tree. Walking back over the tasks, streams grow from the leaves.
+// Lists are chained by indices into arrays whose sizes are known before, and merged streams are
+// followed by merged_into with shortened paths, so packing a large program stays cheap. All ties
+// are broken by the order of nodes and costs are whole numbers: the same program has the same
+// streams on every host. Streams say when and where a call runs, never what it computes.
 #include "runtime/streams.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,8 @@
 // Running one tile of an instruction, and what both executors do around it: publishing an output
-// when its last writer is through, and saying which node met bad data.
+// when its last writer is through, and saying which node met bad data. An output whose kernel
+// writes one stretch after another (tile_elements) is published tile by tile, so that a report
+// can leave while the rest is computed; every other one as a whole. Each element is published
+// exactly once.
 #include "runtime/instance_inner.h"
 
 void bel_instance_run_tile(const bel_instance *instance, const bel_instance_run_args *args,

@@ -1,4 +1,8 @@
-// One pair of functions for every format of a sign, an exponent and a mantissa in 16 bits.
+// One pair of functions for every format of a sign, an exponent and a mantissa in 16 bits: the
+// two formats differ by two numbers. Rounding takes place once, from double, to nearest with
+// ties to even; a mantissa that rounds up carries into the exponent because the fields are
+// neighbours. These are the plain forms: the vector conversions of bfloat16 (ops/kernels/cpu.h)
+// must give the same bits. Every NaN becomes one quiet NaN with its sign.
 #include "tensor/half.h"
 
 #include <math.h>

@@ -1,4 +1,11 @@
-// Plain structs to protobuf-c's and back: the only file of this room that knows protobuf-c.
+// Plain structs to protobuf-c's and back: the only file of this room that knows protobuf-c. A
+// message that is written is borrowed: protobuf-c points into it. One that is read is copied
+// whole, so that nothing of it depends on the bytes that came.
+//
+// Bytes come from the network, so what is taken for them is bounded: protobuf-c allocates from a
+// budget, lists and texts have their lengths from it, and what has a fixed room here is refused
+// when it does not fit. Parts that are missing read as zeros. Whether numbers make sense is
+// asked by those who use them.
 #include "wire/message.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-// Names of roles.
+// Names of roles, by their numbers in messages, which stay what they are: another order would be
+// another protocol. No range is checked here; who has a role from a message looks at it before
+// (master/join.c).
 #include "wire/role.h"
 #include "base/number.h"
 

@@ -1,4 +1,6 @@
-// Fills the worker's part of monitoring/numbers.h from what it counts anyway.
+// Fills the worker's part of monitoring/numbers.h from what it counts anyway: times as of the
+// newest version that came, in seconds. They are read one by one without a lock, so two of them
+// may be a step apart; each of them only grows.
 #include "worker/numbers.h"
 
 static const double seconds_of_ns = 1e-9;

@@ -1,5 +1,8 @@
 // What a tower has finished becomes reports: elements are counted down chunk by chunk, by any
-// thread of any tower, and whoever finishes the last of a chunk sends its sum to the chunk's shard.
+// thread of any tower, and whoever finishes the last of a chunk sends its sum to the chunk's
+// shard. The countdown is acquire and release, so that whoever brings it to zero sees what all
+// the others have written. The sum is made in place, in the range of the node's first replica,
+// and stays as it is until the next version has come: lanes do not copy it.
 #include "base/fault.h"
 #include "base/trace.h"
 #include "worker/worker_inner.h"

@@ -1,5 +1,11 @@
-// A worker's rows of tables: the ids of its replicas' batches, the rows that come for them, and the
-// sums of their gradients.
+// A worker's rows of tables: the ids of its replicas' batches, the rows that come for them, and
+// the sums of their gradients. Room is for the most ids that a batch can have, so that steps
+// allocate next to nothing.
+//
+// Replicas that run side by side pull together, each distinct row once; one that runs alone uses
+// its own list. Answers lie where the client has them only until the table is pulled again, so
+// they are copied into the tower's inputs before the program runs. Gradients are summed in order
+// of positions, then over replicas by the tree, so their bits do not depend on the assignment.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,11 @@
-// One tower: its threads, its program, its batches.
+// One tower: its threads, its program, its batches. Which block a replica reads follows from
+// step and replica id alone, or with a ledger from leases, so a prefetching thread reads ahead
+// and a worker that replaces another reads the same. A replica behind the end of the input has
+// no batch; it counts as through with all elements, so that its chunks are reported all the
+// same.
+//
+// Gradients are published from any thread of the team while the program runs; the mutex guards
+// the first error of theirs, which ends the step when all towers are through.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,10 @@
-// The step loop of a worker.
+// The step loop of a worker, on one thread; a team of its own runs the towers side by side.
+// Within a step reports come first, chunks to which nothing is written as zeros, and step
+// statistics last: they are what a shard waits for to know that this worker is through. A worker
+// keeps nothing beyond a step, so one that replaces it repeats the step with the same bits.
+//
+// What others ask meanwhile, the step, what it does and its times, is kept in atomics beside the
+// loop's own variables, which only the loop's thread reads.
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,5 +1,9 @@
-// Connectionist temporal classification, f32. A tile takes a run of examples and has a slot of the
-// workspace.
+// Connectionist temporal classification, f32. A tile takes a run of examples, of which there are
+// at most 16 by the batch's size alone, and has a slot of the workspace. Probabilities are wide
+// numbers (wide.h), so a state costs a product and two sums, no logarithm, and bits need no C
+// library. alpha of a frame is written over that of the frame before, from the last state down,
+// as a state reads itself and two before it; the gradient keeps all frames' alphas and one beta.
+// What lies behind an example's frames is zero.
 #include "ops/kernels/ctc.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
-// Tables from operations to vector kernels, made of elementwise.def.
+// Tables from operations to vector kernels, made of elementwise.def; entries are places plus
+// one, so that what no row names is 0. An operand is classified by its count of elements: one
+// with as many as the result lies in the same order, whatever dimensions of 1 it has. Short rows
+// are written out several times, so that a kernel is called for runs of some length; kernels
+// work element by element, so lengths of runs do not enter the bits.
 #include "ops/kernels/vector.h"
 
 #include <math.h>

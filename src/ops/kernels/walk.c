@@ -1,4 +1,8 @@
-// Merging dimensions, and an odometer over all but the last.
+// Merging dimensions, and an odometer over all but the last. Dimensions of 1 are left out, and a
+// dimension joins the one before it where, for every tensor, a step of that one is this whole
+// dimension: so most broadcasts become one or two loops. Places are kept up by additions; only
+// the start of a tile is found by division, which is what lets tiles begin anywhere. Runs always
+// come in row-major order.
 #include "ops/kernels/walk.h"
 
 #include <string.h>

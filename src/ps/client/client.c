@@ -1,4 +1,11 @@
-// The parameter client over lanes.
+// The parameter client over lanes. Frames are taken by the thread that waits and by no other, so
+// what is known of the shards needs no lock; `published` is atomic since others print it, and
+// leases have a mutex as prefetching threads wait for them.
+//
+// Values may come before their version or after it: it counts as soon as it is announced and all
+// its chunks are here. What is late or repeated is known by its step, chunk by chunk, and passed
+// over. A wait ends with what it waits for, a malformed frame, cancellation, a cut lane of a
+// shard that is still missing, or the stall timeout, and looks every millisecond.
 #include "ps/client/client_inner.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,8 @@
-// Rows of tables: keys are grouped by shard, asked for, and found again where the answers lie.
+// Rows of tables: keys are grouped by shard in their order, sent from where the lanes need them,
+// and found again where the answers lie, in the shard's memory or in the room for answers. At
+// most one pull of a table is under way; pulls of a step are numbered, since a worker may play
+// its replicas in turns. An answer to another pull is passed over, or refused by a lane that
+// would have to place it. Every shard gets a report, if an empty one: it counts nodes, not rows.
 #include <string.h>
 
 #include "base/alloc.h"

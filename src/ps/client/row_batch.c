@@ -1,5 +1,7 @@
-// A batch's ids are sorted together with their positions. The sort is stable, so the positions of a
-// key come in ascending order, which is the order in which gradients are summed.
+// A batch's ids are sorted together with their positions. The sort is stable, so the positions
+// of a key come in ascending order, which is the order in which gradients are summed. All arrays
+// lie in one allocation of the largest batch, and none comes later. Usual widths have a loop of
+// their own, and rows further on are fetched early: a sum jumps about in memory.
 #include "ps/client/row_batch.h"
 
 #include <stdint.h>

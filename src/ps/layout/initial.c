@@ -1,4 +1,7 @@
-// Initial values, by counters instead of states: an element's number depends on its place alone.
+// Initial values, by counters instead of states: an element's number depends on its place in the
+// variable alone, and the key on the seed and the variable's name. So other variables, their
+// order and how they are cut do not enter. An orthogonal matrix is the exception: it is computed
+// as a whole, in double, its sums in a fixed order, with as much memory as that takes.
 #include "ps/layout/initial.h"
 
 #include <math.h>

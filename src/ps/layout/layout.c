@@ -1,4 +1,8 @@
-// Laying out, cutting, assigning.
+// Laying out, cutting, assigning, in this order: the limit of a chunk follows from the size of
+// the whole, variables are placed and cut in forward order, and chunks go to shards when all are
+// known. The result is a function of variables and shard count alone, so that every process
+// computes it by itself and only names, shapes and kinds travel. A chunk has variables of one
+// kind, and small ones share a chunk, each from a border of 64 bytes on.
 #include "ps/layout/layout.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-// Offsets are sums over what lies before.
+// Offsets are sums over what lies before, computed by both ends from layout and assignment, so
+// that nothing about them travels. Only bel_row_buffer_check looks for overflow: it bounds all
+// room of a job together, and whoever asks for offsets has asked it before. Each part of a
+// report, and each pull's answer, may need filling up to the next multiple; room for that is
+// added by the number of shards and of replicas.
 #include "ps/layout/row_buffer.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,8 @@
-// Sets of rows and their sums.
+// Sets of rows and their sums. Two sets are merged in order of their keys; results lie one
+// behind the other in memory that only grows, and as each level of the tree merges a row once at
+// most, rows times levels is room enough for all. Where only one side has rows and its factor is
+// 1 nothing is copied: the sum may lie in a report's own memory. Keys of a payload are checked
+// before anything is made of them.
 #include "ps/layout/row_set.h"
 
 #include <string.h>

@@ -1,5 +1,11 @@
 // Decisions and snapshots under one mutex. A decision is a function of the version, the schedule
-// and requests, so a step costs one look here.
+// and requests, so a step costs one look here; it is asked for by whoever publishes, snapshots
+// are released by the master's or the member's main thread. Asked again for a version after
+// "later", it counts the statistics once.
+//
+// The next snapshot is ordered only when the last one was released: one by steps makes the step
+// wait, one by time is put off. Points are never lost to a busy master: the ring grows. Those
+// that were taken stay until they are overwritten, for a master that replaces this one.
 #include "ps/server/control.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
-// Groups of variables and tables with the same factors of learning rate and weight decay: each has
-// the numbers of the step once. Without such factors there is one group.
+// Groups of variables and tables with the same factors of learning rate and weight decay: each
+// has the numbers of the step once. Without such factors there is one group. Membership is fixed
+// when the shard is made; the numbers are computed when a step begins, while no job runs, so
+// passes read them without the lock.
 #include "base/alloc.h"
 #include "optim/multiplier.h"
 #include "ps/server/shard_inner.h"

@@ -1,5 +1,8 @@
 // Where frames of lanes without shared memory land. Everything about a frame is checked here, on
-// the lane's thread and against things that never change, before a byte of its payload is written.
+// the lane's thread and against things that never change, before a byte of its payload is
+// written; so no lock is taken. One room for each node is enough: a worker reports again only
+// when it has a newer version, and its last report is done with by then. A frame that comes
+// again goes to the same place with the same bytes.
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 

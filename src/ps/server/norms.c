@@ -1,5 +1,8 @@
 // Rules that need a norm of the whole model: when all chunks are summed, squares of grains go to
-// shard 0, and factors of the variables come back.
+// shard 0, and factors of the variables come back. Nobody waits for that: it is looked at behind
+// every job and every poll, and updates are queued once the factors are known. What comes twice
+// is dropped and counted, what nobody asked for fails the shard. Squares are read where they
+// landed, as they stay until their shard has its factors.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"

@@ -337,7 +337,9 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     uint32_t decision = 0;
     shard->events = *events;
     if (shard->config.shard == 0) {
+        pthread_mutex_lock(&shard->mutex);
         bool over = bel_shard_has_ledger(shard) && bel_ledger_is_over_locked(shard);
+        pthread_mutex_unlock(&shard->mutex);
         decision = events->decide(events->context, shard->step, NULL, over);
     }
     pthread_mutex_lock(&shard->mutex);

@@ -229,7 +229,7 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job) BEL_MUST_USE;
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values);
 
-// shard.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
+// shard_steps.c: stamps a frame and sends it; a lane that is NULL, cut or full is passed over.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
 // The same; the error is the lane's.
 bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane,

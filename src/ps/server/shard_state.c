@@ -1,4 +1,9 @@
 // A shard and files: loading its segments from a checkpoint, and its part of the next one.
+// Loading and the snapshot of the end are for moments when no step runs. Writing and sending
+// read the snapshot alone, which nobody changes until it is released, so they may go on beside
+// steps and on another thread. One number that is not finite refuses the whole part, as no later
+// loss may show it. Values are sent as far as the lane has room and go on from there: no thread
+// waits.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,9 @@
-// What the parts of a shard (steps, ledger, norms, rows, values) share: the queue of jobs, sending,
-// failing, and the checks of a report. All of it under the shard's one mutex.
+// What the parts of a shard (steps, ledger, norms, rows, values) share: the queue of jobs,
+// sending, failing, and the checks of a report. All of it under the shard's one mutex; it calls
+// none of the other parts, so that they form no circle. Sending never waits: lanes have room for
+// all that can be under way, so only a peer that is gone or stuck misses a frame, and the
+// master's clocks see that. Frames of lanes that share memory are checked here and nowhere
+// before.
 #include "ps/server/shard_inner.h"
 
 // A peer whose lane is cut or full is noticed by the master's clocks; the shard goes on.

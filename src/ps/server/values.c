@@ -1,4 +1,11 @@
-// What workers are sent of the values: versions, and chunks where memory is not shared.
+// What workers are sent of the values: versions, and chunks where memory is not shared. A worker
+// that pulls gets a whole version, and follows from then on; if chunks of the next one were sent
+// before, it is behind, and gets that one as a whole, too. The version before is given while
+// nothing of the step was passed, as its buffer is still whole. Any other pull is late and is
+// dropped without an answer: who is admitted asks for a version that every shard still has.
+//
+// All under the shard's mutex but the copies for a ledger's workers, which finish before the
+// next version is published.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"

@@ -1,4 +1,10 @@
-// A table: made, pulled, updated, loaded. Where rows lie is table_index.c's matter.
+// A table: made, pulled, updated, loaded. Where rows lie is table_index.c's matter. Time is
+// cache misses here, so keys go in groups, of which one is worked on while records of the next
+// and the index of the one after it are on their way.
+//
+// An update first finds or makes all its rows, which may fail with nothing changed, and then
+// works on tiles of distinct rows, so threads need no lock. A new row's start is a function of
+// its key, made by whoever has the tile.
 #include "ps/table/table.h"
 
 #include <math.h>

@@ -1,4 +1,9 @@
-// The index: which row a key has, and room for rows that are new.
+// The index: which row a key has, and room for rows that are new. Rows are admitted in phases:
+// all keys are looked up side by side, missing ones are listed by part in order of positions,
+// all room is taken or given back, and parts are filled side by side, as no two share a bucket.
+// So numbers of rows do not depend on threads, and an error leaves the table as it was. A larger
+// part is filled from the hashes of the smaller one, without its keys. A part is at most four
+// fifths full, so each search ends.
 #include <string.h>
 
 #include "base/alloc.h"

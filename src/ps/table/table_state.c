@@ -1,4 +1,7 @@
-// A table's way into a checkpoint and back.
+// A table's way into a checkpoint and back. Columns are read block by block from the snapshot,
+// while updates go on, and no copy of the whole is made; each number is looked at on its way
+// out, so a table that is not finite cannot be saved. On the way in a shard takes the rows that
+// the hash gives it, whichever number of shards wrote them.
 #include <math.h>
 
 #include "ps/table/table_inner.h"

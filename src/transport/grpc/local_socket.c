@@ -1,4 +1,7 @@
-// Listening, accepting, connecting.
+// Listening, accepting, connecting. Connecting never blocks: a listener whose queue is full is
+// as good as none, and the caller tries again. A socket file is a left-over when nobody accepts
+// behind it; it is removed, and since the job's folder is its user's own nobody else comes
+// between. Shutting the descriptor down wakes the thread that accepts; closing it would not.
 #include "transport/grpc/local_socket.h"
 
 #include <errno.h>

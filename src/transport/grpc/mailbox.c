@@ -1,5 +1,11 @@
-// One list of texts to send, one of messages to take. The endpoint's thread puts messages in; a
-// reference keeps the mailbox until its stream has told of its end.
+// One list of texts to send, one of messages to take. The endpoint's thread puts messages in and
+// sends pings; the reader's fields are its own, the rest is under the mutex. Three references
+// keep the mailbox: the owner's, the stream's until it has told of its end, and the ping's
+// alarm's. What is sent after the end goes nowhere: members say it again when they join.
+//
+// A letter goes in parts of a megabyte and is freed when its last part has left. After closing
+// the bell is not rung any more. Closing waits for what was sent, and on the side that has
+// called for the peer to end the stream, as ending it from here may lose what was not taken yet.
 #include "transport/grpc/mailbox.h"
 
 #include <pthread.h>

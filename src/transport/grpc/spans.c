@@ -1,4 +1,6 @@
-// Waiting is polling: it is short and rare, and slices end within gRPC's own locks.
+// Holders and spans are counted apart: the object stays until the last slice has ended, which
+// may be after the lane that made it has given up waiting. Waiting is polling: it is short and
+// rare, and slices end within gRPC's own locks.
 #include "transport/grpc/spans.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,8 @@
-// Two queues, one each way; spans are passed as pointers.
+// Two queues, one each way; spans are passed as pointers, so their memory must stay until the
+// receiver is through with it. Closing an end closes both queues, its own one silently, as its
+// doorbell may go, the other one with a ring: the peer still takes what was sent and then sees
+// the cut. Whoever closes last frees the memory; the count of ends has a mutex since they close
+// on two threads.
 #include "transport/inproc/inproc.h"
 
 #include <pthread.h>

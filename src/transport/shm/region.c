@@ -1,4 +1,7 @@
-// A region is a descriptor and a mapping from its beginning; the owner's is writable.
+// A region is a descriptor and a mapping from its beginning; the owner's is writable. The
+// descriptor stays open, to be given to peers and to map parts of it elsewhere. A reader looks
+// at the seals before it looks at the size: sealed, the size that it sees is for good, and no
+// access can fall behind the end later. Sizes and offsets are whole pages.
 #include "transport/shm/region.h"
 
 #include <stdint.h>

@@ -1,4 +1,8 @@
-// The layout of rings, and what a slot may say.
+// The layout of rings, and what a slot may say. The assertions hold the structures to the layout
+// of docs/protocol.md. A slot is checked in the receiver's own copy, so that a peer which writes
+// meanwhile cannot change what was checked. Bytes are compared with the region before the
+// offset, so no sum overflows; a region's span begins at a multiple of 8, as floats and keys are
+// read in place.
 #include "transport/shm/ring.h"
 
 #include <string.h>

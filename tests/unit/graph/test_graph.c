@@ -99,9 +99,26 @@ static void test_scopes(void **state)
     bel_graph_pop_scope(graph);
     bel_graph_pop_scope(graph); // one too many does nothing
     assert_string_equal(bel_neg(graph, x)->node->name, "Neg_2");
+    bel_graph_push_scope(graph, "block/0"); // one scope, whatever is in its name
+    bel_graph_pop_scope(graph);
+    assert_string_equal(bel_neg(graph, x)->node->name, "Neg_3");
     for (int i = 0; i < 300; i++)
         bel_graph_push_scope(graph, "deep");
     BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "nested too deeply");
+    bel_graph_destroy(graph);
+}
+
+// What is cut would be another variable.
+static void test_long_names(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    char name[BEL_GRAPH_MAX_NAME + 1];
+    memset(name, 'w', sizeof name - 1);
+    name[BEL_GRAPH_MAX_NAME] = '\0';
+    assert_non_null(variable(graph, name + 1, BEL_SHAPE(2)));
+    assert_null(variable(graph, name, BEL_SHAPE(2)));
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "is longer than 319 bytes");
     bel_graph_destroy(graph);
 }
 
@@ -238,10 +255,15 @@ static void test_verify(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sticky_errors),    cmocka_unit_test(test_own_errors),
-        cmocka_unit_test(test_leaf_errors),      cmocka_unit_test(test_scopes),
-        cmocka_unit_test(test_shared_variables), cmocka_unit_test(test_state),
-        cmocka_unit_test(test_open_batch),       cmocka_unit_test(test_too_many_elements),
+        cmocka_unit_test(test_sticky_errors),
+        cmocka_unit_test(test_own_errors),
+        cmocka_unit_test(test_leaf_errors),
+        cmocka_unit_test(test_scopes),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_shared_variables),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_open_batch),
+        cmocka_unit_test(test_too_many_elements),
         cmocka_unit_test(test_verify),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

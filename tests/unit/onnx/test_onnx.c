@@ -344,6 +344,10 @@ static void test_sizes_that_do_not_fit(void **state)
     bel_str bytes = one_node(make_node("Tile", "x s", "y", NULL), 13);
     BEL_ASSERT_FAILS(build(&bytes, &options, &b), BEL_INVALID_ARGUMENT, "too many elements");
     end(&b);
+    elements[0] = INT64_MAX;
+    bytes = one_node(make_node("Tile", "x s", "y", NULL), 13);
+    BEL_ASSERT_FAILS(build(&bytes, &options, &b), BEL_INVALID_ARGUMENT, "repeats");
+    end(&b);
 }
 
 int main(void)
