@@ -75,6 +75,15 @@ static bel_value *add_batch(bel_graph *graph, bel_value *indices, const bel_shap
     return indices;
 }
 
+// Where an index is not in [0, size), or `before` (NULL: nothing) says so already.
+static bel_value *or_outside(bel_graph *graph, bel_value *before, bel_value *index, bel_value *size)
+{
+    bel_value *low = bel_less(graph, index, bel_onnx_scalar(graph, BEL_DTYPE_I64, 0));
+    bel_value *high = bel_greater_or_equal(graph, index, size);
+    bel_value *outside = bel_or(graph, low, high);
+    return before != NULL ? bel_or(graph, before, outside) : outside;
+}
+
 static bel_status *flatten_rows(bel_onnx_call *call, int32_t batch_rank, flat_rows *out_flat)
 {
     bel_graph *graph = call->graph;
@@ -93,16 +102,22 @@ static bel_status *flatten_rows(bel_onnx_call *call, int32_t batch_rank, flat_ro
                        bel_shape_text(&data, dt), bel_shape_text(&indices, it));
     }
     bel_value *all = bel_onnx_to(graph, bel_onnx_in(call, 1), BEL_DTYPE_I64), *flat = NULL;
+    bel_value *outside = NULL; // one of several indices is: as one number they could be a good row
+    bool several = k > 1 || batch_rank > 0;
     int64_t last = indices.rank - 1, rows_each = 1;
     for (int64_t i = 0; i < k; i++) {
         int64_t end = i + 1, size = data.dims[batch_rank + i];
         bel_value *one = bel_slice(graph, all, &last, &i, &end, NULL, 1);
         one = bel_onnx_indices(graph, bel_squeeze(graph, one, &last, 1), size);
         bel_value *scale = bel_onnx_scalar(graph, BEL_DTYPE_I64, (double)size);
+        if (several) outside = or_outside(graph, outside, one, scale);
         flat = flat == NULL ? one : bel_add(graph, bel_mul(graph, flat, scale), one);
         rows_each *= size;
     }
     if (batch_rank > 0) flat = add_batch(graph, flat, &batch, rows_each);
+    if (several) {
+        flat = bel_where(graph, outside, bel_onnx_scalar(graph, BEL_DTYPE_I64, -1), flat);
+    }
     bel_shape rows = BEL_SHAPE(bel_shape_elements(&batch) * rows_each);
     for (int32_t d = batch_rank + (int32_t)k; d < data.rank; d++)
         rows.dims[rows.rank++] = data.dims[d];

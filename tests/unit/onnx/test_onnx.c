@@ -1,8 +1,11 @@
 // The reader of ONNX models: what a model says, how it becomes a graph, and what is refused.
 #include "onnx/onnx.h"
 
+#include "base/alloc.h"
+#include "base/thread.h"
 #include "belfry/ops.h"
 #include "graph/graph.h"
+#include "runtime/program.h"
 #include "support/bel_test.h"
 #include "unit/onnx/onnx_bytes.h"
 
@@ -350,6 +353,53 @@ static void test_sizes_that_do_not_fit(void **state)
     end(&b);
 }
 
+// The element of x [2, 3] at two indices; OUT_OF_RANGE where one of them is no place, also if both
+// together would be one.
+static bel_status *gather_nd(int64_t row, int64_t column, float *out_element)
+{
+    built b;
+    bel_str bytes = one_node(make_node("GatherND", "x s", "y", NULL), 13);
+    BEL_ASSERT_OK(build(&bytes, NULL, &b));
+    float x[] = {0, 1, 2, 10, 11, 12};
+    int64_t s[] = {row, column};
+    const bel_shape shapes[] = {BEL_SHAPE(2, 3), BEL_SHAPE(2)};
+    const bel_program_output output = {.value = b.outputs[0]};
+    bel_program *program;
+    void *arena;
+    BEL_ASSERT_OK(bel_program_compile(b.graph, shapes, &output, 1,
+                                      &(bel_program_options){.threads = 1}, &program));
+    size_t size = bel_program_arena_bytes(program) + 64;
+    BEL_ASSERT_OK(bel_pages_create(size, false, "a test", &arena));
+    bel_instance *instance = bel_instance_create(program, arena);
+    bel_instance_bind_input(instance, 0, x);
+    bel_instance_bind_input(instance, 1, s);
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    bel_run_context context = {.seed = 1};
+    bel_status *status = bel_instance_run(instance, team, &context, NULL, NULL);
+    bel_tensor y = bel_instance_output(instance, 0);
+    *out_element = *(const float *)y.data;
+    bel_team_destroy(team);
+    bel_instance_destroy(instance);
+    bel_pages_destroy(arena, size);
+    bel_program_destroy(program);
+    end(&b);
+    return status;
+}
+
+static void test_each_index_is_checked(void **state)
+{
+    (void)state;
+    float y;
+    BEL_ASSERT_OK(gather_nd(1, 2, &y));
+    assert_true(y == 12);
+    BEL_ASSERT_OK(gather_nd(-1, -3, &y));
+    assert_true(y == 10);
+    BEL_ASSERT_FAILS(gather_nd(0, 5, &y), BEL_OUT_OF_RANGE, "out of range");
+    BEL_ASSERT_FAILS(gather_nd(1, -4, &y), BEL_OUT_OF_RANGE, "out of range");
+    BEL_ASSERT_FAILS(gather_nd(2, 0, &y), BEL_OUT_OF_RANGE, "out of range");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_attributes_are_checked),
         cmocka_unit_test(test_tensors_are_checked),
         cmocka_unit_test(test_sizes_that_do_not_fit),
+        cmocka_unit_test(test_each_index_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
