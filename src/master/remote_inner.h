@@ -1,6 +1,6 @@
 // The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
-// and members that come back), remote_assignment.c (who plays which replicas), remote_show.c (what
-// members have counted), remote_values.c (values of a snapshot).
+// and members that come back), remote_assignment.c (who plays which replicas), remote_seats.c (who
+// is who), remote_show.c (what members have counted), remote_values.c (values of a snapshot).
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 
@@ -67,8 +67,6 @@ typedef struct remote {
 
 // --- remote_members.c ----------------------------------------------------------------------------
 
-// Sends a message with the generation of now.
-void bel_remote_send_to_shard(remote *r, int shard, const bel_message *message);
 // Asks all shards for something; it is asked again of one whose connection breaks meanwhile. The
 // answer is waited for with bel_remote_await_answer; asked.kind = 0 ends it. `folder` is borrowed.
 void bel_remote_ask_shards(remote *r, bel_message_kind kind, int64_t step, char *folder);
@@ -86,7 +84,6 @@ void bel_remote_stalled(remote *r, double secs, const char *what);
 
 // Keeps the first error; the status is the callee's.
 void bel_remote_fail(remote *r, bel_status *status);
-bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
 
 // --- remote_assignment.c -------------------------------------------------------------------------
@@ -102,6 +99,12 @@ void bel_remote_assign(remote *r, bool runs);
 void bel_remote_check_assignment(remote *r);
 // A worker without a part has joined.
 void bel_remote_take_newcomer(remote *r, int worker);
+
+// --- remote_seats.c ------------------------------------------------------------------------------
+
+// Sends a message with the generation of now.
+void bel_remote_send_to_shard(remote *r, int shard, const bel_message *message);
+bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 int bel_remote_worker(const remote *r, int worker); // its number among the members
 int bel_remote_assigned(const remote *r);           // workers up to the last that plays
 

@@ -1,5 +1,5 @@
-// The inside of a member: member.c (its start and messages), member_join.c, member_shard.c,
-// member_worker.c, member_memory.c.
+// The inside of a member: member.c (its start and messages), member_say.c, member_join.c,
+// member_memory.c, member_shard.c, member_worker.c, member_evaluator.c.
 #ifndef BELFRY_MEMBER_MEMBER_INNER_H
 #define BELFRY_MEMBER_MEMBER_INNER_H
 
@@ -109,8 +109,10 @@ typedef struct member {
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 
-// Sends a message to the master, with the generation of the state here. Main thread.
+// member_say.c. Sends a message to the master, with the generation of the state here. Main thread.
 void bel_member_send(member *m, bel_message message);
+// What is counted here, behind STATUS and ENDED; free the list with bel_free.
+double *bel_member_numbers(const member *m, size_t *out_count);
 
 // member_join.c. Calls the master until it answers, as it may not be there yet, or be started
 // again, and joins. UNAVAILABLE: it cannot be reached within the join timeout.
@@ -118,9 +120,6 @@ bel_status *bel_member_join(member *m) BEL_MUST_USE;
 // What it has joined with may have been an old token: it joins with the new one, for a while.
 // True when it has: all is to be told again.
 bool bel_member_join_with_new_token(member *m);
-
-// What is counted here, behind STATUS and ENDED; free the list with bel_free.
-double *bel_member_numbers(const member *m, size_t *out_count);
 
 // member_memory.c: the hub, unless lanes go over gRPC; memory that peers read in place when there
 // is a hub.
@@ -143,7 +142,8 @@ static inline bool bel_member_has_ledger(const member *m)
 bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
 void bel_member_free_memory(member *m);
 
-// Creates the shard the first time; loads the checkpoint, opens the lanes and starts the thread.
+// member_shard.c. Creates the shard the first time; loads the checkpoint, opens the lanes and starts
+// the thread.
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
 void bel_member_shard_forget_assignment(
@@ -163,7 +163,7 @@ bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream 
 bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
                                       bel_lane **out_lane) BEL_MUST_USE;
 
-// Builds the model; before joining, since its settings are shown then.
+// member_worker.c. Builds the model; before joining, since its settings are shown then.
 bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;
 bel_status *bel_member_worker_start(member *m, const bel_message *setup) BEL_MUST_USE;
 bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread

@@ -244,6 +244,7 @@ bool bel_shard_check_stats_locked(bel_shard *shard, const bel_frame *frame);
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 bel_job_kind bel_shard_first_job(const bel_shard *shard);
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
+bool bel_ledger_counts(const bel_shard *shard, int worker); // in this step, as far as is known
 
 // ledger.c
 void bel_ledger_create(bel_shard *shard); // nothing without a ledger
@@ -256,7 +257,6 @@ void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int 
 // Shard 0: once this step is made no report can come any more, as the input has nothing left.
 bool bel_ledger_is_over_locked(const bel_shard *shard);
 // True when this step's workers are known and all they have said of it is in.
-bool bel_ledger_counts(const bel_shard *shard, int worker); // in this step, as far as is known
 bool bel_ledger_step_done_locked(const bel_shard *shard);
 // The step statistics of those that count, by node.
 const double *const *bel_ledger_stats_list_locked(bel_shard *shard);
