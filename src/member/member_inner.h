@@ -142,8 +142,8 @@ static inline bool bel_member_has_ledger(const member *m)
 bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
 void bel_member_free_memory(member *m);
 
-// member_shard.c. Creates the shard the first time; loads the checkpoint, opens the lanes and starts
-// the thread.
+// member_shard.c. Creates the shard the first time; loads the checkpoint, opens the lanes and
+// starts the thread.
 bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
 void bel_member_shard_forget_assignment(
