@@ -75,7 +75,7 @@ static bel_frame receive(side *s)
 static bel_status *send_frame(side *s, int number, size_t bytes)
 {
     bel_frame frame = {
-        .kind = BEL_FRAME_REPORT, .step = number, .payload = landing, .payload_bytes = bytes};
+        .kind = 1, .fields = {(uint8_t)number}, .payload = landing, .payload_bytes = bytes};
     for (;;) {
         bel_status *status = bel_lane_send(s->lane, &frame);
         if (bel_status_code(status) != BEL_RESOURCE_EXHAUSTED) return status;

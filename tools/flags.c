@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "optim/settings.h"
+
 #define TRAINING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH)
 #define EVALUATING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define ALONG BEL_VERB_TRAIN_AND_EVALUATE // evaluating while training
@@ -45,6 +47,17 @@
 #define STRINGS BEL_OPTION_STRINGS
 #define INTS BEL_OPTION_INTS
 #define PAIRS BEL_OPTION_PAIRS
+
+// A flag of each setting of the optimizer. Its form says its type.
+#define OPTIMIZER_FLAG(name, form, field, otherwise, accepts, unit, when, key, label, help)        \
+    {#name, FLAG_OF_##form, TRAINING, otherwise, accepts, unit, OPTIMIZER, help, when},
+#define FLAG_OF_CHOICE STRING
+#define FLAG_OF_NUMBER DOUBLE
+#define FLAG_OF_WHOLE INT
+#define FLAG_OF_SWITCH BOOL
+#define FLAG_OF_FACTORS PAIRS
+#define FLAG_OF_STEPS INTS
+#define FLAG_OF_RATES STRINGS
 
 // A row stays as it is written:
 // clang-format off
@@ -113,66 +126,7 @@ static const bel_option table[] = {
     {"param", PAIRS, RUNNING, "", NULL, NULL, MODEL,
      "A parameter for a package's model function; repeat the flag for more.", "package"},
 
-    {"optimizer", STRING, TRAINING, "adam", "sgd|momentum|adam|adagrad|rmsprop|adamw|ftrl|lamb|lars", NULL, OPTIMIZER, "Update rule.", NULL},
-    {"learning_rate", DOUBLE, TRAINING, "0.001", "(0, 1000000]", NULL, OPTIMIZER,
-     "step size before schedule and warm-up.", "schedule=constant|exponential|cosine"},
-    {"momentum", DOUBLE, TRAINING, "0.9", "(0, 1)", NULL, OPTIMIZER, "decay of the sum.", "optimizer=momentum|lars"},
-    {"nesterov", BOOL, TRAINING, "false", NULL, NULL, OPTIMIZER, "look one step ahead.", "optimizer=momentum"},
-    {"epsilon", DOUBLE, TRAINING, "1e-8", "(0, 1]", NULL, OPTIMIZER,
-     "added to the root that divides.", "optimizer=adam|adamw|lamb|adagrad|rmsprop"},
-    {"initial_accumulator", DOUBLE, TRAINING, "0.1", "(0, 1000000]", NULL, OPTIMIZER,
-     "where the sum of squares begins.", "optimizer=adagrad|ftrl"},
-    {"rmsprop_decay", DOUBLE, TRAINING, "0.9", "(0, 1)", NULL, OPTIMIZER,
-     "decay of the mean of squares.", "optimizer=rmsprop"},
-    {"rmsprop_momentum", DOUBLE, TRAINING, "0", "[0, 1)", NULL, OPTIMIZER,
-     "decay of the sum of updates; 0: off.", "optimizer=rmsprop"},
-    {"rmsprop_centered", BOOL, TRAINING, "false", NULL, NULL, OPTIMIZER,
-     "divide by the spread around the mean gradient.", "optimizer=rmsprop"},
-    {"learning_rate_power", DOUBLE, TRAINING, "-0.5", "[-1, 0)", NULL, OPTIMIZER,
-     "how the rate falls with the sum of squares.", "optimizer=ftrl"},
-    {"ftrl_l1", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
-     "pull to 0, which parameters reach.", "optimizer=ftrl"},
-    {"ftrl_l2", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
-     "pull to 0 that grows with the parameter.", "optimizer=ftrl"},
-    {"ftrl_l2_shrinkage", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
-     "twice this times the parameter is added to the gradient, but not to the sum of squares.", "optimizer=ftrl"},
-    {"lars_trust", DOUBLE, TRAINING, "0.001", "(0, 1000000]", NULL, OPTIMIZER,
-     "a variable's step is this share of its norm, times the rate.", "optimizer=lars"},
-    {"weight_decay", DOUBLE, TRAINING, "0", "[0, 1]", NULL, OPTIMIZER,
-     "This times the parameter is added to its clipped gradient; adamw: this times the rate is what "
-     "the parameter loses.", NULL},
-    {"lr_mult", PAIRS, TRAINING, "", NULL, NULL, OPTIMIZER,
-     "A factor of the learning rate for variables whose names match a pattern, such as "
-     "'dense_0/*=0.1'; of several that match the last counts.", NULL},
-    {"decay_mult", PAIRS, TRAINING, "", NULL, NULL, OPTIMIZER,
-     "The same for --weight_decay, such as '*/bias=0'.", "weight_decay"},
-    {"moving_average_decay", DOUBLE, TRAINING, "0", "[0, 1)", NULL, OPTIMIZER,
-     "Keep moving averages of the parameters, which are evaluated in their place; 0: off.", NULL},
-    {"table_mean", STRING, TRAINING, "replicas", "replicas|contributors", NULL, OPTIMIZER,
-     "whose gradients a row of a table gets the mean of: of all replicas, or of those whose batch has "
-     "its id.", "model=wide_deep"},
-    {"moving_average_ramp", BOOL, TRAINING, "false", NULL, NULL, OPTIMIZER,
-     "The decay is at most (1 + step) / (10 + step).", "moving_average_decay"},
-    {"clip_value", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
-     "Bound for each element of a gradient; 0: off.", NULL},
-    {"clip_norm", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
-     "Bound for the norm of each variable's gradient; 0: off.", NULL},
-    {"clip_global_norm", DOUBLE, TRAINING, "0", "[0, inf)", NULL, OPTIMIZER,
-     "Bound for the norm of all gradients together; 0: off.", NULL},
-    {"schedule", STRING, TRAINING, "constant", "constant|exponential|cosine|piecewise", NULL, OPTIMIZER,
-     "How the learning rate changes with the steps.", NULL},
-    {"decay_rate", DOUBLE, TRAINING, "0.96", "(0, 1]", NULL, OPTIMIZER,
-     "factor per --decay_steps.", "schedule=exponential"},
-    {"decay_steps", INT, TRAINING, "1000", "[1, inf)", "steps", OPTIMIZER,
-     "exponential: steps that one factor takes; cosine: steps until the end.", "schedule=exponential|cosine"},
-    {"alpha", DOUBLE, TRAINING, "0", "[0, 1]", NULL, OPTIMIZER,
-     "share of the rate that stays at the end.", "schedule=cosine"},
-    {"boundaries", INTS, TRAINING, "", "[0, inf)", "steps", OPTIMIZER,
-     "the last step of each rate but the last.", "schedule=piecewise"},
-    {"rates", STRINGS, TRAINING, "", NULL, "X", OPTIMIZER,
-     "the learning rates, one more than --boundaries.", "schedule=piecewise"},
-    {"warmup_steps", INT, TRAINING, "0", "[0, inf)", "steps", OPTIMIZER,
-     "The rate rises linearly over so many steps.", NULL},
+    BEL_OPTIMIZER_SETTINGS(OPTIMIZER_FLAG)
 
     {"distributed", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "A process for each role, on this machine; otherwise everything is one process.", NULL},

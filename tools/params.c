@@ -55,10 +55,20 @@ static bool is_parameter(const char *flag)
     return strcmp(flag, "model") != 0 && strcmp(flag, "package") != 0 && strcmp(flag, "param") != 0;
 }
 
+// Flags that are younger than checkpoints which are still read: written down only when given, so
+// that a checkpoint without them compares equal.
+static bool is_young(const char *flag)
+{
+    static const char *const young[] = {"beta1", "beta2", "staircase"};
+    for (size_t i = 0; i < sizeof young / sizeof young[0]; i++)
+        if (strcmp(flag, young[i]) == 0) return true;
+    return false;
+}
+
 static void set_flag(bel_params *params, const bel_options *options, const char *flag,
                      bool defaults)
 {
-    bool missing = defaults && bel_params_get(params, flag) == NULL;
+    bool missing = defaults && !is_young(flag) && bel_params_get(params, flag) == NULL;
     if (missing || bel_options_is_given(options, flag)) {
         bel_params_set(params, flag, bel_options_text(options, flag));
     }

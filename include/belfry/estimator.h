@@ -67,6 +67,11 @@ BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
 BEL_API int bel_context_param_numbers(bel_model_context *context, const char *name,
                                       const char *otherwise, double *out_numbers, int capacity);
 
+/// The optimizer that the parameters describe, under the names and with the defaults of the
+/// command's flags: "optimizer", "learning_rate", "momentum", … (belfry train_and_evaluate --help,
+/// Optimizer). A text that is none of its setting is a sticky error that names the parameter.
+BEL_API bel_optimizer bel_context_optimizer(bel_model_context *context);
+
 /// What becomes of a metric's sums over the whole evaluation. Sums over batches do not depend on
 /// which tower ran which batch.
 typedef enum bel_metric_kind {

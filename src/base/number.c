@@ -48,3 +48,13 @@ double bel_strtod(const char *text, char **out_end)
     uselocale(chosen);
     return value;
 }
+
+bool bel_in_interval(const char *interval, double value)
+{
+    char *comma, *close;
+    double low = bel_strtod(interval + 1, &comma);
+    double high = bel_strtod(comma + 1, &close);
+    bool above = interval[0] == '[' ? value >= low : value > low;
+    bool below = *close == ']' ? value <= high : value < high;
+    return above && below;
+}

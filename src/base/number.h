@@ -5,6 +5,7 @@
 #define BELFRY_BASE_NUMBER_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "belfry/status.h"
@@ -15,5 +16,9 @@ int bel_vsnprintf(char *text, size_t size, const char *format, va_list args) BEL
 
 // strtod.
 double bel_strtod(const char *text, char **out_end);
+
+// True for a number in an interval as mathematics writes it, "(0, 1]": '[' and ']' include their
+// end, '(' and ')' do not. Never for NaN.
+bool bel_in_interval(const char *interval, double value);
 
 #endif

@@ -34,17 +34,6 @@ void bel_option_describe(const bel_option *option, bel_str *out)
     if (option->accepts != NULL) bel_str_printf(out, " in %s", option->accepts);
 }
 
-// An interval as mathematics writes it: '[' and ']' include their end, '(' and ')' do not.
-static bool in_interval(const char *interval, double value)
-{
-    char *comma, *close;
-    double low = bel_strtod(interval + 1, &comma);
-    double high = bel_strtod(comma + 1, &close);
-    bool above = interval[0] == '[' ? value >= low : value > low;
-    bool below = *close == ']' ? value <= high : value < high;
-    return above && below;
-}
-
 static bool is_choice(const char *choices, const char *text)
 {
     size_t length = strlen(text);
@@ -75,7 +64,7 @@ static bool is_accepted(const bel_option *option, const char *text)
         if (!bel_parse_f64(text, length, &number) || !isfinite(number)) return false;
         break;
     }
-    return option->accepts == NULL || in_interval(option->accepts, number);
+    return option->accepts == NULL || bel_in_interval(option->accepts, number);
 }
 
 bel_status *bel_option_check(const bel_option *option, const char *place, const char *text)

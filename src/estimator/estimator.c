@@ -115,7 +115,7 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
     const bel_run_config *c = &estimator->config;
     bool sync = c->aggregation == BEL_AGGREGATE_SYNC;
     int workers = c->replicas_to_aggregate;
-    *out_counting = (bel_counting){.max_lead = -1};
+    *out_counting = (bel_counting){.kind = BEL_COUNTING_ALL};
     if (sync && (workers == 0 || workers >= c->worker_count)) return NULL;
     if (workers == 0) workers = 1;
     if (workers > c->worker_count) {
@@ -132,16 +132,18 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
             "every worker counts in a step",
             w, estimator->towers_of[w], estimator->towers_of[0]);
     }
-    *out_counting =
-        (bel_counting){.workers = workers,
-                       .takes_stale = !sync,
-                       .max_lead = c->aggregation == BEL_AGGREGATE_BOUNDED ? c->max_staleness : -1};
+    bool bounded = c->aggregation == BEL_AGGREGATE_BOUNDED;
+    *out_counting = (bel_counting){.kind = sync      ? BEL_COUNTING_BACKUPS
+                                           : bounded ? BEL_COUNTING_BOUNDED
+                                                     : BEL_COUNTING_ASYNC,
+                                   .workers = workers,
+                                   .max_lead = bounded ? c->max_staleness : 0};
     return NULL;
 }
 
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting)
 {
-    if (!counting->takes_stale) return estimator->replica_count;
+    if (!bel_counting_takes_stale(counting)) return estimator->replica_count;
     return counting->workers * estimator->replicas_of[0];
 }
 

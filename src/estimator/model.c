@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "optim/settings.h"
 
 struct bel_model_context {
     bel_graph *graph;
@@ -148,6 +149,21 @@ int bel_context_param_numbers(bel_model_context *context, const char *name, cons
         rest += length + (rest[length] == ',');
     }
     return count;
+}
+
+bel_optimizer bel_context_optimizer(bel_model_context *context)
+{
+    bel_optimizer optimizer = {0};
+    const char *name, *otherwise;
+    for (size_t i = 0; (name = bel_optimizer_setting(i, &otherwise)) != NULL; i++) {
+        const char *text = bel_context_param(context, name, otherwise);
+        bel_status *status = bel_optimizer_set(&optimizer, name, text);
+        if (status == NULL) continue;
+        bel_graph_fail(context->graph, bel_status_code(status), "parameter %s",
+                       bel_status_message(status));
+        bel_status_destroy(status);
+    }
+    return optimizer;
 }
 
 // --- Building ------------------------------------------------------------------------------------

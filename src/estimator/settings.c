@@ -14,8 +14,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
-#include "optim/multiplier.h"
-#include "optim/rule.h"
+#include "optim/settings.h"
 
 // One more whenever a version of Belfry computes other bits than the one before.
 enum { ARITHMETIC = 4 };
@@ -34,7 +33,7 @@ static void add_text(bel_settings *settings, const char *name, const char *text)
 BEL_PRINTF(3, 4)
 static void add(bel_settings *settings, const char *name, const char *format, ...)
 {
-    char text[BEL_MULTIPLIERS_TEXT]; // the longest
+    char text[32]; // the longest is a fingerprint
     va_list args;
     va_start(args, format);
     bel_vsnprintf(text, sizeof text, format, args);
@@ -42,73 +41,9 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
     add_text(settings, name, text);
 }
 
-// "piecewise: 0.1 up to step 1000, 0.01 up to step 2000, 0.001"
-static void add_pieces(bel_settings *settings, const bel_schedule *s)
+static void take_setting(void *settings, const char *name, const char *text)
 {
-    bel_str text = {0};
-    bel_str_puts(&text, "piecewise: ");
-    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES && s->rates[i] != 0; i++) {
-        if (i > 0) bel_str_printf(&text, " up to step %lld, ", (long long)s->boundaries[i - 1]);
-        bel_str_printf(&text, "%.9g", s->rates[i]);
-    }
-    add(settings, "schedule", "%s", text.text);
-    bel_str_deinit(&text);
-}
-
-static void add_optimizer(bel_settings *settings, const bel_optimizer *o)
-{
-    add(settings, "optimizer", "%s%s", bel_rule_get(o)->name, o->nesterov ? " nesterov" : "");
-    if (o->schedule.kind != BEL_SCHEDULE_PIECEWISE) {
-        add(settings, "learning_rate", "%.9g", o->learning_rate);
-    }
-    if (o->kind == BEL_OPTIMIZER_MOMENTUM) add(settings, "momentum", "%.9g", o->momentum);
-    if (o->kind == BEL_OPTIMIZER_ADAM || o->kind == BEL_OPTIMIZER_ADAMW ||
-        o->kind == BEL_OPTIMIZER_LAMB) {
-        add(settings, bel_rule_get(o)->name, "beta1 %.9g, beta2 %.9g, epsilon %.9g", o->beta1,
-            o->beta2, o->epsilon);
-    }
-    if (o->kind == BEL_OPTIMIZER_LARS) {
-        add(settings, "lars", "momentum %.9g, trust %.9g", o->momentum, o->lars_trust);
-    }
-    if (o->kind == BEL_OPTIMIZER_ADAGRAD) {
-        add(settings, "adagrad", "epsilon %.9g, initial accumulator %.9g", o->epsilon,
-            o->initial_accumulator);
-    }
-    if (o->kind == BEL_OPTIMIZER_RMSPROP) {
-        add(settings, "rmsprop", "decay %.9g, momentum %.9g, epsilon %.9g%s", o->rmsprop_decay,
-            o->rmsprop_momentum, o->epsilon, o->rmsprop_centered ? ", centered" : "");
-    }
-    if (o->kind == BEL_OPTIMIZER_FTRL) {
-        add(settings, "ftrl",
-            "power %.9g, l1 %.9g, l2 %.9g, shrinkage %.9g, initial accumulator %.9g",
-            o->learning_rate_power, o->ftrl_l1, o->ftrl_l2, o->ftrl_l2_shrinkage,
-            o->initial_accumulator);
-    }
-    if (o->weight_decay > 0) add(settings, "weight_decay", "%.9g", o->weight_decay);
-    if (o->moving_average_decay > 0) {
-        add(settings, "moving_average_decay", "%.9g%s", o->moving_average_decay,
-            o->moving_average_ramp ? ", ramp" : "");
-    }
-    if (o->mean_by_contributors) add(settings, "table_mean", "contributors");
-    if (o->clip_value > 0) add(settings, "clip_value", "%.9g", o->clip_value);
-    if (o->clip_norm > 0) add(settings, "clip_norm", "%.9g", o->clip_norm);
-    if (o->clip_global_norm > 0) add(settings, "clip_global_norm", "%.9g", o->clip_global_norm);
-    const bel_schedule *s = &o->schedule;
-    if (s->kind == BEL_SCHEDULE_EXPONENTIAL) {
-        add(settings, "schedule", "exponential, rate %.9g, steps %lld%s", s->decay_rate,
-            (long long)s->decay_steps, s->staircase ? ", staircase" : "");
-    }
-    if (s->kind == BEL_SCHEDULE_COSINE) {
-        add(settings, "schedule", "cosine, steps %lld, alpha %.9g", (long long)s->decay_steps,
-            s->alpha);
-    }
-    if (s->kind == BEL_SCHEDULE_PIECEWISE) add_pieces(settings, s);
-    char text[BEL_MULTIPLIERS_TEXT];
-    bel_multipliers_text(o->lr_mults, text);
-    if (text[0] != '\0') add(settings, "lr_mult", "%s", text);
-    bel_multipliers_text(o->decay_mults, text);
-    if (text[0] != '\0') add(settings, "decay_mult", "%s", text);
-    if (s->warmup_steps > 0) add(settings, "warmup_steps", "%lld", (long long)s->warmup_steps);
+    add_text(settings, name, text);
 }
 
 void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
@@ -133,7 +68,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->drop_remainder) add(settings, "drop_remainder", "true");
     if (config->precision == BEL_PRECISION_BF16) add(settings, "precision", "bf16");
     add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
-    add_optimizer(settings, &built->spec.optimizer);
+    bel_optimizer_describe(&built->spec.optimizer, take_setting, settings);
     for (int i = 0; i < estimator->param_count; i++) {
         // "param.": a parameter may have the name of another setting. Whole, however long: what is
         // cut would compare as equal.

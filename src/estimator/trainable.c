@@ -59,7 +59,7 @@ static bel_status *check_memory(const bel_trainable *t)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
     int kept = bel_rule_kept(&t->built->spec.optimizer);
     double copies = 3 + 2 * kept + t->estimator->replica_count;
-    if (t->counting.workers > 0) copies += t->estimator->config.worker_count;
+    if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.worker_count;
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= available) return NULL;
@@ -194,7 +194,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .seed = config->seed,
                                .counts_replicas = config->average == BEL_AVERAGE_REPLICAS,
                                .whole_steps = config->drop_remainder,
-                               .ledger = t->counting.workers > 0,
+                               .ledger = bel_counting_has_ledger(&t->counting),
                                .stats_width = BEL_STATS_FIXED};
 }
 

@@ -67,13 +67,15 @@ void bel_callers_add(bel_callers *callers, bel_mailbox *mailbox)
 }
 
 // It is sat down, or c->refusal says why not.
-static void take_word(bel_callers *callers, caller *c, const bel_message *word)
+static void take_word(bel_callers *callers, caller *c, const Bel__Message *word)
 {
-    if (c->blind && word->kind != BEL_MESSAGE_JOIN) return; // it says so again when it sits
-    bel_status_ignore(c->refusal);                          // it joins once more
-    c->refusal = word->kind == BEL_MESSAGE_JOIN
-                     ? callers->sit(callers->context, c->mailbox, word, &c->blind)
-                     : BEL_ERR(BEL_INVALID_ARGUMENT, "expected a join");
+    bool joins = word->kind_case == BEL__MESSAGE__KIND_JOIN;
+    if (c->blind && !joins) return; // it says so again when it sits
+    bel_status_ignore(c->refusal);  // it joins once more
+    c->refusal =
+        joins
+            ? callers->sit(callers->context, c->mailbox, word->join, word->generation, &c->blind)
+            : BEL_ERR(BEL_INVALID_ARGUMENT, "expected a join, got %s", bel_message_kind_name(word));
     if (c->refusal == NULL) c->mailbox = NULL; // the member's
     if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_ns();
 }
@@ -89,10 +91,10 @@ static bool is_through(const caller *c, int64_t patience_ns, int64_t until_ns)
 // Takes what it says, or sees that it has gone.
 static void hear(bel_callers *callers, caller *c)
 {
-    bel_message word;
-    if (bel_mailbox_take(c->mailbox, &word)) {
-        take_word(callers, c, &word);
-        bel_message_deinit(&word);
+    Bel__Message *word = bel_mailbox_take(c->mailbox);
+    if (word != NULL) {
+        take_word(callers, c, word);
+        bel_message_destroy(word);
     } else if (bel_mailbox_is_over(c->mailbox)) {
         bel_mailbox_close(c->mailbox, 0);
         bel_status_ignore(c->refusal); // of no interest any more

@@ -7,10 +7,10 @@
 
 typedef struct bel_callers bel_callers;
 
-// Takes the caller's mailbox for a member, or says why not; *out_blind: it does not see the model
-// folder, and may join again when it does.
-typedef bel_status *bel_caller_sit(void *context, bel_mailbox *mailbox, const bel_message *join,
-                                   bool *out_blind);
+// Takes the caller's mailbox for a member that holds state of `generation`, or says why not;
+// *out_blind: it does not see the model folder, and may join again when it does.
+typedef bel_status *bel_caller_sit(void *context, bel_mailbox *mailbox, const Bel__Join *join,
+                                   uint32_t generation, bool *out_blind);
 
 bel_callers *bel_callers_create(bel_caller_sit *sit, void *context);
 

@@ -90,7 +90,7 @@ static bel_status *make_values(bel_embedded *embedded)
     for (int w = 0; w < embedded->worker_count; w++) {
         thread_worker *m = &embedded->workers[w];
         m->space = embedded->space;
-        if (embedded->trainable->counting.workers == 0) continue;
+        if (!bel_counting_has_ledger(&embedded->trainable->counting)) continue;
         BEL_TRY(bel_space_array(layout, "parameters of a worker", &m->values));
         m->space = bel_space_over(layout, (float *const[2]){m->values, m->values});
         embedded->outboxes[w] = m->values;
@@ -236,7 +236,7 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
                                 .assignment = embedded->assignment,
                                 .lanes = m->lanes,
                                 .row_buffer = m->row_buffer,
-                                .ledger = trainable->counting.workers > 0,
+                                .ledger = bel_counting_has_ledger(&trainable->counting),
                                 .bell = m->bell,
                                 .help = help_shards,
                                 .help_context = m,

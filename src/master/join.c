@@ -11,15 +11,15 @@
 #include "belfry/estimator.h"
 
 // The first setting in which a member differs; NULL: none.
-static bel_status *compare_settings(const bel_join_rules *rules, const bel_message *join,
+static bel_status *compare_settings(const bel_join_rules *rules, const Bel__Join *join,
                                     const char *name)
 {
     if (join->role != BEL_ROLE_WORKER) return NULL; // only workers build the model
     for (int i = 0; i < rules->setting_count; i++) {
         const char *value = NULL;
-        for (size_t k = 0; k < join->setting_count && value == NULL; k++)
-            if (strcmp(join->settings[k].name, rules->names[i]) == 0)
-                value = join->settings[k].value;
+        for (size_t k = 0; k < join->n_settings && value == NULL; k++)
+            if (strcmp(join->settings[k]->name, rules->names[i]) == 0)
+                value = join->settings[k]->value;
         if (value != NULL && strcmp(value, rules->values[i]) == 0) continue;
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s runs with other settings than the master: %s is %s there and %s "
@@ -31,7 +31,7 @@ static bel_status *compare_settings(const bel_join_rules *rules, const bel_messa
 }
 
 // A seat is for the highest incarnation; of the same one, for the process that has it.
-static bel_status *check_seat(const bel_member_view *seat, bool connected, const bel_message *join,
+static bel_status *check_seat(const bel_member_view *seat, bool connected, const Bel__Join *join,
                               const char *name)
 {
     if (join->incarnation < seat->incarnation) {
@@ -47,7 +47,7 @@ static bel_status *check_seat(const bel_member_view *seat, bool connected, const
                    join->host, (long long)join->pid, seat->host, (long long)seat->pid);
 }
 
-bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
+bel_status *bel_join_check(const bel_join_rules *rules, const Bel__Join *join,
                            const bel_member_view *seat, bool connected, bool *out_blind)
 {
     *out_blind = false;
@@ -55,11 +55,11 @@ bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
     bool known_role = join->role >= 0 && join->role < BEL_ROLE_COUNT;
     const char *name =
         known_role ? bel_role_text((bel_role)join->role, join->index, text) : "a stranger";
-    if (join->protocol != BEL_PROTOCOL_VERSION || strcmp(join->text, bel_version()) != 0) {
+    if (join->protocol != BEL_PROTOCOL_VERSION || strcmp(join->version, bel_version()) != 0) {
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s runs belfry %s with protocol %d, the master %s with protocol %d; "
                        "hint: install the same version everywhere",
-                       name, join->host, join->text, join->protocol, bel_version(),
+                       name, join->host, join->version, join->protocol, bel_version(),
                        BEL_PROTOCOL_VERSION);
     }
     if (seat == NULL) {
@@ -70,14 +70,14 @@ bel_status *bel_join_check(const bel_join_rules *rules, const bel_message *join,
                        rules->counts[BEL_ROLE_EVALUATOR]);
     }
     BEL_TRY(check_seat(seat, connected, join, name));
-    if (strcmp(join->folder, rules->token) != 0) {
+    if (strcmp(join->token, rules->token) != 0) {
         *out_blind = true;
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s does not see the master's model_dir: %s; hint: all roles need one "
                        "shared folder under the same name",
                        name, join->host,
-                       join->folder[0] == '\0' ? "job.token is missing there"
-                                               : "job.token there is another");
+                       join->token[0] == '\0' ? "job.token is missing there"
+                                              : "job.token there is another");
     }
     return compare_settings(rules, join, name);
 }

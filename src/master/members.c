@@ -3,7 +3,7 @@
 // callers to a list (callers.c); everything else happens on the master's thread, so seats need
 // no lock.
 //
-// A member that sits down anew is told to the caller as a JOIN before any message of its new
+// A member that sits down anew is told to the caller before any message of its new
 // mailbox; what the old one still held is gone, and the member says it again. Messages are taken
 // from everybody in turn. The patience with a lost member counts from the moment at which the
 // loss was noticed. Who joins after the end is told of it at once.
@@ -56,9 +56,10 @@ static const char *name_of(const bel_member_view *member, char text[32])
 
 static void tell_end(bel_members *members, bel_mailbox *mailbox)
 {
-    bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_END,
-                                             .code = (int32_t)members->end_code,
-                                             .text = members->end_text});
+    Bel__End end = BEL__END__INIT;
+    end.code = (int32_t)members->end_code;
+    end.text = members->end_text;
+    bel_mailbox_send(mailbox, 0, &end.base);
 }
 
 static void set_text(char **text, const char *value)
@@ -68,8 +69,8 @@ static void set_text(char **text, const char *value)
 }
 
 // Sits a caller down, or says why not. *out_blind: bel_join_check's.
-static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const bel_message *join,
-                               bool *out_blind)
+static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__Join *join,
+                               uint32_t generation, bool *out_blind)
 {
     bel_members *members = context;
     int member = -1;
@@ -90,10 +91,10 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const bel_me
     members->restarts +=
         s->member.pid != 0 && !was_vacant && join->incarnation > s->member.incarnation;
     s->member.incarnation = join->incarnation;
-    s->member.generation = join->generation;
+    s->member.generation = generation;
     s->member.step = join->step;
     s->member.pid = join->pid;
-    s->member.clock_lead_ns = bel_clock_ns() - join->clock_ns;
+    s->member.clock_lead_ns = bel_clock_ns() - join->clock;
     set_text(&s->member.host, join->host);
     set_text(&s->member.address, join->address);
     set_text(&s->member.doing, "has joined");
@@ -287,7 +288,8 @@ void bel_members_set_vacant(bel_members *members, int member, bool vacant)
 void bel_members_retire(bel_members *members, int member)
 {
     seat *s = &members->seats[member];
-    bel_mailbox_send(s->mailbox, &(bel_message){.kind = BEL_MESSAGE_END});
+    const Bel__End end = BEL__END__INIT;
+    bel_mailbox_send(s->mailbox, 0, &end.base);
     s->came_back = s->member.here = false;
     s->member.vacant = true; // the mailbox stays until the worker has ended it
     s->member.generation = 0;
@@ -338,60 +340,68 @@ void bel_members_hear(bel_members *members, double secs)
 
 // --- Messages ------------------------------------------------------------------------------------
 
-void bel_members_send(bel_members *members, int member, const bel_message *message)
+void bel_members_send(bel_members *members, int member, uint32_t generation,
+                      const ProtobufCMessage *kind)
 {
-    if (members->seats[member].mailbox != NULL) {
-        bel_mailbox_send(members->seats[member].mailbox, message);
-    }
+    if (members->seats[member].mailbox != NULL)
+        bel_mailbox_send(members->seats[member].mailbox, generation, kind);
 }
 
-static void take_numbers(seat *s, bel_message *message)
+// The list becomes the seat's.
+static void take_numbers(seat *s, double **numbers, size_t *count)
 {
-    if (message->number_count == 0) return;
+    if (*count == 0) return;
     bel_free(s->member.numbers);
-    s->member.numbers = message->numbers;
-    s->member.number_count = message->number_count;
+    s->member.numbers = *numbers;
+    s->member.number_count = *count;
     s->member.numbers_ns = bel_clock_ns();
-    message->numbers = NULL;
-    message->number_count = 0;
+    *numbers = NULL;
+    *count = 0;
 }
 
-static bool take_from(bel_members *members, int index, bel_message *out_message)
+// What is only noted here; false: it is for the caller.
+static bool note(seat *s, Bel__Message *message)
 {
-    seat *s = &members->seats[index];
-    if (s->came_back) {
-        s->came_back = false;
-        *out_message = (bel_message){.kind = BEL_MESSAGE_JOIN};
+    if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
+        Bel__Status *status = message->status;
+        s->member.step = status->step;
+        set_text(&s->member.doing, status->doing);
+        take_numbers(s, &status->numbers, &status->n_numbers);
         return true;
     }
-    while (s->mailbox != NULL && bel_mailbox_take(s->mailbox, out_message)) {
-        if (out_message->kind == BEL_MESSAGE_STATUS) {
-            s->member.step = out_message->step;
-            bel_free(s->member.doing);
-            s->member.doing = bel_xstrdup(out_message->text);
-            take_numbers(s, out_message);
-        } else if (out_message->kind != BEL_MESSAGE_JOIN) { // it sits already
-            return true;
-        }
-        bel_message_deinit(out_message);
+    if (message->kind_case == BEL__MESSAGE__KIND_ENDED) {
+        Bel__Ended *ended = message->ended;
+        s->member.ended = true;
+        s->member.step = ended->step;
+        take_numbers(s, &ended->numbers, &ended->n_numbers);
+    }
+    return message->kind_case == BEL__MESSAGE__KIND_JOIN; // it sits already
+}
+
+static bool take_from(seat *s, Bel__Message **out_message)
+{
+    *out_message = NULL;
+    if (s->came_back) {
+        s->came_back = false;
+        return true;
+    }
+    while (s->mailbox != NULL && (*out_message = bel_mailbox_take(s->mailbox)) != NULL) {
+        if (!note(s, *out_message)) return true;
+        bel_message_destroy(*out_message);
     }
     return false;
 }
 
-bool bel_members_take(bel_members *members, double secs, int *out_member, bel_message *out_message)
+bool bel_members_take(bel_members *members, double secs, int *out_member,
+                      Bel__Message **out_message)
 {
     int64_t deadline = bel_clock_ns() + (int64_t)(secs * 1e9);
     do {
         bel_status_ignore(hear_callers(members, false)); // refused already
         for (int i = 0; i < members->seat_count; i++) {
             int index = (members->next_seat + i) % members->seat_count;
-            if (!take_from(members, index, out_message)) continue;
+            if (!take_from(&members->seats[index], out_message)) continue;
             members->next_seat = index + 1;
-            if (out_message->kind == BEL_MESSAGE_ENDED) {
-                members->seats[index].member.ended = true;
-                members->seats[index].member.step = out_message->step;
-                take_numbers(&members->seats[index], out_message);
-            }
             *out_member = index;
             return true;
         }
@@ -499,9 +509,9 @@ void bel_members_dismiss(bel_members *members, bel_code code, const char *text, 
     int64_t deadline = bel_clock_ns() + (int64_t)(wait_secs * 1e9);
     for (;;) {
         int member, here = 0;
-        bel_message message;
+        Bel__Message *message;
         while (bel_members_take(members, 0, &member, &message)) // nothing counts any more
-            bel_message_deinit(&message);
+            bel_message_destroy(message);
         for (int i = 0; i < members->seat_count; i++)
             here += members->seats[i].mailbox != NULL &&
                     !bel_mailbox_is_over(members->seats[i].mailbox);

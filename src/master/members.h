@@ -90,11 +90,15 @@ void bel_members_set_vacant(bel_members *members, int member, bool vacant);
 // seat is vacant.
 void bel_members_retire(bel_members *members, int member);
 
-void bel_members_send(bel_members *members, int member, const bel_message *message);
+// Sends a message of this kind (wire/message.h); to a member that is away nothing is sent.
+void bel_members_send(bel_members *members, int member, uint32_t generation,
+                      const ProtobufCMessage *kind);
 
-// The next message of any member but pings and statuses, which are noted here. A JOIN tells that a
-// member has come back. Waits up to `secs`; false when there was none. The message is the caller's.
-bool bel_members_take(bel_members *members, double secs, int *out_member, bel_message *out_message);
+// The next news of any member: a message, but for statuses, which are noted here; or NULL, when the
+// member has joined anew. Waits up to `secs`; false when there was none. Free the message with
+// bel_message_destroy.
+bool bel_members_take(bel_members *members, double secs, int *out_member,
+                      Bel__Message **out_message);
 
 // Connections that were lost, and processes that came back as another incarnation, so far.
 int64_t bel_members_losses(const bel_members *members);

@@ -190,7 +190,7 @@ static void forget(remote *r)
     for (int k = 0; k < r->backend.shard_count; k++)
         r->snapshots[k] = -1;
     r->saved_snapshot = r->released = -1;
-    r->asked = (bel_message){0};
+    r->asked.what = BEL_ASKED_NOTHING;
     r->point_count = 0;
     r->examples_before = 0;
 }
@@ -221,7 +221,7 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
     }
     r->started = true;
     r->progress_ns = bel_clock_ns();
-    if (r->stop_sent) bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_STOP});
+    if (r->stop_sent) bel_remote_send_stop(r);
     return NULL;
 }
 
@@ -298,7 +298,7 @@ static void release_snapshot(bel_backend *backend)
     r->released = r->state.snapshot;
     r->saved_snapshot = -1;
     r->progress_ns = bel_clock_ns(); // shards may have waited for this
-    bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_RELEASE});
+    bel_remote_release(r);
 }
 
 static void cancel(bel_backend *backend)
@@ -328,12 +328,12 @@ static bel_status *write_shards(bel_backend *backend, const char *folder,
     char *text = bel_xstrdup(folder);
     r->saved = out_shards;
     r->saved_shards = 0;
-    bel_remote_ask_shards(r, BEL_MESSAGE_SAVE, r->state.snapshot, text);
+    bel_remote_ask_shards(r, BEL_ASKED_SAVE, r->state.snapshot, text);
     int64_t begun = bel_clock_ns();
     while (r->saved_shards < backend->shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");
     r->saved = NULL;
-    r->asked.kind = 0;
+    r->asked.what = BEL_ASKED_NOTHING;
     bel_free(text);
     return bel_remote_take_error(r);
 }
@@ -366,11 +366,11 @@ static bel_status *snapshot_now(bel_backend *backend)
     r->released = -1; // training may have been stopped at a version that had a snapshot
     for (int k = 0; k < backend->shard_count; k++)
         r->snapshots[k] = -1;
-    bel_remote_ask_shards(r, BEL_MESSAGE_FINISH, r->state.step, NULL);
+    bel_remote_ask_shards(r, BEL_ASKED_FINISH, r->state.step, NULL);
     int64_t begun = bel_clock_ns();
     while (!r->state.has_snapshot && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "snapshot of the end");
-    r->asked.kind = 0;
+    r->asked.what = BEL_ASKED_NOTHING;
     return bel_remote_take_error(r);
 }
 
@@ -385,7 +385,10 @@ static bel_status *wait_for_evaluator(remote *r)
     bool met = began(r) && bel_members_get(r->config.members, member)->here;
     if (!r->started && !met) return NULL;
     r->finishing = true;
-    bel_members_send(r->config.members, member, &(bel_message){.kind = BEL_MESSAGE_FINISH});
+    // The last checkpoint is written: nobody else is needed, whoever goes or comes back.
+    for (int i = 0; i < bel_members_count(r->config.members); i++)
+        if (i != member) bel_members_set_vacant(r->config.members, i, true);
+    bel_remote_send_finish(r, member);
     while (!bel_members_get(r->config.members, member)->ended && !bel_remote_is_broken(r))
         bel_remote_pump(r, 1);
     return bel_remote_take_error(r);

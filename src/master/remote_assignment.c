@@ -22,7 +22,7 @@ static const bel_member_view *worker_at(const remote *r, int worker)
 // Where workers hold the shards, or a ledger knows them by number, they stay who they are.
 static bool is_elastic(const remote *r)
 {
-    return r->config.task->ps_count > 0 && r->config.trainable->counting.workers == 0;
+    return r->config.task->ps_count > 0 && !bel_counting_has_ledger(&r->config.trainable->counting);
 }
 
 // Looks how many workers are wanted.
@@ -160,5 +160,5 @@ void bel_remote_check_assignment(remote *r)
     if (!other) return;
     r->pause_sent = true;
     bel_log_write(BEL_LOG_DEBUG, "asking for a pause: replicas are to be assigned anew");
-    bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_PAUSE});
+    bel_remote_send_pause(r);
 }

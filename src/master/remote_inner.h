@@ -15,6 +15,20 @@ typedef struct admission {
     int64_t counted; // the last step in which the one before counted, -1: none
 } admission;
 
+// What all shards were asked for and have not all answered; each other's field is not used.
+typedef enum bel_asked {
+    BEL_ASKED_NOTHING,
+    BEL_ASKED_SAVE,   // to write the snapshot of `step` into `folder`
+    BEL_ASKED_VALUES, // to send the snapshot of `step` on the lane of now
+    BEL_ASKED_FINISH, // to make a snapshot of the end, which is `step`
+} bel_asked;
+
+typedef struct asked {
+    bel_asked what;
+    int64_t step;
+    char *folder; // borrowed
+} asked;
+
 typedef struct remote {
     bel_backend backend; // first: a bel_backend * is a remote *
     bel_remote_config config;
@@ -52,7 +66,7 @@ typedef struct remote {
     int64_t saved_snapshot; // the version that shard 0 has announced last, -1: none
     int64_t released;       // the version that was released last
     int64_t values_step;    // of backend.values; -1: none
-    bel_message asked;      // of the shards, until they have answered; kind 0: nothing
+    asked asked;            // of the shards, until they have answered
     uint32_t reading_count;
     int32_t reading;  // number of the lanes for values
     bel_lane **lanes; // by shard, for values
@@ -68,8 +82,8 @@ typedef struct remote {
 // --- remote_members.c ----------------------------------------------------------------------------
 
 // Asks all shards for something; it is asked again of one whose connection breaks meanwhile. The
-// answer is waited for with bel_remote_await_answer; asked.kind = 0 ends it. `folder` is borrowed.
-void bel_remote_ask_shards(remote *r, bel_message_kind kind, int64_t step, char *folder);
+// answer is waited for with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
+void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder);
 void bel_remote_ask_to_stop(remote *r, const char *why);
 // Tells a member to begin anew; a worker with `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step);
@@ -102,8 +116,12 @@ void bel_remote_take_newcomer(remote *r, int worker);
 
 // --- remote_seats.c ------------------------------------------------------------------------------
 
-// Sends a message with the generation of now.
-void bel_remote_send_to_shard(remote *r, int shard, const bel_message *message);
+// Sends a message of this kind (wire/message.h) with the generation of now.
+void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind);
+void bel_remote_send_stop(remote *r);  // to shard 0: save and end
+void bel_remote_send_pause(remote *r); // to shard 0: end, and another assignment follows
+void bel_remote_release(remote *r);    // to shard 0: the snapshot may be overwritten
+void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 int bel_remote_worker(const remote *r, int worker); // its number among the members
 int bel_remote_assigned(const remote *r);           // workers up to the last that plays

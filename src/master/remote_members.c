@@ -15,13 +15,14 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "master/remote_inner.h"
+#include "optim/settings.h"
 
 // --- Asking ------------------------------------------------------------------------------------
 
-static void send_to_shards(remote *r, const bel_message *message)
+static void send_to_shards(remote *r, const ProtobufCMessage *kind)
 {
     for (int k = 0; k < r->backend.shard_count; k++)
-        bel_remote_send_to_shard(r, k, message);
+        bel_remote_send_to_shard(r, k, kind);
 }
 
 static int shard_of(const remote *r, int member)
@@ -42,119 +43,167 @@ void bel_remote_fail(remote *r, bel_status *status)
 
 // --- Beginning anew ------------------------------------------------------------------------------
 
+// A setup and what it points at.
 typedef struct setup {
-    bel_message message;
-    char **addresses;
-    int32_t *replicas;
-    uint32_t *incarnations;
-    bel_message_variable *variables;
-    bel_message_table *tables;
+    Bel__Setup message;
+    Bel__Schedule schedule;
+    Bel__Segment segment;
+    Bel__Counting counting;
+    Bel__Variable *variables;
+    Bel__Table *tables;
+    Bel__Setting *settings;
+    size_t setting_capacity;
 } setup;
 
 // What a shard must know of the model: names, shapes, kinds; it runs no user code.
-static void describe_model(const remote *r, setup *s)
+static void describe_variables(const bel_layout *layout, setup *s)
 {
-    const bel_layout *layout = r->config.trainable->layout;
     size_t count = (size_t)layout->variable_count;
-    s->variables = bel_xcalloc(count, sizeof *s->variables);
+    s->variables = bel_xcalloc(count + 1, sizeof *s->variables);
+    s->message.variables = bel_xcalloc(count + 1, sizeof *s->message.variables);
     for (size_t v = 0; v < count; v++) {
-        const bel_layout_variable *variable = &layout->variables[v];
-        s->variables[v] =
-            (bel_message_variable){variable->name, (int32_t)variable->kind, variable->shape};
+        bel_layout_variable *from = &layout->variables[v];
+        Bel__Variable *to = s->message.variables[s->message.n_variables++] = &s->variables[v];
+        bel__variable__init(to);
+        to->name = from->name;
+        to->kind = (int32_t)from->kind;
+        to->dims = from->shape.dims;
+        to->n_dims = (size_t)from->shape.rank;
     }
-    s->message.variables = s->variables;
-    s->message.variable_count = count;
-    s->tables = bel_xcalloc((size_t)layout->table_count, sizeof *s->tables);
-    for (int t = 0; t < layout->table_count; t++) {
-        const bel_layout_table *table = &layout->tables[t];
-        s->tables[t] = (bel_message_table){.name = table->name,
-                                           .width = table->width,
-                                           .start = (int32_t)table->initializer.kind,
-                                           .start_value = table->initializer.value,
-                                           .ids = table->ids};
+}
+
+static void describe_tables(const bel_layout *layout, setup *s)
+{
+    size_t count = (size_t)layout->table_count;
+    s->tables = bel_xcalloc(count + 1, sizeof *s->tables);
+    s->message.tables = bel_xcalloc(count + 1, sizeof *s->message.tables);
+    for (size_t t = 0; t < count; t++) {
+        bel_layout_table *from = &layout->tables[t];
+        Bel__Table *to = s->message.tables[s->message.n_tables++] = &s->tables[t];
+        bel__table__init(to);
+        to->name = from->name;
+        to->width = from->width;
+        to->start = (int32_t)from->initializer.kind;
+        to->start_value = from->initializer.value;
+        to->ids = from->ids;
     }
-    s->message.tables = s->tables;
-    s->message.table_count = (size_t)layout->table_count;
-    s->message.optimizer = r->config.trainable->built->spec.optimizer;
+}
+
+// Takes the settings of the optimizer.
+static void add_setting(void *context, const char *name, const char *text)
+{
+    setup *s = context;
+    size_t count = s->message.n_optimizer++;
+    s->settings = bel_xgrow(s->settings, &s->setting_capacity, count + 1, sizeof *s->settings);
+    Bel__Setting *setting = &s->settings[count];
+    bel__setting__init(setting);
+    setting->name = bel_xstrdup(name);
+    setting->value = bel_xstrdup(text);
+}
+
+static void describe_optimizer(const remote *r, setup *s)
+{
+    bel_optimizer_list(&r->config.trainable->built->spec.optimizer, add_setting, s);
+    size_t count = s->message.n_optimizer;
+    s->message.optimizer = bel_xcalloc(count + 1, sizeof *s->message.optimizer);
+    for (size_t i = 0; i < count; i++) // the list has its place now
+        s->message.optimizer[i] = &s->settings[i];
     s->message.seed = r->config.trainable->estimator->config.seed;
 }
 
-static bel_message_schedule describe_schedule(const remote *r)
+static void describe_schedule(const remote *r, setup *s)
 {
-    const bel_control_config *schedule = &r->schedule;
-    const bel_input_segment *segment = &r->segment;
+    const bel_control_config *from = &r->schedule;
+    bel__schedule__init(&s->schedule);
+    s->schedule.first_step = from->first_step;
+    s->schedule.last_step = from->last_step;
+    s->schedule.save_steps = from->save_steps;
+    s->schedule.save_secs = from->save_secs;
+    s->schedule.eval_steps = from->eval_steps;
+    s->schedule.series_steps = from->series_steps;
+    s->message.schedule = &s->schedule;
+    bel__segment__init(&s->segment);
+    s->segment.first_step = r->segment.first_step;
+    s->segment.first_block = r->segment.first_block;
+    s->segment.replica_count = r->segment.replica_count;
+    s->message.segment = &s->segment;
     const bel_counting *counting = &r->config.trainable->counting;
-    return (bel_message_schedule){.first_step = schedule->first_step,
-                                  .last_step = schedule->last_step,
-                                  .save_steps = schedule->save_steps,
-                                  .save_secs = schedule->save_secs,
-                                  .eval_steps = schedule->eval_steps,
-                                  .series_steps = schedule->series_steps,
-                                  .segment_first_step = segment->first_step,
-                                  .segment_first_block = segment->first_block,
-                                  .segment_replica_count = segment->replica_count,
-                                  .counting_workers = counting->workers,
-                                  .takes_stale = counting->takes_stale,
-                                  .max_lead = counting->max_lead,
-                                  .block_end = r->block_end};
+    bel__counting__init(&s->counting);
+    s->counting.kind = (int32_t)counting->kind;
+    s->counting.workers = counting->workers;
+    s->counting.max_lead = counting->max_lead;
+    s->counting.block_end = r->block_end;
+    s->message.counting = &s->counting;
 }
 
-static void describe_members(const remote *r, setup *s)
+static void describe_members(const remote *r, Bel__Setup *message)
 {
     const bel_members *members = r->config.members;
-    size_t workers = (size_t)bel_remote_assigned(r);
-    s->replicas = bel_xcalloc(workers, sizeof *s->replicas);
-    s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
+    size_t workers = (size_t)bel_remote_assigned(r), shards = (size_t)r->backend.shard_count;
+    message->replicas = bel_xcalloc(workers + 1, sizeof *message->replicas);
+    message->incarnations = bel_xcalloc(workers + 1, sizeof *message->incarnations);
     for (size_t w = 0; w < workers; w++) {
-        s->replicas[w] = r->replicas[w];
+        message->replicas[w] = r->replicas[w];
         int member = bel_remote_worker(r, (int)w);
-        s->incarnations[w] = bel_members_get(members, member)->incarnation;
+        message->incarnations[w] = bel_members_get(members, member)->incarnation;
     }
-    s->message.replicas = s->replicas;
-    s->message.incarnations = s->incarnations;
-    s->message.replica_count = s->message.incarnation_count = workers;
-    s->addresses = bel_xcalloc((size_t)r->backend.shard_count, sizeof *s->addresses);
-    for (int k = 0; k < r->backend.shard_count; k++)
-        s->addresses[k] = bel_members_get(members, r->shard_members[k])->address;
-    s->message.addresses = s->addresses;
-    s->message.address_count = (size_t)r->backend.shard_count;
+    message->n_replicas = message->n_incarnations = workers;
+    message->shards = bel_xcalloc(shards, sizeof *message->shards);
+    for (size_t k = 0; k < shards; k++)
+        message->shards[k] = bel_members_get(members, r->shard_members[k])->address;
+    message->n_shards = shards;
+}
+
+static void free_setup(setup *s)
+{
+    for (size_t i = 0; i < s->message.n_optimizer; i++) {
+        bel_free(s->settings[i].name);
+        bel_free(s->settings[i].value);
+    }
+    bel_free(s->message.variables);
+    bel_free(s->message.tables);
+    bel_free(s->message.optimizer);
+    bel_free(s->message.replicas);
+    bel_free(s->message.incarnations);
+    bel_free(s->message.shards);
+    bel_free(s->variables);
+    bel_free(s->tables);
+    bel_free(s->settings);
 }
 
 // Tells a member to begin anew; a worker with `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step)
 {
-    if (bel_members_get(r->config.members, member)->role == BEL_ROLE_WORKER) r->sets_up = true;
-    setup s = {
-        .message = {.kind = BEL_MESSAGE_SETUP,
-                    .generation = r->backend.generation,
-                    .step = step,
-                    .folder = r->checkpoint,
-                    .schedule = describe_schedule(r),
-                    .clock_lead_ns = bel_members_get(r->config.members, member)->clock_lead_ns}};
-    describe_members(r, &s);
-    describe_model(r, &s);
+    const bel_member_view *view = bel_members_get(r->config.members, member);
+    if (view->role == BEL_ROLE_WORKER) r->sets_up = true;
+    setup s = {.message = BEL__SETUP__INIT};
+    s.message.checkpoint = r->checkpoint;
+    s.message.step = step;
+    s.message.clock_lead = view->clock_lead_ns;
+    describe_schedule(r, &s);
+    describe_members(r, &s.message);
+    describe_variables(r->config.trainable->layout, &s);
+    describe_tables(r->config.trainable->layout, &s);
+    describe_optimizer(r, &s);
     bel_members_set_generation(r->config.members, member, r->backend.generation);
-    s.message.clock_ns = bel_clock_ns();
-    bel_members_send(r->config.members, member, &s.message);
-    bel_free(s.addresses);
-    bel_free(s.replicas);
-    bel_free(s.incarnations);
-    bel_free(s.variables);
-    bel_free(s.tables);
+    s.message.clock = bel_clock_ns();
+    bel_members_send(r->config.members, member, r->backend.generation, &s.message.base);
+    free_setup(&s);
 }
 
 // --- Taking messages -----------------------------------------------------------------------------
 
-static void take_staleness(remote *r, const bel_message *m)
+static void take_staleness(remote *r, const Bel__Progress *m)
 {
-    if (m->stale_count != BEL_STALENESS_BINS + 1) return;
+    if (m->n_lateness != BEL_STALENESS_BINS) return;
     bel_shard_staleness *staleness = &r->backend.staleness;
-    memcpy(staleness->counted, m->stale, sizeof staleness->counted);
-    staleness->dropped = m->stale[BEL_STALENESS_BINS];
+    memcpy(staleness->counted, m->lateness, sizeof staleness->counted);
+    staleness->dropped = m->dropped;
 }
 
-static void take_progress(remote *r, const bel_message *m)
+static void take_progress(remote *r, int member, const Bel__Progress *m)
 {
+    if (shard_of(r, member) != 0) return; // it alone decides
     if (m->step != r->state.step) {
         int64_t now = bel_clock_ns(), took = now - r->progress_ns;
         if (took > r->longest_step_ns) r->longest_step_ns = took;
@@ -171,26 +220,26 @@ static void take_progress(remote *r, const bel_message *m)
     r->backend.paused = m->paused;
     r->over = m->over;
     take_staleness(r, m);
-    size_t count = r->point_count + m->point_count;
+    size_t count = r->point_count + m->n_points;
     r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);
-    for (size_t i = 0; i < m->point_count; i++) {
-        const bel_message_point *p = &m->points[i];
+    for (size_t i = 0; i < m->n_points; i++) {
+        const Bel__Point *p = m->points[i];
         r->points[r->point_count++] = (bel_control_point){p->step, p->loss, p->examples_per_second};
     }
 }
 
 // Shard 0 says what the snapshot is for; it is there when every shard has it.
-static void take_snapshot(remote *r, int member, const bel_message *m)
+static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 {
     int shard = shard_of(r, member);
     if (shard < 0 || m->step < r->snapshots[shard]) return; // said once more, and over
     r->snapshots[shard] = m->step;
     if (shard == 0 && m->step == r->released) { // the word of that was lost
-        bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_RELEASE});
+        bel_remote_release(r);
         return;
     }
     if (shard == 0) {
-        r->backend.leased = m->leased;
+        r->backend.leased = m->next_block;
         r->state.save = m->save;
         r->state.eval = m->eval;
         r->saved_snapshot = m->step;
@@ -202,15 +251,17 @@ static void take_snapshot(remote *r, int member, const bel_message *m)
     if (r->values_step != r->saved_snapshot) r->values_step = -1;
 }
 
-static void take_saved(remote *r, int member, const bel_message *m)
+// The part of the checkpoint that is written now; one of a checkpoint before it comes too late.
+static void take_saved(remote *r, int member, const Bel__Saved *m)
 {
     int shard = shard_of(r, member);
-    if (shard < 0 || r->saved == NULL || r->saved[shard] != NULL) return;
+    bool awaited = r->asked.what == BEL_ASKED_SAVE && m->step == r->asked.step;
+    if (shard < 0 || !awaited || r->saved == NULL || r->saved[shard] != NULL) return;
     if (m->code != BEL_OK) {
-        bel_remote_fail(r, BEL_ERR((bel_code)m->code, "shard %d: %s", shard, m->text));
+        bel_remote_fail(r, BEL_ERR((bel_code)m->code, "shard %d: %s", shard, m->why));
         return;
     }
-    bel_status *status = bel_ckpt_shard_unpack(m->data, m->data_bytes, &r->saved[shard]);
+    bel_status *status = bel_ckpt_shard_unpack(m->part.data, m->part.len, &r->saved[shard]);
     if (status != NULL) {
         bel_remote_fail(r, status);
     } else {
@@ -218,37 +269,31 @@ static void take_saved(remote *r, int member, const bel_message *m)
     }
 }
 
-// Its settings are the mean loss of the batches, and then the metrics.
-static void read_evaluation(const bel_message *m, bel_result *result)
+static void read_evaluation(const Bel__Evaluated *m, bel_result *result)
 {
     result->global_step = m->step;
     result->loss = m->loss;
+    result->batch_mean_loss = m->batch_mean_loss;
     result->examples = m->examples;
-    result->metric_count = 0;
-    for (size_t i = 0; i < m->setting_count && i <= BEL_MAX_METRICS; i++) {
-        double value = bel_strtod(m->settings[i].value, NULL);
-        if (i == 0) {
-            result->batch_mean_loss = value;
-            continue;
-        }
-        int metric = result->metric_count++;
-        bel_snprintf(result->metrics[metric].name, sizeof result->metrics[metric].name, "%s",
-                     m->settings[i].name);
-        result->metrics[metric].value = value;
+    for (size_t i = 0; i < m->n_metrics && i < BEL_MAX_METRICS; i++) {
+        size_t size = sizeof result->metrics[i].name;
+        bel_snprintf(result->metrics[i].name, size, "%s", m->metrics[i]->name);
+        result->metrics[i].value = m->metrics[i]->value;
+        result->metric_count++;
     }
 }
 
-static void take_evaluation(remote *r, const bel_message *m)
+static void take_evaluation(remote *r, const Bel__Evaluated *m)
 {
     bel_result result = {0};
     read_evaluation(m, &result);
-    if (m->index == 0) r->backend.evaluation = result;
-    bool known = m->index >= 0 && m->index < r->config.eval_count;
-    if (known && r->config.evals[m->index].out_result != NULL)
-        *r->config.evals[m->index].out_result = result;
+    if (m->evaluation == 0) r->backend.evaluation = result;
+    bool known = m->evaluation >= 0 && m->evaluation < r->config.eval_count;
+    if (known && r->config.evals[m->evaluation].out_result != NULL)
+        *r->config.evals[m->evaluation].out_result = result;
 }
 
-static void take_ended(remote *r, int member, const bel_message *m)
+static void take_ended(remote *r, int member, const Bel__Ended *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     if (m->code != BEL_OK) {
@@ -263,11 +308,12 @@ static void take_ended(remote *r, int member, const bel_message *m)
     r->ended[sender->index] = true;
     r->ended_workers++;
     r->end_step = m->step;
-    r->times.input_ns += m->times.input_ns;
-    r->times.compute_ns += m->times.compute_ns;
-    r->times.exchange_ns += m->times.exchange_ns;
-    r->times.total_ns += m->times.total_ns;
-    r->times.steps = m->times.steps;
+    if (m->times == NULL) return;
+    r->times.input_ns += m->times->input_ns;
+    r->times.compute_ns += m->times->compute_ns;
+    r->times.exchange_ns += m->times->exchange_ns;
+    r->times.total_ns += m->times->total_ns;
+    r->times.steps = m->times->steps;
 }
 
 void bel_remote_ask_to_stop(remote *r, const char *why)
@@ -275,7 +321,7 @@ void bel_remote_ask_to_stop(remote *r, const char *why)
     if (r->stop_sent) return;
     r->stop_sent = true;
     bel_log_write(BEL_LOG_DEBUG, "asking for the end of training: %s", why);
-    bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_STOP});
+    bel_remote_send_stop(r);
 }
 
 // --- Members that come back ----------------------------------------------------------------------
@@ -288,34 +334,52 @@ void bel_remote_admit(remote *r, int worker)
     a->answers = 0;
     a->step = INT64_MAX;
     memset(a->answered, 0, (size_t)r->backend.shard_count * sizeof *a->answered);
-    uint32_t incarnation = bel_members_get(r->config.members, member)->incarnation;
-    send_to_shards(
-        r, &(bel_message){.kind = BEL_MESSAGE_ADMIT, .index = worker, .incarnation = incarnation});
+    Bel__Admit admit = BEL__ADMIT__INIT;
+    admit.worker = worker;
+    admit.incarnation = bel_members_get(r->config.members, member)->incarnation;
+    send_to_shards(r, &admit.base);
 }
 
-static void take_admitted(remote *r, int member, const bel_message *m)
+static void take_admitted(remote *r, int member, const Bel__Admitted *m)
 {
     int shard = shard_of(r, member);
-    if (shard < 0 || m->index < 0 || m->index >= r->seats) return;
-    admission *a = &r->admissions[m->index];
-    int worker = bel_remote_worker(r, m->index);
+    if (shard < 0 || m->worker < 0 || m->worker >= r->seats) return;
+    admission *a = &r->admissions[m->worker];
+    int worker = bel_remote_worker(r, m->worker);
     bool current = m->incarnation == bel_members_get(r->config.members, worker)->incarnation;
     if (!a->under_way || !current || a->answered[shard]) return;
     a->answered[shard] = true;
     if (m->step < a->step) a->step = m->step;
-    if (shard == 0) a->counted = m->counted;
+    if (shard == 0) a->counted = m->counted_step;
     if (++a->answers < r->backend.shard_count) return;
     a->under_way = false;
     // Its report is part of an update that some shard cannot finish without it.
-    if (r->config.trainable->counting.workers > 0 && a->step <= a->counted) {
-        bel_log_write(BEL_LOG_INFO, "worker %d was lost in the middle of step %lld", m->index,
+    if (bel_counting_has_ledger(&r->config.trainable->counting) && a->step <= a->counted) {
+        bel_log_write(BEL_LOG_INFO, "worker %d was lost in the middle of step %lld", m->worker,
                       (long long)a->counted);
         r->backend.lost = true;
         return;
     }
-    bel_log_write(BEL_LOG_INFO, "worker %d is back and goes on with step %lld", m->index,
+    bel_log_write(BEL_LOG_INFO, "worker %d is back and goes on with step %lld", m->worker,
                   (long long)a->step);
     bel_remote_send_setup(r, worker, a->step);
+}
+
+// Says to a shard what all of them were asked.
+static void send_asked(remote *r, int shard)
+{
+    Bel__Save save = BEL__SAVE__INIT;
+    Bel__Values values = BEL__VALUES__INIT;
+    Bel__Finish finish = BEL__FINISH__INIT;
+    save.step = values.step = finish.step = r->asked.step;
+    save.folder = r->asked.folder;
+    values.lane = r->reading;
+    switch (r->asked.what) {
+    case BEL_ASKED_NOTHING: break;
+    case BEL_ASKED_SAVE: bel_remote_send_to_shard(r, shard, &save.base); break;
+    case BEL_ASKED_VALUES: bel_remote_send_to_shard(r, shard, &values.base); break;
+    case BEL_ASKED_FINISH: bel_remote_send_to_shard(r, shard, &finish.base); break;
+    }
 }
 
 // A shard's connection was broken: what it was asked for may be lost. One that has saved its part
@@ -323,13 +387,9 @@ static void take_admitted(remote *r, int member, const bel_message *m)
 static void ask_again(remote *r, int shard)
 {
     bool has_saved = r->saved != NULL && r->saved[shard] != NULL;
-    if (r->asked.kind != 0 && !has_saved) bel_remote_send_to_shard(r, shard, &r->asked);
-    if (shard == 0 && r->stop_sent) {
-        bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_STOP});
-    }
-    if (shard == 0 && r->pause_sent) {
-        bel_remote_send_to_shard(r, 0, &(bel_message){.kind = BEL_MESSAGE_PAUSE});
-    }
+    if (!has_saved) send_asked(r, shard);
+    if (shard == 0 && r->stop_sent) bel_remote_send_stop(r);
+    if (shard == 0 && r->pause_sent) bel_remote_send_pause(r);
     for (int w = 0; w < r->seats; w++)
         if (r->admissions[w].under_way) bel_remote_admit(r, w);
 }
@@ -342,8 +402,9 @@ static void take_join(remote *r, int member)
     if (!r->started) return; // the next start looks at everybody
     if (m->role == BEL_ROLE_EVALUATOR) {
         bel_remote_send_setup(r, member, 0);
-        if (r->finishing)
-            bel_members_send(r->config.members, member, &(bel_message){.kind = BEL_MESSAGE_FINISH});
+        if (r->finishing) bel_remote_send_finish(r, member);
+    } else if (r->finishing) {
+        bel_members_set_vacant(r->config.members, member, true); // only the evaluator is waited for
     } else if (shard >= 0 && !holds) {
         r->backend.lost = true;
     } else if (shard >= 0) {
@@ -355,27 +416,34 @@ static void take_join(remote *r, int member)
     }
 }
 
-static void take_message(remote *r, int member, const bel_message *m)
+static void take_message(remote *r, int member, const Bel__Message *m)
 {
-    if (bel_members_get(r->config.members, member)->vacant) return; // it was retired
     bool of_now = m->generation == r->backend.generation;
-    bool early = m->kind == BEL_MESSAGE_ENDED && m->generation == 0; // it could not begin
-    if (m->kind == BEL_MESSAGE_JOIN) {
-        take_join(r, member);
-        return;
-    }
-    if (!of_now && !early && m->kind != BEL_MESSAGE_STOP) return; // of a state that is void
-    switch (m->kind) {
-    case BEL_MESSAGE_PROGRESS: take_progress(r, m); break;
-    case BEL_MESSAGE_SNAPSHOT: take_snapshot(r, member, m); break;
-    case BEL_MESSAGE_SAVED: take_saved(r, member, m); break;
-    case BEL_MESSAGE_ENDED: take_ended(r, member, m); break;
-    case BEL_MESSAGE_EVALUATED: take_evaluation(r, m); break;
-    case BEL_MESSAGE_STOP: bel_remote_ask_to_stop(r, m->text); break;
-    case BEL_MESSAGE_ADMITTED: take_admitted(r, member, m); break;
+    bool stops = m->kind_case == BEL__MESSAGE__KIND_STOP;
+    bool early = m->kind_case == BEL__MESSAGE__KIND_ENDED && m->generation == 0; // could not begin
+    if (!of_now && !early && !stops) return; // of a state that is void
+    switch (m->kind_case) {
+    case BEL__MESSAGE__KIND_PROGRESS: take_progress(r, member, m->progress); break;
+    case BEL__MESSAGE__KIND_SNAPSHOT: take_snapshot(r, member, m->snapshot); break;
+    case BEL__MESSAGE__KIND_SAVED: take_saved(r, member, m->saved); break;
+    case BEL__MESSAGE__KIND_ENDED: take_ended(r, member, m->ended); break;
+    case BEL__MESSAGE__KIND_EVALUATED: take_evaluation(r, m->evaluated); break;
+    case BEL__MESSAGE__KIND_STOP: bel_remote_ask_to_stop(r, m->stop->why); break;
+    case BEL__MESSAGE__KIND_ADMITTED: take_admitted(r, member, m->admitted); break;
     default:
         bel_remote_fail(r, BEL_ERR(BEL_INTERNAL, "a member sent the master a %s message",
-                                   bel_message_kind_name(m->kind)));
+                                   bel_message_kind_name(m)));
+    }
+}
+
+// `message` is NULL when the member has joined anew.
+static void take_news(remote *r, int member, const Bel__Message *message)
+{
+    if (bel_members_get(r->config.members, member)->vacant) return; // it was retired
+    if (message == NULL) {
+        take_join(r, member);
+    } else {
+        take_message(r, member, message);
     }
 }
 
@@ -384,11 +452,11 @@ void bel_remote_pump(remote *r, double secs)
 {
     bel_watchdog_feed(r->config.watchdog, false);
     int member;
-    bel_message message;
+    Bel__Message *message;
     bool got = bel_members_take(r->config.members, secs, &member, &message);
     while (got) {
-        take_message(r, member, &message);
-        bel_message_deinit(&message);
+        take_news(r, member, message);
+        bel_message_destroy(message);
         got = bel_members_take(r->config.members, 0, &member, &message);
     }
     if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
@@ -417,10 +485,11 @@ void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const cha
 }
 
 // Asks all shards for something; it is asked again of one whose connection breaks meanwhile.
-void bel_remote_ask_shards(remote *r, bel_message_kind kind, int64_t step, char *folder)
+void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder)
 {
-    r->asked = (bel_message){.kind = kind, .step = step, .folder = folder, .index = r->reading};
-    send_to_shards(r, &r->asked);
+    r->asked = (asked){.what = what, .step = step, .folder = folder};
+    for (int k = 0; k < r->backend.shard_count; k++)
+        send_asked(r, k);
 }
 
 // Why the master cannot go on; NULL: it can.

@@ -5,11 +5,33 @@
 // answer asks again when it has come back.
 #include "master/remote_inner.h"
 
-void bel_remote_send_to_shard(remote *r, int shard, const bel_message *message)
+void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind)
 {
-    bel_message of_now = *message;
-    of_now.generation = r->backend.generation;
-    bel_members_send(r->config.members, r->shard_members[shard], &of_now);
+    bel_members_send(r->config.members, r->shard_members[shard], r->backend.generation, kind);
+}
+
+void bel_remote_send_stop(remote *r)
+{
+    const Bel__Stop stop = BEL__STOP__INIT;
+    bel_remote_send_to_shard(r, 0, &stop.base);
+}
+
+void bel_remote_send_pause(remote *r)
+{
+    const Bel__Pause pause = BEL__PAUSE__INIT;
+    bel_remote_send_to_shard(r, 0, &pause.base);
+}
+
+void bel_remote_release(remote *r)
+{
+    const Bel__Release release = BEL__RELEASE__INIT;
+    bel_remote_send_to_shard(r, 0, &release.base);
+}
+
+void bel_remote_send_finish(remote *r, int member)
+{
+    const Bel__Finish finish = BEL__FINISH__INIT;
+    bel_members_send(r->config.members, member, r->backend.generation, &finish.base);
 }
 
 // Nothing more can come of what the master does now.

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "master/remote_inner.h"
+#include "ps/frames/frames.h"
 #include "transport/grpc/grpc_lane.h"
 
 // Values come into the master's array; shards send nothing else on these lanes.
@@ -15,10 +16,10 @@ static void *place_values(void *context, const bel_frame *frame)
 {
     const remote *r = context;
     const bel_layout *layout = r->config.trainable->layout;
-    bool known =
-        frame->kind == BEL_FRAME_PARAMS && frame->chunk >= 0 && frame->chunk < layout->chunk_count;
-    if (!known) return NULL;
-    const bel_chunk *chunk = &layout->chunks[frame->chunk];
+    if (frame->kind != BEL_FRAME_PARAMS) return NULL;
+    int32_t c = bel_params_frame_read(frame).chunk;
+    if (c < 0 || c >= layout->chunk_count) return NULL;
+    const bel_chunk *chunk = &layout->chunks[c];
     bool fits = frame->payload_bytes == (size_t)chunk->count * sizeof(float) &&
                 frame->sender == chunk->shard;
     return fits ? r->backend.values + chunk->offset : NULL;
@@ -64,9 +65,12 @@ static bool drain_values(remote *r, int *arrived, int *expected)
     for (int k = 0; k < r->backend.shard_count; k++) {
         bel_frame frame;
         while (bel_lane_receive(r->lanes[k], &frame)) {
-            if (frame.step != r->state.snapshot) continue;
-            if (frame.kind == BEL_FRAME_VERSION) expected[k] = frame.chunk;
-            if (frame.kind == BEL_FRAME_PARAMS) arrived[k]++;
+            if (frame.kind == BEL_FRAME_VERSION) {
+                bel_version_frame version = bel_version_frame_read(&frame);
+                if (version.version == r->state.snapshot) expected[k] = version.chunks;
+            }
+            if (frame.kind == BEL_FRAME_PARAMS)
+                arrived[k] += bel_params_frame_read(&frame).version == r->state.snapshot;
         }
         complete += expected[k] >= 0 && arrived[k] >= expected[k];
     }
@@ -90,7 +94,7 @@ bel_status *bel_remote_read_values(bel_backend *backend)
     if (!r->started || r->values_step == r->state.snapshot) return NULL;
     bool connected = r->lanes[0] != NULL;
     if (!connected) number_lanes(r);
-    bel_remote_ask_shards(r, BEL_MESSAGE_VALUES, r->state.snapshot, NULL); // which makes their ends
+    bel_remote_ask_shards(r, BEL_ASKED_VALUES, r->state.snapshot, NULL); // which makes their ends
     if (!connected) connect_lanes(r);
     size_t shards = (size_t)backend->shard_count;
     int *arrived = bel_xcalloc(shards, sizeof *arrived);
@@ -105,7 +109,7 @@ bel_status *bel_remote_read_values(bel_backend *backend)
     }
     bel_free(arrived);
     bel_free(expected);
-    r->asked.kind = 0;
+    r->asked.what = BEL_ASKED_NOTHING;
     if (bel_remote_is_broken(r)) return bel_remote_take_error(r);
     r->values_step = r->state.snapshot;
     return NULL;

@@ -131,7 +131,8 @@ static void continue_segments(bel_job *job, const bel_ckpt_info *info)
     set_segments(job, info->segments, info->segment_count);
     const bel_input_segment last = job->segments[job->segment_count - 1];
     int replicas = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting);
-    bool begins = job->trainable.counting.workers == 0 || last.first_step == info->step;
+    bool begins =
+        !bel_counting_has_ledger(&job->trainable.counting) || last.first_step == info->step;
     if (job->estimator->config.elastic_rescale) return; // bel_job_rescale decides
     if (last.replica_count == replicas && begins) return;
     add_segment(job, info->step, replicas);

@@ -30,8 +30,9 @@ static int64_t find_block_end(const bel_job *job)
     const bel_input_segment *segment = &job->segments[job->segment_count - 1];
     bool whole = job->estimator->config.drop_remainder;
     int64_t blocks = bel_input_block_count(job->trainable.input, !whole);
-    int64_t together = job->trainable.counting.workers > 0 ? job->estimator->replicas_of[0]
-                                                           : segment->replica_count;
+    int64_t together = bel_counting_has_ledger(&job->trainable.counting)
+                           ? job->estimator->replicas_of[0]
+                           : segment->replica_count;
     int64_t left = blocks - segment->first_block;
     if (!whole || blocks == INT64_MAX || left <= 0) return blocks;
     return blocks - left % together;
@@ -151,7 +152,7 @@ static bel_status *check_elastic(const bel_job *job)
                        name);
     }
     BEL_TRY(bel_estimator_counting(job->estimator, &counting));
-    if (counting.workers > 0) {
+    if (bel_counting_has_ledger(&counting)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s needs all workers to count in every step: mode sync, without backups",
                        name);
@@ -359,7 +360,7 @@ static bel_status *watch(bel_job *job)
         if (state->has_snapshot) backend->ops->release_snapshot(backend);
         write_points(job);
         bool ended = !state->running && !backend->lost && !backend->interrupted && !backend->paused;
-        if (ended && job->trainable.counting.workers > 0)
+        if (ended && bel_counting_has_ledger(&job->trainable.counting))
             job->last_step = state->step; // perhaps sooner
         if (status == NULL) report_so_far(job, state->has_snapshot);
         show_progress(job, state, &p, !state->running && !backend->lost);
@@ -381,7 +382,7 @@ static bool nothing_left(const bel_job *job)
 // With a ledger the shards know when the input has nothing left.
 static int64_t stop_step(const bel_job *job)
 {
-    if (job->trainable.counting.workers == 0) return job->last_step;
+    if (!bel_counting_has_ledger(&job->trainable.counting)) return job->last_step;
     return job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
 }
 
@@ -427,7 +428,7 @@ static void say_staleness(const bel_job *job)
         versions += i * staleness->counted[i];
         if (staleness->counted[i] > 0) most = i;
     }
-    if (job->trainable.counting.workers == 0 || reports == 0) return;
+    if (!bel_counting_has_ledger(&job->trainable.counting) || reports == 0) return;
     bel_log_write(BEL_LOG_INFO,
                   "%lld reports counted, on average %.2f versions late, at most %s%lld; %lld came "
                   "too late and were dropped",
@@ -494,7 +495,8 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
 {
     BEL_TRY(prepare(job, evals, eval_count));
     for (;;) {
-        bool known = job->trainable.counting.workers == 0; // with a ledger members may know better
+        bool known = !bel_counting_has_ledger(
+            &job->trainable.counting); // with a ledger members may know better
         bel_status *status = known && nothing_left(job) ? NULL : run(job);
         bool paused = job->backend->paused;
         if (status == NULL) status = paused ? save_pause(job) : finish(job);

@@ -19,6 +19,7 @@
 #include "base/trace.h"
 #include "launch/job_trace.h"
 #include "member/member_inner.h"
+#include "optim/settings.h"
 #include "ps/layout/row_buffer.h"
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000 };
@@ -32,9 +33,9 @@ static bel_status *lost_master(const member *m, bel_status *why)
 
 // --- The start -----------------------------------------------------------------------------------
 
-static bool is_assignment(const bel_assignment *assignment, const bel_message *setup)
+static bool is_assignment(const bel_assignment *assignment, const Bel__Setup *setup)
 {
-    bool same = assignment != NULL && setup->replica_count == (size_t)assignment->worker_count;
+    bool same = assignment != NULL && setup->n_replicas == (size_t)assignment->worker_count;
     for (int w = 0; same && w < assignment->worker_count; w++)
         same = setup->replicas[w] == bel_assignment_replicas(assignment, w);
     return same;
@@ -42,10 +43,10 @@ static bool is_assignment(const bel_assignment *assignment, const bel_message *s
 
 // True when everybody's numbers of replicas make an assignment in which this process has a part to
 // play.
-static bool check_assignment(const member *m, const bel_message *setup)
+static bool check_assignment(const member *m, const Bel__Setup *setup)
 {
     enum { MOST_WORKERS = 1024, MOST_REPLICAS = 1 << 20 };
-    size_t workers = setup->replica_count;
+    size_t workers = setup->n_replicas;
     int64_t replicas = 0;
     for (size_t w = 0; w < workers && workers <= MOST_WORKERS; w++) {
         if (setup->replicas[w] < 0) return false;
@@ -58,12 +59,13 @@ static bool check_assignment(const member *m, const bel_message *setup)
 
 // The assignment of this generation. With another one than before, what was made for that is made
 // anew; with a ledger there is but one.
-static bel_status *take_assignment(member *m, const bel_message *setup)
+static bel_status *take_assignment(member *m, const Bel__Setup *setup)
 {
-    const bel_message_schedule *schedule = &setup->schedule;
+    const Bel__Counting *counting = setup->counting;
     if (is_assignment(m->assignment, setup)) return NULL;
-    bool fits = check_assignment(m, setup) && schedule->counting_workers >= 0 &&
-                (size_t)schedule->counting_workers <= setup->replica_count &&
+    bool fits = check_assignment(m, setup) && counting->kind >= 0 &&
+                counting->kind < BEL_COUNTING_KIND_COUNT && counting->workers >= 0 &&
+                (size_t)counting->workers <= setup->n_replicas &&
                 (m->assignment == NULL || !bel_member_has_ledger(m));
     if (!fits) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
@@ -72,18 +74,18 @@ static bel_status *take_assignment(member *m, const bel_message *setup)
     bel_member_forget_answers(m);
     bel_member_free_ranges(m);
     bel_assignment_destroy(m->assignment);
-    m->assignment = bel_assignment_create(setup->replicas, (int)setup->replica_count);
+    m->assignment = bel_assignment_create(setup->replicas, (int)setup->n_replicas);
     m->shard.assignment = m->assignment;
-    m->counting = (bel_counting){.workers = schedule->counting_workers,
-                                 .takes_stale = schedule->takes_stale,
-                                 .max_lead = schedule->max_lead};
+    m->counting = (bel_counting){.kind = (bel_counting_kind)counting->kind,
+                                 .workers = counting->workers,
+                                 .max_lead = counting->max_lead};
     return NULL;
 }
 
-static bel_status *add_tables(member *m, const bel_message *setup)
+static bel_status *add_tables(member *m, const Bel__Setup *setup)
 {
-    for (size_t t = 0; t < setup->table_count; t++) {
-        const bel_message_table *from = &setup->tables[t];
+    for (size_t t = 0; t < setup->n_tables; t++) {
+        const Bel__Table *from = setup->tables[t];
         bool good = from->width > 0 && from->ids > 0 && from->start >= 0 &&
                     from->start <= BEL_INIT_NORMAL && isfinite(from->start_value);
         if (!good) {
@@ -93,39 +95,53 @@ static bel_status *add_tables(member *m, const bel_message *setup)
             m->layout, &(bel_layout_table){.name = from->name,
                                            .width = from->width,
                                            .ids = from->ids,
-                                           .counts_replicas = setup->optimizer.mean_by_contributors,
+                                           .counts_replicas = m->optimizer.mean_by_contributors,
                                            .initializer = {.kind = (bel_init_kind)from->start,
                                                            .value = from->start_value}});
     }
     return NULL;
 }
 
-static bel_status *make_layout(member *m, const bel_message *setup)
+// False: no shape, or one of more elements than can be counted.
+static bool read_shape(const Bel__Variable *from, bel_shape *out_shape)
+{
+    int64_t elements = 1;
+    if (from->n_dims > BEL_MAX_RANK) return false;
+    *out_shape = (bel_shape){.rank = (int32_t)from->n_dims};
+    for (size_t d = 0; d < from->n_dims; d++) {
+        int64_t dim = from->dims[d];
+        if (dim < 0 || (elements > 0 && dim > INT64_MAX / elements)) return false;
+        elements *= dim;
+        out_shape->dims[d] = dim;
+    }
+    return true;
+}
+
+static bel_status *make_layout(member *m, const Bel__Setup *setup)
 {
     const int64_t most = (int64_t)1 << 40; // parameters
-    size_t count = setup->variable_count;
+    size_t count = setup->n_variables;
     int64_t all = 0;
-    if (setup->address_count == 0) {
+    if (setup->n_shards == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no shards");
     }
     bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
     bel_status *status = NULL;
     for (size_t v = 0; v < count && status == NULL; v++) {
-        const bel_message_variable *from = &setup->variables[v];
-        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_STATE_SUM;
-        for (int32_t d = 0; d < from->shape.rank; d++)
-            good = good && from->shape.dims[d] >= 0;
-        good = good && bel_shape_elements(&from->shape) <= most - all;
-        if (good) {
-            all += bel_shape_elements(&from->shape);
-        } else {
+        const Bel__Variable *from = setup->variables[v];
+        bel_shape shape;
+        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_STATE_SUM &&
+                    read_shape(from, &shape) && bel_shape_elements(&shape) <= most - all;
+        if (!good) {
             status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
+            break;
         }
+        all += bel_shape_elements(&shape);
         variables[v] = (bel_layout_variable){
-            .name = from->name, .shape = from->shape, .kind = (bel_variable_kind)from->kind};
+            .name = from->name, .shape = shape, .kind = (bel_variable_kind)from->kind};
     }
     if (status == NULL) {
-        m->layout = bel_layout_create(variables, (int)count, (int)setup->address_count);
+        m->layout = bel_layout_create(variables, (int)count, (int)setup->n_shards);
         status = add_tables(m, setup);
     }
     bel_free(variables);
@@ -149,14 +165,14 @@ static bel_status *make_memory(member *m)
     return bel_member_make_outboxes(m);
 }
 
-static bel_status *check_setup(const member *m, const bel_message *setup)
+static bel_status *check_setup(const member *m, const Bel__Setup *setup)
 {
     const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
-    if (setup->address_count != (size_t)layout->shard_count) {
+    if (setup->n_shards != (size_t)layout->shard_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %zu addresses for %d shards",
-                       setup->address_count, layout->shard_count);
+                       setup->n_shards, layout->shard_count);
     }
-    if (setup->incarnation_count != (size_t)m->assignment->worker_count) {
+    if (setup->n_incarnations != (size_t)m->assignment->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
     }
     return bel_row_buffer_check(layout, m->assignment->replica_count);
@@ -173,28 +189,43 @@ static void stop_parts(member *m, double patience_secs)
 // Records from the first setup on. On the master's host the clocks are one: then what it sent last
 // cannot have come from the future, nor the join from the past. On another host the setup tells how
 // far the master's clock is ahead, short of the time that it was under way.
-static bel_status *start_trace(member *m, const bel_message *setup)
+static bel_status *start_trace(member *m, const Bel__Setup *setup)
 {
     if (m->traces || bel_trace_is_on()) return NULL;
     BEL_TRY(bel_job_trace_start(m->estimator->config.trace_file, m->estimator->config.model_dir,
                                 m->task));
     m->traces = bel_trace_is_on();
-    int64_t least = setup->clock_ns - bel_clock_ns(), most = setup->clock_lead_ns;
+    int64_t least = setup->clock - bel_clock_ns(), most = setup->clock_lead;
     if (m->traces && (least > 0 || most < 0)) bel_trace_set_lead(least);
     return NULL;
 }
 
+// What every setup has, and the optimizer.
+static bel_status *read_setup(member *m, const Bel__Setup *setup)
+{
+    if (setup->schedule == NULL || setup->segment == NULL || setup->counting == NULL)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: schedule, segment or counting");
+    m->optimizer = bel_optimizer_default();
+    for (size_t i = 0; i < setup->n_optimizer; i++) {
+        const Bel__Setting *setting = setup->optimizer[i];
+        BEL_TRY_CTX(bel_optimizer_set(&m->optimizer, setting->name, setting->value),
+                    "malformed setup: optimizer");
+    }
+    return bel_optimizer_check(&m->optimizer);
+}
+
 // Begins, or begins anew with another generation.
-static bel_status *start_parts(member *m, const bel_message *setup)
+static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup *setup)
 {
     stop_parts(m, m->estimator->config.stall_timeout_secs);
-    m->generation = setup->generation;
+    m->generation = generation;
     m->status_ns = 0; // what it does now is news
     bel_fault_point("member_begins");
     BEL_TRY(start_trace(m, setup));
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
     bool first = m->assignment == NULL;
+    BEL_TRY(read_setup(m, setup));
     BEL_TRY(take_assignment(m, setup));
     if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
     BEL_TRY(check_setup(m, setup));
@@ -217,22 +248,24 @@ static void tell_failure(member *m, const bel_status *status)
     char name[32];
     char *text = bel_strf("%s: %s", bel_role_text(m->task->role, m->task->index, name),
                           bel_status_message(status));
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
-                                     .code = (int32_t)bel_status_code(status),
-                                     .text = text});
+    Bel__Ended ended = BEL__ENDED__INIT;
+    ended.code = (int32_t)bel_status_code(status);
+    ended.text = text;
+    bel_member_send(m, &ended.base);
     bel_free(text);
 }
 
-static bel_status *take_message(member *m, const bel_message *message)
+static bel_status *take_message(member *m, const Bel__Message *message)
 {
     m->answered = true;
-    if (message->kind == BEL_MESSAGE_SETUP) return start_parts(m, message);
-    if (message->kind == BEL_MESSAGE_END) {
+    if (message->kind_case == BEL__MESSAGE__KIND_SETUP)
+        return start_parts(m, message->generation, message->setup);
+    if (message->kind_case == BEL__MESSAGE__KIND_END) {
+        const Bel__End *end = message->end;
         m->over = true;
-        if (message->code != BEL_OK) {
-            m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", message->text);
-        }
-    } else if (m->evaluates && message->kind == BEL_MESSAGE_FINISH) {
+        if (end->code != BEL_OK)
+            m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", end->text);
+    } else if (m->evaluates && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
         m->evaluates = false;
         return bel_member_evaluate(m, true);
     } else if (m->shard.has_engine && message->generation == m->generation) {
@@ -260,11 +293,12 @@ static void send_status(member *m)
     if (words.length == 0) bel_str_puts(&words, "is ready");
     size_t count;
     double *numbers = bel_member_numbers(m, &count);
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STATUS,
-                                     .step = step,
-                                     .text = words.text,
-                                     .numbers = numbers,
-                                     .number_count = count});
+    Bel__Status status = BEL__STATUS__INIT;
+    status.step = step;
+    status.doing = words.text;
+    status.numbers = numbers;
+    status.n_numbers = count;
+    bel_member_send(m, &status.base);
     bel_free(numbers);
     bel_str_deinit(&words);
 }
@@ -307,14 +341,23 @@ static bel_status *check_master(member *m)
                              BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
 }
 
+static void send_stop(member *m)
+{
+    char name[32];
+    Bel__Stop stop = BEL__STOP__INIT;
+    stop.why = bel_strf("%s was asked to stop", bel_role_text(m->task->role, m->task->index, name));
+    bel_member_send(m, &stop.base);
+    bel_free(stop.why);
+}
+
 static bel_status *obey(member *m)
 {
     while (!m->over) {
-        bel_message message;
+        Bel__Message *message;
         bel_status *status = NULL;
-        while (status == NULL && !m->over && bel_mailbox_take(m->mailbox, &message)) {
-            status = take_message(m, &message);
-            bel_message_deinit(&message);
+        while (status == NULL && !m->over && (message = bel_mailbox_take(m->mailbox)) != NULL) {
+            status = take_message(m, message);
+            bel_message_destroy(message);
         }
         if (m->over) break;
         if (status == NULL && m->shard.has_engine) status = bel_member_shard_check(m);
@@ -328,7 +371,7 @@ static bel_status *obey(member *m)
         send_status(m);
         if (bel_control_stop_requested() && !m->told_stop) {
             m->told_stop = true;
-            bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_STOP});
+            send_stop(m);
         }
         int64_t nap = m->task->role == BEL_ROLE_EVALUATOR ? SECOND_NS : NAP_NS;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);

@@ -70,23 +70,22 @@ bel_status *bel_member_check_evals(const bel_member_program *program)
 // Tells the master what the last evaluation number `index` found.
 static void send_result(member *m, int index)
 {
-    static char mean_name[] = "batch_mean_loss";
-    enum { NUMBER_TEXT = 32 };
     bel_result *result = &m->evaluated[index];
-    char texts[BEL_MAX_METRICS + 1][NUMBER_TEXT];
-    bel_message_setting numbers[BEL_MAX_METRICS + 1] = {{mean_name, texts[0]}};
-    bel_snprintf(texts[0], NUMBER_TEXT, "%.17g", result->batch_mean_loss);
+    Bel__Metric metrics[BEL_MAX_METRICS], *pointers[BEL_MAX_METRICS];
     for (int i = 0; i < result->metric_count; i++) {
-        bel_snprintf(texts[i + 1], NUMBER_TEXT, "%.17g", result->metrics[i].value);
-        numbers[i + 1] = (bel_message_setting){result->metrics[i].name, texts[i + 1]};
+        bel__metric__init(pointers[i] = &metrics[i]);
+        metrics[i].name = result->metrics[i].name;
+        metrics[i].value = result->metrics[i].value;
     }
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_EVALUATED,
-                                     .index = index,
-                                     .step = result->global_step,
-                                     .loss = result->loss,
-                                     .examples = result->examples,
-                                     .settings = numbers,
-                                     .setting_count = (size_t)result->metric_count + 1});
+    Bel__Evaluated evaluated = BEL__EVALUATED__INIT;
+    evaluated.evaluation = index;
+    evaluated.step = result->global_step;
+    evaluated.loss = result->loss;
+    evaluated.batch_mean_loss = result->batch_mean_loss;
+    evaluated.examples = result->examples;
+    evaluated.metrics = pointers;
+    evaluated.n_metrics = (size_t)result->metric_count;
+    bel_member_send(m, &evaluated.base);
 }
 
 bel_status *bel_member_evaluate(member *m, bool last)
@@ -105,9 +104,10 @@ bel_status *bel_member_evaluate(member *m, bool last)
     for (int i = 0; status == NULL && last && i < m->program->eval_count; i++)
         send_result(m, i);
     if (status == NULL && last) {
-        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
-                                         .step = m->evaluated_step,
-                                         .text = words.text});
+        Bel__Ended ended = BEL__ENDED__INIT;
+        ended.step = m->evaluated_step;
+        ended.text = words.text;
+        bel_member_send(m, &ended.base);
     }
     bel_str_deinit(&words);
     return status;

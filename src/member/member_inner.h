@@ -91,12 +91,13 @@ typedef struct member {
     bel_shm_region *parameters, *gradients; // with a hub
     bel_assignment *assignment;
     bel_counting counting;
-    bel_layout *layout;  // a parameter server's own, from the master's description
-    uint32_t generation; // of the state here; 0: none
-    char *token;         // that it has joined with
-    int64_t joined_ns;   // when it joined first, over this connection
-    int64_t token_ns;    // when it read the token last
-    bool answered;       // the master has said something since
+    bel_optimizer optimizer; // of this generation
+    bel_layout *layout;      // a parameter server's own, from the master's description
+    uint32_t generation;     // of the state here; 0: none
+    char *token;             // that it has joined with
+    int64_t joined_ns;       // when it joined first, over this connection
+    int64_t token_ns;        // when it read the token last
+    bool answered;           // the master has said something since
     member_shard shard;
     member_worker worker;
     int64_t status_ns; // when it was last sent
@@ -109,8 +110,9 @@ typedef struct member {
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 
-// member_say.c. Sends a message to the master, with the generation of the state here. Main thread.
-void bel_member_send(member *m, bel_message message);
+// member_say.c. Sends a message of this kind (wire/message.h) to the master, with the generation of
+// the state here. Main thread.
+void bel_member_send(member *m, const ProtobufCMessage *kind);
 // What is counted here, behind STATUS and ENDED; free the list with bel_free.
 double *bel_member_numbers(const member *m, size_t *out_count);
 
@@ -137,20 +139,20 @@ bel_status *bel_member_make_outboxes(member *m) BEL_MUST_USE;
 size_t bel_member_parameter_bytes(const member *m); // of a shard's region that workers map
 static inline bool bel_member_has_ledger(const member *m)
 {
-    return m->counting.workers > 0;
+    return bel_counting_has_ledger(&m->counting);
 }
 bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
 void bel_member_free_memory(member *m);
 
 // member_shard.c. Creates the shard the first time; loads the checkpoint, opens the lanes and
 // starts the thread.
-bel_status *bel_member_shard_start(member *m, const bel_message *setup) BEL_MUST_USE;
+bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup) BEL_MUST_USE;
 void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
 void bel_member_shard_forget_assignment(
     member *m);                        // once stopped: the next start makes a shard anew
 void bel_member_shard_free(member *m); // once the endpoint is gone
 // Answers what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
-bel_status *bel_member_shard_message(member *m, const bel_message *message) BEL_MUST_USE;
+bel_status *bel_member_shard_message(member *m, const Bel__Message *message) BEL_MUST_USE;
 void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
@@ -165,7 +167,7 @@ bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello
 
 // member_worker.c. Builds the model; before joining, since its settings are shown then.
 bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;
-bel_status *bel_member_worker_start(member *m, const bel_message *setup) BEL_MUST_USE;
+bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup) BEL_MUST_USE;
 bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
 // Why a lane of its worker is cut for good; OK: none is.
 bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;

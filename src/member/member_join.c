@@ -64,28 +64,34 @@ static void send_join(member *m)
     if (gethostname(host, sizeof host - 1) != 0) bel_snprintf(host, sizeof host, "?");
     const bel_settings *settings = &m->worker.trainable.settings;
     size_t count = (size_t)settings->count;
-    bel_message_setting *list = bel_xcalloc(count, sizeof *list);
-    for (size_t i = 0; i < count; i++)
-        list[i] = (bel_message_setting){settings->names[i], settings->values[i]};
+    Bel__Setting *list = bel_xcalloc(count + 1, sizeof *list);
+    Bel__Setting **pointers = bel_xcalloc(count + 1, sizeof *pointers);
+    for (size_t i = 0; i < count; i++) {
+        bel__setting__init(pointers[i] = &list[i]);
+        list[i].name = settings->names[i];
+        list[i].value = settings->values[i];
+    }
     char *version = bel_xstrdup(bel_version());
     char *address = bel_xstrdup(bel_endpoint_address(m->endpoint));
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_JOIN,
-                                     .protocol = BEL_PROTOCOL_VERSION,
-                                     .text = version,
-                                     .role = (int32_t)m->task->role,
-                                     .index = m->task->index,
-                                     .incarnation = m->task->incarnation,
-                                     .host = host,
-                                     .pid = (int64_t)getpid(),
-                                     .address = address,
-                                     .folder = m->token,
-                                     .step = step_of(m),
-                                     .clock_ns = bel_clock_ns(),
-                                     .settings = list,
-                                     .setting_count = count});
+    Bel__Join join = BEL__JOIN__INIT;
+    join.protocol = BEL_PROTOCOL_VERSION;
+    join.version = version;
+    join.role = (int32_t)m->task->role;
+    join.index = m->task->index;
+    join.incarnation = m->task->incarnation;
+    join.host = host;
+    join.pid = (int64_t)getpid();
+    join.address = address;
+    join.token = m->token;
+    join.step = step_of(m);
+    join.settings = pointers;
+    join.n_settings = count;
+    join.clock = bel_clock_ns();
+    bel_member_send(m, &join.base);
     bel_free(version);
     bel_free(address);
     bel_free(list);
+    bel_free(pointers);
 }
 
 // Calls the master once. False: *out_why says why it did not answer, and keeps what an earlier call

@@ -9,10 +9,9 @@
 #include "ps/server/numbers.h"
 #include "worker/numbers.h"
 
-void bel_member_send(member *m, bel_message message)
+void bel_member_send(member *m, const ProtobufCMessage *kind)
 {
-    message.generation = m->generation;
-    bel_mailbox_send(m->mailbox, &message);
+    bel_mailbox_send(m->mailbox, m->generation, kind);
 }
 
 double *bel_member_numbers(const member *m, size_t *out_count)

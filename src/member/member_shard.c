@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "member/member_inner.h"
+#include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"
 
 // --- Lanes ---------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ static bel_lane *make_worker_lane(member *m, int worker)
     return bel_grpc_lane_create(m->endpoint, &config);
 }
 
-static void make_shard_lanes(member *m, const bel_message *setup)
+static void make_shard_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
     bel_grpc_lane_config config = {
@@ -118,13 +119,13 @@ static void make_shard_lanes(member *m, const bel_message *setup)
     }
     if (s->index == 0) return;
     const bel_lane_hello hello = {
-        .kind = BEL_HELLO_SHARD, .index = s->index, .generation = setup->generation};
+        .kind = BEL_HELLO_SHARD, .index = s->index, .generation = m->generation};
     s->shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
     config.place_context = &s->shard_peers[0];
-    s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->addresses[0], &hello, &config);
+    s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
 }
 
-static void make_lanes(member *m, const bel_message *setup)
+static void make_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
     for (int w = 0; w < s->assignment->worker_count; w++) {
@@ -146,30 +147,30 @@ static void send_progress(member *m, const bel_control_state *state)
 {
     enum { MOST = 64 };
     bel_control_point points[MOST];
-    bel_message_point out[MOST];
+    Bel__Point list[MOST], *pointers[MOST];
     int count;
     do {
         count = bel_control_take_points(m->shard.control, points, MOST);
         for (int i = 0; i < count; i++) {
-            out[i] =
-                (bel_message_point){points[i].step, points[i].loss, points[i].examples_per_second};
+            bel__point__init(pointers[i] = &list[i]);
+            list[i].step = points[i].step;
+            list[i].loss = points[i].loss;
+            list[i].examples_per_second = points[i].examples_per_second;
         }
-        bool interrupted = bel_control_was_interrupted(m->shard.control);
         bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
-        int64_t stale[BEL_STALENESS_BINS + 1];
-        memcpy(stale, staleness.counted, sizeof staleness.counted);
-        stale[BEL_STALENESS_BINS] = staleness.dropped;
-        bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_PROGRESS,
-                                         .step = state->step,
-                                         .loss = state->loss,
-                                         .examples = state->examples,
-                                         .interrupted = interrupted,
-                                         .paused = bel_control_was_paused(m->shard.control),
-                                         .over = bel_control_is_over(m->shard.control),
-                                         .stale = stale,
-                                         .stale_count = BEL_STALENESS_BINS + 1,
-                                         .points = out,
-                                         .point_count = (size_t)count});
+        Bel__Progress progress = BEL__PROGRESS__INIT;
+        progress.step = state->step;
+        progress.loss = state->loss;
+        progress.examples = state->examples;
+        progress.points = pointers;
+        progress.n_points = (size_t)count;
+        progress.interrupted = bel_control_was_interrupted(m->shard.control);
+        progress.paused = bel_control_was_paused(m->shard.control);
+        progress.over = bel_control_is_over(m->shard.control);
+        progress.lateness = staleness.counted;
+        progress.n_lateness = BEL_STALENESS_BINS;
+        progress.dropped = staleness.dropped;
+        bel_member_send(m, &progress.base);
     } while (count == MOST);
 }
 
@@ -236,7 +237,7 @@ static bel_status *make_buffers(member_shard *s, const bel_optimizer *optimizer)
 }
 
 // For this assignment.
-static bel_status *make_shard(member *m, const bel_message *setup)
+static bel_status *make_shard(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
     size_t workers = (size_t)s->assignment->worker_count, shards = (size_t)s->layout->shard_count;
@@ -246,16 +247,14 @@ static bel_status *make_shard(member *m, const bel_message *setup)
     s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
-    bel_optimizer optimizer = setup->optimizer;
-    BEL_TRY(bel_optimizer_check(&optimizer));
-    if (s->team == NULL) BEL_TRY(make_buffers(s, &optimizer));
+    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->optimizer));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .assignment = s->assignment,
                                      .space = s->space,
                                      .snapshot = s->snapshot,
                                      .snapshot_averages = s->snapshot_averages,
-                                     .optimizer = optimizer,
+                                     .optimizer = m->optimizer,
                                      .stats_width = BEL_STATS_FIXED,
                                      .worker_lanes = s->worker_lanes,
                                      .shard_lanes = s->shard_lanes,
@@ -282,7 +281,7 @@ static bel_status *load_checkpoint(member_shard *s, const char *folder)
     return status;
 }
 
-static bel_control *make_control(const member_shard *s, const bel_message_schedule *schedule)
+static bel_control *make_control(const member_shard *s, const Bel__Schedule *schedule)
 {
     const bel_control_config config = {.shard_count = 1,
                                        .first_step = schedule->first_step,
@@ -302,20 +301,20 @@ static void forget_told(member_shard *s)
     s->progress_ns = 0;
 }
 
-bel_status *bel_member_shard_start(member *m, const bel_message *setup)
+bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
     if (s->shard == NULL) BEL_TRY(make_shard(m, setup));
-    bel_shard_restart(s->shard, setup->generation);
-    BEL_TRY_CTX(load_checkpoint(s, setup->folder), "shard %d", s->index);
+    bel_shard_restart(s->shard, m->generation);
+    BEL_TRY_CTX(load_checkpoint(s, setup->checkpoint), "shard %d", s->index);
     make_lanes(m, setup);
-    if (s->index == 0) s->control = make_control(s, &setup->schedule);
-    bel_shard_lease_from(s->shard, setup->schedule.segment_first_block, setup->schedule.block_end);
+    if (s->index == 0) s->control = make_control(s, setup->schedule);
+    bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);
     forget_told(s);
     pthread_mutex_lock(&s->mutex);
-    s->open_generation = setup->generation;
+    s->open_generation = m->generation;
     pthread_mutex_unlock(&s->mutex);
     atomic_store(&s->stop, false);
     BEL_TRY(bel_thread_start(&s->engine, engine_main, m));
@@ -325,31 +324,34 @@ bel_status *bel_member_shard_start(member *m, const bel_message *setup)
 
 // --- What the master asks ------------------------------------------------------------------------
 
-static void save_and_answer(member *m, const bel_message *message)
+static void save_and_answer(member *m, const Bel__Save *save)
 {
     bel_ckpt_shard *shard = NULL;
-    bel_status *status = bel_shard_write(m->shard.shard, message->folder, &shard);
-    bel_message answer = {.kind = BEL_MESSAGE_SAVED, .step = message->step};
+    bel_status *status = bel_shard_write(m->shard.shard, save->folder, &shard);
+    Bel__Saved saved = BEL__SAVED__INIT;
+    saved.step = save->step;
+    saved.code = (int32_t)bel_status_code(status);
+    char *why = status != NULL ? bel_xstrdup(bel_status_message(status)) : NULL;
     if (status != NULL) {
-        answer.code = (int32_t)bel_status_code(status);
-        answer.text = bel_xstrdup(bel_status_message(status));
+        saved.why = why;
     } else {
-        answer.data = bel_ckpt_shard_pack(shard, &answer.data_bytes);
+        saved.part.data = bel_ckpt_shard_pack(shard, &saved.part.len);
     }
-    bel_member_send(m, answer);
-    bel_free(answer.text);
-    bel_free(answer.data);
+    bel_member_send(m, &saved.base);
+    bel_free(why);
+    bel_free(saved.part.data);
     bel_ckpt_shard_destroy(shard);
     bel_status_destroy(status);
 }
 
 // The end of training is a snapshot that nobody has decided.
-static bel_status *finish_and_answer(member *m, const bel_message *message)
+static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
 {
     BEL_TRY(bel_shard_snapshot_now(m->shard.shard));
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
-                                     .step = message->step,
-                                     .leased = bel_shard_leased(m->shard.shard)});
+    Bel__Snapshot snapshot = BEL__SNAPSHOT__INIT;
+    snapshot.step = finish->step;
+    snapshot.next_block = bel_shard_leased(m->shard.shard);
+    bel_member_send(m, &snapshot.base);
     return NULL;
 }
 
@@ -372,11 +374,11 @@ static void go_on_sending(member *m)
 // The master reads values on a lane of its own, which has a number: another master, or one that
 // began anew, brings another. A master that asks once more on the same lane, since its connection
 // broke, gets what was sent before: lanes lose nothing.
-static void send_values(member *m, const bel_message *message)
+static void send_values(member *m, const Bel__Values *values)
 {
     member_shard *s = &m->shard;
-    if (s->reading == message->index && s->read_step == message->step) return;
-    if (s->reading != message->index) {
+    if (s->reading == values->lane && s->read_step == values->step) return;
+    if (s->reading != values->lane) {
         pthread_mutex_lock(&s->mutex);
         bel_lane *before = s->master_lane;
         s->master_lane = NULL;
@@ -388,10 +390,10 @@ static void send_values(member *m, const bel_message *message)
         bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
         pthread_mutex_lock(&s->mutex);
         s->master_lane = lane;
-        s->reading = message->index;
+        s->reading = values->lane;
         pthread_mutex_unlock(&s->mutex);
     }
-    s->read_step = s->sending = message->step;
+    s->read_step = s->sending = values->step;
     s->sent = 0;
     go_on_sending(m);
 }
@@ -420,42 +422,45 @@ static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
 
 // The master asks again when a connection broke meanwhile. Who is admitted already may have begun
 // on the first answer: its lane stays.
-static void admit_and_answer(member *m, const bel_message *message)
+static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
 {
     member_shard *s = &m->shard;
-    int worker = message->index;
-    if (worker < 0 || worker >= s->assignment->worker_count) return;
-    int64_t step;
-    if (s->incarnations[worker] == message->incarnation) {
+    int worker = admit->worker;
+    if (worker < 0 || worker >= s->assignment->worker_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed admit: worker %d of %d", worker,
+                       s->assignment->worker_count);
+    }
+    Bel__Admitted admitted = BEL__ADMITTED__INIT;
+    admitted.worker = worker;
+    admitted.incarnation = admit->incarnation;
+    if (s->incarnations[worker] == admit->incarnation) {
         bel_str words = {0};
-        step = bel_shard_doing(s->shard, &words);
+        admitted.step = bel_shard_doing(s->shard, &words);
         bel_str_deinit(&words);
     } else {
-        step = replace_worker(m, worker, message->incarnation);
+        admitted.step = replace_worker(m, worker, admit->incarnation);
     }
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ADMITTED,
-                                     .index = worker,
-                                     .incarnation = message->incarnation,
-                                     .counted = bel_shard_counted_step(s->shard, worker),
-                                     .step = step});
+    admitted.counted_step = bel_shard_counted_step(s->shard, worker);
+    bel_member_send(m, &admitted.base);
+    return NULL;
 }
 
-bel_status *bel_member_shard_message(member *m, const bel_message *message)
+bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
 {
     member_shard *s = &m->shard;
-    switch (message->kind) {
-    case BEL_MESSAGE_SAVE: save_and_answer(m, message); break;
-    case BEL_MESSAGE_FINISH: return finish_and_answer(m, message);
-    case BEL_MESSAGE_VALUES: send_values(m, message); break;
-    case BEL_MESSAGE_ADMIT: admit_and_answer(m, message); break;
-    case BEL_MESSAGE_RELEASE:
+    switch (message->kind_case) {
+    case BEL__MESSAGE__KIND_SAVE: save_and_answer(m, message->save); break;
+    case BEL__MESSAGE__KIND_FINISH: return finish_and_answer(m, message->finish);
+    case BEL__MESSAGE__KIND_VALUES: send_values(m, message->values); break;
+    case BEL__MESSAGE__KIND_ADMIT: return admit_and_answer(m, message->admit);
+    case BEL__MESSAGE__KIND_RELEASE:
         if (s->control != NULL) bel_control_release_snapshot(s->control);
         bel_doorbell_ring(s->bell);
         break;
-    case BEL_MESSAGE_STOP:
+    case BEL__MESSAGE__KIND_STOP:
         if (s->control != NULL) bel_control_interrupt(s->control);
         break;
-    case BEL_MESSAGE_PAUSE:
+    case BEL__MESSAGE__KIND_PAUSE:
         if (s->control != NULL) bel_control_pause(s->control);
         break;
     default: break; // not for shards
@@ -485,11 +490,12 @@ static void tell_snapshot(member *m, const bel_control_state *state)
     if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
     if (version < 0 || version == s->snapshot_told) return;
     s->snapshot_told = version;
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT,
-                                     .step = version,
-                                     .save = state->save,
-                                     .eval = state->eval,
-                                     .leased = bel_shard_leased(m->shard.shard)});
+    Bel__Snapshot snapshot = BEL__SNAPSHOT__INIT;
+    snapshot.step = version;
+    snapshot.save = state->save;
+    snapshot.eval = state->eval;
+    snapshot.next_block = bel_shard_leased(m->shard.shard);
+    bel_member_send(m, &snapshot.base);
 }
 
 void bel_member_shard_progress(member *m)

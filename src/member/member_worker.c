@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "member/member_inner.h"
+#include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"
 #include "transport/inproc/inproc.h"
 
@@ -36,7 +37,7 @@ static void connect_shm_lane(member *m, const char *address, int shard, const be
 }
 
 // A shard in this process is reached without copies; its end of the lane is kept for it.
-static void connect_lane(member *m, const bel_message *setup, int shard, size_t capacity)
+static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t capacity)
 {
     member_worker *w = &m->worker;
     if (m->shard.here && m->shard.index == shard) {
@@ -47,10 +48,10 @@ static void connect_lane(member *m, const bel_message *setup, int shard, size_t 
     w->peers[shard] = (bel_client_peer){w->client, shard};
     const bel_lane_hello hello = {.kind = BEL_HELLO_WORKER,
                                   .index = m->task->index,
-                                  .generation = setup->generation,
+                                  .generation = m->generation,
                                   .incarnation = m->task->incarnation};
     if (m->hub != NULL) {
-        connect_shm_lane(m, setup->addresses[shard], shard, &hello, capacity);
+        connect_shm_lane(m, setup->shards[shard], shard, &hello, capacity);
         return;
     }
     const bel_grpc_lane_config config = {.capacity = capacity,
@@ -58,7 +59,7 @@ static void connect_lane(member *m, const bel_message *setup, int shard, size_t 
                                          .quiet = 1u << BEL_FRAME_PARAMS, // a version follows
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
-    w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, setup->addresses[shard], &hello, &config);
+    w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, setup->shards[shard], &hello, &config);
 }
 
 static bool is_cancelled(void *context)
@@ -76,10 +77,10 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-static bel_status *create_worker(member *m, const bel_message *setup)
+static bel_status *create_worker(member *m, const Bel__Setup *setup)
 {
     member_worker *w = &m->worker;
-    const bel_message_schedule *schedule = &setup->schedule;
+    const Bel__Segment *segment = setup->segment;
     bel_worker_config config = bel_trainable_worker_config(&w->trainable, m->task->index);
     config.assignment = m->assignment;
     config.space = w->space;
@@ -87,13 +88,13 @@ static bel_status *create_worker(member *m, const bel_message *setup)
     config.ranges = w->ranges;
     config.ledger = bel_member_has_ledger(m); // the master's word
     config.first_step = setup->step;
-    config.segment = (bel_input_segment){.first_step = schedule->segment_first_step,
-                                         .first_block = schedule->segment_first_block,
-                                         .replica_count = schedule->segment_replica_count};
+    config.segment = (bel_input_segment){.first_step = segment->first_step,
+                                         .first_block = segment->first_block,
+                                         .replica_count = segment->replica_count};
     return bel_worker_create(&config, &w->worker);
 }
 
-bel_status *bel_member_worker_start(member *m, const bel_message *setup)
+bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
 {
     member_worker *w = &m->worker;
     const bel_layout *layout = w->trainable.layout;
@@ -106,7 +107,7 @@ bel_status *bel_member_worker_start(member *m, const bel_message *setup)
     atomic_store(&w->cancelled, false);
     atomic_store(&w->ended, false);
     bel_client_config config = {.worker = m->task->index,
-                                .generation = setup->generation,
+                                .generation = m->generation,
                                 .incarnation = m->task->incarnation,
                                 .layout = layout,
                                 .assignment = m->assignment,
@@ -170,17 +171,20 @@ void bel_member_worker_check(member *m)
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
     size_t count;
     double *numbers = bel_member_numbers(m, &count);
-    bel_member_send(m, (bel_message){.kind = BEL_MESSAGE_ENDED,
-                                     .step = bel_worker_doing(w->worker, &words),
-                                     .code = (int32_t)bel_status_code(w->status),
-                                     .text = text,
-                                     .times = {.input_ns = times.input_ns,
-                                               .compute_ns = times.compute_ns,
-                                               .exchange_ns = times.exchange_ns,
-                                               .total_ns = times.total_ns,
-                                               .steps = times.steps},
-                                     .numbers = numbers,
-                                     .number_count = count});
+    Bel__Times spent = BEL__TIMES__INIT;
+    spent.input_ns = times.input_ns;
+    spent.compute_ns = times.compute_ns;
+    spent.exchange_ns = times.exchange_ns;
+    spent.total_ns = times.total_ns;
+    spent.steps = times.steps;
+    Bel__Ended ended = BEL__ENDED__INIT;
+    ended.step = bel_worker_doing(w->worker, &words);
+    ended.code = (int32_t)bel_status_code(w->status);
+    ended.text = text;
+    ended.times = &spent;
+    ended.numbers = numbers;
+    ended.n_numbers = count;
+    bel_member_send(m, &ended.base);
     bel_free(numbers);
     bel_free(text);
     bel_str_deinit(&words);

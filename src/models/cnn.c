@@ -11,7 +11,7 @@
 // Loss: mean softmax cross-entropy (+ l2 · half the sum of all kernels' squares). Metric: accuracy.
 // Parameters: image_shape (see bel_part_images), filters ("32,64"), window (5), dense_units ("512";
 // empty for none), dropout (0), class_count (10), l2 (0), and those of the optimizer
-// (models/parts.h).
+// (bel_context_optimizer).
 #include "models/parts.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 //   x [n, in] ── dense "logits" ──> [n, classes] ── softmax ──> predictions
 //
 // Loss: mean softmax cross-entropy (+ l2 · half the sum of the kernel's squares). Metric: accuracy.
-// Parameters: class_count (10), l2 (0), and those of the optimizer (models/parts.h).
+// Parameters: class_count (10), l2 (0), and those of the optimizer (bel_context_optimizer).
 #include "models/parts.h"
 
 bel_status *bel_linear_model(bel_model_context *context, bel_estimator_spec *spec)

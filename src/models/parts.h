@@ -1,5 +1,5 @@
-// What the canned models share: layers with a penalty, the classifier's head, the optimizer's
-// parameters. Written, like the models, against the public headers only.
+// What the canned models share: layers with a penalty, and the classifier's head. Written, like
+// the models, against the public headers only.
 #ifndef BELFRY_MODELS_PARTS_H
 #define BELFRY_MODELS_PARTS_H
 
@@ -55,16 +55,5 @@ void bel_part_add_penalty(bel_model_context *context, bel_value *kernel, bel_val
 // and "recall" of class 1; the optimizer.
 void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
                        bel_value *penalty);
-
-// The optimizer that the parameters describe. Names and defaults are those of the command's flags:
-// optimizer (adam), learning_rate (0.001), momentum (0.9), nesterov (false), epsilon
-// (1e-8), initial_accumulator (0.1), rmsprop_decay (0.9), rmsprop_momentum (0), rmsprop_centered
-// (false), learning_rate_power (-0.5), lars_trust (0.001), ftrl_l1, ftrl_l2, ftrl_l2_shrinkage,
-// weight_decay, clip_value, clip_norm, clip_global_norm (all 0: off), schedule (constant),
-// decay_rate (0.96), decay_steps (1000), alpha (0), warmup_steps (0), boundaries and rates (lists,
-// empty), lr_mult and decay_mult (lists of PATTERN=FACTOR, empty), moving_average_decay (0: off),
-// moving_average_ramp (false), table_mean (replicas). A word that is none of the choices is a
-// sticky error.
-bel_optimizer bel_part_optimizer(bel_model_context *context);
 
 #endif

@@ -7,7 +7,7 @@
 // (I64) says how many steps of each sequence count; without it all do. Loss: mean softmax
 // cross-entropy (+ l2 · half the sum of squares of "logits/kernel"). Metric: accuracy. Parameters:
 // recurrent_units ("128"), sequence_width, class_count (10), l2 (0), and those of the optimizer
-// (models/parts.h).
+// (bel_context_optimizer).
 #include "models/parts.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 //
 // Loss: mean softmax cross-entropy. Metric: accuracy. The moving statistics of the norms are state
 // (bel_batch_norm). Parameters: image_shape (see bel_part_images), blocks (3), width (16),
-// class_count (10), and those of the optimizer (models/parts.h).
+// class_count (10), and those of the optimizer (bel_context_optimizer).
 #include "models/parts.h"
 
 #include <stdio.h>

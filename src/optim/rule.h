@@ -16,8 +16,8 @@ typedef struct bel_rule {
     bool prepares; // the direction is not the gradient, but what bel_rule_prepare makes of it
 } bel_rule;
 
-// INVALID_ARGUMENT names the setting of the schedule that cannot be.
-bel_status *bel_schedule_check(const bel_schedule *schedule) BEL_MUST_USE;
+// The rates and boundaries of a piecewise schedule. INVALID_ARGUMENT names the one that cannot be.
+bel_status *bel_pieces_check(const bel_schedule *schedule) BEL_MUST_USE;
 
 const bel_rule *bel_rule_get(const bel_optimizer *optimizer);
 

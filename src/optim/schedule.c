@@ -14,7 +14,7 @@ static int piece_count(const bel_schedule *schedule)
 }
 
 // Rates end at the first 0, and what stands behind the end of either list was meant to count.
-static bel_status *check_pieces(const bel_schedule *schedule)
+bel_status *bel_pieces_check(const bel_schedule *schedule)
 {
     int count = piece_count(schedule);
     for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++) {
@@ -39,35 +39,6 @@ static bel_status *check_pieces(const bel_schedule *schedule)
                        "optimizer: boundaries of the schedule must be at least 0 and rise, but "
                        "boundaries[%d] is %lld",
                        i, (long long)boundary);
-    }
-    return NULL;
-}
-
-bel_status *bel_schedule_check(const bel_schedule *schedule)
-{
-    if (schedule->warmup_steps < 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: warmup_steps must be at least 0, got %lld",
-                       (long long)schedule->warmup_steps);
-    }
-    if ((unsigned)schedule->kind > BEL_SCHEDULE_PIECEWISE) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: there is no schedule %d",
-                       (int)schedule->kind);
-    }
-    if (schedule->kind == BEL_SCHEDULE_CONSTANT) return NULL;
-    if (schedule->kind == BEL_SCHEDULE_PIECEWISE) return check_pieces(schedule);
-    if (schedule->decay_steps < 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: decay_steps must be at least 1, got %lld",
-                       (long long)schedule->decay_steps);
-    }
-    if (schedule->kind == BEL_SCHEDULE_COSINE) {
-        if (schedule->alpha >= 0 && schedule->alpha <= 1) return NULL;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: alpha must be from 0 to 1, got %g",
-                       schedule->alpha);
-    }
-    if (!(schedule->decay_rate > 0 && schedule->decay_rate <= 1)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "optimizer: decay_rate must be above 0 and at most 1, got %g",
-                       schedule->decay_rate);
     }
     return NULL;
 }

@@ -16,43 +16,16 @@
 
 #include "belfry/status.h"
 
-typedef enum bel_frame_kind {
-    BEL_FRAME_REPORT = 1, // worker → shard: one node's sums for one chunk
-    BEL_FRAME_STATS, // worker → shard: one node's step statistics; the report of that node is complete
-    BEL_FRAME_VERSION, // shard → worker: a version is published; shard 0 adds its decisions
-    BEL_FRAME_NORMS,   // shard → shard 0: sums of squares of its grains
-    BEL_FRAME_FACTORS, // shard 0 → shard: factors of clipping or trust, one per variable
-    BEL_FRAME_PARAMS,  // shard → reader: a chunk's values, where memory is not shared
-    BEL_FRAME_PULL,    // worker → shard: send me version `step`; from then on I follow
-    BEL_FRAME_LEDGER,  // shard 0 → shard: worker `node`, one of `chunk`, counts at `step`
-    BEL_FRAME_LEASE,   // shard 0 → worker: your lease of this number is the blocks from `step` on
-    BEL_FRAME_ROW_PULL,   // worker → shard: the keys of rows of table `chunk` that it wants
-    BEL_FRAME_ROWS,       // shard → worker: those rows, in that order
-    BEL_FRAME_ROW_REPORT, // worker → shard: one node's sums of rows of table `chunk`
-    BEL_FRAME_ANSWER,     // shard 0 → shard: give worker `node` your values of version `step`
-    BEL_FRAME_KIND_COUNT  // kinds of a lane's own stand behind (grpc/)
-} bel_frame_kind;
-
-// The block of a lease that says: there are none left.
-enum { BEL_LEASE_NONE = -1 };
-
-// What everybody does at a step; decided by shard 0, repeated in every report.
-enum {
-    BEL_DECIDE_SAVE = 1, // the update of this step also streams into the snapshot
-    BEL_DECIDE_STOP = 2, // this step is not run: training ends at this version
-};
+// A frame's kinds are its users' own, 1 to BEL_FRAME_LAST_KIND (ps/frames/frames.h has those of
+// training); a lane carries kind and fields unread.
+enum { BEL_FRAME_LAST_KIND = 31, BEL_FRAME_FIELD_BYTES = 32 };
 
 typedef struct bel_frame {
-    bel_frame_kind kind;
+    uint32_t kind;
     uint32_t generation;  // rises when state goes back; others' frames are void
     uint32_t incarnation; // of the sender; rises when it is replaced
     int32_t sender;       // worker or shard number
-    int64_t step;
-    uint32_t decision; // BEL_DECIDE_… of the step
-    int32_t chunk;     // REPORT, PARAMS; others as above
-    int32_t node;      // REPORT, STATS: index among the assignment's nodes; VERSION: its buffer
-    int32_t replicas;  // REPORT, ROW_REPORT: the weight of the node's sums (ps/layout/assignment.h)
-    int64_t count;     // … and its examples; LEASE, ANSWER: number; LEDGER: answers before
+    uint8_t fields[BEL_FRAME_FIELD_BYTES];
     const void *payload; // the sender keeps it unchanged until the step's version is published
     size_t payload_bytes;
 } bel_frame;
@@ -110,7 +83,7 @@ void bel_lane_close(bel_lane *lane);
 void bel_lane_close_all(bel_lane **lanes, int count);
 
 // Where a lane without shared memory puts the payload of a frame that is coming in. The receiver
-// checks kind, chunk, node and size here, before any memory is touched; NULL refuses the frame as
+// checks kind, fields and size here, before any memory is touched; NULL refuses the frame as
 // malformed, and the lane is cut. Called on the lane's own thread. A frame that comes again goes to
 // the same place with the same bytes.
 typedef void *bel_frame_place(void *context, const bel_frame *frame);

@@ -1,33 +1,28 @@
 // The header of a frame on the wire: 80 bytes, little-endian, followed by the payload's raw bytes
 // (docs/protocol.md is normative).
 //
-//    0  u32  magic "BEL1"          32  i32  chunk
-//    4  u8   kind                  36  i32  node
-//    5  u8   0, u16 0              40  u64  payload bytes
-//    8  u32  generation            48  u64  sequence number, from 1; 0: not numbered
-//   12  u32  incarnation           56  u64  frames of the other direction that were taken
-//   16  i32  sender                64  i64  count
-//   20  i64  step                  72  i32  replicas
-//   28  u32  decision              76  u32  0
+//    0  u32  magic "BEL2"          24  u64  payload bytes
+//    4  u8   kind                  32  u64  sequence number, from 1; 0: not numbered
+//    5  u8   0, u16 0              40  u64  frames of the other direction that were taken
+//    8  u32  generation            48  32 bytes of fields: the kind's own
+//   12  u32  incarnation
+//   16  i32  sender
+//   20  u32  0
 #ifndef BELFRY_WIRE_FRAME_H
 #define BELFRY_WIRE_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BEL_WIRE_FRAME_BYTES = 80 };
+enum { BEL_WIRE_FRAME_BYTES = 80, BEL_WIRE_FIELD_BYTES = 32 };
 
 typedef struct bel_wire_frame {
     uint8_t kind;
     uint32_t generation, incarnation;
     int32_t sender;
-    int64_t step;
-    uint32_t decision;
-    int32_t chunk, node;
     uint64_t payload_bytes;
     uint64_t sequence, taken;
-    int64_t count;
-    int32_t replicas;
+    uint8_t fields[BEL_WIRE_FIELD_BYTES];
 } bel_wire_frame;
 
 void bel_wire_frame_write(const bel_wire_frame *frame, uint8_t out_bytes[BEL_WIRE_FRAME_BYTES]);

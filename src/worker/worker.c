@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/trace.h"
+#include "ps/frames/frames.h"
 #include "worker/worker_inner.h"
 
 // --- Life ----------------------------------------------------------------------------------------

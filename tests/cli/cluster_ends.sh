@@ -212,7 +212,7 @@ unset BELFRY_FAULT
 check "something is left after a master stood still" nothing_left
 run_ok belfry local train --distributed --job_dir still -- "${digits[@]}" --train_steps 50
 export BELFRY_FAULT=lane:corrupt # ends the job at once, and the frame is named
-run_fails 1 "malformed frame|chunk 2147483647" \
+run_fails 1 "malformed frame|kind 31" \
     belfry local train --distributed --tcp --job_dir corrupt -- "${digits[@]}" --train_steps 400 --lane grpc
 unset BELFRY_FAULT
 check "something is left after a corrupt frame" nothing_left

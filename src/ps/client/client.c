@@ -64,14 +64,15 @@ void *bel_client_place(void *context, const bel_frame *frame)
         return bel_client_place_rows(peer->client, peer->shard, frame);
     }
     if (frame->kind != BEL_FRAME_PARAMS) return NULL;
-    if (frame->chunk < 0 || frame->chunk >= layout->chunk_count) return NULL;
-    const bel_chunk *chunk = &layout->chunks[frame->chunk];
+    int32_t c = bel_params_frame_read(frame).chunk;
+    if (c < 0 || c >= layout->chunk_count) return NULL;
+    const bel_chunk *chunk = &layout->chunks[c];
     if (chunk->shard != peer->shard) return NULL;
     if (frame->payload_bytes != (size_t)chunk->count * sizeof(float)) return NULL;
     // The first version goes where a shard of this process would load it: all chunks of a variable
     // must lie in the same buffer.
     bool first = published(&peer->client->shards[peer->shard]) < 0;
-    unsigned char current = atomic_load(&space->current[frame->chunk]);
+    unsigned char current = atomic_load(&space->current[c]);
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
 
@@ -109,13 +110,13 @@ static void complete_version(bel_client *client, int shard)
 static void take_lease(bel_client *client, const bel_frame *frame)
 {
     leases *g = &client->leases;
-    int64_t number = frame->count;
-    if (number < 0) return;
+    bel_lease_frame lease = bel_lease_frame_read(frame);
+    if (lease.number < 0) return;
     pthread_mutex_lock(&g->mutex);
-    int64_t slot = number % LEASES;
-    if (number > g->numbers[slot]) { // else it has come again
-        g->numbers[slot] = number;
-        g->blocks[slot] = frame->step;
+    int64_t slot = lease.number % LEASES;
+    if (lease.number > g->numbers[slot]) { // else it has come again
+        g->numbers[slot] = lease.number;
+        g->blocks[slot] = lease.first_block;
         pthread_cond_broadcast(&g->came);
     }
     pthread_mutex_unlock(&g->mutex);
@@ -125,44 +126,61 @@ static void take_lease(bel_client *client, const bel_frame *frame)
 static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     if (client->error != NULL) return;
-    client->error = BEL_ERR(
-        BEL_INTERNAL, "worker %d: malformed frame from shard %d: kind %d, step %lld, chunk %d",
-        client->config.worker, shard, (int)frame->kind, (long long)frame->step, (int)frame->chunk);
+    char words[BEL_FRAME_WORDS_BYTES];
+    bel_frame_words(frame, words);
+    client->error = BEL_ERR(BEL_INTERNAL, "worker %d: malformed frame from shard %d: %s",
+                            client->config.worker, shard, words);
+}
+
+// The values themselves are where the lane has put them.
+static void take_params(bel_client *client, int shard, const bel_frame *frame)
+{
+    shard_view *view = &client->shards[shard];
+    bel_params_frame params = bel_params_frame_read(frame);
+    const bel_layout *layout = client->config.layout;
+    if (params.version <= published(view)) return; // late or repeated
+    if (params.chunk < 0 || params.chunk >= layout->chunk_count ||
+        layout->chunks[params.chunk].shard != shard) {
+        refuse_frame(client, shard, frame);
+        return;
+    }
+    if (client->value_steps[params.chunk] >= params.version) return;
+    client->value_steps[params.chunk] = params.version;
+    if (view->values_step != params.version) view->values = 0;
+    view->values_step = params.version;
+    view->values++;
+    complete_version(client, shard);
+}
+
+static void take_version(bel_client *client, int shard, const bel_frame *frame)
+{
+    shard_view *view = &client->shards[shard];
+    bel_version_frame version = bel_version_frame_read(frame);
+    if (version.version <= published(view)) return; // late or repeated
+    if (version.chunks < 0 || version.chunks > client->config.layout->chunk_count) {
+        refuse_frame(client, shard, frame);
+        return;
+    }
+    if (view->announced >= version.version) return;
+    view->announced = version.version;
+    view->expected = version.chunks;
+    view->buffer = (unsigned char)(version.buffer & 1);
+    if (shard == 0) client->decision = version.decision;
+    complete_version(client, shard);
 }
 
 static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 {
-    shard_view *view = &client->shards[shard];
     if (frame->generation != client->config.generation) return;
-    if (frame->kind == BEL_FRAME_ROWS) {
-        bel_client_take_rows(client, shard, frame);
-        return;
-    }
-    if (frame->kind == BEL_FRAME_LEASE) {
+    switch (frame->kind) {
+    case BEL_FRAME_PARAMS: take_params(client, shard, frame); break;
+    case BEL_FRAME_VERSION: take_version(client, shard, frame); break;
+    case BEL_FRAME_ROWS: bel_client_take_rows(client, shard, frame); break;
+    case BEL_FRAME_LEASE:
         if (client->config.ledger && shard == 0) take_lease(client, frame);
-        return;
+        break;
+    default: refuse_frame(client, shard, frame); break;
     }
-    if (frame->step <= published(view)) return; // late or repeated
-    const bel_layout *layout = client->config.layout;
-    bool its_own = frame->chunk >= 0 && frame->chunk < layout->chunk_count &&
-                   layout->chunks[frame->chunk].shard == shard;
-    bool expects_too_many = frame->chunk < 0 || frame->chunk > layout->chunk_count;
-    if (frame->kind == BEL_FRAME_PARAMS ? !its_own : expects_too_many) {
-        refuse_frame(client, shard, frame);
-        return;
-    }
-    if (frame->kind == BEL_FRAME_PARAMS && client->value_steps[frame->chunk] < frame->step) {
-        client->value_steps[frame->chunk] = frame->step;
-        if (view->values_step != frame->step) view->values = 0;
-        view->values_step = frame->step;
-        view->values++;
-    } else if (frame->kind == BEL_FRAME_VERSION && view->announced < frame->step) {
-        view->announced = frame->step;
-        view->expected = frame->chunk;
-        view->buffer = (unsigned char)(frame->node & 1);
-        if (shard == 0) client->decision = frame->decision;
-    }
-    complete_version(client, shard);
 }
 
 // Takes what has arrived; true when all shards stand at `version`.
@@ -283,25 +301,22 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
     return NULL;
 }
 
-bel_frame bel_client_frame(const bel_client *client, int64_t step, uint32_t decision, int node)
+bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame)
 {
-    return (bel_frame){.generation = client->config.generation,
-                       .incarnation = client->config.incarnation,
-                       .sender = client->config.worker,
-                       .step = step,
-                       .decision = decision,
-                       .node = node};
+    frame.generation = client->config.generation;
+    frame.incarnation = client->config.incarnation;
+    frame.sender = client->config.worker;
+    BEL_TRY_CTX(bel_lane_send(client->config.lanes[shard], &frame), "worker %d, %s to shard %d",
+                client->config.worker, bel_frame_kind_name(frame.kind), shard);
+    return NULL;
 }
 
 bel_status *bel_client_pull(bel_client *client, int64_t version)
 {
     int shards = client->config.ledger ? 1 : client->config.layout->shard_count;
-    bel_frame frame = bel_client_frame(client, version, 0, 0);
-    frame.kind = BEL_FRAME_PULL;
-    for (int k = 0; k < shards; k++) {
-        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame), "worker %d, pull from shard %d",
-                    client->config.worker, k);
-    }
+    bel_pull_frame pull = {.version = client->config.ledger ? 0 : version};
+    for (int k = 0; k < shards; k++)
+        BEL_TRY(bel_client_send(client, k, bel_pull_frame_write(pull, NULL, 0)));
     return NULL;
 }
 
@@ -367,28 +382,23 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
                               int node, bel_weight weight, const float *data)
 {
     const bel_chunk *part = &client->config.layout->chunks[chunk];
-    bel_frame frame = bel_client_frame(client, step, decision, node);
-    frame.kind = BEL_FRAME_REPORT;
-    frame.chunk = chunk;
-    frame.replicas = (int32_t)weight.replicas;
-    frame.count = weight.examples;
-    frame.payload = data;
-    frame.payload_bytes = (size_t)part->count * sizeof(float);
-    BEL_TRY_CTX(bel_lane_send(client->config.lanes[part->shard], &frame),
-                "worker %d, report to shard %d", client->config.worker, part->shard);
-    return NULL;
+    bel_report_frame report = {.version = step,
+                               .decision = decision,
+                               .chunk = chunk,
+                               .node = node,
+                               .replicas = (int32_t)weight.replicas,
+                               .examples = weight.examples};
+    size_t bytes = (size_t)part->count * sizeof(float);
+    return bel_client_send(client, part->shard, bel_report_frame_write(report, data, bytes));
 }
 
 bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
                              const double *stats, int width)
 {
-    bel_frame frame = bel_client_frame(client, step, decision, node);
-    frame.kind = BEL_FRAME_STATS;
-    frame.payload = stats;
-    frame.payload_bytes = (size_t)width * sizeof(double);
+    bel_stats_frame said = {.version = step, .decision = decision, .node = node};
+    size_t bytes = (size_t)width * sizeof(double);
     for (int k = 0; k < client->config.layout->shard_count; k++) {
-        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
-                    "worker %d, step statistics to shard %d", client->config.worker, k);
+        BEL_TRY(bel_client_send(client, k, bel_stats_frame_write(said, stats, bytes)));
         bel_fault_point("worker_sent_stats");
     }
     return NULL;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "ps/client/client.h"
+#include "ps/frames/frames.h"
 
 // What is known of a shard's newest version. Where memory is not shared its values come first or,
 // with disturbed lanes, last.
@@ -65,7 +66,8 @@ typedef struct bel_client_awaited {
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
                                   const bel_client_awaited *awaited) BEL_MUST_USE;
 void bel_client_drain(bel_client *client);
-bel_frame bel_client_frame(const bel_client *client, int64_t step, uint32_t decision, int node);
+// Stamps a frame and sends it; the error names worker, kind and shard.
+bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame) BEL_MUST_USE;
 
 // client_rows.c
 void bel_client_create_tables(bel_client *client);

@@ -88,40 +88,40 @@ bel_status *bel_client_pull_rows(bel_client *client, int64_t step, int table, co
         int64_t wanted = view->first[k + 1] - view->first[k];
         view->answers[k] = NULL;
         if (wanted == 0) continue;
-        bel_frame frame = bel_client_frame(client, step, 0, view->pull);
-        frame.kind = BEL_FRAME_ROW_PULL;
-        frame.chunk = table;
-        frame.payload = view->keys + view->first[k];
-        frame.payload_bytes = (size_t)wanted * sizeof(int64_t);
-        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
-                    "worker %d, rows of table \"%s\" from shard %d", client->config.worker,
-                    client->config.layout->tables[table].name, k);
+        bel_row_pull_frame pull = {.version = step, .table = table, .number = view->pull};
+        BEL_TRY(bel_client_send(client, k,
+                                bel_row_pull_frame_write(pull, view->keys + view->first[k],
+                                                         (size_t)wanted * sizeof(int64_t))));
     }
     return NULL;
 }
 
-void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame)
+// Where the rows of a frame were asked for, of a shard and by the newest pull; NULL: they were not.
+static table_view *awaited_table(const bel_client *client, int shard, const bel_frame *frame)
 {
     const bel_layout *layout = client->config.layout;
-    if (frame->chunk < 0 || frame->chunk >= layout->table_count) return;
-    table_view *view = &client->tables[frame->chunk];
-    if (frame->step != view->step || frame->node != view->pull) return; // of an earlier pull
-    size_t rows = (size_t)(view->first[shard + 1] - view->first[shard]);
-    size_t width = (size_t)layout->tables[frame->chunk].width;
-    if (frame->payload_bytes == rows * width * sizeof(float)) view->answers[shard] = frame->payload;
+    bel_rows_frame rows = bel_rows_frame_read(frame);
+    if (rows.table < 0 || rows.table >= layout->table_count) return NULL;
+    table_view *view = &client->tables[rows.table];
+    size_t count = (size_t)(view->first[shard + 1] - view->first[shard]);
+    size_t width = (size_t)layout->tables[rows.table].width;
+    bool awaited = rows.version == view->step && rows.number == view->pull;
+    return awaited && frame->payload_bytes == count * width * sizeof(float) ? view : NULL;
+}
+
+void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame)
+{
+    table_view *view = awaited_table(client, shard, frame);
+    if (view != NULL) view->answers[shard] = frame->payload;
 }
 
 // The size of the answer is known since the keys were sent, and a pull is answered once.
 void *bel_client_place_rows(bel_client *client, int shard, const bel_frame *frame)
 {
-    const bel_layout *layout = client->config.layout;
-    if (frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
-    const table_view *view = &client->tables[frame->chunk];
-    size_t rows = (size_t)(view->first[shard + 1] - view->first[shard]);
-    size_t width = (size_t)layout->tables[frame->chunk].width;
-    bool awaited = frame->step == view->step && frame->node == view->pull;
-    if (!awaited || frame->payload_bytes != rows * width * sizeof(float)) return NULL;
-    return view->room != NULL ? view->room + (size_t)view->first[shard] * width : NULL;
+    const table_view *view = awaited_table(client, shard, frame);
+    if (view == NULL || view->room == NULL) return NULL;
+    size_t width = (size_t)client->config.layout->tables[bel_rows_frame_read(frame).table].width;
+    return view->room + (size_t)view->first[shard] * width;
 }
 
 static bool lacks_rows(const bel_client *client, int64_t step, int shard)
@@ -210,16 +210,15 @@ bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t de
     lay_out_report(client, table, node, set);
     copy_parts(set, width, shards, view->payloads, view->counts, view->filled);
     for (int k = 0; k < shards; k++) {
-        bel_frame frame = bel_client_frame(client, step, decision, node);
-        frame.kind = BEL_FRAME_ROW_REPORT;
-        frame.chunk = table;
-        frame.replicas = (int32_t)weight.replicas;
-        frame.count = weight.examples;
-        frame.payload = view->payloads[k];
-        frame.payload_bytes = bel_row_set_bytes(view->counts[k], width);
-        BEL_TRY_CTX(bel_lane_send(client->config.lanes[k], &frame),
-                    "worker %d, report of table \"%s\" to shard %d", client->config.worker,
-                    layout->tables[table].name, k);
+        bel_row_report_frame report = {.version = step,
+                                       .decision = decision,
+                                       .table = table,
+                                       .node = node,
+                                       .replicas = (int32_t)weight.replicas,
+                                       .examples = weight.examples};
+        size_t bytes = bel_row_set_bytes(view->counts[k], width);
+        BEL_TRY(bel_client_send(client, k,
+                                bel_row_report_frame_write(report, view->payloads[k], bytes)));
         bel_fault_point("worker_rows_reported");
     }
     return NULL;

@@ -60,6 +60,12 @@ static inline int bel_assignment_replicas(const bel_assignment *assignment, int 
     return assignment->first_replica[worker + 1] - assignment->first_replica[worker];
 }
 
+// False for any number that is no node, too.
+static inline bool bel_assignment_is_node_of(const bel_assignment *assignment, int node, int worker)
+{
+    return node >= assignment->first_node[worker] && node < assignment->first_node[worker + 1];
+}
+
 // Assigns `replica_count` ids to the workers that are present, of which there is one at least, as
 // evenly as can be: the first of them get one more. Writes worker_count numbers, 0 for the absent.
 void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,

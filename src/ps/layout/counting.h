@@ -9,12 +9,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef enum bel_counting_kind {
+    BEL_COUNTING_ALL,     // a step is made of everybody's reports
+    BEL_COUNTING_BACKUPS, // of the first `workers` on the newest version; others are dropped
+    BEL_COUNTING_ASYNC,   // of the first `workers`, whatever version they were computed on
+    BEL_COUNTING_BOUNDED, // the same, but who is too far ahead of the slowest waits
+    BEL_COUNTING_KIND_COUNT
+} bel_counting_kind;
+
 typedef struct bel_counting {
-    int workers;      // so many reports make a step; 0: everybody's, without a ledger
-    bool takes_stale; // a report counts whatever version it was computed on; false: only on the
-                      // newest, others are dropped
-    int64_t max_lead; // with takes_stale: a worker waits while more of its reports were counted
-                      // than this beyond those of the slowest; -1: it never does
+    bel_counting_kind kind;
+    int workers;      // so many reports make a step; not read where everybody counts
+    int64_t max_lead; // BOUNDED: a worker waits while more of its reports were counted than this
+                      // beyond those of the slowest
 } bel_counting;
+
+static inline bool bel_counting_has_ledger(const bel_counting *counting)
+{
+    return counting->kind != BEL_COUNTING_ALL;
+}
+
+// Reports on older versions count, so a step has other examples than a version.
+static inline bool bel_counting_takes_stale(const bel_counting *counting)
+{
+    return counting->kind == BEL_COUNTING_ASYNC || counting->kind == BEL_COUNTING_BOUNDED;
+}
 
 #endif

@@ -39,54 +39,70 @@ void bel_shard_free_inboxes(bel_shard *shard)
     bel_free(shard->factor_inbox);
 }
 
-static void *place_report(const bel_shard *shard, const bel_frame *frame)
+static void *place_report(const bel_shard *shard, int32_t c, int32_t node, size_t bytes)
 {
     for (int i = 0; i < shard->chunk_count; i++) {
-        if (shard->chunks[i].chunk != frame->chunk) continue;
-        int64_t count = shard->config.layout->chunks[frame->chunk].count;
-        if (frame->payload_bytes != (size_t)count * sizeof(float)) return NULL;
-        float *inbox = shard->inboxes[frame->node];
+        if (shard->chunks[i].chunk != c) continue;
+        int64_t count = shard->config.layout->chunks[c].count;
+        if (bytes != (size_t)count * sizeof(float)) return NULL;
+        float *inbox = shard->inboxes[node];
         return inbox != NULL ? inbox + shard->chunks[i].inbox_offset : NULL;
     }
     return NULL;
 }
 
-static void *place_pull(const bel_shard *shard, int worker, const bel_frame *frame)
+static void *place_pull(const bel_shard *shard, int worker, int32_t table, size_t bytes)
 {
     const bel_layout *layout = shard->config.layout;
     const bel_assignment *assignment = shard->config.assignment;
     char *inbox = shard->row_inboxes[worker];
-    if (inbox == NULL || frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
-    int64_t ids = bel_row_buffer_ids(layout, assignment, worker, frame->chunk);
-    if (frame->payload_bytes > (size_t)ids * sizeof(int64_t)) return NULL;
-    return inbox + bel_row_buffer_keys(layout, assignment, worker, frame->chunk);
+    if (inbox == NULL || table < 0 || table >= layout->table_count) return NULL;
+    int64_t ids = bel_row_buffer_ids(layout, assignment, worker, table);
+    if (bytes > (size_t)ids * sizeof(int64_t)) return NULL;
+    return inbox + bel_row_buffer_keys(layout, assignment, worker, table);
 }
 
-static void *place_rows(const bel_shard *shard, int worker, const bel_frame *frame)
+static void *place_rows(const bel_shard *shard, int worker, int32_t table, int32_t node,
+                        size_t bytes)
 {
     const bel_layout *layout = shard->config.layout;
     const bel_assignment *assignment = shard->config.assignment;
     char *inbox = shard->row_inboxes[worker];
-    if (inbox == NULL || frame->chunk < 0 || frame->chunk >= layout->table_count) return NULL;
-    size_t most = bel_row_buffer_report_bytes(layout, assignment, frame->chunk, frame->node);
-    if (frame->payload_bytes > most) return NULL;
-    return inbox + bel_row_buffer_report(layout, assignment, frame->chunk, frame->node);
+    if (inbox == NULL || table < 0 || table >= layout->table_count) return NULL;
+    if (bytes > bel_row_buffer_report_bytes(layout, assignment, table, node)) return NULL;
+    return inbox + bel_row_buffer_report(layout, assignment, table, node);
+}
+
+static void *place_stats(const bel_shard *shard, int32_t node, size_t bytes)
+{
+    size_t width = (size_t)shard->config.stats_width;
+    if (shard->stats_inbox == NULL || bytes != width * sizeof(double)) return NULL;
+    return shard->stats_inbox + (size_t)node * width;
 }
 
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
 {
     const bel_assignment *assignment = shard->config.assignment;
+    size_t bytes = frame->payload_bytes;
     if (frame->sender != worker) return NULL;
-    if (frame->kind == BEL_FRAME_ROW_PULL) return place_pull(shard, worker, frame);
-    bool its_node = frame->node >= assignment->first_node[worker] &&
-                    frame->node < assignment->first_node[worker + 1];
-    if (!its_node) return NULL;
-    size_t width = (size_t)shard->config.stats_width;
-    if (frame->kind == BEL_FRAME_REPORT) return place_report(shard, frame);
-    if (frame->kind == BEL_FRAME_ROW_REPORT) return place_rows(shard, worker, frame);
-    if (frame->kind != BEL_FRAME_STATS || shard->stats_inbox == NULL) return NULL;
-    if (frame->payload_bytes != width * sizeof(double)) return NULL;
-    return shard->stats_inbox + (size_t)frame->node * width;
+    if (frame->kind == BEL_FRAME_ROW_PULL)
+        return place_pull(shard, worker, bel_row_pull_frame_read(frame).table, bytes);
+    if (frame->kind == BEL_FRAME_REPORT) {
+        bel_report_frame report = bel_report_frame_read(frame);
+        if (!bel_assignment_is_node_of(assignment, report.node, worker)) return NULL;
+        return place_report(shard, report.chunk, report.node, bytes);
+    }
+    if (frame->kind == BEL_FRAME_ROW_REPORT) {
+        bel_row_report_frame report = bel_row_report_frame_read(frame);
+        if (!bel_assignment_is_node_of(assignment, report.node, worker)) return NULL;
+        return place_rows(shard, worker, report.table, report.node, bytes);
+    }
+    if (frame->kind == BEL_FRAME_STATS) {
+        int32_t node = bel_stats_frame_read(frame).node;
+        if (!bel_assignment_is_node_of(assignment, node, worker)) return NULL;
+        return place_stats(shard, node, bytes);
+    }
+    return NULL;
 }
 
 void *bel_shard_place(void *context, const bel_frame *frame)

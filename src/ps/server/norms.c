@@ -23,23 +23,19 @@ void bel_shard_move_norms_locked(bel_shard *shard)
     if (shard->config.shard != 0) {
         if (shard->norms_sent) return;
         shard->norms_sent = true;
-        bel_shard_send_locked(
-            shard, shard->config.shard_lanes[0],
-            (bel_frame){.kind = BEL_FRAME_NORMS,
-                        .step = shard->step,
-                        .payload = shard->grain_squares,
-                        .payload_bytes = bel_shard_norm_count(shard) * sizeof(double)});
+        bel_norms_frame norms = {.step = shard->step};
+        bel_shard_send_locked(shard, shard->config.shard_lanes[0],
+                              bel_norms_frame_write(norms, shard->grain_squares,
+                                                    bel_shard_norm_count(shard) * sizeof(double)));
         return;
     }
     if (shard->norm_count < layout->shard_count - 1) return;
     bel_shard_combine_norms(shard);
     for (int k = 1; k < layout->shard_count; k++) {
-        bel_shard_send_locked(
-            shard, shard->config.shard_lanes[k],
-            (bel_frame){.kind = BEL_FRAME_FACTORS,
-                        .step = shard->step,
-                        .payload = shard->factors,
-                        .payload_bytes = (size_t)layout->variable_count * sizeof(float)});
+        bel_factors_frame factors = {.step = shard->step};
+        size_t bytes = (size_t)layout->variable_count * sizeof(float);
+        bel_shard_send_locked(shard, shard->config.shard_lanes[k],
+                              bel_factors_frame_write(factors, shard->factors, bytes));
     }
     factors_known_locked(shard);
 }
@@ -48,6 +44,16 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;
     bool for_first = frame->kind == BEL_FRAME_NORMS;
+    int64_t step =
+        for_first ? bel_norms_frame_read(frame).step : bel_factors_frame_read(frame).step;
+    if (step > shard->step) {
+        bel_shard_fail_locked(shard, frame, "its step has not begun");
+        return;
+    }
+    if (step < shard->step || bel_shard_is_stopping(shard)) {
+        shard->counters.late++;
+        return;
+    }
     if (!shard->needs_norm || for_first != (shard->config.shard == 0)) {
         bel_shard_fail_locked(shard, frame, "norms or factors that nobody asked for");
         return;

@@ -15,14 +15,6 @@
 
 enum { PIECE = BEL_SHARD_PIECE };
 
-static bool node_counts(const bel_shard *shard, const bel_shard_chunk *chunk, int k)
-{
-    bool counts =
-        !bel_shard_has_ledger(shard) ||
-        bel_ledger_page_of(shard, shard->step)->counts[shard->config.assignment->nodes[k].worker];
-    return counts && chunk->weights[k].replicas > 0;
-}
-
 // The sum over all replicas of `n` elements at `offset` of the space.
 static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t offset,
                               int64_t n)
@@ -30,7 +22,7 @@ static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chu
     const bel_assignment *assignment = shard->config.assignment;
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
     for (int k = 0; k < assignment->node_count; k++)
-        chunk->inputs[k] = node_counts(shard, chunk, k) ? chunk->nodes[k] + (offset - start) : NULL;
+        chunk->inputs[k] = chunk->taken[k] != NULL ? chunk->taken[k] + (offset - start) : NULL;
     return bel_assignment_sum(assignment, chunk->inputs, chunk->weights, n, chunk->scratch);
 }
 
@@ -172,12 +164,15 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
     }
 }
 
-static int64_t count_replicas(const bel_shard *shard, const bel_shard_chunk *chunk)
+// The reports that the pass adds up: of those who count, and had examples.
+static void take_reports(const bel_shard *shard, bel_shard_chunk *chunk)
 {
-    int64_t replicas = 0;
-    for (int k = 0; k < shard->config.assignment->node_count; k++)
-        if (node_counts(shard, chunk, k)) replicas += chunk->weights[k].replicas;
-    return replicas;
+    chunk->replicas = 0;
+    for (int k = 0; k < shard->config.assignment->node_count; k++) {
+        bool taken = chunk->weights[k].replicas > 0 && bel_shard_counts(shard, k);
+        chunk->taken[k] = taken ? chunk->nodes[k] : NULL;
+        if (taken) chunk->replicas += chunk->weights[k].replicas;
+    }
 }
 
 static void pass_chunk(bel_shard *shard, bel_shard_job job)
@@ -190,7 +185,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
 
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
         // Reports may be gone at the update: what they come to stays.
-        if (job.kind != BEL_JOB_UPDATE) local->replicas = count_replicas(shard, local);
+        if (job.kind != BEL_JOB_UPDATE) take_reports(shard, local);
         pass p = {.shard = shard,
                   .chunk = local,
                   .gradient = local->scratch + (assignment->depth + 1) * PIECE,

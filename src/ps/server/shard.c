@@ -1,6 +1,6 @@
-// Frames and steps of a shard. One mutex guards the state; passes, decisions and other calls out
-// run outside it. bel_shard_work is the only engine: it takes frames, moves the step forward, and
-// runs one job.
+// The steps of a shard. One mutex guards the state; passes, decisions and other calls out run
+// outside it. bel_shard_work is the only engine: it takes frames, moves the step forward, and runs
+// one job.
 #include "ps/server/shard_inner.h"
 
 #include <string.h>
@@ -16,20 +16,15 @@ static void begin_step_locked(bel_shard *shard)
 {
     shard->decision_known = false;
     shard->decision = 0;
-    shard->summed = shard->passed = shard->stats_count = shard->norm_count = 0;
+    shard->summed = shard->passed = shard->norm_count = 0;
     shard->ready_count = 0;
     bel_shard_begin_tables_locked(shard);
-    bool ledger = bel_shard_has_ledger(shard); // then reports stay until their workers are answered
     shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
     bel_shard_begin_numbers(shard);
-    size_t nodes = (size_t)shard->config.assignment->node_count;
-    for (int i = 0; i < shard->chunk_count; i++) {
-        shard->chunks[i].arrived = 0;
-        shard->chunks[i].passed = false;
-        if (!ledger) memset(shard->chunks[i].nodes, 0, nodes * sizeof *shard->chunks[i].nodes);
-    }
-    if (!ledger) memset(shard->stats_list, 0, nodes * sizeof *shard->stats_list);
+    for (int i = 0; i < shard->chunk_count; i++)
+        shard->chunks[i].queued = shard->chunks[i].passed = false;
     memset(shard->norms, 0, (size_t)shard->config.layout->shard_count * sizeof *shard->norms);
+    shard->policy->begin(shard);
 }
 
 // True when all that this shard has to do for the step is done. It waits for every worker even if
@@ -39,8 +34,7 @@ static bool step_done_locked(const bel_shard *shard)
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
     if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
     if (shard->tables_done < shard->config.layout->table_count) return false;
-    if (bel_shard_has_ledger(shard)) return bel_ledger_step_done_locked(shard);
-    return shard->stats_count == shard->config.assignment->node_count;
+    return shard->policy->is_done(shard);
 }
 
 // --- Traces --------------------------------------------------------------------------------------
@@ -56,11 +50,10 @@ static bel_trace_event event_of(const bel_shard *shard, bel_trace_span span, int
 // Whose reports are in this step, as far as 64 bits hold them.
 static uint64_t workers_of_step(const bel_shard *shard)
 {
-    if (!bel_shard_has_ledger(shard)) return BEL_TRACE_EVERYBODY;
-    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
+    if (shard->policy->lockstep) return BEL_TRACE_EVERYBODY;
     uint64_t bits = 0;
     for (int w = 0; w < shard->config.assignment->worker_count && w < 64; w++)
-        if (page->counts[w]) bits |= (uint64_t)1 << w;
+        if (shard->policy->counts(shard, w)) bits |= (uint64_t)1 << w;
     return bits;
 }
 
@@ -87,18 +80,8 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     shard->last_decision = last;
     shard->counters.versions++;
     if (shard->config.shard == 0) bel_shard_decision_known_locked(shard, decision);
-    if (bel_shard_has_ledger(shard)) bel_ledger_published_locked(shard);
+    shard->policy->published(shard);
     bel_shard_answer_waiting_locked(shard);
-    for (int w = 0; w < shard->config.assignment->worker_count && !bel_shard_has_ledger(shard);
-         w++) {
-        const bel_shard_worker *worker = &shard->workers[w];
-        if (worker->reader == BEL_READER_FOLLOWS) {
-            bel_shard_send_version_locked(shard, w, shard->step, shard->values_sent);
-        } else if (worker->reader == BEL_READER_BEHIND && worker->version == shard->step - 1) {
-            bel_shard_send_whole_locked(shard, w, shard->step);
-        }
-    }
-    shard->values_sent = 0;
 }
 
 // Publishes the version that the finished step made, if it is finished and nobody else is doing it.
@@ -113,15 +96,14 @@ static bool try_publish_locked(bel_shard *shard)
     bool first = shard->config.shard == 0;
     shard->snapshot_told = true; // once, however often the decision comes later
     if (saved) shard->ledger.leased = shard->ledger.next_block;
-    bool ledger = bel_shard_has_ledger(shard);
-    const double *const *stats_list =
-        ledger ? bel_ledger_stats_list_locked(shard) : shard->stats_list;
-    bool over = first && ledger && bel_ledger_is_over_locked(shard);
+    for (int k = 0; k < shard->config.assignment->node_count; k++)
+        shard->counting[k] = bel_shard_counts(shard, k) ? shard->stats_list[k] : NULL;
+    bool over = first && shard->policy->is_over(shard);
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
     if (first) {
-        bel_assignment_sum_f64(shard->config.assignment, stats_list, shard->config.stats_width,
+        bel_assignment_sum_f64(shard->config.assignment, shard->counting, shard->config.stats_width,
                                shard->stats_sum);
     }
     bool good = !first || shard->stats_sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
@@ -140,125 +122,6 @@ static bool try_publish_locked(bel_shard *shard)
     return true;
 }
 
-// --- Frames --------------------------------------------------------------------------------------
-
-static void take_report_locked(bel_shard *shard, const bel_frame *frame)
-{
-    if (!bel_shard_check_report_locked(shard, frame)) return;
-    int local = bel_shard_local_chunk(shard, frame->chunk);
-    bel_shard_chunk *chunk = &shard->chunks[local];
-    if (chunk->nodes[frame->node] != NULL) {
-        shard->counters.repeated++;
-        return;
-    }
-    if (!bel_shard_take_weight_locked(shard, frame, &chunk->weights[frame->node])) return;
-    bel_shard_decision_known_locked(shard, frame->decision);
-    chunk->nodes[frame->node] = frame->payload;
-    if (++chunk->arrived == shard->config.assignment->node_count) {
-        bel_shard_push_locked(shard,
-                              (bel_shard_job){.kind = bel_shard_first_job(shard), .local = local});
-    }
-}
-
-static void take_stats_locked(bel_shard *shard, const bel_frame *frame)
-{
-    if (!bel_shard_check_stats_locked(shard, frame)) return;
-    bel_shard_decision_known_locked(shard, frame->decision);
-    if (shard->stats_list[frame->node] != NULL) {
-        shard->counters.repeated++;
-        return;
-    }
-    shard->stats_list[frame->node] = frame->payload;
-    shard->stats_count++;
-}
-
-// A worker that repeats a step which is finished here is through with it: its last step statistics
-// is here.
-static bool catches_up(const bel_shard *shard, const bel_frame *frame, int worker)
-{
-    return worker >= 0 && frame->kind == BEL_FRAME_STATS && frame->step == shard->step - 1 &&
-           frame->node == shard->config.assignment->first_node[worker + 1] - 1 &&
-           shard->workers[worker].reader == BEL_READER_BEHIND &&
-           shard->workers[worker].version == frame->step;
-}
-
-// `worker` is the lane's, -1: another shard's.
-static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker)
-{
-    bool ours = worker < 0 || (frame->sender == worker &&
-                               frame->incarnation == shard->workers[worker].incarnation);
-    if (frame->generation != shard->config.generation || !ours) {
-        shard->counters.foreign++;
-        return;
-    }
-    shard->counters.received_bytes += (int64_t)frame->payload_bytes;
-    bool norms = frame->kind == BEL_FRAME_NORMS || frame->kind == BEL_FRAME_FACTORS;
-    if (bel_shard_has_ledger(shard) && !norms) {
-        bel_ledger_take_frame_locked(shard, frame, worker);
-        return;
-    }
-    if (frame->kind == BEL_FRAME_PULL && worker >= 0) {
-        bel_shard_take_pull_locked(shard, worker, frame->step);
-        return;
-    }
-    if (frame->kind == BEL_FRAME_ROW_PULL && worker >= 0) {
-        bel_shard_take_row_pull_locked(shard, frame, worker);
-        return;
-    }
-    if (frame->step > shard->step) { // nobody can report on a version that is not published
-        bel_shard_fail_locked(shard, frame, "its step has not begun");
-        return;
-    }
-    if (frame->step != shard->step || (shard->decision & BEL_DECIDE_STOP) != 0) {
-        shard->counters.late++;
-        if (catches_up(shard, frame, worker))
-            bel_shard_send_whole_locked(shard, worker, shard->step);
-        return;
-    }
-    switch (frame->kind) {
-    case BEL_FRAME_REPORT: take_report_locked(shard, frame); break;
-    case BEL_FRAME_STATS: take_stats_locked(shard, frame); break;
-    case BEL_FRAME_NORMS:
-    case BEL_FRAME_FACTORS:
-        if (worker < 0) {
-            bel_shard_take_norms_locked(shard, frame);
-        } else {
-            bel_shard_fail_locked(shard, frame, "a kind that workers do not send");
-        }
-        break;
-    case BEL_FRAME_ROW_REPORT: bel_shard_take_rows_locked(shard, frame, worker); break;
-    case BEL_FRAME_VERSION:
-    case BEL_FRAME_PARAMS:
-    case BEL_FRAME_PULL:
-    case BEL_FRAME_LEDGER:
-    case BEL_FRAME_ANSWER:
-    case BEL_FRAME_LEASE:
-    case BEL_FRAME_ROWS:
-    case BEL_FRAME_ROW_PULL:
-    case BEL_FRAME_KIND_COUNT:
-        bel_shard_fail_locked(shard, frame, "a kind that shards do not take");
-        break;
-    }
-}
-
-static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
-{
-    bel_frame frame;
-    while (lane != NULL && shard->error == NULL && bel_lane_receive(lane, &frame))
-        take_frame_locked(shard, &frame, worker);
-}
-
-static void drain_locked(bel_shard *shard)
-{
-    if (!shard->started || shard->admitting > 0) return;
-    if (bel_shard_has_ledger(shard)) bel_ledger_send_mail_locked(shard);
-    for (int w = 0; w < shard->config.assignment->worker_count; w++)
-        drain_lane_locked(shard, shard->config.worker_lanes[w], w);
-    int shards = shard->config.shard == 0 ? shard->config.layout->shard_count : 1;
-    for (int k = 0; shard->config.layout->shard_count > 1 && k < shards; k++)
-        drain_lane_locked(shard, shard->config.shard_lanes[k], -1);
-}
-
 // --- Members that are replaced -------------------------------------------------------------------
 
 // True while something that was reported may be read.
@@ -266,23 +129,6 @@ static bool is_reading_locked(const bel_shard *shard)
 {
     return shard->running > 0 || shard->publishing ||
            (shard->ready_count > 0 && shard->error == NULL);
-}
-
-static void forget_worker_locked(bel_shard *shard, int worker)
-{
-    const bel_assignment *assignment = shard->config.assignment;
-    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
-        for (int i = 0; i < shard->chunk_count; i++) {
-            bel_shard_chunk *chunk = &shard->chunks[i];
-            if (chunk->nodes[k] == NULL || chunk->arrived == assignment->node_count) continue;
-            chunk->nodes[k] = NULL;
-            chunk->arrived--;
-        }
-        if (shard->stats_list[k] == NULL) continue;
-        shard->stats_list[k] = NULL;
-        shard->stats_count--;
-    }
-    bel_shard_forget_rows_locked(shard, worker);
 }
 
 bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, bel_lane *lane,
@@ -300,16 +146,14 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     }
     bel_lane *before = shard->config.worker_lanes[worker];
     shard->config.worker_lanes[worker] = lane;
-    if (bel_shard_has_ledger(shard)) {
-        bel_ledger_forget_locked(shard, worker);
-        shard->workers[worker].incarnation = incarnation;
-    } else {
-        forget_worker_locked(shard, worker);
-        shard->workers[worker] = (bel_shard_worker){.incarnation = incarnation};
-    }
+    bel_shard_forget_report_locked(shard, worker);
+    bel_shard_forget_pulls_locked(shard, worker);
+    shard->policy->forget(shard, worker);
+    bel_shard_reset_worker(&shard->workers[worker]);
+    shard->workers[worker].incarnation = incarnation;
     *out_step = shard->step;
     shard->admitting--;
-    if (bel_shard_has_ledger(shard)) bel_ledger_admitted_locked(shard);
+    shard->policy->admitted(shard);
     pthread_mutex_unlock(&shard->mutex);
     return before;
 }
@@ -322,9 +166,14 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
     shard->counters.versions = 0;
     bel_status_ignore(shard->error); // of a state that is void
     shard->error = NULL;
-    for (int w = 0; w < shard->config.assignment->worker_count; w++)
-        shard->workers[w] = (bel_shard_worker){.incarnation = shard->workers[w].incarnation};
-    bel_ledger_reset_locked(shard);
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+        bel_shard_forget_report_locked(shard, w);
+        uint32_t incarnation = shard->workers[w].incarnation;
+        shard->workers[w] =
+            (bel_shard_worker){.incarnation = incarnation, .version = -1, .counted_step = -1};
+    }
+    shard->copies = 0;
+    shard->policy->reset(shard);
     begin_step_locked(shard);
     shard->values_sent = 0;
     pthread_mutex_unlock(&shard->mutex);
@@ -338,7 +187,7 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     shard->events = *events;
     if (shard->config.shard == 0) {
         pthread_mutex_lock(&shard->mutex);
-        bool over = bel_shard_has_ledger(shard) && bel_ledger_is_over_locked(shard);
+        bool over = shard->policy->is_over(shard);
         pthread_mutex_unlock(&shard->mutex);
         decision = events->decide(events->context, shard->step, NULL, over);
     }
@@ -368,7 +217,7 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
         return;
     }
     if (job.kind == BEL_JOB_COPY) {
-        bel_ledger_copied_locked(shard, job.worker);
+        shard->policy->copied(shard, job.worker);
         return;
     }
     shard->counters.passes++;
@@ -380,8 +229,7 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
     shard->passed++;
     shard->chunks[job.local].passed = true;
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[job.local].chunk];
-    bool sent = chunk->kind != BEL_VARIABLE_FROZEN && !bel_shard_has_ledger(shard);
-    if (sent) bel_shard_send_passed_locked(shard, job.local);
+    if (chunk->kind != BEL_VARIABLE_FROZEN) shard->policy->chunk_passed(shard, job.local);
 }
 
 // Runs one job, and publishes if it was the last. False: there is none.
@@ -409,7 +257,7 @@ static bool run_job_locked(bel_shard *shard)
 // Takes frames and publishes what is finished; true when it did publish.
 static bool poll_locked(bel_shard *shard)
 {
-    drain_locked(shard);
+    bel_shard_drain_locked(shard);
     bel_shard_move_norms_locked(shard);
     return try_publish_locked(shard);
 }
@@ -465,15 +313,11 @@ bel_shard_counters bel_shard_count(bel_shard *shard)
     return counters;
 }
 
-// Where everybody counts, each version but the first was made of a report of each.
 bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker)
 {
     pthread_mutex_lock(&shard->mutex);
     const bel_shard_worker *w = &shard->workers[worker];
-    int64_t made = shard->counters.versions > 0 ? shard->counters.versions - 1 : 0;
-    bel_shard_reports reports = {.counted = bel_shard_has_ledger(shard) ? w->lead : made,
-                                 .stale = w->stale,
-                                 .dropped = w->dropped};
+    bel_shard_reports reports = {.counted = w->counted, .stale = w->stale, .dropped = w->dropped};
     pthread_mutex_unlock(&shard->mutex);
     return reports;
 }
@@ -484,10 +328,8 @@ static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
     const bel_assignment *assignment = shard->config.assignment;
     int missing = 0;
     for (int w = 0; w < assignment->worker_count; w++) {
-        bool here = !bel_shard_has_ledger(shard) || shard->workers[w].complete;
-        for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++)
-            here = here && (bel_shard_has_ledger(shard) || shard->stats_list[k] != NULL);
-        if (here) continue;
+        bool plays = assignment->first_node[w] < assignment->first_node[w + 1];
+        if (!plays || shard->workers[w].complete) continue;
         bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ", w);
     }
     return missing;
@@ -500,8 +342,7 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
     if (name_missing_locked(shard, out_words) == 0) {
         bool idle = shard->ready_count == 0;
         bool norms = shard->needs_norm && !shard->factors_known && idle;
-        bool unnamed =
-            bel_shard_has_ledger(shard) && !bel_ledger_page_of(shard, shard->step)->known;
+        bool unnamed = !shard->policy->is_known(shard);
         bel_str_puts(out_words, unnamed && idle ? "waits for shard 0 to say who counts"
                                 : norms         ? "waits for norms of other shards"
                                                 : "updates");

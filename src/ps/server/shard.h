@@ -27,6 +27,7 @@
 #include "belfry/optimizer.h"
 #include "checkpoint/checkpoint.h"
 #include "optim/rule.h"
+#include "ps/frames/frames.h"
 #include "ps/layout/assignment.h"
 #include "ps/layout/counting.h"
 #include "ps/layout/space.h"

@@ -1,5 +1,6 @@
-// The inside of a shard, for shard_life.c (its memory), shard.c (frames and steps), ledger.c (steps
-// of some workers' reports), norms.c, values.c (what workers are sent), shard_rows.c (tables),
+// The inside of a shard, for shard_life.c (its memory), shard.c (steps), shard_frames.c (what comes
+// in), policy_all.c and policy_ledger.c (who counts, who is answered) with ledger.c (pages of the
+// ledger), lease.c and answer.c, norms.c, values.c (what workers are sent), shard_rows.c (tables),
 // inbox.c, groups.c (a step's numbers), pass.c (arithmetic), shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
@@ -7,6 +8,7 @@
 #include <pthread.h>
 
 #include "ps/layout/row_buffer.h"
+#include "ps/server/policy.h"
 #include "ps/server/shard.h"
 #include "ps/table/table.h"
 
@@ -34,10 +36,12 @@ typedef struct bel_shard_group { // variables with the same factors
 
 typedef struct bel_shard_chunk {
     int chunk;            // index in the layout
-    int arrived;          // nodes whose report is in
+    int reported;         // nodes whose report is in
+    bool queued;          // all that count have reported: its pass is queued, or done
     const float **nodes;  // by node: where its sums lie, NULL until it is in
     bel_weight *weights;  // by node: of these sums
-    const float **inputs; // by node: the same at the piece in work, NULL: it does not count
+    const float **taken;  // by node: the same in a pass, NULL: it does not count in the step
+    const float **inputs; // by node: the same at the piece in work
     int64_t replicas;     // that count in the step, once its first pass has begun
     int64_t inbox_offset; // of this chunk in each inbox
     float *scratch;       // rows of the summation tree, and one piece of the gradient
@@ -56,12 +60,12 @@ typedef struct bel_shard_worker {
     uint32_t incarnation;
     bel_shard_reader reader;
     int64_t version; // that it was sent last
+    bool complete;   // its report on that version is in, with all step statistics
+    int64_t counted; // its reports that were counted
     // With a ledger:
-    bool complete;        // its report on that version is in
     int copies;           // chunks that are still copied for it
     int64_t answer;       // the version that they belong to
     int64_t counted_step; // shard 0: the last that it counted in, -1: none
-    int64_t lead;         // shard 0: its reports that were counted
     int64_t dropped;      // shard 0: its reports that were not
     int64_t stale;        // shard 0: its counted reports on older versions
     bool held;            // shard 0: gets no version before slower ones have come nearer
@@ -79,14 +83,6 @@ typedef struct bel_ledger_page {
     int needed;      // other shards: so many will be; 0: not known yet
     int64_t answers; // other shards: so many were given before this step was closed
 } bel_ledger_page;
-
-// Other shards: shard 0 has answered a worker with a version, and so must this one, exactly with
-// that.
-typedef struct bel_ledger_answer {
-    int64_t number, version;
-    int worker;
-    uint32_t incarnation, decision;
-} bel_ledger_answer;
 
 // Shard 0: what another shard has still to be told, in order. Its lane may be full for a moment, as
 // nothing goes back on it that would say what was taken.
@@ -107,13 +103,9 @@ typedef struct bel_ledger {
     int returned_count;
     int64_t leased;  // next_block when the newest snapshot was made
     int64_t answers; // shard 0: given so far; other shards: the first that is not given yet
-    bel_ledger_answer *waiting; // other shards: those of versions to come
+    bel_answer_frame *waiting; // other shards: those of versions to come
     size_t waiting_count, waiting_capacity;
     int64_t stale[BEL_STALENESS_BINS];
-    double *stats_list; // by node: copies
-    const double *
-        *counting; // by node: step statistics of this step's workers; NULL: does not count
-    int copies;    // that are under way: the next version is not published before
 } bel_ledger;
 
 // Rows that a worker asks for in a step; it may do so in several pulls. The answers stay until it
@@ -141,7 +133,7 @@ typedef struct bel_shard_table {
     bool *reported;       // by node
     bel_row_set *sets;    // by node: scratch of a sum
     bel_weight *set_weights;
-    int arrived;           // of them; with a ledger: 0, or all that are needed
+    bool queued;           // all that count have reported: its update is due, queued or done
     int readers;           // answers being worked on; then nothing is updated …
     bool due;              // … but will be, as soon as they are done
     bool updating;         // then nothing is answered
@@ -158,6 +150,7 @@ struct bel_shard {
     bel_shard_config config;
     bel_shard_events events;
     const bel_rule *rule;
+    const bel_policy *policy;
     bool needs_norm;
 
     // Memory, laid out as the space; only this shard's chunks are touched.
@@ -195,8 +188,11 @@ struct bel_shard {
     int ready_count, running;
     int summed, passed;        // chunks through the first and the last pass
     int values_sent;           // chunks with new values: all passed ones but the frozen
-    const double **stats_list; // by node; shard 0 sums them
-    int stats_count;
+    int copies;                // for workers, of chunks and rows, under way
+    double *stats_values;      // by node: a copy of its step statistics
+    const double **stats_list; // by node: where it lies, NULL until they are in
+    const double **counting;   // by node: the same of those who count; shard 0 sums them
+    int stats_count;           // nodes whose step statistics are in
     double *stats_sum;
     const double **norms; // shard 0, by shard: its grain squares
     int norm_count;
@@ -218,11 +214,6 @@ static inline size_t bel_shard_norm_count(const bel_shard *shard)
     return (shard->rule->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
 }
 
-static inline bool bel_shard_has_ledger(const bel_shard *shard)
-{
-    return shard->config.counting.workers > 0;
-}
-
 // pass.c
 // Errors: RESOURCE_EXHAUSTED, for rows of a table.
 bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job) BEL_MUST_USE;
@@ -235,39 +226,55 @@ void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
 bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane,
                                       bel_frame frame) BEL_MUST_USE;
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what);
-int bel_shard_local_chunk(const bel_shard *shard, int chunk); // -1: not here
-// True when a report is one of a chunk and node that are here; else the shard has failed.
-bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame);
-// The weight that a report says, if its node can have it; else the shard has failed.
-bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_weight *out_weight);
-bool bel_shard_check_stats_locked(bel_shard *shard, const bel_frame *frame);
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
-bel_job_kind bel_shard_first_job(const bel_shard *shard);
+void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job of a chunk
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
-bool bel_ledger_counts(const bel_shard *shard, int worker); // in this step, as far as is known
+bool bel_shard_is_stopping(const bel_shard *shard);      // this step is not run, as far as is known
+bool bel_shard_counts(const bel_shard *shard, int node); // is its worker one of this step's?
+// A worker as it was before its first report; what was counted stays.
+void bel_shard_reset_worker(bel_shard_worker *worker);
+// What a worker has reported since it was given its version, rows as well.
+void bel_shard_forget_report_locked(bel_shard *shard, int worker);
 
-// ledger.c
-void bel_ledger_create(bel_shard *shard); // nothing without a ledger
+// ready.c. Queues a chunk, a table, or all of them, for which all who count have reported.
+void bel_shard_look_at_chunk_locked(bel_shard *shard, int local);
+void bel_shard_look_at_table_locked(bel_shard *shard, int table);
+void bel_shard_look_at_all_locked(bel_shard *shard);
+
+// shard_frames.c
+void bel_shard_drain_locked(bel_shard *shard); // takes what has come on all lanes
+
+// policy_all.c, policy_ledger.c
+extern const bel_policy bel_policy_all, bel_policy_backups, bel_policy_async, bel_policy_bounded;
+
+// ledger.c: pages
+void bel_ledger_create(bel_shard *shard);
 void bel_ledger_destroy(bel_shard *shard);
-void bel_ledger_reset_locked(bel_shard *shard); // another generation
-// Another worker is admitted: steps that had to wait for that are named.
-void bel_ledger_admitted_locked(bel_shard *shard);
-void bel_ledger_send_mail_locked(bel_shard *shard); // what did not fit a lane before
-void bel_ledger_take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker);
-// Shard 0: once this step is made no report can come any more, as the input has nothing left.
-bool bel_ledger_is_over_locked(const bel_shard *shard);
-// True when this step's workers are known and all they have said of it is in.
-bool bel_ledger_step_done_locked(const bel_shard *shard);
-// The step statistics of those that count, by node.
-const double *const *bel_ledger_stats_list_locked(bel_shard *shard);
-// The step became the one before: answers those who wait.
-void bel_ledger_published_locked(bel_shard *shard);
-void bel_ledger_copied_locked(bel_shard *shard, int worker);
-void bel_ledger_forget_locked(bel_shard *shard, int worker);
+void bel_ledger_reset_locked(bel_shard *shard);
+void bel_ledger_clear_page(const bel_shard *shard, bel_ledger_page *page);
+void bel_ledger_close_page_locked(bel_shard *shard); // shard 0: if there are enough reports
+void bel_ledger_page_known_locked(bel_shard *shard); // looks at what may be ready by that
+// Shard 0: one more thing that another shard is to be told; and tells all of them, as far as their
+// lanes have room.
+void bel_ledger_put_mail(bel_shard *shard, int other, bel_frame frame);
+void bel_ledger_send_mail_locked(bel_shard *shard);
 static inline bel_ledger_page *bel_ledger_page_of(const bel_shard *shard, int64_t step)
 {
     return &shard->ledger.pages[step % shard->ledger.page_count];
 }
+
+// lease.c. Shard 0.
+bool bel_ledger_has_blocks(const bel_ledger *ledger); // that are not leased
+void bel_ledger_lease_locked(bel_shard *shard, int worker);
+void bel_ledger_use_up_lease(bel_shard_worker *worker);
+void bel_ledger_return_leases(bel_shard *shard, bel_shard_worker *worker);
+
+// answer.c. The worker has nothing under way and gets the values of this step, which is `version`.
+void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version);
+void bel_ledger_copied_locked(bel_shard *shard, int worker);
+void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame);
+// Other shards: what shard 0 has answered by now; says so on the page when that was all.
+void bel_ledger_give_answers_locked(bel_shard *shard);
 
 // norms.c. Moves them on when they are due; takes what comes of them.
 void bel_shard_move_norms_locked(bel_shard *shard);
@@ -279,7 +286,6 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local);
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks);
 // The whole of this step's version, or of the one before.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version);
-void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version);
 // True for a worker that needs no frames of values; so is one that is not there.
 bool bel_shard_reads_in_place(const bel_shard *shard, int worker);
 // With a ledger: a chunk's values of this step into the worker's outbox. Without the lock.
@@ -294,12 +300,15 @@ bel_status *bel_shard_create_tables(bel_shard *shard) BEL_MUST_USE;
 void bel_shard_destroy_tables(bel_shard *shard);
 void bel_shard_begin_tables_locked(bel_shard *shard);
 void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker);
-void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker);
-void bel_shard_forget_rows_locked(bel_shard *shard, int worker); // it is replaced
-void bel_shard_answer_waiting_locked(bel_shard *shard);          // row pulls that had to wait
+// Keeps a worker's report of a node of its own; false: it was there, or is malformed.
+bool bel_shard_keep_rows_locked(bel_shard *shard, const bel_frame *frame,
+                                const bel_row_report_frame *report, bel_weight weight);
+void bel_shard_forget_pulls_locked(bel_shard *shard,
+                                   int worker);                // those of a step that is repeated
+void bel_shard_end_pulls_locked(bel_shard *shard, int worker); // its successor does not repeat it
+void bel_shard_answer_waiting_locked(bel_shard *shard);        // row pulls that had to wait
 void bel_shard_table_updated_locked(bel_shard *shard, int table);
-// With a ledger: updates the table if the reports of all who count are in.
-void bel_shard_look_at_table_locked(bel_shard *shard, int table);
+void bel_shard_table_due_locked(bel_shard *shard, int table); // it is updated once nobody reads
 void bel_shard_answer_rows(bel_shard *shard, int table, int worker); // without the lock
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker);
 bel_status *bel_shard_update_table(bel_shard *shard, int table) BEL_MUST_USE; // without the lock

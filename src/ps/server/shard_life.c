@@ -48,6 +48,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     size_t nodes = (size_t)config->assignment->node_count;
     shard->config = *config;
     shard->rule = bel_rule_get(&config->optimizer);
+    shard->policy = bel_policy_of(&config->counting);
     shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0 ||
                         shard->rule->trusts;
     bel_shard_make_groups(shard);
@@ -60,6 +61,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
                               .inbox_offset = shard->inbox_elements,
                               .nodes = bel_xcalloc(nodes, sizeof(float *)),
                               .weights = bel_xcalloc(nodes, sizeof(bel_weight)),
+                              .taken = bel_xcalloc(nodes, sizeof(float *)),
                               .inputs = bel_xcalloc(nodes, sizeof(float *)),
                               .scratch = bel_xcalloc((size_t)config->assignment->depth + 2,
                                                      BEL_SHARD_PIECE * sizeof(float))};
@@ -69,14 +71,19 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     shard->row_inboxes =
         bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->row_inboxes);
     shard->workers = bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->workers);
-    size_t copies = config->counting.workers > 0 ? (size_t)config->assignment->worker_count : 0;
+    size_t copies = shard->policy->lockstep ? 0 : (size_t)config->assignment->worker_count;
     size_t tables = (size_t)layout->table_count * (1 + (size_t)config->assignment->worker_count);
     shard->ready =
         bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
+    shard->stats_values = bel_xcalloc(nodes * (size_t)config->stats_width, sizeof(double));
     shard->stats_list = bel_xcalloc(nodes, sizeof *shard->stats_list);
+    shard->counting = bel_xcalloc(nodes, sizeof *shard->counting);
     shard->stats_sum = bel_xcalloc((size_t)config->stats_width, sizeof(double));
     shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
-    bel_ledger_create(shard);
+    for (int w = 0; w < config->assignment->worker_count; w++)
+        shard->workers[w] = (bel_shard_worker){.version = -1, .counted_step = -1};
+    shard->ledger = (bel_ledger){.next_block = -1, .block_end = -1, .leased = -1};
+    shard->policy->create(shard);
     bel_status *status = allocate(shard);
     if (status == NULL) status = bel_shard_create_tables(shard);
     if (status != NULL) {
@@ -97,7 +104,7 @@ void bel_shard_destroy(bel_shard *shard)
     }
     bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
-    bel_ledger_destroy(shard);
+    shard->policy->destroy(shard);
     bel_shard_destroy_tables(shard);
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
@@ -107,13 +114,16 @@ void bel_shard_destroy(bel_shard *shard)
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_free(shard->chunks[i].nodes);
         bel_free(shard->chunks[i].weights);
+        bel_free(shard->chunks[i].taken);
         bel_free(shard->chunks[i].inputs);
         bel_free(shard->chunks[i].scratch);
     }
     bel_free(shard->chunks);
     bel_free(shard->workers);
     bel_free(shard->ready);
+    bel_free(shard->stats_values);
     bel_free(shard->stats_list);
+    bel_free(shard->counting);
     bel_free(shard->stats_sum);
     bel_free(shard->norms);
     bel_status_destroy(shard->error);

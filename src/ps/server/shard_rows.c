@@ -116,30 +116,25 @@ void bel_shard_destroy_tables(bel_shard *shard)
 void bel_shard_begin_tables_locked(bel_shard *shard)
 {
     shard->tables_done = 0;
-    bool keeps = bel_shard_has_ledger(shard); // reports, until their workers are answered
-    for (int t = 0; t < shard->config.layout->table_count; t++) {
-        bel_shard_table *table = &shard->tables[t];
-        size_t nodes = (size_t)shard->config.assignment->node_count;
-        table->arrived = 0;
-        if (!keeps) memset(table->reported, 0, nodes * sizeof *table->reported);
-    }
+    for (int t = 0; t < shard->config.layout->table_count; t++)
+        shard->tables[t].queued = false;
 }
 
 // --- Readers and updates -------------------------------------------------------------------------
 
-// Where everybody counts they cannot meet: all have their rows before the last report comes. With a
-// ledger they take turns. An answer is a copy like those of chunks: no version is published while
-// one is made.
+// In lockstep they cannot meet: all have their rows before the last report comes. Else they take
+// turns. An answer is a copy like those of chunks: with a ledger no version is published while one
+// is made.
 static void read_rows_locked(bel_shard *shard, int t, int worker)
 {
     shard->tables[t].readers++;
     shard->tables[t].pulls[worker].waits = false;
-    shard->ledger.copies++;
+    shard->copies++;
     bel_shard_push_locked(shard,
                           (bel_shard_job){.kind = BEL_JOB_ROWS, .local = t, .worker = worker});
 }
 
-static void update_locked(bel_shard *shard, int t)
+void bel_shard_table_due_locked(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
     table->due = table->readers > 0;
@@ -172,14 +167,11 @@ static void send_rows_locked(bel_shard *shard, int table, int worker, int32_t nu
 {
     const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
     size_t width = (size_t)shard->config.layout->tables[table].width;
+    bel_rows_frame rows = {.version = pull->step, .table = table, .number = number};
     bel_shard_send_locked(
         shard, shard->config.worker_lanes[worker],
-        (bel_frame){.kind = BEL_FRAME_ROWS,
-                    .step = pull->step,
-                    .chunk = table,
-                    .node = number,
-                    .payload = pull->rows + pull->firsts[number],
-                    .payload_bytes = (size_t)pull->counts[number] * width * sizeof(float)});
+        bel_rows_frame_write(rows, pull->rows + pull->firsts[number],
+                             (size_t)pull->counts[number] * width * sizeof(float)));
 }
 
 static void begin_pulls(bel_shard_pull *pull, int64_t step)
@@ -195,21 +187,23 @@ static void begin_pulls(bel_shard_pull *pull, int64_t step)
 // A pull that was answered before: a successor's, or a second copy.
 static void take_known_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
-    bel_shard_pull *pull = &shard->tables[frame->chunk].pulls[worker];
+    bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
+    bel_shard_pull *pull = &shard->tables[asked.table].pulls[worker];
     int64_t count = (int64_t)(frame->payload_bytes / sizeof(int64_t));
-    if (frame->node < pull->again) {
+    if (asked.number < pull->again) {
         shard->counters.repeated++;
-    } else if (pull->counts[frame->node] != count) {
+    } else if (pull->counts[asked.number] != count) {
         bel_shard_fail_locked(shard, frame, "another pull than in the step that it repeats");
     } else {
-        pull->again = frame->node + 1;
-        send_rows_locked(shard, frame->chunk, worker, frame->node);
+        pull->again = asked.number + 1;
+        send_rows_locked(shard, asked.table, worker, asked.number);
     }
 }
 
 static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
-    bel_shard_pull *pull = &shard->tables[frame->chunk].pulls[worker];
+    bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
+    bel_shard_pull *pull = &shard->tables[asked.table].pulls[worker];
     int64_t count = (int64_t)(frame->payload_bytes / sizeof(int64_t));
     if (frame->payload_bytes % sizeof(int64_t) != 0 ||
         !bel_row_keys_check(frame->payload, count, shard->config.shard,
@@ -217,16 +211,16 @@ static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int w
         bel_shard_fail_locked(shard, frame, "keys that do not ascend, or of another shard");
         return;
     }
-    if (pull->step != frame->step) begin_pulls(pull, frame->step);
-    if (frame->node < 0 || frame->node >= pull->limit || pull->asked + count > pull->most) {
+    if (pull->step != asked.version) begin_pulls(pull, asked.version);
+    if (asked.number < 0 || asked.number >= pull->limit || pull->asked + count > pull->most) {
         bel_shard_fail_locked(shard, frame, "more rows than there is room for");
         return;
     }
-    size_t width = (size_t)shard->config.layout->tables[frame->chunk].width;
+    size_t width = (size_t)shard->config.layout->tables[asked.table].width;
     size_t bytes = (size_t)count * width * sizeof(float);
     pull->busy = pull->waits = true;
     pull->asked += count;
-    pull->number = frame->node;
+    pull->number = asked.number;
     pull->keys = frame->payload;
     pull->counts[pull->number] = count;
     pull->firsts[pull->number] = pull->used;
@@ -234,100 +228,63 @@ static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int w
     if (!shard->publishing) bel_shard_answer_waiting_locked(shard); // else soon
 }
 
-static bool check_table_locked(bel_shard *shard, const bel_frame *frame)
+static bool check_table_locked(bel_shard *shard, const bel_frame *frame, int32_t table)
 {
-    if (frame->chunk >= 0 && frame->chunk < shard->config.layout->table_count) return true;
+    if (table >= 0 && table < shard->config.layout->table_count) return true;
     bel_shard_fail_locked(shard, frame, "no such table");
     return false;
 }
 
-// The rows are as they should be for who computes on that version. With a ledger they are whatever
-// they are; and who asks when training stops is not to wait for ever.
-static bool rows_are_of_locked(const bel_shard *shard, const bel_frame *frame, int worker)
-{
-    if (bel_shard_has_ledger(shard)) return frame->step <= shard->workers[worker].version;
-    bool updated = shard->tables[frame->chunk].arrived == shard->config.assignment->node_count;
-    return frame->step == shard->step && !updated;
-}
-
 void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
-    if (!check_table_locked(shard, frame)) return;
-    const bel_shard_pull *pull = &shard->tables[frame->chunk].pulls[worker];
-    if (pull->step == frame->step && frame->node >= 0 && frame->node <= pull->number) {
+    bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
+    if (!check_table_locked(shard, frame, asked.table)) return;
+    const bel_shard_pull *pull = &shard->tables[asked.table].pulls[worker];
+    if (pull->step == asked.version && asked.number >= 0 && asked.number <= pull->number) {
         take_known_pull_locked(shard, frame, worker);
-    } else if (frame->step < pull->step || pull->busy ||
-               !rows_are_of_locked(shard, frame, worker)) {
+    } else if (asked.version < pull->step || pull->busy ||
+               !shard->policy->rows_fit(shard, asked.table, worker, asked.version)) {
         shard->counters.late++;
     } else {
         take_new_pull_locked(shard, frame, worker);
     }
 }
 
-static void take_rows_locked(bel_shard *shard, const bel_frame *frame)
+bool bel_shard_keep_rows_locked(bel_shard *shard, const bel_frame *frame,
+                                const bel_row_report_frame *report, bel_weight weight)
 {
-    bel_shard_table *table = &shard->tables[frame->chunk];
+    if (!check_table_locked(shard, frame, report->table)) return false;
+    bel_shard_table *table = &shard->tables[report->table];
     const bel_layout *layout = shard->config.layout;
-    int width = bel_layout_report_width(&layout->tables[frame->chunk]);
-    bool known = frame->node >= 0 && frame->node < shard->config.assignment->node_count;
-    if (known && table->reported[frame->node]) {
+    int width = bel_layout_report_width(&layout->tables[report->table]);
+    if (table->reported[report->node]) {
         shard->counters.repeated++;
-        return;
+        return false;
     }
-    if (!known ||
-        !bel_row_set_read(frame->payload, frame->payload_bytes, width, shard->config.shard,
-                          layout->shard_count, &table->reports[frame->node])) {
+    if (!bel_row_set_read(frame->payload, frame->payload_bytes, width, shard->config.shard,
+                          layout->shard_count, &table->reports[report->node])) {
         bel_shard_fail_locked(shard, frame, "no report of rows of this shard");
-        return;
+        return false;
     }
-    if (!bel_shard_take_weight_locked(shard, frame, &table->weights[frame->node])) return;
-    table->reported[frame->node] = true;
-    if (bel_shard_has_ledger(shard)) {
-        bel_shard_look_at_table_locked(shard, frame->chunk);
-        return;
-    }
-    bel_shard_decision_known_locked(shard, frame->decision);
-    if (++table->arrived == shard->config.assignment->node_count)
-        update_locked(shard, frame->chunk);
+    table->weights[report->node] = weight;
+    table->reported[report->node] = true;
+    return true;
 }
 
-void bel_shard_take_rows_locked(bel_shard *shard, const bel_frame *frame, int worker)
+void bel_shard_forget_pulls_locked(bel_shard *shard, int worker)
 {
-    if (worker < 0) {
-        bel_shard_fail_locked(shard, frame, "no worker reports these rows");
-    } else if (check_table_locked(shard, frame)) {
-        take_rows_locked(shard, frame);
-    }
-}
-
-void bel_shard_look_at_table_locked(bel_shard *shard, int t)
-{
-    const bel_assignment *assignment = shard->config.assignment;
-    bel_shard_table *table = &shard->tables[t];
-    if (table->arrived > 0 || !bel_ledger_page_of(shard, shard->step)->known) return;
-    for (int k = 0; k < assignment->node_count; k++)
-        if (bel_ledger_counts(shard, assignment->nodes[k].worker) && !table->reported[k]) return;
-    table->arrived = assignment->node_count;
-    update_locked(shard, t);
-}
-
-void bel_shard_forget_rows_locked(bel_shard *shard, int worker)
-{
-    const bel_assignment *assignment = shard->config.assignment;
     for (int t = 0; t < shard->config.layout->table_count; t++) {
-        bel_shard_table *table = &shard->tables[t];
-        bel_shard_pull *pull = &table->pulls[worker];
-        bool updated = table->arrived == assignment->node_count && !bel_shard_has_ledger(shard);
-        for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
-            if (updated || !table->reported[k]) continue;
-            table->reported[k] = false;
-            if (!bel_shard_has_ledger(shard)) table->arrived--;
-        }
+        bel_shard_pull *pull = &shard->tables[t].pulls[worker];
         pull->keys = NULL;
         pull->again = 0;
         pull->busy = pull->waits = false;
-        if (bel_shard_has_ledger(shard)) pull->step = -1; // its successor gets what is newest
     }
+}
+
+void bel_shard_end_pulls_locked(bel_shard *shard, int worker)
+{
+    for (int t = 0; t < shard->config.layout->table_count; t++)
+        shard->tables[t].pulls[worker].step = -1;
 }
 
 // --- Work ----------------------------------------------------------------------------------------
@@ -344,9 +301,10 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
     pull->busy = false;
     send_rows_locked(shard, table, worker, pull->number);
-    shard->ledger.copies--;
+    shard->copies--;
     shard->tables[table].readers--;
-    if (shard->tables[table].due && shard->tables[table].readers == 0) update_locked(shard, table);
+    if (shard->tables[table].due && shard->tables[table].readers == 0)
+        bel_shard_table_due_locked(shard, table);
 }
 
 static bel_status *mark_snapshot(bel_shard_table *table)
@@ -410,9 +368,8 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
     bel_shard_table *table = &shard->tables[t];
     const bel_assignment *assignment = shard->config.assignment;
     const bel_layout_table *layout = &shard->config.layout->tables[t];
-    bool ledger = bel_shard_has_ledger(shard);
     for (int k = 0; k < assignment->node_count; k++) {
-        bool counts = !ledger || bel_ledger_counts(shard, assignment->nodes[k].worker);
+        bool counts = bel_shard_counts(shard, k);
         table->sets[k] = counts ? table->reports[k] : (bel_row_set){.count = 0};
         table->set_weights[k] = counts ? table->weights[k] : (bel_weight){0};
     }
@@ -425,8 +382,8 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
         all.rows = take_means(table, &all, layout->width);
         scale = 1;
     }
-    // With a ledger a row that was not there when it was pulled may be there by now.
-    const uint32_t *places = ledger ? NULL : find_places(shard, table, &all);
+    // Not in lockstep, a row that was not there when it was pulled may be there by now.
+    const uint32_t *places = shard->policy->lockstep ? find_places(shard, table, &all) : NULL;
     int group = shard->group_of[shard->config.layout->variable_count + t];
     const bel_rule_step *numbers = &shard->groups[group].numbers;
     BEL_TRY_CTX(bel_table_update_places(table->table, NULL, numbers, all.keys, places, all.rows,

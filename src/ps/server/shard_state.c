@@ -70,18 +70,17 @@ bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t ve
         shard->averages != NULL ? shard->config.snapshot_averages : shard->config.snapshot;
     *out_whole = false;
     for (; *sent <= shard->chunk_count; ++*sent) {
-        bel_frame frame = {.kind = BEL_FRAME_VERSION,
-                           .generation = shard->config.generation,
-                           .sender = shard->config.shard,
-                           .step = version,
-                           .chunk = shard->chunk_count};
+        bel_frame frame = bel_version_frame_write(
+            (bel_version_frame){.version = version, .chunks = shard->chunk_count}, NULL, 0);
         if (*sent < shard->chunk_count) {
-            const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[*sent].chunk];
-            frame.kind = BEL_FRAME_PARAMS;
-            frame.chunk = shard->chunks[*sent].chunk;
-            frame.payload = values + chunk->offset;
-            frame.payload_bytes = (size_t)chunk->count * sizeof(float);
+            int c = shard->chunks[*sent].chunk;
+            const bel_chunk *chunk = &shard->config.layout->chunks[c];
+            frame = bel_params_frame_write((bel_params_frame){.version = version, .chunk = c},
+                                           values + chunk->offset,
+                                           (size_t)chunk->count * sizeof(float));
         }
+        frame.generation = shard->config.generation;
+        frame.sender = shard->config.shard;
         bel_status *status = bel_lane_send(lane, &frame);
         if (bel_status_code(status) == BEL_RESOURCE_EXHAUSTED) {
             bel_status_ignore(status); // it goes on from here when some were taken

@@ -1,9 +1,7 @@
-// What the parts of a shard (steps, ledger, norms, rows, values) share: the queue of jobs,
-// sending, failing, and the checks of a report. All of it under the shard's one mutex; it calls
-// none of the other parts, so that they form no circle. Sending never waits: lanes have room for
-// all that can be under way, so only a peer that is gone or stuck misses a frame, and the
-// master's clocks see that. Frames of lanes that share memory are checked here and nowhere
-// before.
+// What the parts of a shard (steps, frames, policies, norms, rows, values) share: the queue of
+// jobs, sending and failing. All of it under the shard's one mutex. Sending never waits: lanes have
+// room for all that can be under way, so only a peer that is gone or stuck misses a frame, and the
+// master's clocks see that.
 #include "ps/server/shard_inner.h"
 
 // A peer whose lane is cut or full is noticed by the master's clocks; the shard goes on.
@@ -26,9 +24,10 @@ void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
     shard->ready[shard->ready_count++] = job;
 }
 
-bel_job_kind bel_shard_first_job(const bel_shard *shard)
+void bel_shard_push_chunk_locked(bel_shard *shard, int local)
 {
-    return shard->needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS;
+    bel_job_kind first = shard->needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS;
+    bel_shard_push_locked(shard, (bel_shard_job){.kind = first, .local = local});
 }
 
 // Chunks without reports are ready as soon as it is known what the step does.
@@ -40,69 +39,52 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
     if ((decision & BEL_DECIDE_STOP) != 0) return; // the step is not run
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
-        if (chunk->kind != BEL_VARIABLE_FROZEN) continue;
-        bel_shard_push_locked(shard,
-                              (bel_shard_job){.kind = bel_shard_first_job(shard), .local = i});
+        if (chunk->kind == BEL_VARIABLE_FROZEN) bel_shard_push_chunk_locked(shard, i);
     }
+}
+
+bool bel_shard_is_stopping(const bel_shard *shard)
+{
+    return shard->decision_known && (shard->decision & BEL_DECIDE_STOP) != 0;
 }
 
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
 {
     if (shard->error != NULL) return;
+    char words[BEL_FRAME_WORDS_BYTES];
+    bel_frame_words(frame, words);
     shard->error =
-        BEL_ERR(BEL_INTERNAL,
-                "shard %d: malformed frame from %d at step %lld: %s (kind %d, chunk %d, "
-                "node %d, %zu bytes, while step %lld is made)",
-                shard->config.shard, frame->sender, (long long)frame->step, what, (int)frame->kind,
-                frame->chunk, frame->node, frame->payload_bytes, (long long)shard->step);
+        BEL_ERR(BEL_INTERNAL, "shard %d: malformed frame from %d: %s (%s; while step %lld is made)",
+                shard->config.shard, frame->sender, what, words, (long long)shard->step);
 }
 
-int bel_shard_local_chunk(const bel_shard *shard, int chunk)
+bool bel_shard_counts(const bel_shard *shard, int node)
 {
-    for (int i = 0; i < shard->chunk_count; i++)
-        if (shard->chunks[i].chunk == chunk) return i;
-    return -1;
+    return shard->policy->counts(shard, shard->config.assignment->nodes[node].worker);
 }
 
-bool bel_shard_check_report_locked(bel_shard *shard, const bel_frame *frame)
+void bel_shard_reset_worker(bel_shard_worker *worker)
 {
-    int local = bel_shard_local_chunk(shard, frame->chunk);
-    if (local < 0 || frame->node < 0 || frame->node >= shard->config.assignment->node_count) {
-        bel_shard_fail_locked(shard, frame, "no such chunk or node here");
-        return false;
+    *worker = (bel_shard_worker){.incarnation = worker->incarnation,
+                                 .version = -1,
+                                 .counted = worker->counted,
+                                 .counted_step = worker->counted_step,
+                                 .dropped = worker->dropped,
+                                 .stale = worker->stale};
+}
+
+void bel_shard_forget_report_locked(bel_shard *shard, int worker)
+{
+    const bel_assignment *assignment = shard->config.assignment;
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
+        for (int i = 0; i < shard->chunk_count; i++) {
+            shard->chunks[i].reported -= shard->chunks[i].nodes[k] != NULL;
+            shard->chunks[i].nodes[k] = NULL;
+        }
+        for (int t = 0; t < shard->config.layout->table_count; t++)
+            shard->tables[t].reported[k] = false;
+        shard->stats_count -= shard->stats_list[k] != NULL;
+        shard->stats_list[k] = NULL;
     }
-    size_t expected = (size_t)shard->config.layout->chunks[frame->chunk].count * sizeof(float);
-    if (frame->payload_bytes == expected) return true;
-    bel_shard_fail_locked(shard, frame, "a report of the wrong size");
-    return false;
-}
-
-bool bel_shard_take_weight_locked(bel_shard *shard, const bel_frame *frame, bel_weight *out_weight)
-{
-    const int64_t most = (int64_t)1 << 40; // examples of a step; their products stay in 64 bits
-    bool none = frame->replicas == 0 && frame->count == 0;
-    bool some = frame->replicas > 0 && frame->count >= frame->replicas;
-    if ((none || some) && frame->replicas <= shard->config.assignment->nodes[frame->node].count &&
-        frame->count <= most) {
-        *out_weight = (bel_weight){frame->replicas, frame->count};
-        return true;
-    }
-    bel_shard_fail_locked(shard, frame, "a weight that its node cannot have");
-    return false;
-}
-
-bool bel_shard_check_stats_locked(bel_shard *shard, const bel_frame *frame)
-{
-    bool known = frame->node >= 0 && frame->node < shard->config.assignment->node_count;
-    if (known && frame->payload_bytes == (size_t)shard->config.stats_width * sizeof(double)) {
-        return true;
-    }
-    bel_shard_fail_locked(shard, frame, "step statistics of the wrong size");
-    return false;
-}
-
-bool bel_ledger_counts(const bel_shard *shard, int worker)
-{
-    const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
-    return page->known && page->counts[worker];
+    shard->workers[worker].complete = false;
 }

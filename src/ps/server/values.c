@@ -1,8 +1,7 @@
-// What workers are sent of the values: versions, and chunks where memory is not shared. A worker
-// that pulls gets a whole version, and follows from then on; if chunks of the next one were sent
-// before, it is behind, and gets that one as a whole, too. The version before is given while
-// nothing of the step was passed, as its buffer is still whole. Any other pull is late and is
-// dropped without an answer: who is admitted asks for a version that every shard still has.
+// What workers are sent of the values: versions, and chunks where memory is not shared. Where
+// everybody counts, a worker that is sent a whole version follows from then on; if chunks of the
+// next one were sent before, it is behind, and gets that one as a whole, too. The version before is
+// given while nothing of the step was passed, as its buffer is still whole.
 //
 // All under the shard's mutex but the copies for a ledger's workers, which finish before the
 // next version is published.
@@ -33,12 +32,10 @@ static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t v
 {
     int c = shard->chunks[local].chunk;
     size_t bytes = (size_t)shard->config.layout->chunks[c].count * sizeof(float);
-    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
-                          (bel_frame){.kind = BEL_FRAME_PARAMS,
-                                      .step = version,
-                                      .chunk = c,
-                                      .payload = values_locked(shard, local, version),
-                                      .payload_bytes = bytes});
+    bel_params_frame params = {.version = version, .chunk = c};
+    bel_shard_send_locked(
+        shard, shard->config.worker_lanes[worker],
+        bel_params_frame_write(params, values_locked(shard, local, version), bytes));
 }
 
 // Those who follow get a chunk's new values as soon as they are there.
@@ -56,14 +53,13 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
 {
     bool newest = version == shard->step;
-    bel_shard_send_locked(
-        shard, shard->config.worker_lanes[worker],
-        (bel_frame){.kind = BEL_FRAME_VERSION,
-                    .step = version,
-                    .node =
-                        (int32_t)((version - shard->loaded) % 2), // each step changes the buffer
-                    .decision = newest ? shard->decision : shard->last_decision,
-                    .chunk = bel_shard_reads_in_place(shard, worker) ? 0 : chunks});
+    bel_version_frame announced = {
+        .version = version,
+        .decision = newest ? shard->decision : shard->last_decision,
+        .chunks = bel_shard_reads_in_place(shard, worker) ? 0 : chunks,
+        .buffer = (int32_t)((version - shard->loaded) % 2)}; // each step changes the buffer
+    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
+                          bel_version_frame_write(announced, NULL, 0));
     shard->workers[worker].version = version;
 }
 
@@ -82,17 +78,6 @@ void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
     bel_shard_send_version_locked(shard, worker, version, sent);
     bool follows = version == shard->step && shard->values_sent == 0;
     shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
-}
-
-void bel_shard_take_pull_locked(bel_shard *shard, int worker, int64_t version)
-{
-    bool kept =
-        version == shard->step - 1 && shard->values_sent == 0 && shard->counters.versions > 1;
-    if (version == shard->step || kept) {
-        bel_shard_send_whole_locked(shard, worker, version);
-    } else {
-        shard->counters.late++;
-    }
 }
 
 // Every step changes the buffer of what it updates, so a version's parity tells where it lies. The

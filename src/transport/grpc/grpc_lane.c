@@ -18,9 +18,14 @@
 #include "base/rng.h"
 #include "base/thread.h"
 #include "transport/queue.h"
+#include "wire/bytes.h"
 #include "wire/frame.h"
 
-enum { FRAME_HELLO = BEL_FRAME_KIND_COUNT, FRAME_TAKEN, FRAME_CLOSE }; // the lane's own kinds
+// The lane's own kinds stand behind those of its users. A hello's fields are what and which the
+// opening end is (i32, i32) and how many frames it has received (u64); the others have none.
+enum { FRAME_HELLO = BEL_FRAME_LAST_KIND + 1, FRAME_TAKEN, FRAME_CLOSE };
+_Static_assert((int)BEL_FRAME_FIELD_BYTES == (int)BEL_WIRE_FIELD_BYTES,
+               "fields travel as they are");
 enum { CORRUPT_FRAME = 100 }; // of BELFRY_FAULT=lane:corrupt
 enum { RETRY_MS = 20, CLOSE_MS = 1000, LET_GO_MS = 5000, REASON_TEXT = 256, SMALL_BYTES = 512 };
 
@@ -125,16 +130,12 @@ static void write_header_locked(grpc_lane *lane, bel_stream_message *message,
                              .generation = frame->generation,
                              .incarnation = frame->incarnation,
                              .sender = frame->sender,
-                             .step = frame->step,
-                             .decision = frame->decision,
-                             .chunk = frame->chunk,
-                             .node = frame->node,
                              .payload_bytes = frame->payload_bytes,
                              .sequence = sequence,
-                             .taken = taken,
-                             .count = frame->count,
-                             .replicas = frame->replicas};
-    if (sequence == CORRUPT_FRAME && bel_fault_is(BEL_FAULT_LANE_CORRUPT)) header.chunk = INT32_MAX;
+                             .taken = taken};
+    memcpy(header.fields, frame->fields, sizeof header.fields);
+    bool corrupt = sequence == CORRUPT_FRAME && bel_fault_is(BEL_FAULT_LANE_CORRUPT);
+    if (corrupt) header.kind = BEL_FRAME_LAST_KIND;
     uint8_t bytes[BEL_WIRE_FRAME_BYTES];
     bel_wire_frame_write(&header, bytes);
     bel_stream_message_copy(message, bytes, sizeof bytes);
@@ -143,12 +144,12 @@ static void write_header_locked(grpc_lane *lane, bel_stream_message *message,
 
 static void write_hello_locked(grpc_lane *lane, bel_stream_message *message)
 {
-    bel_frame frame = {.kind = (bel_frame_kind)FRAME_HELLO,
+    bel_frame frame = {.kind = FRAME_HELLO,
                        .generation = lane->hello.generation,
-                       .incarnation = lane->hello.incarnation,
-                       .chunk = lane->hello.kind,
-                       .node = lane->hello.index,
-                       .step = (int64_t)lane->received};
+                       .incarnation = lane->hello.incarnation};
+    uint8_t *at = bel_wire_put(frame.fields, (uint32_t)lane->hello.kind, 4);
+    at = bel_wire_put(at, (uint32_t)lane->hello.index, 4);
+    (void)bel_wire_put(at, lane->received, 8);
     write_header_locked(lane, message, &frame, 0);
     lane->greeted = true;
 }
@@ -191,9 +192,9 @@ static void on_fill(void *context, bel_stream_message *message)
     uint64_t untold = bel_frame_queue_taken(lane->in) - lane->taken_said;
     if (all_out && lane->closing && !lane->close_sent) {
         lane->close_sent = true;
-        write_header_locked(lane, message, &(bel_frame){.kind = (bel_frame_kind)FRAME_CLOSE}, 0);
+        write_header_locked(lane, message, &(bel_frame){.kind = FRAME_CLOSE}, 0);
     } else if (all_out && untold > 0 && untold * 2 >= lane->config.capacity) {
-        write_header_locked(lane, message, &(bel_frame){.kind = (bel_frame_kind)FRAME_TAKEN}, 0);
+        write_header_locked(lane, message, &(bel_frame){.kind = FRAME_TAKEN}, 0);
     }
     pthread_mutex_unlock(&lane->mutex);
 }
@@ -204,24 +205,29 @@ static bel_status *malformed(const char *what, const bel_wire_frame *frame)
 {
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "malformed frame: %s (kind %u, number %llu, from %d of generation %u and "
-                   "incarnation %u, step %lld, chunk %d, node %d, %llu bytes)",
+                   "incarnation %u, %llu bytes)",
                    what, frame->kind, (unsigned long long)frame->sequence, (int)frame->sender,
-                   frame->generation, frame->incarnation, (long long)frame->step, (int)frame->chunk,
-                   (int)frame->node, (unsigned long long)frame->payload_bytes);
+                   frame->generation, frame->incarnation, (unsigned long long)frame->payload_bytes);
+}
+
+// Frames that the sender of a hello has received.
+static uint64_t received_of(const bel_wire_frame *hello)
+{
+    return bel_wire_get(hello->fields + 8, 8);
 }
 
 static bool fits_locked(const grpc_lane *lane, const bel_wire_frame *hello)
 {
-    uint64_t has = (uint64_t)hello->step;
+    uint64_t has = received_of(hello);
     return has <= lane->sent && has >= lane->acked && hello->taken <= lane->sent;
 }
 
-// The peer has received up to `frame->step`: go on behind it.
+// Goes on behind what the peer has received.
 static bel_status *take_hello(grpc_lane *lane, const bel_wire_frame *frame)
 {
     pthread_mutex_lock(&lane->mutex);
     bool good = fits_locked(lane, frame) && !lane->answered;
-    lane->cursor = good ? (uint64_t)frame->step + 1 : lane->cursor;
+    lane->cursor = good ? received_of(frame) + 1 : lane->cursor;
     lane->cursor_done = 0;
     lane->answered = good;
     pthread_mutex_unlock(&lane->mutex);
@@ -257,35 +263,30 @@ static bel_status *finish_frame(attachment *a)
 static bel_status *begin_frame(attachment *a, const bel_wire_frame *header)
 {
     grpc_lane *lane = a->lane;
-    if (header->kind == 0 || header->kind >= BEL_FRAME_KIND_COUNT) {
+    if (header->kind == 0 || header->kind > BEL_FRAME_LAST_KIND) {
         return malformed("its kind", header);
     }
     if (!lane->answered) return malformed("frames before the hello", header);
     if (header->sequence != lane->received + 1) return malformed("its number", header);
     if (header->generation != lane->generation) return malformed("its generation", header);
-    a->frame = (bel_frame){.kind = (bel_frame_kind)header->kind,
+    a->frame = (bel_frame){.kind = header->kind,
                            .generation = header->generation,
                            .incarnation = header->incarnation,
                            .sender = header->sender,
-                           .step = header->step,
-                           .decision = header->decision,
-                           .chunk = header->chunk,
-                           .node = header->node,
-                           .replicas = header->replicas,
-                           .count = header->count,
                            .payload_bytes = header->payload_bytes};
+    memcpy(a->frame.fields, header->fields, sizeof a->frame.fields);
     a->payload = NULL;
     a->payload_done = 0;
     if (header->payload_bytes == 0) return finish_frame(a);
     a->payload = lane->config.place(lane->config.place_context, &a->frame);
-    return a->payload != NULL ? NULL : malformed("its sender, chunk, node or size", header);
+    return a->payload != NULL ? NULL : malformed("its sender, fields or size", header);
 }
 
 static bel_status *find_lane(attachment *a, const bel_wire_frame *header)
 {
     if (header->kind != FRAME_HELLO) return malformed("a stream must begin with a hello", header);
-    bel_lane_hello hello = {.kind = header->chunk,
-                            .index = header->node,
+    bel_lane_hello hello = {.kind = (int32_t)bel_wire_get(header->fields, 4),
+                            .index = (int32_t)bel_wire_get(header->fields + 4, 4),
                             .generation = header->generation,
                             .incarnation = header->incarnation};
     bel_lane *found = NULL;
@@ -320,7 +321,7 @@ static bel_status *take_header(attachment *a)
     bel_wire_frame header;
     if (!bel_wire_frame_read(a->header, &header)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "malformed frame: it does not begin as one, with BEL1");
+                       "malformed frame: it does not begin as one, with BEL2");
     }
     if (a->lane == NULL) BEL_TRY(find_lane(a, &header));
     BEL_TRY(take_acknowledgement(a->lane, &header));

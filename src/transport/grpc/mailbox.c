@@ -21,7 +21,7 @@ typedef struct letter {
     struct letter *next;
     uint8_t *bytes; // to send
     size_t count;
-    bel_message message; // to take
+    Bel__Message *message; // to take
 } letter;
 
 typedef struct letters {
@@ -75,7 +75,7 @@ static void free_letter(letter *l)
 {
     if (l == NULL) return;
     bel_free(l->bytes);
-    bel_message_deinit(&l->message);
+    bel_message_destroy(l->message);
     bel_free(l);
 }
 
@@ -156,7 +156,7 @@ static bel_status *finish_body(bel_mailbox *mailbox)
     bel_free(mailbox->body);
     mailbox->body = NULL;
     mailbox->length_done = 0;
-    if (status != NULL || l->message.kind == BEL_MESSAGE_PING) {
+    if (status != NULL || l->message->kind_case == BEL__MESSAGE__KIND_PING) {
         free_letter(l);
         return status;
     }
@@ -218,7 +218,8 @@ static void on_tick(void *context, bool due)
     bool wanted = due && !mailbox->over && !mailbox->closed;
     pthread_mutex_unlock(&mailbox->mutex);
     if (wanted) {
-        bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_PING});
+        const Bel__Ping ping = BEL__PING__INIT;
+        bel_mailbox_send(mailbox, 0, &ping.base);
         bel_endpoint_after(mailbox->endpoint, PING_MS, on_tick, mailbox);
         return;
     }
@@ -275,10 +276,10 @@ bel_mailbox *bel_mailbox_accept(bel_stream *stream, bel_doorbell *bell,
     return mailbox;
 }
 
-void bel_mailbox_send(bel_mailbox *mailbox, const bel_message *message)
+void bel_mailbox_send(bel_mailbox *mailbox, uint32_t generation, const ProtobufCMessage *kind)
 {
     letter *l = bel_xcalloc(1, sizeof *l);
-    l->bytes = bel_message_write(message, &l->count);
+    l->bytes = bel_message_write(generation, kind, &l->count);
     pthread_mutex_lock(&mailbox->mutex);
     bool open = !mailbox->over && !mailbox->closed;
     bel_stream *stream = open ? mailbox->stream : NULL;
@@ -291,15 +292,15 @@ void bel_mailbox_send(bel_mailbox *mailbox, const bel_message *message)
     if (stream != NULL) bel_stream_kick(stream); // NULL: it is just being opened
 }
 
-bool bel_mailbox_take(bel_mailbox *mailbox, bel_message *out_message)
+Bel__Message *bel_mailbox_take(bel_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->mutex);
     letter *l = pop(&mailbox->in);
     pthread_mutex_unlock(&mailbox->mutex);
-    if (l == NULL) return false;
-    *out_message = l->message;
+    if (l == NULL) return NULL;
+    Bel__Message *message = l->message;
     bel_free(l);
-    return true;
+    return message;
 }
 
 bool bel_mailbox_was_open(bel_mailbox *mailbox)

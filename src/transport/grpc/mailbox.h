@@ -20,11 +20,12 @@ bel_mailbox *bel_mailbox_open(bel_endpoint *endpoint, const char *address, bel_d
 bel_mailbox *bel_mailbox_accept(bel_stream *stream, bel_doorbell *bell,
                                 bel_stream_events *out_events);
 
-// Never blocks; after the end of the stream nothing is sent.
-void bel_mailbox_send(bel_mailbox *mailbox, const bel_message *message);
+// Sends a message of this kind (wire/message.h). Never blocks; after the end of the stream nothing
+// is sent.
+void bel_mailbox_send(bel_mailbox *mailbox, uint32_t generation, const ProtobufCMessage *kind);
 
-// The next message; false when there is none now. The message is the caller's.
-bool bel_mailbox_take(bel_mailbox *mailbox, bel_message *out_message);
+// The next message, pings left out; NULL when there is none now. Free with bel_message_destroy.
+Bel__Message *bel_mailbox_take(bel_mailbox *mailbox);
 
 // True once the peer has answered the call; the doorbell is rung then, too.
 bool bel_mailbox_was_open(bel_mailbox *mailbox);

@@ -41,7 +41,7 @@ bel_status *bel_shm_slot_read(const bel_shm_slot *slot, uint64_t number,
                               const bel_shm_region *region, bel_frame *out_frame)
 {
     if (slot->number != number) return malformed("its number is", slot->number);
-    if (slot->kind == 0 || slot->kind >= BEL_FRAME_KIND_COUNT) {
+    if (slot->kind == 0 || slot->kind > BEL_FRAME_LAST_KIND) {
         return malformed("its kind is", slot->kind);
     }
     const void *payload = NULL;
@@ -58,18 +58,13 @@ bel_status *bel_shm_slot_read(const bel_shm_slot *slot, uint64_t number,
         break;
     default: return malformed("its place is", slot->place);
     }
-    *out_frame = (bel_frame){.kind = (bel_frame_kind)slot->kind,
+    *out_frame = (bel_frame){.kind = slot->kind,
                              .generation = slot->generation,
                              .incarnation = slot->incarnation,
                              .sender = slot->sender,
-                             .step = slot->step,
-                             .decision = slot->decision,
-                             .chunk = slot->chunk,
-                             .node = slot->node,
-                             .replicas = slot->replicas,
-                             .count = slot->count,
                              .payload = payload,
                              .payload_bytes = (size_t)slot->bytes};
+    memcpy(out_frame->fields, slot->fields, sizeof slot->fields);
     return NULL;
 }
 
@@ -107,16 +102,11 @@ bel_status *bel_shm_slot_write(const bel_frame *frame, uint64_t number,
         place = BEL_SHM_PLACE_SLOT;
     }
     slot->number = number;
-    slot->kind = (uint32_t)frame->kind;
+    slot->kind = frame->kind;
     slot->generation = frame->generation;
     slot->incarnation = frame->incarnation;
     slot->sender = frame->sender;
-    slot->step = frame->step;
-    slot->decision = frame->decision;
-    slot->chunk = frame->chunk;
-    slot->node = frame->node;
-    slot->replicas = frame->replicas;
-    slot->count = frame->count;
+    memcpy(slot->fields, frame->fields, sizeof slot->fields);
     slot->zero = 0;
     slot->place = place;
     slot->offset = offset;

@@ -24,14 +24,9 @@ typedef struct bel_shm_slot {
     uint64_t number; // of the frame, from 1
     uint32_t kind, generation, incarnation;
     int32_t sender;
-    int64_t step;
-    uint32_t decision;
-    int32_t chunk, node;
-    uint32_t place;
-    uint64_t offset, bytes;
-    int64_t count;
-    int32_t replicas;
-    uint32_t zero;
+    uint32_t place, zero;
+    uint64_t offset, bytes; // of the payload
+    uint8_t fields[BEL_FRAME_FIELD_BYTES];
     uint8_t small[BEL_SHM_SMALL_BYTES];
 } bel_shm_slot;
 

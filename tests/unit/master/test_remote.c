@@ -6,6 +6,7 @@
 #include "master/journal.h"
 #include "master/remote_inner.h"
 #include "support/bel_test.h"
+#include "support/message.h"
 #include "transport/grpc/mailbox.h"
 
 enum { SOON_SECONDS = 20, SHARDS = 2, WORKERS = 2, PEERS = SHARDS + WORKERS };
@@ -108,18 +109,11 @@ static void join(fixture *f, int peer, uint32_t generation, int64_t step)
     bel_mailbox_close(f->peers[peer], 0);
     f->peers[peer] = bel_mailbox_open(
         f->client, bel_endpoint_address(bel_members_endpoint(f->members)), f->bell);
-    bel_mailbox_send(f->peers[peer],
-                     &(bel_message){.kind = BEL_MESSAGE_JOIN,
-                                    .protocol = BEL_PROTOCOL_VERSION,
-                                    .text = version,
-                                    .role = (int32_t)(shard ? BEL_ROLE_PS : BEL_ROLE_WORKER),
-                                    .index = shard ? peer : peer - SHARDS,
-                                    .host = host,
-                                    .pid = 99,
-                                    .address = served,
-                                    .folder = token,
-                                    .generation = generation,
-                                    .step = step});
+    bel_mailbox_send(f->peers[peer], generation,
+                     BEL_TEST_KIND(Join, join, .protocol = BEL_PROTOCOL_VERSION, .version = version,
+                                   .role = (int32_t)(shard ? BEL_ROLE_PS : BEL_ROLE_WORKER),
+                                   .index = shard ? peer : peer - SHARDS, .host = host, .pid = 99,
+                                   .address = served, .token = token, .step = step));
 }
 
 static void start(fixture *f)
@@ -134,17 +128,16 @@ static void start(fixture *f)
 // A master that finds a job which stands at that step, and takes it over.
 static void take_over(fixture *f, int64_t step)
 {
-    set_up(f, (bel_counting){.workers = 0});
+    set_up(f, (bel_counting){.kind = BEL_COUNTING_ALL});
     for (int i = 0; i < PEERS; i++)
         join(f, i, 1, step);
     start(f);
     assert_true(f->master->backend.runs);
 }
 
-static void say(fixture *f, int peer, bel_message message)
+static void say(fixture *f, int peer, const ProtobufCMessage *kind)
 {
-    message.generation = f->master->backend.generation;
-    bel_mailbox_send(f->peers[peer], &message);
+    bel_mailbox_send(f->peers[peer], f->master->backend.generation, kind);
 }
 
 // Works until it is so.
@@ -167,28 +160,28 @@ static bool stop_was_heard(const fixture *f)
 static void wait_for_words_of(fixture *f, int peer)
 {
     f->master->stop_sent = false;
-    say(f, peer, (bel_message){.kind = BEL_MESSAGE_STOP});
+    say(f, peer, BEL_TEST_KIND(Stop, stop, .why = NULL));
     wait_until(f, stop_was_heard);
 }
 
 // The next message that the master has sent a peer.
-static bel_message heard(fixture *f, int peer)
+static Bel__Message *heard(fixture *f, int peer)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
-    bel_message message = {0};
     while (bel_clock_ns() < deadline) {
-        if (bel_mailbox_take(f->peers[peer], &message)) return message;
+        Bel__Message *message = bel_mailbox_take(f->peers[peer]);
+        if (message != NULL) return message;
         (void)bel_doorbell_wait(f->bell, bel_clock_ns() + 1000000);
     }
     fail_msg("the master is silent");
-    return message;
+    return NULL;
 }
 
-static void hears(fixture *f, int peer, bel_message_kind kind)
+static void hears(fixture *f, int peer, Bel__Message__KindCase kind)
 {
-    bel_message message = heard(f, peer);
-    assert_int_equal(message.kind, kind);
-    bel_message_deinit(&message);
+    Bel__Message *message = heard(f, peer);
+    assert_int_equal(message->kind_case, kind);
+    bel_message_destroy(message);
 }
 
 // --- Snapshots -----------------------------------------------------------------------------------
@@ -206,29 +199,25 @@ static bool end_is_heard_of(const fixture *f)
 
 static void workers_end(fixture *f)
 {
-    static char text[] = "";
     for (int w = 0; w < WORKERS; w++)
-        say(f, WORKER_0 + w, (bel_message){.kind = BEL_MESSAGE_ENDED, .step = LAST, .text = text});
+        say(f, WORKER_0 + w, BEL_TEST_KIND(Ended, ended, .step = LAST));
 }
 
 // Each evaluation of an evaluator reaches the spec that it belongs to.
 static void test_evaluations(void **state)
 {
     (void)state;
-    static char mean[] = "batch_mean_loss", accuracy[] = "accuracy", half[] = "0.5",
-                most[] = "0.75";
-    bel_message_setting numbers[] = {{mean, half}, {accuracy, most}};
+    static char name[] = "accuracy";
+    Bel__Metric accuracy = BEL__METRIC__INIT, *metrics[] = {&accuracy};
+    accuracy.name = name;
+    accuracy.value = 0.75;
     fixture f;
     take_over(&f, FIRST);
     for (int32_t i = 0; i < 3; i++) // of the third nobody wants to know
         say(&f, WORKER_0,
-            (bel_message){.kind = BEL_MESSAGE_EVALUATED,
-                          .index = i,
-                          .step = LAST,
-                          .loss = 1 + i,
-                          .examples = 7,
-                          .settings = numbers,
-                          .setting_count = 2});
+            BEL_TEST_KIND(Evaluated, evaluated, .evaluation = i, .step = LAST, .loss = 1 + i,
+                          .batch_mean_loss = 0.5, .examples = 7, .metrics = metrics,
+                          .n_metrics = 1));
     wait_for_words_of(&f, WORKER_0);
     const bel_result *results[] = {&f.master->backend.evaluation, &f.second};
     for (int i = 0; i < 2; i++) {
@@ -248,11 +237,11 @@ static void test_an_old_snapshot(void **state)
     (void)state;
     fixture f;
     take_over(&f, FIRST);
-    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
-    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 12});
+    say(&f, PS_1, BEL_TEST_KIND(Snapshot, snapshot, .step = 15));
+    say(&f, PS_1, BEL_TEST_KIND(Snapshot, snapshot, .step = 12));
     wait_for_words_of(&f, PS_1);
     assert_false(f.state.has_snapshot);
-    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15, .save = true});
+    say(&f, PS_0, BEL_TEST_KIND(Snapshot, snapshot, .step = 15, .save = true));
     wait_until(&f, snapshot_is_there);
     assert_int_equal(f.state.snapshot, 15);
     assert_true(f.state.save);
@@ -265,14 +254,14 @@ static void test_a_release_that_was_lost(void **state)
     (void)state;
     fixture f;
     take_over(&f, FIRST);
-    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
-    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
+    say(&f, PS_1, BEL_TEST_KIND(Snapshot, snapshot, .step = 15));
+    say(&f, PS_0, BEL_TEST_KIND(Snapshot, snapshot, .step = 15));
     wait_until(&f, snapshot_is_there);
     f.master->backend.ops->release_snapshot(&f.master->backend);
-    hears(&f, PS_0, BEL_MESSAGE_RELEASE);
-    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = 15});
+    hears(&f, PS_0, BEL__MESSAGE__KIND_RELEASE);
+    say(&f, PS_0, BEL_TEST_KIND(Snapshot, snapshot, .step = 15));
     wait_for_words_of(&f, PS_0);
-    hears(&f, PS_0, BEL_MESSAGE_RELEASE);
+    hears(&f, PS_0, BEL__MESSAGE__KIND_RELEASE);
     assert_false(f.state.has_snapshot);
     tear_down(&f);
 }
@@ -283,12 +272,12 @@ static void test_the_last_snapshot_is_waited_for(void **state)
     (void)state;
     fixture f;
     take_over(&f, FIRST);
-    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = LAST, .save = true});
-    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = LAST});
+    say(&f, PS_0, BEL_TEST_KIND(Snapshot, snapshot, .step = LAST, .save = true));
+    say(&f, PS_0, BEL_TEST_KIND(Progress, progress, .step = LAST));
     workers_end(&f);
     wait_until(&f, end_is_heard_of);
     assert_true(f.state.running && !f.state.has_snapshot);
-    say(&f, PS_1, (bel_message){.kind = BEL_MESSAGE_SNAPSHOT, .step = LAST});
+    say(&f, PS_1, BEL_TEST_KIND(Snapshot, snapshot, .step = LAST));
     wait_until(&f, snapshot_is_there);
     assert_true(f.state.running);
     f.master->backend.ops->release_snapshot(&f.master->backend);
@@ -316,7 +305,7 @@ static void test_a_join_does_not_end_training(void **state)
     workers_end(&f);
     wait_until(&f, workers_have_ended);
     assert_true(f.state.running);
-    say(&f, PS_0, (bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = LAST});
+    say(&f, PS_0, BEL_TEST_KIND(Progress, progress, .step = LAST));
     wait_until(&f, is_over);
     tear_down(&f);
 }
@@ -335,21 +324,27 @@ static void test_nobody_saves_twice(void **state)
     bel_ckpt_shard *saved[SHARDS] = {NULL}, *part = bel_ckpt_hash_shard(NULL, 0);
     take_over(&f, FIRST);
     f.master->saved = saved;
-    bel_remote_ask_shards(f.master, BEL_MESSAGE_SAVE, 15, folder);
+    bel_remote_ask_shards(f.master, BEL_ASKED_SAVE, 15, folder);
     for (int k = 0; k < SHARDS; k++)
-        hears(&f, PS_0 + k, BEL_MESSAGE_SAVE);
-    bel_message answer = {.kind = BEL_MESSAGE_SAVED, .step = 15};
-    answer.data = bel_ckpt_shard_pack(part, &answer.data_bytes);
-    say(&f, PS_0, answer);
+        hears(&f, PS_0 + k, BEL__MESSAGE__KIND_SAVE);
+    Bel__Saved answer = BEL__SAVED__INIT;
+    answer.part.data = bel_ckpt_shard_pack(part, &answer.part.len);
+    answer.step = 14; // of a checkpoint before
+    say(&f, PS_0, &answer.base);
+    wait_for_words_of(&f, PS_0);
+    assert_int_equal(f.master->saved_shards, 0);
+    hears(&f, PS_0, BEL__MESSAGE__KIND_STOP);
+    answer.step = 15;
+    say(&f, PS_0, &answer.base);
     wait_until(&f, one_has_saved);
     for (int k = 0; k < SHARDS; k++) {
         f.master->stop_sent = false; // else it is repeated
         join(&f, PS_0 + k, 1, 15);
         wait_for_words_of(&f, PS_0 + k);
     }
-    hears(&f, PS_0, BEL_MESSAGE_STOP); // and nothing before
-    hears(&f, PS_1, BEL_MESSAGE_SAVE);
-    bel_free(answer.data);
+    hears(&f, PS_0, BEL__MESSAGE__KIND_STOP); // and nothing before
+    hears(&f, PS_1, BEL__MESSAGE__KIND_SAVE);
+    bel_free(answer.part.data);
     bel_ckpt_shard_destroy(saved[0]);
     bel_ckpt_shard_destroy(part);
     tear_down(&f);
@@ -366,17 +361,15 @@ static bool admission_is_over(const fixture *f)
 // it stands at step 14.
 static void readmit(fixture *f, int64_t counted)
 {
-    set_up(f, (bel_counting){.workers = 1, .takes_stale = true, .max_lead = -1});
+    set_up(f, (bel_counting){.kind = BEL_COUNTING_ASYNC, .workers = 1});
     for (int i = 0; i < PEERS; i++)
         join(f, i, i == WORKER_1 ? 0 : 1, 15);
     start(f);
     for (int k = 0; k < SHARDS; k++) {
-        hears(f, PS_0 + k, BEL_MESSAGE_ADMIT);
+        hears(f, PS_0 + k, BEL__MESSAGE__KIND_ADMIT);
         say(f, PS_0 + k,
-            (bel_message){.kind = BEL_MESSAGE_ADMITTED,
-                          .index = 1,
-                          .step = k == 0 ? 15 : 14,
-                          .counted = k == 0 ? counted : -1});
+            BEL_TEST_KIND(Admitted, admitted, .worker = 1, .step = k == 0 ? 15 : 14,
+                          .counted_step = k == 0 ? counted : -1));
     }
     wait_until(f, admission_is_over);
 }
@@ -392,10 +385,10 @@ static void test_lost_in_the_middle(void **state)
     tear_down(&f);
     readmit(&f, 13);
     assert_false(f.master->backend.lost);
-    bel_message setup = heard(&f, WORKER_1);
-    assert_int_equal(setup.kind, BEL_MESSAGE_SETUP);
-    assert_int_equal(setup.step, 14);
-    bel_message_deinit(&setup);
+    Bel__Message *setup = heard(&f, WORKER_1);
+    assert_int_equal(setup->kind_case, BEL__MESSAGE__KIND_SETUP);
+    assert_int_equal(setup->setup->step, 14);
+    bel_message_destroy(setup);
     tear_down(&f);
 }
 
@@ -406,10 +399,10 @@ static void expect_new_generation(fixture *f, uint32_t generation)
     uint32_t written;
     assert_false(f->master->backend.runs);
     for (int i = 0; i < PEERS; i++) {
-        bel_message setup = heard(f, i);
-        assert_int_equal(setup.kind, BEL_MESSAGE_SETUP);
-        assert_int_equal(setup.generation, generation);
-        bel_message_deinit(&setup);
+        Bel__Message *setup = heard(f, i);
+        assert_int_equal(setup->kind_case, BEL__MESSAGE__KIND_SETUP);
+        assert_int_equal(setup->generation, generation);
+        bel_message_destroy(setup);
     }
     BEL_ASSERT_OK(bel_journal_generation(f->folder, &written));
     assert_int_equal(written, generation);
@@ -421,7 +414,7 @@ static void test_generations_rise(void **state)
     (void)state;
     fixture f;
     for (uint32_t journal = 3; journal <= 7; journal += 4) {
-        set_up(&f, (bel_counting){.workers = 0});
+        set_up(&f, (bel_counting){.kind = BEL_COUNTING_ALL});
         const bel_journal_line line = {.event = "generation", .generation = journal, .text = ""};
         BEL_ASSERT_OK(bel_journal_write(f.folder, &line));
         for (int i = 0; i < PEERS; i++)
@@ -437,7 +430,7 @@ static void test_state_that_is_void(void **state)
 {
     (void)state;
     fixture f;
-    set_up(&f, (bel_counting){.workers = 0});
+    set_up(&f, (bel_counting){.kind = BEL_COUNTING_ALL});
     f.master->begins_anew = true; // as after loading for a loss
     for (int i = 0; i < PEERS; i++)
         join(&f, i, 5, FIRST);

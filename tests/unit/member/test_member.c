@@ -9,8 +9,10 @@
 #include "checkpoint/checkpoint.h"
 #include "master/remote.h"
 #include "member/member.h"
+#include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"
 #include "support/bel_test.h"
+#include "support/message.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/grpc/mailbox.h"
 
@@ -137,28 +139,27 @@ static bel_mailbox *caller_of(fixture *f)
 }
 
 // The member's next message of this kind.
-static bel_message take(fixture *f, bel_message_kind kind)
+static Bel__Message *take(fixture *f, Bel__Message__KindCase kind)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
-    bel_message message = {0};
     while (bel_clock_ns() < deadline) {
         bel_mailbox *caller = caller_of(f);
-        while (caller != NULL && bel_mailbox_take(caller, &message)) {
-            if (message.kind == kind) return message;
-            bel_message_deinit(&message);
+        Bel__Message *message;
+        while (caller != NULL && (message = bel_mailbox_take(caller)) != NULL) {
+            if (message->kind_case == kind) return message;
+            bel_message_destroy(message);
         }
         (void)bel_doorbell_wait(f->bell, bel_clock_ns() + 1000000);
     }
     fail_msg("the member does not send what is expected");
-    return message;
+    return NULL;
 }
 
 // Ends the job, unless the member has ended it.
 static void tear_down(fixture *f)
 {
-    static char text[] = "";
     bel_mailbox *caller = caller_of(f);
-    bel_mailbox_send(caller, &(bel_message){.kind = BEL_MESSAGE_END, .text = text});
+    bel_mailbox_send(caller, 0, BEL_TEST_KIND(End, end, .code = BEL_OK));
     pthread_join(f->member, NULL);
     bel_mailbox_close(caller, 0);
     bel_endpoint_destroy(f->endpoint);
@@ -170,40 +171,47 @@ static void tear_down(fixture *f)
 }
 
 // A setup of generation 1 with one shard, at `address`, and one worker of one replica.
-static void send_setup(fixture *f, char *address, char *checkpoint, bel_message setup)
+static void send_setup(fixture *f, char *address, char *checkpoint, Bel__Setup setup)
 {
-    char *addresses[] = {address};
+    char *shards[] = {address};
     int32_t replicas[] = {1};
     uint32_t incarnations[] = {0};
-    setup.kind = BEL_MESSAGE_SETUP;
-    setup.generation = 1;
-    setup.folder = checkpoint;
-    setup.addresses = addresses;
-    setup.address_count = 1;
+    Bel__Schedule schedule = BEL__SCHEDULE__INIT; // every version is saved
+    Bel__Segment segment = BEL__SEGMENT__INIT;
+    Bel__Counting counting = BEL__COUNTING__INIT;
+    schedule.last_step = 9;
+    schedule.save_steps = 1;
+    setup.checkpoint = checkpoint;
+    setup.shards = shards;
+    setup.n_shards = 1;
     setup.replicas = replicas;
-    setup.replica_count = 1;
+    setup.n_replicas = 1;
     setup.incarnations = incarnations;
-    setup.incarnation_count = 1;
-    bel_mailbox_send(caller_of(f), &setup);
+    setup.n_incarnations = 1;
+    setup.schedule = &schedule;
+    setup.segment = &segment;
+    setup.counting = &counting;
+    bel_mailbox_send(caller_of(f), 1, &setup.base);
 }
 
 // A member that joins, is sent this setup, and must end with an error that holds `part`.
-static void refuse_setup(bel_message_variable variable, bel_message_table table, bel_code code,
-                         const char *part)
+static void refuse_setup(Bel__Variable variable, Bel__Table table, bel_code code, const char *part)
 {
     static char address[] = "unix:/nowhere", checkpoint[] = "none";
     fixture f;
     set_up(&f);
-    bel_message join = take(&f, BEL_MESSAGE_JOIN);
-    bel_message_deinit(&join);
-    send_setup(
-        &f, address, checkpoint,
-        (bel_message){
-            .variables = &variable, .variable_count = 1, .tables = &table, .table_count = 1});
-    bel_message ended = take(&f, BEL_MESSAGE_ENDED);
-    assert_int_equal(ended.code, code);
-    assert_non_null(strstr(ended.text, part));
-    bel_message_deinit(&ended);
+    bel_message_destroy(take(&f, BEL__MESSAGE__KIND_JOIN));
+    Bel__Variable *variables[] = {&variable};
+    Bel__Table *tables[] = {&table};
+    Bel__Setup setup = BEL__SETUP__INIT;
+    setup.variables = variables;
+    setup.tables = tables;
+    setup.n_variables = setup.n_tables = 1;
+    send_setup(&f, address, checkpoint, setup);
+    Bel__Message *ended = take(&f, BEL__MESSAGE__KIND_ENDED);
+    assert_int_equal(ended->ended->code, code);
+    assert_non_null(strstr(ended->ended->text, part));
+    bel_message_destroy(ended);
     tear_down(&f);
     assert_int_equal(f.end, code);
 }
@@ -212,9 +220,16 @@ static void test_setups_that_cannot_be(void **state)
 {
     (void)state;
     static char kernel[] = "dense", user[] = "user";
-    const bel_message_variable variable = {.name = kernel, .shape = BEL_SHAPE(4)};
-    const bel_message_table table = {.name = user, .width = 4, .ids = 8};
-    bel_message_table many = table, wide = table, none = table;
+    int64_t four[] = {4}, most[] = {INT32_MAX, INT32_MAX, INT32_MAX}, negative[] = {-1};
+    Bel__Variable variable = BEL__VARIABLE__INIT;
+    variable.name = kernel;
+    variable.dims = four;
+    variable.n_dims = 1;
+    Bel__Table table = BEL__TABLE__INIT;
+    table.name = user;
+    table.width = 4;
+    table.ids = 8;
+    Bel__Table many = table, wide = table, none = table;
     many.ids = INT64_MAX;
     wide.width = INT32_MAX, wide.ids = 1 << 20;
     none.ids = 0;
@@ -222,8 +237,12 @@ static void test_setups_that_cannot_be(void **state)
                  "ps 0: table \"user\": 9223372036854775807 ids of a replica's batch");
     refuse_setup(variable, wide, BEL_RESOURCE_EXHAUSTED, "rows of 2147483647 floats");
     refuse_setup(variable, none, BEL_INVALID_ARGUMENT, "malformed setup: table \"user\"");
-    bel_message_variable large = variable;
-    large.shape = BEL_SHAPE(INT32_MAX, INT32_MAX, INT32_MAX);
+    Bel__Variable large = variable;
+    large.dims = most;
+    large.n_dims = 3;
+    refuse_setup(large, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
+    large.dims = negative;
+    large.n_dims = 1;
     refuse_setup(large, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
 }
 
@@ -271,21 +290,29 @@ static void connect(fake_worker *w, uint32_t incarnation)
     w->lane = bel_grpc_lane_connect(w->f.endpoint, w->address, &hello, &config);
 }
 
-// Every version is saved.
 static void begin(fake_worker *w)
 {
     *w = (fake_worker){.stats = {[BEL_STATS_EXAMPLES] = 1}};
     set_up(&w->f);
-    bel_message join = take(&w->f, BEL_MESSAGE_JOIN);
-    w->address = bel_xstrdup(join.address);
-    bel_message_deinit(&join);
+    Bel__Message *join = take(&w->f, BEL__MESSAGE__KIND_JOIN);
+    w->address = bel_xstrdup(join->join->address);
+    bel_message_destroy(join);
     char *checkpoint = write_checkpoint(w->f.folder);
-    bel_message_variable variable = {.name = dense, .shape = BEL_SHAPE(ELEMENTS)};
-    send_setup(&w->f, w->address, checkpoint,
-               (bel_message){.variables = &variable,
-                             .variable_count = 1,
-                             .schedule = {.last_step = 9, .save_steps = 1},
-                             .optimizer = {.learning_rate = 1}});
+    static char name[] = "optimizer", sgd[] = "sgd";
+    int64_t dims[] = {ELEMENTS};
+    Bel__Variable variable = BEL__VARIABLE__INIT, *variables[] = {&variable};
+    variable.name = dense;
+    variable.dims = dims;
+    variable.n_dims = 1;
+    Bel__Setting setting = BEL__SETTING__INIT, *optimizer[] = {&setting};
+    setting.name = name;
+    setting.value = sgd;
+    Bel__Setup setup = BEL__SETUP__INIT;
+    setup.variables = variables;
+    setup.n_variables = 1;
+    setup.optimizer = optimizer;
+    setup.n_optimizer = 1;
+    send_setup(&w->f, w->address, checkpoint, setup);
     bel_free(checkpoint);
 }
 
@@ -298,21 +325,20 @@ static void send_frame(fake_worker *w, uint32_t incarnation, bel_frame frame)
 
 static void report_step_0(fake_worker *w, uint32_t incarnation)
 {
-    send_frame(w, incarnation, (bel_frame){.kind = BEL_FRAME_PULL});
-    send_frame(
-        w, incarnation,
-        (bel_frame){.kind = BEL_FRAME_REPORT, .payload = w->sums, .payload_bytes = sizeof w->sums});
+    send_frame(w, incarnation, bel_pull_frame_write((bel_pull_frame){0}, NULL, 0));
     send_frame(w, incarnation,
-               (bel_frame){
-                   .kind = BEL_FRAME_STATS, .payload = w->stats, .payload_bytes = sizeof w->stats});
+               bel_report_frame_write((bel_report_frame){0}, w->sums, sizeof w->sums));
+    send_frame(w, incarnation,
+               bel_stats_frame_write((bel_stats_frame){0}, w->stats, sizeof w->stats));
 }
 
 static void expect_snapshot(fake_worker *w)
 {
-    bel_message snapshot = take(&w->f, BEL_MESSAGE_SNAPSHOT);
-    assert_int_equal(snapshot.step, 1);
-    assert_true(snapshot.save);
-    bel_message_deinit(&snapshot);
+    Bel__Message *snapshot = take(&w->f, BEL__MESSAGE__KIND_SNAPSHOT);
+    assert_int_equal(snapshot->snapshot->step, 1);
+    assert_true(snapshot->snapshot->save);
+    assert_int_equal(snapshot->snapshot->next_block, -1);
+    bel_message_destroy(snapshot);
 }
 
 static void finish(fake_worker *w)
@@ -338,21 +364,20 @@ static void test_a_snapshot_is_told_again(void **state)
     w.f.caller = NULL;
     pthread_mutex_unlock(&w.f.mutex);
     bel_mailbox_close(before, 0);
-    bel_message join = take(&w.f, BEL_MESSAGE_JOIN);
-    assert_int_equal(join.generation, 1);
-    bel_message_deinit(&join);
+    Bel__Message *join = take(&w.f, BEL__MESSAGE__KIND_JOIN);
+    assert_int_equal(join->generation, 1);
+    bel_message_destroy(join);
     expect_snapshot(&w);
     finish(&w);
 }
 
 static void admit(fake_worker *w)
 {
-    bel_mailbox_send(caller_of(&w->f),
-                     &(bel_message){.kind = BEL_MESSAGE_ADMIT, .generation = 1, .incarnation = 1});
-    bel_message admitted = take(&w->f, BEL_MESSAGE_ADMITTED);
-    assert_int_equal(admitted.incarnation, 1);
-    assert_int_equal(admitted.step, 0);
-    bel_message_deinit(&admitted);
+    bel_mailbox_send(caller_of(&w->f), 1, BEL_TEST_KIND(Admit, admit, .incarnation = 1));
+    Bel__Message *admitted = take(&w->f, BEL__MESSAGE__KIND_ADMITTED);
+    assert_int_equal(admitted->admitted->incarnation, 1);
+    assert_int_equal(admitted->admitted->step, 0);
+    bel_message_destroy(admitted);
 }
 
 // A worker may have begun when its shard is asked once more to admit it: it keeps its lane.
@@ -364,7 +389,7 @@ static void test_who_is_admitted_twice_keeps_its_lane(void **state)
     admit(&w);
     connect(&w, 1);
     bel_frame frame = {0};
-    send_frame(&w, 1, (bel_frame){.kind = BEL_FRAME_PULL});
+    send_frame(&w, 1, bel_pull_frame_write((bel_pull_frame){0}, NULL, 0));
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
     while (frame.kind != BEL_FRAME_VERSION && bel_clock_ns() < deadline)
         if (!bel_lane_receive(w.lane, &frame))
@@ -381,9 +406,9 @@ static void test_who_is_admitted_twice_keeps_its_lane(void **state)
 
 static void join_reads(fixture *f, const char *token)
 {
-    bel_message join = take(f, BEL_MESSAGE_JOIN);
-    assert_string_equal(join.folder, token);
-    bel_message_deinit(&join);
+    Bel__Message *join = take(f, BEL__MESSAGE__KIND_JOIN);
+    assert_string_equal(join->join->token, token);
+    bel_message_destroy(join);
 }
 
 // The folder of a network file system may come late, or be an old one first.

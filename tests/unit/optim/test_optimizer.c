@@ -1,7 +1,9 @@
 // Settings of an optimizer: defaults, ranges, schedules.
 #include <math.h>
 
+#include "base/str.h"
 #include "optim/multiplier.h"
+#include "optim/settings.h"
 #include "support/bel_test.h"
 
 static void test_defaults(void **state)
@@ -22,25 +24,26 @@ static const struct {
     const char *part;
 } refused[] = {
     {{.kind = BEL_OPTIMIZER_COUNT, .learning_rate = 1}, "there is no kind"},
-    {{.learning_rate = 0}, "learning_rate must be above 0, got 0"},
-    {{.learning_rate = -0.5}, "learning_rate must be above 0, got -0.5"},
+    {{.learning_rate = 0}, "learning_rate must be in (0, 1000000], got 0"},
+    {{.learning_rate = -0.5}, "learning_rate must be in (0, 1000000], got -0.5"},
     {{.learning_rate = NAN}, "learning_rate"},
     {{.learning_rate = INFINITY}, "learning_rate"},
-    {{.learning_rate = 1, .momentum = 1}, "momentum must be above 0 and below 1, got 1"},
+    {{.learning_rate = 1, .momentum = 1}, "momentum must be in (0, 1), got 1"},
+    {{.learning_rate = 1, .momentum = 0.99999999}, "momentum"}, // 1 as f32
     {{.learning_rate = 1, .momentum = -1}, "momentum"},
     {{.learning_rate = 1, .beta1 = 1.5}, "beta1"},
     {{.learning_rate = 1, .beta2 = -0.1}, "beta2"},
-    {{.learning_rate = 1, .epsilon = 2}, "epsilon must be above 0 and at most 1, got 2"},
+    {{.learning_rate = 1, .epsilon = 2}, "epsilon must be in (0, 1], got 2"},
     {{.learning_rate = 1, .initial_accumulator = -1},
-     "initial_accumulator must be above 0, got -1"},
-    {{.learning_rate = 1, .rmsprop_decay = 1}, "rmsprop_decay must be above 0 and below 1, got 1"},
-    {{.learning_rate = 1, .rmsprop_momentum = -1}, "rmsprop_momentum must be from 0"},
+     "initial_accumulator must be in (0, 1000000], got -1"},
+    {{.learning_rate = 1, .rmsprop_decay = 1}, "rmsprop_decay must be in (0, 1), got 1"},
+    {{.learning_rate = 1, .rmsprop_momentum = -1}, "rmsprop_momentum must be in [0, 1)"},
     {{.learning_rate = 1, .rmsprop_momentum = 1}, "rmsprop_momentum"},
     {{.learning_rate = 1, .learning_rate_power = 0.5},
-     "learning_rate_power must be from -1 to below 0, got 0.5"},
+     "learning_rate_power must be in [-1, 0), got 0.5"},
     {{.learning_rate = 1, .learning_rate_power = -1.5}, "learning_rate_power"},
     {{.learning_rate = 1, .learning_rate_power = NAN}, "learning_rate_power"},
-    {{.learning_rate = 1, .ftrl_l1 = -1}, "ftrl_l1 must be 0 (off) or above, got -1"},
+    {{.learning_rate = 1, .ftrl_l1 = -1}, "ftrl_l1 must be in [0, inf), got -1"},
     {{.learning_rate = 1, .ftrl_l2 = -1}, "ftrl_l2 must"},
     {{.kind = BEL_OPTIMIZER_FTRL,
       .learning_rate = 1,
@@ -48,7 +51,7 @@ static const struct {
      "ftrl divides by the learning rate"},
     {{.learning_rate = 1, .ftrl_l2_shrinkage = -1}, "ftrl_l2_shrinkage"},
     {{.learning_rate = 1, .initial_accumulator = NAN}, "initial_accumulator"},
-    {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be from 0 to 1, got -1"},
+    {{.learning_rate = 1, .weight_decay = -1}, "weight_decay must be in [0, 1], got -1"},
     {{.learning_rate = 1, .weight_decay = 2}, "weight_decay"},
     {{.learning_rate = 1, .clip_value = -1}, "clip_value"},
     {{.learning_rate = 1, .clip_norm = NAN}, "clip_norm"},
@@ -56,9 +59,9 @@ static const struct {
     {{.learning_rate = 1, .clip_norm = 1, .clip_global_norm = 1}, "exclude each other"},
     {{.learning_rate = 1, .schedule = {.warmup_steps = -1}}, "warmup_steps"},
     {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_rate = 0.5}},
-     "decay_steps must be at least 1, got 0"},
+     "decay_steps must be in [1, inf), got 0"},
     {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1}},
-     "decay_rate must be above 0 and at most 1, got 0"},
+     "decay_rate must be in (0, 1], got 0"},
     {{.learning_rate = 1,
       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1, .decay_rate = 1.5}},
      "decay_rate"},
@@ -66,7 +69,7 @@ static const struct {
     {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_COSINE}}, "decay_steps"},
     {{.learning_rate = 1,
       .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = 1.5}},
-     "alpha must be from 0 to 1, got 1.5"},
+     "alpha must be in [0, 1], got 1.5"},
     {{.learning_rate = 1,
       .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = NAN}},
      "alpha"},
@@ -82,9 +85,9 @@ static const struct {
      "boundaries[0] is -1"},
     {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, 2, 3}, .boundaries = {5, 5}}},
      "must be at least 0 and rise, but boundaries[1] is 5"},
-    {{.learning_rate = 1, .moving_average_decay = 1}, "moving_average_decay must be from 0"},
+    {{.learning_rate = 1, .moving_average_decay = 1}, "moving_average_decay must be in [0, 1)"},
     {{.learning_rate = 1, .moving_average_decay = -1}, "moving_average_decay"},
-    {{.learning_rate = 1, .lars_trust = -1}, "lars_trust must be above 0, got -1"},
+    {{.learning_rate = 1, .lars_trust = -1}, "lars_trust must be in (0, 1000000], got -1"},
     {{.kind = BEL_OPTIMIZER_LAMB, .learning_rate = 1, .clip_norm = 1}, "lamb takes norms itself"},
     {{.kind = BEL_OPTIMIZER_LARS, .learning_rate = 1, .clip_global_norm = 1},
      "lars takes norms itself"},
@@ -220,12 +223,172 @@ static void test_multipliers(void **state)
     BEL_ASSERT_FAILS(bel_optimizer_check(&o), BEL_INVALID_ARGUMENT, "pattern 0 must be shorter");
 }
 
+// --- Settings as texts ---------------------------------------------------------------------------
+
+static void add_pair(void *context, const char *name, const char *text)
+{
+    bel_str *all = context;
+    bel_str_printf(all, "%s%s: %s", all->length > 0 ? "; " : "", name, text);
+}
+
+static void is_listed(const bel_optimizer *optimizer, const char *expected)
+{
+    bel_str all = {0};
+    bel_str_puts(&all, "");
+    bel_optimizer_list(optimizer, add_pair, &all);
+    assert_string_equal(all.text, expected);
+    bel_str_deinit(&all);
+}
+
+// Every setting has a text of its own, which comes back.
+static void test_settings_come_back(void **state)
+{
+    (void)state;
+    static const char *const settings[][2] = {{"optimizer", "rmsprop"},
+                                              {"learning_rate", "0.10000000000000001"},
+                                              {"momentum", "0.5"},
+                                              {"nesterov", "true"},
+                                              {"lars_trust", "0.25"},
+                                              {"beta1", "0.125"},
+                                              {"beta2", "0.75"},
+                                              {"rmsprop_decay", "0.5"},
+                                              {"rmsprop_momentum", "0.25"},
+                                              {"learning_rate_power", "-0.25"},
+                                              {"ftrl_l1", "1"},
+                                              {"ftrl_l2", "2"},
+                                              {"ftrl_l2_shrinkage", "3"},
+                                              {"epsilon", "0.5"},
+                                              {"initial_accumulator", "4"},
+                                              {"rmsprop_centered", "true"},
+                                              {"weight_decay", "0.0625"},
+                                              {"lr_mult", "dense_0/*=0.5,*/bias=0"},
+                                              {"decay_mult", "*=3"},
+                                              {"moving_average_decay", "0.5"},
+                                              {"moving_average_ramp", "true"},
+                                              {"table_mean", "contributors"},
+                                              {"clip_value", "5"},
+                                              {"clip_norm", "6"},
+                                              {"clip_global_norm", "7"},
+                                              {"schedule", "piecewise"},
+                                              {"decay_rate", "0.5"},
+                                              {"decay_steps", "9007199254740993"},
+                                              {"staircase", "true"},
+                                              {"alpha", "0.25"},
+                                              {"boundaries", "0,9007199254740993"},
+                                              {"rates", "0.5,0.25,0.125"},
+                                              {"warmup_steps", "8"}};
+    enum { COUNT = sizeof settings / sizeof settings[0] };
+    bel_optimizer optimizer = bel_optimizer_default();
+    is_listed(&optimizer, "");
+    bel_str all = {0};
+    for (int i = 0; i < COUNT; i++) {
+        const char *otherwise;
+        assert_string_equal(bel_optimizer_setting((size_t)i, &otherwise), settings[i][0]);
+        BEL_ASSERT_OK(bel_optimizer_set(&optimizer, settings[i][0], otherwise)); // as it is
+        bool together = strcmp(settings[i][0], "rates") == 0;                    // with boundaries
+        if (!together) is_listed(&optimizer, all.length > 0 ? all.text : "");
+        BEL_ASSERT_OK(bel_optimizer_set(&optimizer, settings[i][0], settings[i][1]));
+        add_pair(&all, settings[i][0], settings[i][1]);
+    }
+    is_listed(&optimizer, all.text);
+    bel_str_deinit(&all);
+    assert_true(optimizer.kind == BEL_OPTIMIZER_RMSPROP && optimizer.learning_rate == 0.1);
+    assert_true(optimizer.mean_by_contributors && optimizer.schedule.rates[2] == 0.125);
+    const char *otherwise;
+    assert_null(bel_optimizer_setting(COUNT, &otherwise));
+}
+
+static void test_settings_that_are_none(void **state)
+{
+    (void)state;
+    static const char *const bad[][3] = {
+        {"speed", "1", "no setting \"speed\""},
+        {"optimizer", "adm",
+         "one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, lars"},
+        {"table_mean", "", "one of replicas, contributors"},
+        {"momentum", "0.9x", "momentum must be a number"},
+        {"momentum", "nan", "momentum must be a number"},
+        {"momentum", "", "momentum must be a number"},
+        {"nesterov", "yes", "nesterov must be true or false"},
+        {"warmup_steps", "1.5", "warmup_steps must be a whole number"},
+        {"boundaries", "1,,2", "boundaries must be whole numbers"},
+        {"boundaries", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "boundaries must be at most 15"},
+        {"rates", "1;2", "rates must be numbers"},
+        {"lr_mult", "dense", "lr_mult"}};
+    bel_optimizer optimizer = {0};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        BEL_ASSERT_FAILS(bel_optimizer_set(&optimizer, bad[i][0], bad[i][1]), BEL_INVALID_ARGUMENT,
+                         bad[i][2]);
+}
+
+// What checkpoints of all versions say: a change here makes older ones differ.
+static void test_words_of_a_checkpoint(void **state)
+{
+    (void)state;
+    const struct {
+        bel_optimizer optimizer;
+        const char *words;
+    } rows[] = {
+        {{.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1}, "optimizer: sgd; learning_rate: 0.1"},
+        {{.kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.1, .nesterov = true},
+         "optimizer: momentum nesterov; learning_rate: 0.1; momentum: 0.9"},
+        {{.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.001},
+         "optimizer: adam; learning_rate: 0.001; adam: beta1 0.9, beta2 0.999, epsilon 1e-08"},
+        {{.kind = BEL_OPTIMIZER_LARS, .learning_rate = 1},
+         "optimizer: lars; learning_rate: 1; lars: momentum 0.9, trust 0.001"},
+        {{.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 1},
+         "optimizer: adagrad; learning_rate: 1; adagrad: epsilon 1e-08, initial accumulator 0.1"},
+        {{.kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 1, .rmsprop_centered = true},
+         "optimizer: rmsprop; learning_rate: 1; rmsprop: decay 0.9, momentum 0, epsilon 1e-08, "
+         "centered"},
+        {{.kind = BEL_OPTIMIZER_FTRL, .learning_rate = 1, .ftrl_l1 = 0.5},
+         "optimizer: ftrl; learning_rate: 1; ftrl: power -0.5, l1 0.5, l2 0, shrinkage 0, initial "
+         "accumulator 0.1"},
+        {{.kind = BEL_OPTIMIZER_SGD,
+          .learning_rate = 1,
+          .weight_decay = 0.5,
+          .moving_average_decay = 0.5,
+          .moving_average_ramp = true,
+          .mean_by_contributors = true,
+          .clip_value = 2,
+          .lr_mults = {{"*/bias", 0.5}},
+          .decay_mults = {{"*", 0}},
+          .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL,
+                       .decay_rate = 0.5,
+                       .decay_steps = 10,
+                       .staircase = true,
+                       .warmup_steps = 3}},
+         "optimizer: sgd; learning_rate: 1; weight_decay: 0.5; lr_mult: */bias=0.5; "
+         "decay_mult: *=0; moving_average_decay: 0.5, ramp; table_mean: contributors; "
+         "clip_value: 2; schedule: exponential, rate 0.5, steps 10, staircase; warmup_steps: 3"},
+        {{.kind = BEL_OPTIMIZER_SGD,
+          .learning_rate = 1,
+          .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 10, .alpha = 0.5}},
+         "optimizer: sgd; learning_rate: 1; schedule: cosine, steps 10, alpha 0.5"},
+        {{.kind = BEL_OPTIMIZER_SGD,
+          .schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .boundaries = {7}, .rates = {0.5, 0.25}}},
+         "optimizer: sgd; schedule: piecewise: 0.5 up to step 7, 0.25"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bel_optimizer optimizer = rows[i].optimizer;
+        bel_str all = {0};
+        BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+        bel_optimizer_describe(&optimizer, add_pair, &all);
+        assert_string_equal(all.text, rows[i].words);
+        bel_str_deinit(&all);
+    }
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_schedules), cmocka_unit_test(test_cosine),
-        cmocka_unit_test(test_piecewise), cmocka_unit_test(test_multipliers),
-    };
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
+                                              cmocka_unit_test(test_errors),
+                                              cmocka_unit_test(test_schedules),
+                                              cmocka_unit_test(test_cosine),
+                                              cmocka_unit_test(test_piecewise),
+                                              cmocka_unit_test(test_multipliers),
+                                              cmocka_unit_test(test_settings_come_back),
+                                              cmocka_unit_test(test_settings_that_are_none),
+                                              cmocka_unit_test(test_words_of_a_checkpoint)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

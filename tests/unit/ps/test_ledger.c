@@ -7,8 +7,8 @@
 static const bel_optimizer sgd = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5};
 static const int replicas_of[] = {2, 2, 1};
 enum { WORKERS = 3, LAST = 100 };
-static const bel_counting two_of_three = {.workers = 2, .max_lead = -1};
-static const bel_counting as_they_come = {.workers = 1, .takes_stale = true, .max_lead = -1};
+static const bel_counting two_of_three = {.kind = BEL_COUNTING_BACKUPS, .workers = 2};
+static const bel_counting as_they_come = {.kind = BEL_COUNTING_ASYNC, .workers = 1};
 
 static cluster *create(int shards, bel_counting counting)
 {
@@ -187,7 +187,8 @@ static void reports_are_applied_in_order_of_arrival(void **state)
 static void bound_holds_the_fast_back(void **state)
 {
     (void)state;
-    cluster *c = create(2, (bel_counting){.workers = 1, .takes_stale = true, .max_lead = 1});
+    cluster *c =
+        create(2, (bel_counting){.kind = BEL_COUNTING_BOUNDED, .workers = 1, .max_lead = 1});
     everybody_begins(c);
     report_step(c, 0, 0);
     next_is(c, 0, 0, 1); // one ahead of the others
@@ -414,8 +415,9 @@ static void check_end(uint32_t order, int shards, bel_counting counting, int64_t
     for (int64_t b = 0; b < blocks; b++)
         assert_int_equal(p.used[b], 1);
     if (lost < 0) assert_int_equal(counted + staleness.dropped, steps);
-    if (counting.takes_stale) assert_int_equal(staleness.dropped, 0);
-    if (counting.takes_stale && counting.workers == 1) assert_int_equal(counted, p.c->decided);
+    bool takes_stale = bel_counting_takes_stale(&counting);
+    if (takes_stale) assert_int_equal(staleness.dropped, 0);
+    if (takes_stale && counting.workers == 1) assert_int_equal(counted, p.c->decided);
     cluster_destroy(p.c);
     block_end = INT64_MAX;
 }
@@ -428,10 +430,10 @@ static void input_ends_for_everybody(void **state)
     const bel_counting countings[] = {
         as_they_come,
         two_of_three,
-        {.workers = 2, .takes_stale = true, .max_lead = -1},
-        {.workers = 1, .takes_stale = true, .max_lead = 0},
-        {.workers = 1, .takes_stale = true, .max_lead = 1},
-        {.workers = 3, .takes_stale = true, .max_lead = 0},
+        {.kind = BEL_COUNTING_ASYNC, .workers = 2},
+        {.kind = BEL_COUNTING_BOUNDED, .workers = 1, .max_lead = 0},
+        {.kind = BEL_COUNTING_BOUNDED, .workers = 1, .max_lead = 1},
+        {.kind = BEL_COUNTING_BOUNDED, .workers = 3, .max_lead = 0},
     };
     for (size_t k = 0; k < sizeof countings / sizeof countings[0]; k++)
         for (uint32_t order = 0; order < 120; order++) {
@@ -479,7 +481,8 @@ static void publication_waits_for_copies(void **state)
     bel_frame frame;
     bool answered = false;
     while (bel_lane_receive(c->worker_ends[0][0], &frame))
-        answered = answered || (frame.kind == BEL_FRAME_VERSION && frame.step == 0);
+        answered = answered ||
+                   (frame.kind == BEL_FRAME_VERSION && bel_version_frame_read(&frame).version == 0);
     assert_true(answered);
     worker_has(c, 0, NULL, 0);
     cluster_destroy(c);
@@ -500,7 +503,7 @@ static void repeated_and_late_frames_do_nothing(void **state)
     (void)state;
     cluster *c = create(1, two_of_three);
     everybody_begins(c);
-    send_from(c, 0, 0, (bel_frame){.kind = BEL_FRAME_PULL});
+    send_from(c, 0, 0, bel_pull_frame_write((bel_pull_frame){0}, NULL, 0));
     report_step(c, 0, 0);
     report_step(c, 0, 0);
     work(c);
@@ -527,14 +530,14 @@ static void answers_of_others_do_nothing(void **state)
     (void)state;
     cluster *c = create(2, two_of_three);
     everybody_begins(c);
-    const bel_frame answers[] = {
-        {.kind = BEL_FRAME_ANSWER, .node = 0, .count = 2}, // given already
-        {.kind = BEL_FRAME_ANSWER, .step = 1, .node = 2, .count = 4, .incarnation = 7},
-        {.kind = BEL_FRAME_ANSWER, .step = 1, .node = 2, .count = 4, .incarnation = 7}, // again
-        {.kind = BEL_FRAME_ANSWER, .step = 1, .node = 2, .count = 3, .incarnation = 7}, // before it
+    const bel_answer_frame answers[] = {
+        {.worker = 0, .number = 2}, // given already
+        {.version = 1, .worker = 2, .number = 4, .worker_incarnation = 7},
+        {.version = 1, .worker = 2, .number = 4, .worker_incarnation = 7}, // again
+        {.version = 1, .worker = 2, .number = 3, .worker_incarnation = 7}, // before it
     };
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
-        tell_shard_1(c, answers[i]);
+        tell_shard_1(c, bel_answer_frame_write(answers[i], NULL, 0));
     assert_int_equal(bel_shard_count(c->shards[1]).repeated, 2);
     bel_frame frame;
     assert_false(bel_lane_receive(c->worker_ends[2][1], &frame));
@@ -563,7 +566,7 @@ static void steps_wait_for_answers(void **state)
     while (bel_lane_receive(c->inner_ends[1][0], &frames[count]))
         count++;
     assert_int_equal(count, 4); // the same of step 1 and worker 1
-    assert_int_equal(frames[2].kind, BEL_FRAME_LEDGER);
+    assert_int_equal(frames[2].kind, BEL_FRAME_COUNTS);
     tell_shard_1(c, frames[0]);
     tell_shard_1(c, frames[2]); // overtakes the answer with version 1
     bel_str words = {0};
@@ -583,12 +586,14 @@ static void malformed_frames_are_refused(void **state)
 {
     (void)state;
     const bel_frame bad[] = {
-        {.kind = BEL_FRAME_STATS, .node = 2},  // another's
-        {.kind = BEL_FRAME_STATS, .node = 0},  // without step statistics
-        {.kind = BEL_FRAME_REPORT, .node = 0}, // without a report
-        {.kind = BEL_FRAME_LEDGER, .chunk = 2},
-        {.kind = BEL_FRAME_LEASE},
-        {.kind = BEL_FRAME_VERSION},
+        bel_stats_frame_write((bel_stats_frame){.node = 2}, NULL, 0),   // another's
+        bel_stats_frame_write((bel_stats_frame){.node = 0}, NULL, 0),   // without step statistics
+        bel_report_frame_write((bel_report_frame){.node = 0}, NULL, 0), // without a report
+        bel_counts_frame_write((bel_counts_frame){.needed = 2}, NULL, 0),
+        bel_lease_frame_write((bel_lease_frame){0}, NULL, 0),
+        bel_version_frame_write((bel_version_frame){0}, NULL, 0),
+        {.kind = 0},
+        {.kind = BEL_FRAME_LAST_KIND},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cluster *c = create(1, two_of_three);
@@ -598,14 +603,14 @@ static void malformed_frames_are_refused(void **state)
         cluster_destroy(c);
     }
     const bel_frame pages[] = {
-        {.kind = BEL_FRAME_LEDGER, .chunk = 2, .node = WORKERS},
-        {.kind = BEL_FRAME_LEDGER, .chunk = 2, .node = -1},
-        {.kind = BEL_FRAME_LEDGER, .chunk = 3},
-        {.kind = BEL_FRAME_LEDGER, .chunk = 0},
-        {.kind = BEL_FRAME_LEDGER, .chunk = 2, .step = 1000},
-        {.kind = BEL_FRAME_ANSWER, .node = WORKERS, .count = 9},
-        {.kind = BEL_FRAME_ANSWER, .node = -1, .count = 9},
-        {.kind = BEL_FRAME_ANSWER, .step = -1, .count = 9},
+        bel_counts_frame_write((bel_counts_frame){.needed = 2, .worker = WORKERS}, NULL, 0),
+        bel_counts_frame_write((bel_counts_frame){.needed = 2, .worker = -1}, NULL, 0),
+        bel_counts_frame_write((bel_counts_frame){.needed = 3}, NULL, 0),
+        bel_counts_frame_write((bel_counts_frame){.needed = 0}, NULL, 0),
+        bel_counts_frame_write((bel_counts_frame){.needed = 2, .step = 1000}, NULL, 0),
+        bel_answer_frame_write((bel_answer_frame){.worker = WORKERS, .number = 9}, NULL, 0),
+        bel_answer_frame_write((bel_answer_frame){.worker = -1, .number = 9}, NULL, 0),
+        bel_answer_frame_write((bel_answer_frame){.version = -1, .number = 9}, NULL, 0),
     };
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
         cluster *c = create(2, two_of_three);

@@ -288,13 +288,13 @@ static int take_values(const cluster *c, bel_lane *lane, int *chunks)
     int versions = 0;
     while (bel_lane_receive(lane, &frame)) {
         if (frame.kind == BEL_FRAME_PARAMS) {
-            assert_memory_equal(frame.payload, c->snapshot + c->layout->chunks[frame.chunk].offset,
-                                frame.payload_bytes);
+            const bel_chunk *chunk = &c->layout->chunks[bel_params_frame_read(&frame).chunk];
+            assert_memory_equal(frame.payload, c->snapshot + chunk->offset, frame.payload_bytes);
             ++*chunks;
             continue;
         }
         assert_int_equal(frame.kind, BEL_FRAME_VERSION);
-        assert_int_equal(frame.chunk, *chunks);
+        assert_int_equal(bel_version_frame_read(&frame).chunks, *chunks);
         *chunks = 0;
         versions++;
     }
@@ -547,25 +547,24 @@ static void test_refused_frames(void **state)
 {
     (void)state;
     static const float data[4] = {0};
-    bel_frame report = {.kind = BEL_FRAME_REPORT, .payload = data, .payload_bytes = sizeof data};
-    check_refused(report, "shard 0: malformed frame from 0 at step 0: a report of the wrong size");
-    bel_frame frame = report;
-    frame.chunk = 1000;
-    check_refused(frame, "no such chunk or node");
-    frame.chunk = -1;
-    check_refused(frame, "no such chunk or node");
-    frame = report;
-    frame.node = 1;
-    check_refused(frame, "no such chunk or node");
-    frame = report;
-    frame.kind = BEL_FRAME_STATS;
-    check_refused(frame, "step statistics of the wrong size");
-    frame.kind = BEL_FRAME_VERSION;
-    check_refused(frame, "a kind that shards do not take");
-    frame.kind = BEL_FRAME_NORMS;
-    check_refused(frame, "a kind that workers do not send");
-    frame.kind = BEL_FRAME_FACTORS;
-    check_refused(frame, "a kind that workers do not send");
+    bel_report_frame report = {0};
+    check_refused(bel_report_frame_write(report, data, sizeof data),
+                  "shard 0: malformed frame from 0: a report of the wrong size (report, version 0, "
+                  "decision 0, chunk 0, node 0, replicas 0, examples 0, bytes 16; while step 0");
+    report.chunk = 1000;
+    check_refused(bel_report_frame_write(report, data, sizeof data), "no such chunk");
+    report.chunk = -1;
+    check_refused(bel_report_frame_write(report, data, sizeof data), "no such chunk");
+    report = (bel_report_frame){.node = 1};
+    check_refused(bel_report_frame_write(report, data, sizeof data), "no such node");
+    check_refused(bel_stats_frame_write((bel_stats_frame){0}, data, sizeof data),
+                  "step statistics of the wrong size");
+    check_refused(bel_version_frame_write((bel_version_frame){0}, NULL, 0),
+                  "a kind that workers do not send");
+    check_refused(bel_norms_frame_write((bel_norms_frame){0}, data, sizeof data),
+                  "a kind that workers do not send");
+    check_refused(bel_factors_frame_write((bel_factors_frame){0}, data, sizeof data),
+                  "a kind that workers do not send");
 }
 
 // Between shards, where the optimizer has no norm of the whole model.

@@ -159,24 +159,24 @@ static void malformed_frames_are_refused(void **state)
     (void)state;
     static const int64_t descending[] = {5, 4};
     static const int64_t report[] = {5, 0, 0};
+    const bel_row_pull_frame pull = {0};
+    const bel_row_report_frame rows = {0};
     const bel_frame bad[] = {
-        {.kind = BEL_FRAME_ROW_PULL, .chunk = 1},
-        {.kind = BEL_FRAME_ROW_PULL, .chunk = -1},
-        {.kind = BEL_FRAME_ROW_PULL, .payload = descending, .payload_bytes = sizeof descending},
-        {.kind = BEL_FRAME_ROW_PULL, .payload = descending, .payload_bytes = 7},
-        {.kind = BEL_FRAME_ROW_PULL, .node = 99},
-        {.kind = BEL_FRAME_ROW_PULL, .node = -1},
-        {.kind = BEL_FRAME_ROW_REPORT, .chunk = 1},
-        {.kind = BEL_FRAME_ROW_REPORT, .node = 99},
-        {.kind = BEL_FRAME_ROW_REPORT, .payload = report, .payload_bytes = 8},
-        {.kind = BEL_FRAME_ROWS},
+        bel_row_pull_frame_write((bel_row_pull_frame){.table = 1}, NULL, 0),
+        bel_row_pull_frame_write((bel_row_pull_frame){.table = -1}, NULL, 0),
+        bel_row_pull_frame_write(pull, descending, sizeof descending),
+        bel_row_pull_frame_write(pull, descending, 7),
+        bel_row_pull_frame_write((bel_row_pull_frame){.number = 99}, NULL, 0),
+        bel_row_pull_frame_write((bel_row_pull_frame){.number = -1}, NULL, 0),
+        bel_row_report_frame_write((bel_row_report_frame){.table = 1}, NULL, 0),
+        bel_row_report_frame_write((bel_row_report_frame){.node = 99}, NULL, 0),
+        bel_row_report_frame_write(rows, report, 8),
+        bel_rows_frame_write((bel_rows_frame){0}, NULL, 0),
     };
     table_width = WIDTH;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         BEL_ASSERT_FAILS(send_one(bad[i]), BEL_INTERNAL, "malformed frame");
-    BEL_ASSERT_OK(send_one((bel_frame){.kind = BEL_FRAME_ROW_REPORT,
-                                       .payload = report,
-                                       .payload_bytes = sizeof report})); // one row
+    BEL_ASSERT_OK(send_one(bel_row_report_frame_write(rows, report, sizeof report))); // one row
     table_width = 0;
 }
 

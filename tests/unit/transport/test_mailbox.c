@@ -1,6 +1,7 @@
 // Mailboxes: who says its last words and goes is heard.
 #include "base/clock.h"
 #include "support/bel_test.h"
+#include "support/message.h"
 #include "transport/grpc/mailbox.h"
 
 enum { SOON_SECONDS = 20, WORDS = 300 };
@@ -20,18 +21,19 @@ static bel_status *accept_caller(void *context, const char *path, bel_stream *st
     return NULL;
 }
 
-// The caller's next message; false once there is none any more.
-static bool take(fixture *f, bel_message *out_message)
+// The caller's next message; NULL once there is none any more.
+static Bel__Message *take(fixture *f)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
     while (bel_clock_ns() < deadline) {
         bel_mailbox *caller = f->caller;
-        if (caller != NULL && bel_mailbox_take(caller, out_message)) return true;
-        if (caller != NULL && bel_mailbox_is_over(caller)) return false;
+        Bel__Message *message = caller != NULL ? bel_mailbox_take(caller) : NULL;
+        if (message != NULL) return message;
+        if (caller != NULL && bel_mailbox_is_over(caller)) return NULL;
         (void)bel_doorbell_wait(f->bell, bel_clock_ns() + 1000000);
     }
     fail_msg("the caller stays");
-    return false;
+    return NULL;
 }
 
 // The messages are under way when the mailbox is closed; the other side takes one after the other.
@@ -46,13 +48,13 @@ static void test_last_words(void **state)
     BEL_ASSERT_OK(bel_endpoint_create(&config, &f.client));
     bel_mailbox *mailbox = bel_mailbox_open(f.client, bel_endpoint_address(f.server), f.bell);
     for (int i = 0; i < WORDS; i++)
-        bel_mailbox_send(mailbox, &(bel_message){.kind = BEL_MESSAGE_PROGRESS, .step = i});
+        bel_mailbox_send(mailbox, 0, BEL_TEST_KIND(Progress, progress, .step = i));
     bel_mailbox_close(mailbox, SOON_SECONDS * 1000);
-    bel_message word;
     int64_t heard = 0;
-    for (; take(&f, &word); heard++) {
-        assert_int_equal(word.step, heard);
-        bel_message_deinit(&word);
+    for (Bel__Message *word; (word = take(&f)) != NULL; heard++) {
+        assert_int_equal(word->kind_case, BEL__MESSAGE__KIND_PROGRESS);
+        assert_int_equal(word->progress->step, heard);
+        bel_message_destroy(word);
     }
     assert_int_equal(heard, WORDS);
     bel_mailbox_close(f.caller, 0);

@@ -73,7 +73,7 @@ static bool be_the_peer(void)
         status = bel_lane_send(lane, &frame);
         if (status != NULL) return false;
     }
-    status = bel_lane_send(lane, &(bel_frame){.kind = BEL_FRAME_VERSION, .step = LAST});
+    status = bel_lane_send(lane, &(bel_frame){.kind = 2, .fields = {LAST}});
     return status == NULL;
 }
 
@@ -95,13 +95,13 @@ static void test_exchange_and_kill(void **state)
     for (int i = 0; i < EXCHANGES; i++) {
         for (size_t k = 0; k < 1024; k++)
             values[k] = (float)(i % 3);
-        bel_frame frame = {.kind = BEL_FRAME_REPORT,
-                           .step = i,
+        bel_frame frame = {.kind = 1,
+                           .fields = {(uint8_t)i},
                            .payload = values,
                            .payload_bytes = 1024 * sizeof *values};
         BEL_ASSERT_OK(bel_lane_send(lane, &frame));
         assert_true(receive_soon(lane, bell, &got));
-        assert_int_equal(got.step, i);
+        assert_int_equal(got.fields[0], (uint8_t)i);
     }
     int total = EXCHANGES / 3 * 3 + (EXCHANGES % 3 == 2 ? 1 : 0); // 0 + 1 + 2, and what is left
     assert_true(((const float *)got.payload)[1023] == (float)total);
@@ -113,7 +113,7 @@ static void test_exchange_and_kill(void **state)
     assert_true(bel_clock_ns() - start_ns < 5 * (int64_t)1000000000); // not some time limit
     assert_false(bel_lane_is_cut(lane));
     assert_true(bel_lane_receive(lane, &got));
-    assert_int_equal(got.step, LAST);
+    assert_int_equal(got.fields[0], LAST);
     assert_true(bel_lane_is_cut(lane));
     BEL_ASSERT_FAILS(bel_lane_send(lane, &got), BEL_UNAVAILABLE, "closed");
     const float *view = bel_shm_region_memory(bel_shm_lane_peer(lane));

@@ -1,0 +1,132 @@
+// The settings of optimizers and schedules: one row each, which feeds flags and YAML
+// (tools/flags.c), parameters of model functions (bel_context_optimizer), checks
+// (bel_optimizer_check), what a checkpoint says of a run, and what parameter servers are told. To
+// add a setting: its field in belfry/optimizer.h, its row here, and the rule that reads it.
+#ifndef BELFRY_OPTIM_SETTINGS_H
+#define BELFRY_OPTIM_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "belfry/optimizer.h"
+
+// ROW(name, FORM, field of bel_optimizer, default, accepts, unit, when, key, label, help)
+//
+// FORM     CHOICE (its number among the words it accepts), NUMBER (double), WHOLE (int64_t), SWITCH
+//          (bool), FACTORS (bel_multiplier list), STEPS and RATES (of the piecewise schedule)
+// default  as it would be typed. A NUMBER of 0 stands for it where 0 is not accepted, but where a
+//          model function must set it: learning_rate, and the numbers of a schedule.
+// accepts  words with `|` between them, or an interval as mathematics writes it; numbers are looked
+//          at as f32, in which they are used
+// when     on which choice it depends that anybody reads it (base/options.h); NULL: always
+// key      under which name a checkpoint has it, and with which words in front of the value
+// label    (NULL: none). Settings of one key stand behind each other, with commas; key NULL: the
+//          name of the optimizer. What is at its default is left out where `when` is NULL.
+// clang-format off
+#define BEL_OPTIMIZER_SETTINGS(ROW) \
+    ROW(optimizer, CHOICE, kind, "adam", "sgd|momentum|adam|adagrad|rmsprop|adamw|ftrl|lamb|lars", NULL, \
+        NULL, "optimizer", NULL, "Update rule.") \
+    ROW(learning_rate, NUMBER, learning_rate, "0.001", "(0, 1000000]", NULL, \
+        "schedule=constant|exponential|cosine", "learning_rate", NULL, \
+        "step size before schedule and warm-up.") \
+    ROW(momentum, NUMBER, momentum, "0.9", "(0, 1)", NULL, \
+        "optimizer=momentum|lars", NULL, "momentum", "decay of the sum.") \
+    ROW(nesterov, SWITCH, nesterov, "false", NULL, NULL, \
+        "optimizer=momentum", "optimizer", "nesterov", "look one step ahead.") \
+    ROW(lars_trust, NUMBER, lars_trust, "0.001", "(0, 1000000]", NULL, \
+        "optimizer=lars", NULL, "trust", "a variable's step is this share of its norm, times the rate.") \
+    ROW(beta1, NUMBER, beta1, "0.9", "(0, 1)", NULL, \
+        "optimizer=adam|adamw|lamb", NULL, "beta1", "decay of the mean gradient.") \
+    ROW(beta2, NUMBER, beta2, "0.999", "(0, 1)", NULL, \
+        "optimizer=adam|adamw|lamb", NULL, "beta2", "decay of the mean of squares.") \
+    ROW(rmsprop_decay, NUMBER, rmsprop_decay, "0.9", "(0, 1)", NULL, \
+        "optimizer=rmsprop", NULL, "decay", "decay of the mean of squares.") \
+    ROW(rmsprop_momentum, NUMBER, rmsprop_momentum, "0", "[0, 1)", NULL, \
+        "optimizer=rmsprop", NULL, "momentum", "decay of the sum of updates; 0: off.") \
+    ROW(learning_rate_power, NUMBER, learning_rate_power, "-0.5", "[-1, 0)", NULL, \
+        "optimizer=ftrl", NULL, "power", "how the rate falls with the sum of squares.") \
+    ROW(ftrl_l1, NUMBER, ftrl_l1, "0", "[0, inf)", NULL, \
+        "optimizer=ftrl", NULL, "l1", "pull to 0, which parameters reach.") \
+    ROW(ftrl_l2, NUMBER, ftrl_l2, "0", "[0, inf)", NULL, \
+        "optimizer=ftrl", NULL, "l2", "pull to 0 that grows with the parameter.") \
+    ROW(ftrl_l2_shrinkage, NUMBER, ftrl_l2_shrinkage, "0", "[0, inf)", NULL, \
+        "optimizer=ftrl", NULL, "shrinkage", \
+        "twice this times the parameter is added to the gradient, but not to the sum of squares.") \
+    ROW(epsilon, NUMBER, epsilon, "1e-8", "(0, 1]", NULL, \
+        "optimizer=adam|adamw|lamb|adagrad|rmsprop", NULL, "epsilon", "added to the root that divides.") \
+    ROW(initial_accumulator, NUMBER, initial_accumulator, "0.1", "(0, 1000000]", NULL, \
+        "optimizer=adagrad|ftrl", NULL, "initial accumulator", "where the sum of squares begins.") \
+    ROW(rmsprop_centered, SWITCH, rmsprop_centered, "false", NULL, NULL, \
+        "optimizer=rmsprop", NULL, "centered", "divide by the spread around the mean gradient.") \
+    ROW(weight_decay, NUMBER, weight_decay, "0", "[0, 1]", NULL, \
+        NULL, "weight_decay", NULL, \
+        "This times the parameter is added to its clipped gradient; adamw: this times the rate is what " \
+        "the parameter loses.") \
+    ROW(lr_mult, FACTORS, lr_mults, "", NULL, NULL, \
+        NULL, "lr_mult", NULL, \
+        "A factor of the learning rate for variables whose names match a pattern, such as " \
+        "'dense_0/*=0.1'; of several that match the last counts.") \
+    ROW(decay_mult, FACTORS, decay_mults, "", NULL, NULL, \
+        "weight_decay", "decay_mult", NULL, "The same for --weight_decay, such as '*/bias=0'.") \
+    ROW(moving_average_decay, NUMBER, moving_average_decay, "0", "[0, 1)", NULL, \
+        NULL, "moving_average_decay", NULL, \
+        "Keep moving averages of the parameters, which are evaluated in their place; 0: off.") \
+    ROW(moving_average_ramp, SWITCH, moving_average_ramp, "false", NULL, NULL, \
+        "moving_average_decay", "moving_average_decay", "ramp", \
+        "The decay is at most (1 + step) / (10 + step).") \
+    ROW(table_mean, CHOICE, mean_by_contributors, "replicas", "replicas|contributors", NULL, \
+        "model=wide_deep", "table_mean", NULL, \
+        "whose gradients a row of a table gets the mean of: of all replicas, or of those whose batch has " \
+        "its id.") \
+    ROW(clip_value, NUMBER, clip_value, "0", "[0, inf)", NULL, \
+        NULL, "clip_value", NULL, "Bound for each element of a gradient; 0: off.") \
+    ROW(clip_norm, NUMBER, clip_norm, "0", "[0, inf)", NULL, \
+        NULL, "clip_norm", NULL, "Bound for the norm of each variable's gradient; 0: off.") \
+    ROW(clip_global_norm, NUMBER, clip_global_norm, "0", "[0, inf)", NULL, \
+        NULL, "clip_global_norm", NULL, "Bound for the norm of all gradients together; 0: off.") \
+    ROW(schedule, CHOICE, schedule.kind, "constant", "constant|exponential|cosine|piecewise", NULL, \
+        NULL, "schedule", NULL, "How the learning rate changes with the steps.") \
+    ROW(decay_rate, NUMBER, schedule.decay_rate, "0.96", "(0, 1]", NULL, \
+        "schedule=exponential", "schedule", "rate", "factor per --decay_steps.") \
+    ROW(decay_steps, WHOLE, schedule.decay_steps, "1000", "[1, inf)", "steps", \
+        "schedule=exponential|cosine", "schedule", "steps", \
+        "exponential: steps that one factor takes; cosine: steps until the end.") \
+    ROW(staircase, SWITCH, schedule.staircase, "false", NULL, NULL, \
+        "schedule=exponential", "schedule", "staircase", "whole factors only.") \
+    ROW(alpha, NUMBER, schedule.alpha, "0", "[0, 1]", NULL, \
+        "schedule=cosine", "schedule", "alpha", "share of the rate that stays at the end.") \
+    ROW(boundaries, STEPS, schedule.boundaries, "", "[0, inf)", "steps", \
+        "schedule=piecewise", "schedule", NULL, "the last step of each rate but the last.") \
+    ROW(rates, RATES, schedule.rates, "", NULL, "X", \
+        "schedule=piecewise", "schedule", NULL, "the learning rates, one more than --boundaries.") \
+    ROW(warmup_steps, WHOLE, schedule.warmup_steps, "0", "[0, inf)", "steps", \
+        NULL, "warmup_steps", NULL, "The rate rises linearly over so many steps.")
+// clang-format on
+
+// Sets a setting from its text. INVALID_ARGUMENT: there is none of that name, or the text is none
+// of its form; ranges are bel_optimizer_check's question.
+bel_status *bel_optimizer_set(bel_optimizer *optimizer, const char *name,
+                              const char *text) BEL_MUST_USE;
+
+// The name of the setting at `index`, and its default; NULL behind the last.
+const char *bel_optimizer_setting(size_t index, const char **out_otherwise);
+
+// What takes settings one after the other; both texts are borrowed.
+typedef void bel_setting_take(void *context, const char *name, const char *text);
+
+// All settings that are not at their default, such that bel_optimizer_set in a new optimizer with
+// all defaults gives this one to the bit.
+void bel_optimizer_list(const bel_optimizer *optimizer, bel_setting_take *take, void *context);
+
+// The optimizer whose settings are all at their default.
+bel_optimizer bel_optimizer_default(void);
+
+// Fills defaults in and checks what each row accepts; the part of bel_optimizer_check that looks at
+// one setting at a time. INVALID_ARGUMENT names setting, what it accepts and its value.
+bel_status *bel_optimizer_check_rows(bel_optimizer *optimizer) BEL_MUST_USE;
+
+// What a checkpoint says of an optimizer that was checked: settings that are read, under their
+// keys, numbers with nine digits.
+void bel_optimizer_describe(const bel_optimizer *optimizer, bel_setting_take *take, void *context);
+
+#endif

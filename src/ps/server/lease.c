@@ -1,0 +1,69 @@
+// Leases of the input, at shard 0: each block goes to one worker once, in order. A worker has two
+// leases in hand, of its next step and of the one behind it, whose batch is read meanwhile. Those
+// of a worker that is replaced are leased again, before any block that nobody has had.
+#include <string.h>
+
+#include "ps/server/shard_inner.h"
+
+void bel_shard_lease_from(bel_shard *shard, int64_t first_block, int64_t block_end)
+{
+    if (shard->policy->lockstep) return; // nothing is leased: a step says its blocks
+    shard->ledger.next_block = shard->ledger.leased = first_block;
+    shard->ledger.block_end = block_end;
+}
+
+bool bel_ledger_has_blocks(const bel_ledger *ledger)
+{
+    return ledger->returned_count > 0 || ledger->next_block < ledger->block_end;
+}
+
+// The first block for one more step of a worker, while there are any.
+static int64_t next_lease(bel_shard *shard, int worker)
+{
+    bel_ledger *ledger = &shard->ledger;
+    if (ledger->returned_count > 0) {
+        int64_t first = ledger->returned[0];
+        ledger->returned_count--;
+        memmove(ledger->returned, ledger->returned + 1,
+                (size_t)ledger->returned_count * sizeof *ledger->returned);
+        return first;
+    }
+    int64_t first = ledger->next_block;
+    ledger->next_block += bel_assignment_replicas(shard->config.assignment, worker);
+    return first;
+}
+
+static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    bel_lease_frame lease = {.number = w->leased++, .first_block = first_block};
+    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
+                          bel_lease_frame_write(lease, NULL, 0));
+}
+
+// A worker for which there are none at all is told so, and waits for the end.
+void bel_ledger_lease_locked(bel_shard *shard, int worker)
+{
+    bel_shard_worker *w = &shard->workers[worker];
+    while (w->lease_count < 2 && bel_ledger_has_blocks(&shard->ledger)) {
+        int64_t first = next_lease(shard, worker);
+        w->leases[w->lease_count++] = first;
+        send_lease_locked(shard, worker, first);
+    }
+    if (w->lease_count == 0) send_lease_locked(shard, worker, BEL_LEASE_NONE);
+}
+
+void bel_ledger_use_up_lease(bel_shard_worker *worker)
+{
+    if (worker->lease_count == 0) return;
+    worker->leases[0] = worker->leases[1];
+    worker->lease_count--;
+}
+
+void bel_ledger_return_leases(bel_shard *shard, bel_shard_worker *worker)
+{
+    bel_ledger *ledger = &shard->ledger;
+    for (int i = 0; i < worker->lease_count; i++)
+        ledger->returned[ledger->returned_count++] = worker->leases[i];
+    worker->lease_count = 0;
+}

@@ -1,0 +1,140 @@
+// Everybody counts: the policy of a synchronous job. A step is a function of the version before it,
+// so reports of another version are late, and a version is announced to everybody who begins with
+// it. A worker that replaces another may repeat a step that is finished here: it is sent the
+// version before, and this one once it has said all of that step again. Any other pull is late and
+// is dropped without an answer: who is admitted asks for a version that every shard still has.
+#include <string.h>
+
+#include "ps/server/shard_inner.h"
+
+static void nothing(bel_shard *shard)
+{
+    (void)shard;
+}
+
+static void nothing_of_worker(bel_shard *shard, int worker)
+{
+    (void)shard, (void)worker;
+}
+
+static bool is_known(const bel_shard *shard)
+{
+    (void)shard;
+    return true;
+}
+
+static bool counts(const bel_shard *shard, int worker)
+{
+    (void)shard, (void)worker;
+    return true;
+}
+
+// Other shards learn from reports what the step does.
+static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
+                    uint32_t decision)
+{
+    (void)worker;
+    if (version > shard->step) { // nobody can report on a version that is not published
+        bel_shard_fail_locked(shard, frame, "its step has not begun");
+        return false;
+    }
+    if (version < shard->step || bel_shard_is_stopping(shard)) return false;
+    bel_shard_decision_known_locked(shard, decision);
+    return true;
+}
+
+// A worker that repeats a step which is finished here is through with it: its last step statistics
+// are here.
+static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
+{
+    bool repeats = shard->workers[worker].reader == BEL_READER_BEHIND &&
+                   shard->workers[worker].version == version && version == shard->step - 1;
+    if (repeats && node == shard->config.assignment->first_node[worker + 1] - 1)
+        bel_shard_send_whole_locked(shard, worker, shard->step);
+}
+
+static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    int64_t version = bel_pull_frame_read(frame).version;
+    bool kept =
+        version == shard->step - 1 && shard->values_sent == 0 && shard->counters.versions > 1;
+    if (version == shard->step || kept) {
+        bel_shard_send_whole_locked(shard, worker, version);
+    } else {
+        shard->counters.late++;
+    }
+}
+
+static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t version)
+{
+    (void)worker;
+    return version == shard->step && !shard->tables[table].queued;
+}
+
+static void begin(bel_shard *shard)
+{
+    size_t nodes = (size_t)shard->config.assignment->node_count;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        shard->chunks[i].reported = 0;
+        memset(shard->chunks[i].nodes, 0, nodes * sizeof *shard->chunks[i].nodes);
+    }
+    for (int t = 0; t < shard->config.layout->table_count; t++)
+        memset(shard->tables[t].reported, 0, nodes * sizeof *shard->tables[t].reported);
+    memset(shard->stats_list, 0, nodes * sizeof *shard->stats_list);
+    shard->stats_count = 0;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
+        shard->workers[w].complete = false;
+}
+
+// It waits for every worker even where there are no chunks: a version is not passed by before all
+// have read it.
+static bool is_done(const bel_shard *shard)
+{
+    return shard->stats_count == shard->config.assignment->node_count;
+}
+
+// The input never ends here: epochs follow each other, and who trains decides on the last step.
+static bool is_over(const bel_shard *shard)
+{
+    (void)shard;
+    return false;
+}
+
+static void published(bel_shard *shard)
+{
+    int sent = shard->values_sent;
+    shard->values_sent = 0; // none of the step that begins: who gets a whole version follows
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+        bel_shard_worker *worker = &shard->workers[w];
+        worker->counted += shard->counters.versions > 1; // all versions but the first were made
+        if (worker->reader == BEL_READER_FOLLOWS) {
+            bel_shard_send_version_locked(shard, w, shard->step, sent);
+        } else if (worker->reader == BEL_READER_BEHIND && worker->version == shard->step - 1) {
+            bel_shard_send_whole_locked(shard, w, shard->step);
+        }
+    }
+}
+
+const bel_policy bel_policy_all = {
+    .name = "all",
+    .lockstep = true,
+    .create = nothing,
+    .destroy = nothing,
+    .reset = nothing,
+    .is_known = is_known,
+    .counts = counts,
+    .accepts = accepts,
+    .passed_by = passed_by,
+    .completed = nothing_of_worker,
+    .take_pull = take_pull,
+    .rows_fit = rows_fit,
+    .begin = begin,
+    .is_done = is_done,
+    .is_over = is_over,
+    .chunk_passed = bel_shard_send_passed_locked,
+    .copied = nothing_of_worker,
+    .published = published,
+    .poll = nothing,
+    .forget = nothing_of_worker,
+    .admitted = nothing,
+};

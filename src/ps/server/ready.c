@@ -1,0 +1,36 @@
+// When the work of a step is ready: a chunk, or a table, once it is known who counts and all of
+// them have reported it. Asked whenever a report has come or the ledger's page has become known; a
+// chunk is queued once in a step, whatever comes later.
+#include "ps/server/shard_inner.h"
+
+void bel_shard_look_at_chunk_locked(bel_shard *shard, int local)
+{
+    bel_shard_chunk *chunk = &shard->chunks[local];
+    int nodes = shard->config.assignment->node_count;
+    if (shard->config.layout->chunks[chunk->chunk].kind == BEL_VARIABLE_FROZEN) return;
+    if (chunk->queued || !shard->policy->is_known(shard)) return;
+    if (shard->policy->lockstep && chunk->reported < nodes)
+        return; // spares a search for each report
+    for (int k = 0; k < nodes; k++)
+        if (chunk->nodes[k] == NULL && bel_shard_counts(shard, k)) return;
+    chunk->queued = true;
+    bel_shard_push_chunk_locked(shard, local);
+}
+
+void bel_shard_look_at_table_locked(bel_shard *shard, int t)
+{
+    bel_shard_table *table = &shard->tables[t];
+    if (table->queued || !shard->policy->is_known(shard)) return;
+    for (int k = 0; k < shard->config.assignment->node_count; k++)
+        if (!table->reported[k] && bel_shard_counts(shard, k)) return;
+    table->queued = true;
+    bel_shard_table_due_locked(shard, t);
+}
+
+void bel_shard_look_at_all_locked(bel_shard *shard)
+{
+    for (int i = 0; i < shard->chunk_count; i++)
+        bel_shard_look_at_chunk_locked(shard, i);
+    for (int t = 0; t < shard->config.layout->table_count; t++)
+        bel_shard_look_at_table_locked(shard, t);
+}

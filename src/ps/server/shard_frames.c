@@ -1,0 +1,170 @@
+// What comes in at a shard, on the lanes of workers and of other shards. A frame's struct is read
+// here, checked, and kept; when that may complete something, ready.c looks. Frames of lanes that
+// share memory are checked here and nowhere before, so nothing is believed: chunk, node, table,
+// size and weight are compared with what there is, and whatever does not fit stops the shard with a
+// message that says the frame in words. What is late, repeated or another generation's is no error:
+// lanes may bring all of that, and it is counted.
+#include <string.h>
+
+#include "ps/server/shard_inner.h"
+
+static int local_chunk(const bel_shard *shard, int chunk)
+{
+    for (int i = 0; i < shard->chunk_count; i++)
+        if (shard->chunks[i].chunk == chunk) return i;
+    return -1;
+}
+
+// The weight that a report of `node` says, if the node can have it; else the shard has failed.
+static bool check_weight_locked(bel_shard *shard, const bel_frame *frame, int32_t node,
+                                bel_weight weight)
+{
+    const int64_t most = (int64_t)1 << 40; // examples of a step; their products stay in 64 bits
+    bool none = weight.replicas == 0 && weight.examples == 0;
+    bool some = weight.replicas > 0 && weight.examples >= weight.replicas;
+    if ((none || some) && weight.replicas <= shard->config.assignment->nodes[node].count &&
+        weight.examples <= most)
+        return true;
+    bel_shard_fail_locked(shard, frame, "a weight that its node cannot have");
+    return false;
+}
+
+// True for a report that is of use now, of a node of its worker's.
+static bool accept_locked(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
+                          uint32_t decision, int32_t node)
+{
+    if (!bel_assignment_is_node_of(shard->config.assignment, node, worker)) {
+        bel_shard_fail_locked(shard, frame, "no such node of this worker");
+        return false;
+    }
+    if (shard->policy->accepts(shard, frame, worker, version, decision)) return true;
+    shard->counters.late++;
+    return false;
+}
+
+static void take_report_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    bel_report_frame report = bel_report_frame_read(frame);
+    bel_weight weight = {report.replicas, report.examples};
+    if (!accept_locked(shard, frame, worker, report.version, report.decision, report.node)) return;
+    int local = local_chunk(shard, report.chunk);
+    if (local < 0) {
+        bel_shard_fail_locked(shard, frame, "no such chunk here");
+        return;
+    }
+    size_t expected = (size_t)shard->config.layout->chunks[report.chunk].count * sizeof(float);
+    if (frame->payload_bytes != expected) {
+        bel_shard_fail_locked(shard, frame, "a report of the wrong size");
+        return;
+    }
+    bel_shard_chunk *chunk = &shard->chunks[local];
+    if (chunk->nodes[report.node] != NULL) {
+        shard->counters.repeated++;
+        return;
+    }
+    if (!check_weight_locked(shard, frame, report.node, weight)) return;
+    chunk->nodes[report.node] = frame->payload;
+    chunk->weights[report.node] = weight;
+    chunk->reported++;
+    bel_shard_look_at_chunk_locked(shard, local);
+}
+
+static void take_row_report_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    bel_row_report_frame report = bel_row_report_frame_read(frame);
+    bel_weight weight = {report.replicas, report.examples};
+    if (!accept_locked(shard, frame, worker, report.version, report.decision, report.node)) return;
+    if (!check_weight_locked(shard, frame, report.node, weight)) return;
+    if (!bel_shard_keep_rows_locked(shard, frame, &report, weight)) return;
+    bel_shard_look_at_table_locked(shard, report.table);
+}
+
+// Step statistics are small and copied, so that nobody has to keep them.
+static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    const bel_assignment *assignment = shard->config.assignment;
+    bel_stats_frame stats = bel_stats_frame_read(frame);
+    if (!accept_locked(shard, frame, worker, stats.version, stats.decision, stats.node)) {
+        if (shard->error == NULL)
+            shard->policy->passed_by(shard, worker, stats.version, stats.node);
+        return;
+    }
+    size_t width = (size_t)shard->config.stats_width;
+    if (frame->payload_bytes != width * sizeof(double)) {
+        bel_shard_fail_locked(shard, frame, "step statistics of the wrong size");
+        return;
+    }
+    if (shard->stats_list[stats.node] != NULL) {
+        shard->counters.repeated++;
+        return;
+    }
+    double *copy = shard->stats_values + (size_t)stats.node * width;
+    memcpy(copy, frame->payload, width * sizeof *copy);
+    shard->stats_list[stats.node] = copy;
+    shard->stats_count++;
+    for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
+        if (shard->stats_list[k] == NULL) return;
+    shard->workers[worker].complete = true;
+    shard->policy->completed(shard, worker);
+}
+
+static void take_from_worker_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    switch (frame->kind) {
+    case BEL_FRAME_REPORT: take_report_locked(shard, frame, worker); break;
+    case BEL_FRAME_ROW_REPORT: take_row_report_locked(shard, frame, worker); break;
+    case BEL_FRAME_STATS: take_stats_locked(shard, frame, worker); break;
+    case BEL_FRAME_PULL: shard->policy->take_pull(shard, frame, worker); break;
+    case BEL_FRAME_ROW_PULL: bel_shard_take_row_pull_locked(shard, frame, worker); break;
+    default: bel_shard_fail_locked(shard, frame, "a kind that workers do not send"); break;
+    }
+}
+
+static void take_from_shard_locked(bel_shard *shard, const bel_frame *frame)
+{
+    const bel_policy *policy = shard->policy;
+    if (frame->kind == BEL_FRAME_NORMS || frame->kind == BEL_FRAME_FACTORS) {
+        bel_shard_take_norms_locked(shard, frame);
+    } else if (frame->kind == BEL_FRAME_COUNTS && policy->take_counts != NULL) {
+        policy->take_counts(shard, frame);
+    } else if (frame->kind == BEL_FRAME_ANSWER && policy->take_answer != NULL) {
+        policy->take_answer(shard, frame);
+    } else {
+        bel_shard_fail_locked(shard, frame, "a kind that shards do not send each other");
+    }
+}
+
+// `worker` is the lane's, -1: another shard's.
+static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int worker)
+{
+    bool ours = worker < 0 || (frame->sender == worker &&
+                               frame->incarnation == shard->workers[worker].incarnation);
+    if (frame->generation != shard->config.generation || !ours) {
+        shard->counters.foreign++;
+        return;
+    }
+    shard->counters.received_bytes += (int64_t)frame->payload_bytes;
+    if (worker >= 0) {
+        take_from_worker_locked(shard, frame, worker);
+    } else {
+        take_from_shard_locked(shard, frame);
+    }
+}
+
+static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
+{
+    bel_frame frame;
+    while (lane != NULL && shard->error == NULL && bel_lane_receive(lane, &frame))
+        take_frame_locked(shard, &frame, worker);
+}
+
+void bel_shard_drain_locked(bel_shard *shard)
+{
+    if (!shard->started || shard->admitting > 0) return;
+    shard->policy->poll(shard);
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
+        drain_lane_locked(shard, shard->config.worker_lanes[w], w);
+    int shards = shard->config.shard == 0 ? shard->config.layout->shard_count : 1;
+    for (int k = 0; shard->config.layout->shard_count > 1 && k < shards; k++)
+        drain_lane_locked(shard, shard->config.shard_lanes[k], -1);
+}

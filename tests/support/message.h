@@ -1,0 +1,11 @@
+// Control messages as literals: BEL_TEST_KIND(Snapshot, snapshot, .step = 15) is what a sender
+// gives to bel_mailbox_send; it lives as long as the block.
+#ifndef BELFRY_TESTS_SUPPORT_MESSAGE_H
+#define BELFRY_TESTS_SUPPORT_MESSAGE_H
+
+#include "wire/message.h"
+
+#define BEL_TEST_KIND(Type, name, ...)                                                             \
+    (&(Bel__##Type){.base = {.descriptor = &bel__##name##__descriptor}, __VA_ARGS__}.base)
+
+#endif
