@@ -143,8 +143,7 @@ static bel_status *serve(const char *path)
     const bel_shard_config config = {.layout = layout,
                                      .assignment = assignment,
                                      .space = space,
-                                     .optimizer = optimizer,
-                                     .stats_width = BEL_STATS_FIXED,
+                                     .settings = {.optimizer = optimizer},
                                      .worker_lanes = s.lanes};
     BEL_TRY(bel_shard_create(&config, &s.shard));
     bel_team *team;
@@ -178,7 +177,7 @@ static bel_status *attach(void *context)
 
 static bel_status *step(bel_client *client, int worker, const float *gradients, int64_t number)
 {
-    static double stats[BEL_STATS_FIXED];
+    static double stats[BEL_STATS_COUNT];
     uint32_t decision;
     BEL_TRY(bel_client_wait(client, number, &decision));
     if ((decision & BEL_DECIDE_STOP) != 0) return NULL;
@@ -187,7 +186,7 @@ static bel_status *step(bel_client *client, int worker, const float *gradients, 
                                   gradients + layout->chunks[c].offset));
     }
     stats[BEL_STATS_EXAMPLES] = 1;
-    return bel_client_stats(client, number, decision, worker, stats, BEL_STATS_FIXED);
+    return bel_client_stats(client, number, decision, worker, stats);
 }
 
 static bel_status *connect_grpc(reader *r, bel_client_peer *peer, const char *path, int worker,

@@ -183,6 +183,13 @@ static bel_status *check_training(const bel_options *training, const bel_plan *p
     return check_min_workers(training, plan);
 }
 
+static bel_counting_kind counting_kind(const bel_options *training)
+{
+    const char *mode = bel_options_string(training, "mode");
+    if (strcmp(mode, "sync") == 0) return BEL_COUNTING_BACKUPS;
+    return strcmp(mode, "async") == 0 ? BEL_COUNTING_ASYNC : BEL_COUNTING_BOUNDED;
+}
+
 bel_status *bel_words_check(const bel_words *words)
 {
     if (!words->two_folders) return NULL;
@@ -223,8 +230,9 @@ bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_
                  bel_plan_create(cluster, (int)bel_options_int(d.training, "num_gpus"),
                                  (int)bel_options_int(d.training, "num_threads"), &d.plan));
     BEL_TRY_GOTO(status, failed, check_training(d.training, d.plan));
-    bel_plan_set_counting(d.plan, strcmp(bel_options_string(d.training, "mode"), "sync") == 0,
-                          (int)bel_options_int(d.training, "replicas_to_aggregate"));
+    bel_plan_set_counting(d.plan, counting_kind(d.training),
+                          (int)bel_options_int(d.training, "replicas_to_aggregate"),
+                          bel_options_int(d.training, "max_staleness"));
     *out_distribution = d;
     return NULL;
 failed:

@@ -82,6 +82,15 @@ static bel_status *check_limits(const bel_run_config *c)
                    c->model_dir == NULL ? "nothing" : "an empty text");
 }
 
+static bel_counting counting_of(const bel_run_config *config)
+{
+    static const bel_counting_kind kinds[] = {[BEL_AGGREGATE_SYNC] = BEL_COUNTING_BACKUPS,
+                                              [BEL_AGGREGATE_ASYNC] = BEL_COUNTING_ASYNC,
+                                              [BEL_AGGREGATE_BOUNDED] = BEL_COUNTING_BOUNDED};
+    return bel_counting_of(kinds[config->aggregation], config->replicas_to_aggregate,
+                           config->worker_count, config->max_staleness);
+}
+
 // Resolves towers of workers and threads of towers; `towers_of` may be NULL.
 static void assign_towers(bel_estimator *estimator, const int *towers_of)
 {
@@ -89,14 +98,11 @@ static void assign_towers(bel_estimator *estimator, const int *towers_of)
     int count = config->worker_count, towers = 0;
     int *list = bel_xcalloc((size_t)count, sizeof(int));
     int *replicas = bel_xcalloc((size_t)count, sizeof(int));
-    // More workers' reports than there are workers: some or all play several turns.
-    bool sync = config->aggregation == BEL_AGGREGATE_SYNC;
-    int wanted =
-        sync && config->replicas_to_aggregate > count ? config->replicas_to_aggregate : count;
+    bel_counting counting = counting_of(config);
     estimator->replica_count = 0;
     for (int w = 0; w < count; w++) {
         list[w] = towers_of != NULL ? towers_of[w] : config->tower_count;
-        replicas[w] = list[w] * (wanted / count + (w < wanted % count ? 1 : 0));
+        replicas[w] = list[w] * bel_counting_turns(&counting, count, w);
         towers += list[w];
         estimator->replica_count += replicas[w];
     }
@@ -113,11 +119,9 @@ static void assign_towers(bel_estimator *estimator, const int *towers_of)
 bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting *out_counting)
 {
     const bel_run_config *c = &estimator->config;
-    bool sync = c->aggregation == BEL_AGGREGATE_SYNC;
-    int workers = c->replicas_to_aggregate;
-    *out_counting = (bel_counting){.kind = BEL_COUNTING_ALL};
-    if (sync && (workers == 0 || workers >= c->worker_count)) return NULL;
-    if (workers == 0) workers = 1;
+    *out_counting = counting_of(c);
+    if (!bel_counting_has_ledger(out_counting)) return NULL;
+    int workers = out_counting->workers;
     if (workers > c->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "replicas_to_aggregate is %d, but only %d worker%s can report before an "
@@ -132,19 +136,12 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
             "every worker counts in a step",
             w, estimator->towers_of[w], estimator->towers_of[0]);
     }
-    bool bounded = c->aggregation == BEL_AGGREGATE_BOUNDED;
-    *out_counting = (bel_counting){.kind = sync      ? BEL_COUNTING_BACKUPS
-                                           : bounded ? BEL_COUNTING_BOUNDED
-                                                     : BEL_COUNTING_ASYNC,
-                                   .workers = workers,
-                                   .max_lead = bounded ? c->max_staleness : 0};
     return NULL;
 }
 
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting)
 {
-    if (!bel_counting_takes_stale(counting)) return estimator->replica_count;
-    return counting->workers * estimator->replicas_of[0];
+    return bel_counting_replicas(counting, estimator->replicas_of, estimator->config.worker_count);
 }
 
 bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, const int *towers,

@@ -194,8 +194,14 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .seed = config->seed,
                                .counts_replicas = config->average == BEL_AVERAGE_REPLICAS,
                                .whole_steps = config->drop_remainder,
-                               .ledger = bel_counting_has_ledger(&t->counting),
-                               .stats_width = BEL_STATS_FIXED};
+                               .ledger = bel_counting_has_ledger(&t->counting)};
+}
+
+bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
+{
+    return (bel_shard_settings){.optimizer = t->built->spec.optimizer,
+                                .counting = t->counting,
+                                .seed = t->estimator->config.seed};
 }
 
 void bel_trainable_deinit(bel_trainable *t)

@@ -9,6 +9,7 @@
 #include "estimator/estimator_inner.h"
 #include "estimator/model.h"
 #include "estimator/settings.h"
+#include "ps/layout/shard_settings.h"
 #include "worker/worker.h"
 
 typedef struct bel_trainable {
@@ -35,5 +36,8 @@ void bel_trainable_deinit(bel_trainable *trainable); // all zeroes are fine
 // What a worker needs of the trainable and of the settings, wherever it runs. Still missing are its
 // assignment, space, client, ranges, first_step and segment.
 bel_worker_config bel_trainable_worker_config(const bel_trainable *trainable, int worker);
+
+// What every shard needs of them.
+bel_shard_settings bel_trainable_shard_settings(const bel_trainable *trainable);
 
 #endif

@@ -97,31 +97,31 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     add(plan, BEL_ROLE_WORKER, first_worker, worker_towers, alone);
     add(plan, BEL_ROLE_EVALUATOR, 0, 0, false);
     plan->worker_count = first_worker + roles[BEL_ROLE_WORKER].count;
-    plan->replica_count = master_towers + roles[BEL_ROLE_WORKER].count * worker_towers;
-    plan->counted = plan->worker_count;
     plan->shard_count = alone ? plan->worker_count : roles[BEL_ROLE_PS].count;
     for (int i = 0; i < plan->process_count; i++) {
         bel_plan_process *process = &plan->processes[i];
         bool server = process->role == BEL_ROLE_PS; // sums and updates on one thread
         process->thread_count = server ? 1 : threads > 0 ? threads : threads_of(plan, process);
     }
+    bel_plan_set_counting(plan, BEL_COUNTING_BACKUPS, 0, 0); // unless told otherwise, all
     *out_plan = plan;
     return NULL;
 }
 
-void bel_plan_set_counting(bel_plan *plan, bool sync, int replicas_to_aggregate)
+void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
+                           int64_t max_staleness)
 {
-    int wanted = replicas_to_aggregate;
-    plan->takes_stale = !sync;
-    plan->counted = wanted > 0 ? wanted : sync ? plan->worker_count : 1;
-    if (!sync || wanted <= plan->worker_count) return;
-    int replicas = 0, worker = 0;
+    int *replicas_of = bel_xcalloc((size_t)plan->worker_count + 1, sizeof *replicas_of);
+    int worker = 0;
+    plan->counting =
+        bel_counting_of(asked, replicas_to_aggregate, plan->worker_count, max_staleness);
     for (int i = 0; i < plan->process_count; i++) {
         if (plan->processes[i].towers == 0) continue;
-        bool once_more = worker++ < wanted % plan->worker_count;
-        replicas += plan->processes[i].towers * (wanted / plan->worker_count + once_more);
+        int turns = bel_counting_turns(&plan->counting, plan->worker_count, worker);
+        replicas_of[worker++] = plan->processes[i].towers * turns;
     }
-    plan->replica_count = replicas;
+    plan->replica_count = bel_counting_replicas(&plan->counting, replicas_of, plan->worker_count);
+    bel_free(replicas_of);
 }
 
 void bel_plan_destroy(bel_plan *plan)
@@ -240,12 +240,12 @@ static void write_shortage(const bel_plan *plan, const bel_plan_sizes *sizes, be
 
 static void write_counting(const bel_plan *plan, bel_str *out)
 {
-    int workers = plan->worker_count, counted = plan->counted, replicas = plan->replica_count;
-    if (plan->takes_stale) replicas = replicas / workers * counted; // all have as many towers
+    int workers = plan->worker_count, counted = plan->counting.workers;
+    int replicas = plan->replica_count;
     bel_str_printf(out, "T = %d worker%s, ", workers, workers == 1 ? "" : "s");
-    if (plan->takes_stale) {
+    if (bel_counting_takes_stale(&plan->counting)) {
         bel_str_puts(out, "counted as they come");
-    } else if (counted < workers) {
+    } else if (bel_counting_has_ledger(&plan->counting)) {
         bel_str_printf(out, "the first %d counted", counted);
     } else {
         bel_str_printf(out, "all counted%s", counted > workers ? ", taking turns" : "");

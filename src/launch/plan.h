@@ -3,6 +3,7 @@
 #define BELFRY_LAUNCH_PLAN_H
 
 #include "launch/cluster_file.h"
+#include "ps/layout/counting.h"
 
 typedef struct bel_plan_process {
     bel_role role;
@@ -17,10 +18,9 @@ typedef struct bel_plan {
     const bel_cluster *cluster;
     bel_plan_process *processes; // master, parameter servers, workers, evaluators
     int process_count;
-    int worker_count;  // T: workers, the master included when it trains
-    int replica_count; // R: what they play in a step, one after the other where they take turns
-    int counted;       // N: workers whose reports make an update
-    bool takes_stale;  // each report as it comes, whatever version it was made from
+    int worker_count;      // T: workers, the master included when it trains
+    int replica_count;     // R: what they play in a step, one after the other where they take turns
+    bel_counting counting; // whose reports make an update
     int shard_count;
 } bel_plan;
 
@@ -43,10 +43,10 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
                             bel_plan **out_plan) BEL_MUST_USE;
 void bel_plan_destroy(bel_plan *plan);
 
-// Whose reports make an update, as the training flags say: N of `replicas_to_aggregate` (0: all, or
-// one where reports count as they come). With more than there are workers they take turns, which
-// makes R larger. Before it all are counted.
-void bel_plan_set_counting(bel_plan *plan, bool sync, int replicas_to_aggregate);
+// Whose reports make an update, as the training flags say (bel_counting_of). Before it all are
+// counted.
+void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
+                           int64_t max_staleness);
 
 // For --dry_run: a table of processes (role, host, towers, threads), R, N and T, bytes of each
 // shard, and the memory that each process needs: the program itself 16 MiB; a shard 2 × parameters

@@ -108,15 +108,12 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .space = embedded->space,
                                    .snapshot = embedded->backend.values,
                                    .snapshot_averages = embedded->backend.averages,
-                                   .optimizer = embedded->trainable->built->spec.optimizer,
+                                   .settings = bel_trainable_shard_settings(embedded->trainable),
                                    .generation = embedded->backend.generation,
-                                   .stats_width = BEL_STATS_FIXED,
-                                   .seed = embedded->trainable->estimator->config.seed,
                                    .table_memory =
                                        embedded->trainable->estimator->config.table_memory,
                                    .worker_lanes = s->worker_lanes,
                                    .shard_lanes = s->shard_lanes,
-                                   .counting = embedded->trainable->counting,
                                    .outboxes = embedded->outboxes};
         BEL_TRY(bel_shard_create(&config, &s->shard));
     }

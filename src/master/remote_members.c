@@ -101,14 +101,21 @@ static void add_setting(void *context, const char *name, const char *text)
     setting->value = bel_xstrdup(text);
 }
 
-static void describe_optimizer(const remote *r, setup *s)
+static void describe_settings(const remote *r, setup *s)
 {
-    bel_optimizer_list(&r->config.trainable->built->spec.optimizer, add_setting, s);
+    bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
+    bel_optimizer_list(&settings.optimizer, add_setting, s);
     size_t count = s->message.n_optimizer;
     s->message.optimizer = bel_xcalloc(count + 1, sizeof *s->message.optimizer);
     for (size_t i = 0; i < count; i++) // the list has its place now
         s->message.optimizer[i] = &s->settings[i];
-    s->message.seed = r->config.trainable->estimator->config.seed;
+    bel__counting__init(&s->counting);
+    s->counting.kind = (int32_t)settings.counting.kind;
+    s->counting.workers = settings.counting.workers;
+    s->counting.max_lead = settings.counting.max_lead;
+    s->counting.block_end = r->block_end;
+    s->message.counting = &s->counting;
+    s->message.seed = settings.seed;
 }
 
 static void describe_schedule(const remote *r, setup *s)
@@ -127,13 +134,6 @@ static void describe_schedule(const remote *r, setup *s)
     s->segment.first_block = r->segment.first_block;
     s->segment.replica_count = r->segment.replica_count;
     s->message.segment = &s->segment;
-    const bel_counting *counting = &r->config.trainable->counting;
-    bel__counting__init(&s->counting);
-    s->counting.kind = (int32_t)counting->kind;
-    s->counting.workers = counting->workers;
-    s->counting.max_lead = counting->max_lead;
-    s->counting.block_end = r->block_end;
-    s->message.counting = &s->counting;
 }
 
 static void describe_members(const remote *r, Bel__Setup *message)
@@ -184,7 +184,7 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     describe_members(r, &s.message);
     describe_variables(r->config.trainable->layout, &s);
     describe_tables(r->config.trainable->layout, &s);
-    describe_optimizer(r, &s);
+    describe_settings(r, &s);
     bel_members_set_generation(r->config.members, member, r->backend.generation);
     s.message.clock = bel_clock_ns();
     bel_members_send(r->config.members, member, r->backend.generation, &s.message.base);

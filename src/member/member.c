@@ -61,12 +61,8 @@ static bool check_assignment(const member *m, const Bel__Setup *setup)
 // anew; with a ledger there is but one.
 static bel_status *take_assignment(member *m, const Bel__Setup *setup)
 {
-    const Bel__Counting *counting = setup->counting;
     if (is_assignment(m->assignment, setup)) return NULL;
-    bool fits = check_assignment(m, setup) && counting->kind >= 0 &&
-                counting->kind < BEL_COUNTING_KIND_COUNT && counting->workers >= 0 &&
-                (size_t)counting->workers <= setup->n_replicas &&
-                (m->assignment == NULL || !bel_member_has_ledger(m));
+    bool fits = check_assignment(m, setup) && (m->assignment == NULL || !bel_member_has_ledger(m));
     if (!fits) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
     }
@@ -76,9 +72,6 @@ static bel_status *take_assignment(member *m, const Bel__Setup *setup)
     bel_assignment_destroy(m->assignment);
     m->assignment = bel_assignment_create(setup->replicas, (int)setup->n_replicas);
     m->shard.assignment = m->assignment;
-    m->counting = (bel_counting){.kind = (bel_counting_kind)counting->kind,
-                                 .workers = counting->workers,
-                                 .max_lead = counting->max_lead};
     return NULL;
 }
 
@@ -92,12 +85,13 @@ static bel_status *add_tables(member *m, const Bel__Setup *setup)
             return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: table \"%s\"", from->name);
         }
         bel_layout_add_table(
-            m->layout, &(bel_layout_table){.name = from->name,
-                                           .width = from->width,
-                                           .ids = from->ids,
-                                           .counts_replicas = m->optimizer.mean_by_contributors,
-                                           .initializer = {.kind = (bel_init_kind)from->start,
-                                                           .value = from->start_value}});
+            m->layout,
+            &(bel_layout_table){
+                .name = from->name,
+                .width = from->width,
+                .ids = from->ids,
+                .counts_replicas = m->settings.optimizer.mean_by_contributors,
+                .initializer = {.kind = (bel_init_kind)from->start, .value = from->start_value}});
     }
     return NULL;
 }
@@ -200,18 +194,31 @@ static bel_status *start_trace(member *m, const Bel__Setup *setup)
     return NULL;
 }
 
-// What every setup has, and the optimizer.
-static bel_status *read_setup(member *m, const Bel__Setup *setup)
+// What every setup has, and the settings in it.
+static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *out_settings)
 {
-    if (setup->schedule == NULL || setup->segment == NULL || setup->counting == NULL)
+    const Bel__Counting *counting = setup->counting;
+    bool good = setup->schedule != NULL && setup->segment != NULL && counting != NULL &&
+                counting->kind >= 0 && counting->kind < BEL_COUNTING_KIND_COUNT &&
+                counting->workers > 0;
+    // Only where everybody counts may there be more reports than workers, who take turns.
+    if (good && counting->kind != BEL_COUNTING_ALL)
+        good = (size_t)counting->workers <= setup->n_replicas;
+    if (!good)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: schedule, segment or counting");
-    m->optimizer = bel_optimizer_default();
+    *out_settings = (bel_shard_settings){
+        .optimizer = bel_optimizer_default(),
+        .counting = {.kind = (bel_counting_kind)counting->kind,
+                     .workers = counting->workers,
+                     .max_lead = counting->max_lead},
+        .seed = setup->seed,
+    };
     for (size_t i = 0; i < setup->n_optimizer; i++) {
         const Bel__Setting *setting = setup->optimizer[i];
-        BEL_TRY_CTX(bel_optimizer_set(&m->optimizer, setting->name, setting->value),
+        BEL_TRY_CTX(bel_optimizer_set(&out_settings->optimizer, setting->name, setting->value),
                     "malformed setup: optimizer");
     }
-    return bel_optimizer_check(&m->optimizer);
+    return bel_optimizer_check(&out_settings->optimizer);
 }
 
 // Begins, or begins anew with another generation.
@@ -225,7 +232,7 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
     bool first = m->assignment == NULL;
-    BEL_TRY(read_setup(m, setup));
+    BEL_TRY(read_settings(setup, &m->settings));
     BEL_TRY(take_assignment(m, setup));
     if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
     BEL_TRY(check_setup(m, setup));

@@ -90,14 +90,13 @@ typedef struct member {
     bel_shm_hub *hub;                       // NULL: workers and shards talk over gRPC
     bel_shm_region *parameters, *gradients; // with a hub
     bel_assignment *assignment;
-    bel_counting counting;
-    bel_optimizer optimizer; // of this generation
-    bel_layout *layout;      // a parameter server's own, from the master's description
-    uint32_t generation;     // of the state here; 0: none
-    char *token;             // that it has joined with
-    int64_t joined_ns;       // when it joined first, over this connection
-    int64_t token_ns;        // when it read the token last
-    bool answered;           // the master has said something since
+    bel_shard_settings settings; // of this generation
+    bel_layout *layout;          // a parameter server's own, from the master's description
+    uint32_t generation;         // of the state here; 0: none
+    char *token;                 // that it has joined with
+    int64_t joined_ns;           // when it joined first, over this connection
+    int64_t token_ns;            // when it read the token last
+    bool answered;               // the master has said something since
     member_shard shard;
     member_worker worker;
     int64_t status_ns; // when it was last sent
@@ -139,7 +138,7 @@ bel_status *bel_member_make_outboxes(member *m) BEL_MUST_USE;
 size_t bel_member_parameter_bytes(const member *m); // of a shard's region that workers map
 static inline bool bel_member_has_ledger(const member *m)
 {
-    return bel_counting_has_ledger(&m->counting);
+    return bel_counting_has_ledger(&m->settings.counting);
 }
 bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
 void bel_member_free_memory(member *m);

@@ -237,7 +237,7 @@ static bel_status *make_buffers(member_shard *s, const bel_optimizer *optimizer)
 }
 
 // For this assignment.
-static bel_status *make_shard(member *m, const Bel__Setup *setup)
+static bel_status *make_shard(member *m)
 {
     member_shard *s = &m->shard;
     size_t workers = (size_t)s->assignment->worker_count, shards = (size_t)s->layout->shard_count;
@@ -247,20 +247,17 @@ static bel_status *make_shard(member *m, const Bel__Setup *setup)
     s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
-    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->optimizer));
+    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->settings.optimizer));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .assignment = s->assignment,
                                      .space = s->space,
                                      .snapshot = s->snapshot,
                                      .snapshot_averages = s->snapshot_averages,
-                                     .optimizer = m->optimizer,
-                                     .stats_width = BEL_STATS_FIXED,
+                                     .settings = m->settings,
                                      .worker_lanes = s->worker_lanes,
                                      .shard_lanes = s->shard_lanes,
-                                     .counting = m->counting,
                                      .outboxes = s->outboxes,
-                                     .seed = setup->seed,
                                      .table_memory = m->estimator->config.table_memory,
                                      .answer_rooms = s->answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
@@ -304,7 +301,7 @@ static void forget_told(member_shard *s)
 bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
-    if (s->shard == NULL) BEL_TRY(make_shard(m, setup));
+    if (s->shard == NULL) BEL_TRY(make_shard(m));
     bel_shard_restart(s->shard, m->generation);
     BEL_TRY_CTX(load_checkpoint(s, setup->checkpoint), "shard %d", s->index);
     make_lanes(m, setup);

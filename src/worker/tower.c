@@ -108,7 +108,7 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
 static double *stats_of(const bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    return worker->stats_list + (size_t)tower->replica * (size_t)worker->config.stats_width;
+    return worker->stats_list + (size_t)tower->replica * BEL_STATS_COUNT;
 }
 
 static void fill_stats(bel_tower *tower, const bel_instance *instance)
@@ -130,7 +130,7 @@ static void set_weight(bel_tower *tower)
     worker->plain_weights[tower->replica] = bel_weight_once(weight);
     worker->weights[tower->replica] =
         worker->config.counts_replicas ? bel_weight_once(weight) : weight;
-    memset(stats, 0, (size_t)worker->config.stats_width * sizeof *stats);
+    memset(stats, 0, BEL_STATS_COUNT * sizeof *stats);
     stats[BEL_STATS_EXAMPLES] = (double)examples;
 }
 

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/trace.h"
 #include "ps/frames/frames.h"
+#include "ps/layout/step_stats.h"
 #include "worker/worker_inner.h"
 
 // --- Life ----------------------------------------------------------------------------------------
@@ -73,7 +74,7 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->first_replica = assignment->first_replica[config->worker];
     worker->replica_count = bel_assignment_replicas(assignment, config->worker);
     size_t replicas = (size_t)worker->replica_count;
-    worker->stats_list = bel_xcalloc(replicas * (size_t)config->stats_width, sizeof(double));
+    worker->stats_list = bel_xcalloc(replicas * BEL_STATS_COUNT, sizeof(double));
     worker->weights = bel_xcalloc(2 * replicas, sizeof *worker->weights);
     worker->plain_weights = worker->weights + replicas;
     worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);
@@ -138,17 +139,18 @@ static bel_status *report_zeros(bel_worker *worker)
 static bel_status *report_stats_list(bel_worker *worker)
 {
     const bel_assignment *assignment = worker->config.assignment;
-    int w = worker->config.worker, width = worker->config.stats_width;
+    int w = worker->config.worker;
     for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
         double *stats_list =
-            worker->stats_list + (size_t)(node->first - worker->first_replica) * (size_t)width;
+            worker->stats_list + (size_t)(node->first - worker->first_replica) * BEL_STATS_COUNT;
         for (int stride = 1; stride < node->count; stride *= 2)
             for (int j = 0; j + stride < node->count; j += 2 * stride)
-                for (int i = 0; i < width; i++)
-                    stats_list[j * width + i] += stats_list[(j + stride) * width + i];
-        BEL_TRY(bel_client_stats(worker->config.client, worker->step, worker->decision, k,
-                                 stats_list, width));
+                for (int i = 0; i < BEL_STATS_COUNT; i++)
+                    stats_list[j * BEL_STATS_COUNT + i] +=
+                        stats_list[(j + stride) * BEL_STATS_COUNT + i];
+        BEL_TRY(
+            bel_client_stats(worker->config.client, worker->step, worker->decision, k, stats_list));
     }
     return NULL;
 }

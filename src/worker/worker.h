@@ -43,7 +43,6 @@ typedef struct bel_worker_config {
     int64_t first_step;
     bel_input_segment segment; // which blocks the steps from first_step on read …
     bool ledger;               // … or those that are leased: not everybody counts in a step
-    int stats_width;
 } bel_worker_config;
 
 // Where the time of a worker's steps went, over all of them, in nanoseconds.

@@ -60,7 +60,7 @@ struct bel_worker {
     int report_count, output_count;
     int *lookup_outputs;       // by lookup: its output, -1: none
     bel_worker_table *tables;  // by table of the layout
-    double *stats_list;        // by replica, stats_width each
+    double *stats_list;        // by replica, BEL_STATS_COUNT each
     bel_weight *weights;       // by replica: how its gradients count in this step
     bel_weight *plain_weights; // the same where each replica with examples counts once
     atomic_llong *chunk_left;  // by chunk: elements until all replicas have finished it

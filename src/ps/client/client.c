@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "ps/layout/step_stats.h"
 
 bel_client *bel_client_create(const bel_client_config *config)
 {
@@ -393,10 +394,10 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
 }
 
 bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
-                             const double *stats, int width)
+                             const double *stats)
 {
     bel_stats_frame said = {.version = step, .decision = decision, .node = node};
-    size_t bytes = (size_t)width * sizeof(double);
+    size_t bytes = BEL_STATS_COUNT * sizeof(double);
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         BEL_TRY(bel_client_send(client, k, bel_stats_frame_write(said, stats, bytes)));
         bel_fault_point("worker_sent_stats");

@@ -82,9 +82,10 @@ void bel_client_end_leases(bel_client *client);
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
                               int node, bel_weight weight, const float *data) BEL_MUST_USE;
 
-// Sends node `node`'s step statistics to shard 0, and to the others the step's decision with it.
+// Sends node `node`'s step statistics, BEL_STATS_COUNT of them, to shard 0, and to the others the
+// step's decision with them.
 bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
-                             const double *stats, int width) BEL_MUST_USE;
+                             const double *stats) BEL_MUST_USE;
 
 // --- Rows of tables ------------------------------------------------------------------------------
 

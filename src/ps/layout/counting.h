@@ -19,7 +19,8 @@ typedef enum bel_counting_kind {
 
 typedef struct bel_counting {
     bel_counting_kind kind;
-    int workers;      // so many reports make a step; not read where everybody counts
+    int workers;      // N: so many reports make a step; more than there are workers where they take
+                      // turns, which only ALL does
     int64_t max_lead; // BOUNDED: a worker waits while more of its reports were counted than this
                       // beyond those of the slowest
 } bel_counting;
@@ -28,6 +29,18 @@ static inline bool bel_counting_has_ledger(const bel_counting *counting)
 {
     return counting->kind != BEL_COUNTING_ALL;
 }
+
+// What the settings of a run come to. `asked` is BACKUPS (mode sync), ASYNC or BOUNDED; `wanted` is
+// replicas_to_aggregate, 0: all where the mode is sync, else one.
+bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int workers, int64_t max_lead);
+
+// How many turns a worker takes in a step: where more reports are wanted than there are workers,
+// the first of them take one more.
+int bel_counting_turns(const bel_counting *counting, int workers, int worker);
+
+// R: replicas whose examples are in a step, each a block of the input, where worker w plays
+// replicas_of[w] of them.
+int bel_counting_replicas(const bel_counting *counting, const int *replicas_of, int workers);
 
 // Reports on older versions count, so a step has other examples than a version.
 static inline bool bel_counting_takes_stale(const bel_counting *counting)

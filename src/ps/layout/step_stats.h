@@ -7,7 +7,7 @@ enum {
     BEL_STATS_LOSS_SUM,  // loss of the replica · its examples
     BEL_STATS_EXAMPLES,  //
     BEL_STATS_NONFINITE, // replicas whose loss is not finite
-    BEL_STATS_FIXED
+    BEL_STATS_COUNT
 };
 
 #endif

@@ -20,7 +20,7 @@ static int find_group(bel_shard *shard, double lr_factor, double decay_factor)
 void bel_shard_make_groups(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    const bel_optimizer *optimizer = &shard->config.optimizer;
+    const bel_optimizer *optimizer = &shard->config.settings.optimizer;
     int count = layout->variable_count + layout->table_count;
     shard->group_of = bel_xcalloc((size_t)count, sizeof *shard->group_of);
     shard->groups = bel_xcalloc((size_t)count, sizeof *shard->groups);
@@ -37,8 +37,8 @@ void bel_shard_begin_numbers(bel_shard *shard)
 {
     for (int g = 0; g < shard->group_count; g++) {
         bel_shard_group *group = &shard->groups[g];
-        group->numbers = bel_rule_begin_scaled(&shard->config.optimizer, shard->step,
+        group->numbers = bel_rule_begin_scaled(&shard->config.settings.optimizer, shard->step,
                                                group->lr_factor, group->decay_factor);
     }
-    shard->average_rest = bel_rule_average_rest(&shard->config.optimizer, shard->step);
+    shard->average_rest = bel_rule_average_rest(&shard->config.settings.optimizer, shard->step);
 }

@@ -19,8 +19,8 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
     size_t rows = bel_row_buffer_bytes(shard->config.layout, assignment, worker);
     if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->row_inboxes[worker]));
     if (shard->stats_inbox != NULL) return NULL;
-    size_t width = (size_t)shard->config.stats_width;
-    shard->stats_inbox = bel_xcalloc((size_t)assignment->node_count * width, sizeof(double));
+    shard->stats_inbox =
+        bel_xcalloc((size_t)assignment->node_count * BEL_STATS_COUNT, sizeof(double));
     return NULL;
 }
 
@@ -75,9 +75,8 @@ static void *place_rows(const bel_shard *shard, int worker, int32_t table, int32
 
 static void *place_stats(const bel_shard *shard, int32_t node, size_t bytes)
 {
-    size_t width = (size_t)shard->config.stats_width;
-    if (shard->stats_inbox == NULL || bytes != width * sizeof(double)) return NULL;
-    return shard->stats_inbox + (size_t)node * width;
+    if (shard->stats_inbox == NULL || bytes != BEL_STATS_COUNT * sizeof(double)) return NULL;
+    return shard->stats_inbox + (size_t)node * BEL_STATS_COUNT;
 }
 
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)

@@ -107,7 +107,7 @@ static void note_staleness(bel_shard *shard, bel_shard_worker *worker)
 // still have some.
 static int needed_reports(const bel_shard *shard)
 {
-    int needed = shard->config.counting.workers, able = 0;
+    int needed = shard->config.settings.counting.workers, able = 0;
     if (bel_ledger_has_blocks(&shard->ledger)) return needed;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         able += shard->workers[w].lease_count > 0;

@@ -290,7 +290,7 @@ static void combine_trust(bel_shard *shard, int v, double direction_square)
 void bel_shard_combine_norms(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    const bel_optimizer *optimizer = &shard->config.optimizer;
+    const bel_optimizer *optimizer = &shard->config.settings.optimizer;
     gather_squares(shard);
     double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
     double *totals = bel_xcalloc((size_t)layout->variable_count, sizeof *totals);

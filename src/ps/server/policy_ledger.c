@@ -52,7 +52,7 @@ static bool at_once(const bel_shard *shard, int worker, int64_t slowest)
 
 static bool within_lead(const bel_shard *shard, int worker, int64_t slowest)
 {
-    return shard->workers[worker].counted - slowest <= shard->config.counting.max_lead;
+    return shard->workers[worker].counted - slowest <= shard->config.settings.counting.max_lead;
 }
 
 // --- What is taken in ----------------------------------------------------------------------------
@@ -123,7 +123,7 @@ static void take_counts(bel_shard *shard, const bel_frame *frame)
         return;
     }
     bool fits = named.worker >= 0 && named.worker < shard->config.assignment->worker_count &&
-                named.needed > 0 && named.needed <= shard->config.counting.workers &&
+                named.needed > 0 && named.needed <= shard->config.settings.counting.workers &&
                 shard->config.shard != 0 && named.step < shard->step + shard->ledger.page_count - 1;
     if (!fits) {
         bel_shard_fail_locked(shard, frame, "no such page of the ledger");

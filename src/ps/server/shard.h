@@ -29,7 +29,7 @@
 #include "optim/rule.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/assignment.h"
-#include "ps/layout/counting.h"
+#include "ps/layout/shard_settings.h"
 #include "ps/layout/space.h"
 #include "ps/layout/step_stats.h"
 #include "transport/lane.h"
@@ -57,13 +57,10 @@ typedef struct bel_shard_config {
     bel_space *space;
     float *snapshot; // values of the snapshot, laid out as the space; shards of a process share it
     float *snapshot_averages; // the same for moving averages, where the optimizer keeps them
-    bel_optimizer optimizer;  // checked
+    bel_shard_settings settings;
     uint32_t generation;
-    int stats_width;
-    uint64_t seed;                // of the job: rows that do not exist yet
     bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
     bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
-    bel_counting counting;
     float *const *outboxes;    // with a ledger: by worker, its copy of the values, laid out as the
                                // space; the shard writes its own chunks
     int64_t table_memory;      // bytes that a table may take here; 0: no limit

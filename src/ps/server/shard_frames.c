@@ -89,8 +89,7 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
             shard->policy->passed_by(shard, worker, stats.version, stats.node);
         return;
     }
-    size_t width = (size_t)shard->config.stats_width;
-    if (frame->payload_bytes != width * sizeof(double)) {
+    if (frame->payload_bytes != BEL_STATS_COUNT * sizeof(double)) {
         bel_shard_fail_locked(shard, frame, "step statistics of the wrong size");
         return;
     }
@@ -98,8 +97,8 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
         shard->counters.repeated++;
         return;
     }
-    double *copy = shard->stats_values + (size_t)stats.node * width;
-    memcpy(copy, frame->payload, width * sizeof *copy);
+    double *copy = shard->stats_values + (size_t)stats.node * BEL_STATS_COUNT;
+    memcpy(copy, frame->payload, frame->payload_bytes);
     shard->stats_list[stats.node] = copy;
     shard->stats_count++;
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)

@@ -11,7 +11,7 @@
 // What slot k and its snapshot hold before the first step; pages of other shards stay untouched.
 static void start_slot(bel_shard *shard, int k)
 {
-    float start = bel_rule_slot_start(&shard->config.optimizer, k);
+    float start = bel_rule_slot_start(&shard->config.settings.optimizer, k);
     if (start == 0.0f) return; // as they come
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
@@ -28,7 +28,7 @@ static bel_status *allocate(bel_shard *shard)
         BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
         start_slot(shard, k);
     }
-    if (shard->config.optimizer.moving_average_decay > 0) {
+    if (shard->config.settings.optimizer.moving_average_decay > 0) {
         BEL_CHECK(shard->config.snapshot_averages != NULL);
         BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
     }
@@ -47,10 +47,10 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     const bel_layout *layout = config->layout;
     size_t nodes = (size_t)config->assignment->node_count;
     shard->config = *config;
-    shard->rule = bel_rule_get(&config->optimizer);
-    shard->policy = bel_policy_of(&config->counting);
-    shard->needs_norm = config->optimizer.clip_norm > 0 || config->optimizer.clip_global_norm > 0 ||
-                        shard->rule->trusts;
+    shard->rule = bel_rule_get(&config->settings.optimizer);
+    shard->policy = bel_policy_of(&config->settings.counting);
+    shard->needs_norm = config->settings.optimizer.clip_norm > 0 ||
+                        config->settings.optimizer.clip_global_norm > 0 || shard->rule->trusts;
     bel_shard_make_groups(shard);
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
@@ -75,10 +75,10 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     size_t tables = (size_t)layout->table_count * (1 + (size_t)config->assignment->worker_count);
     shard->ready =
         bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
-    shard->stats_values = bel_xcalloc(nodes * (size_t)config->stats_width, sizeof(double));
+    shard->stats_values = bel_xcalloc(nodes * BEL_STATS_COUNT, sizeof(double));
     shard->stats_list = bel_xcalloc(nodes, sizeof *shard->stats_list);
     shard->counting = bel_xcalloc(nodes, sizeof *shard->counting);
-    shard->stats_sum = bel_xcalloc((size_t)config->stats_width, sizeof(double));
+    shard->stats_sum = bel_xcalloc(BEL_STATS_COUNT, sizeof(double));
     shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
     for (int w = 0; w < config->assignment->worker_count; w++)
         shard->workers[w] = (bel_shard_worker){.version = -1, .counted_step = -1};

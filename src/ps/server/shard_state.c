@@ -125,7 +125,7 @@ static const float *find_array(const bel_shard *shard, int k)
 static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
 {
     const bel_layout *layout = shard->config.layout;
-    int kept = bel_rule_kept(&shard->config.optimizer), count = 0;
+    int kept = bel_rule_kept(&shard->config.settings.optimizer), count = 0;
     size_t most = 0, text = 0;
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];

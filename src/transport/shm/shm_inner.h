@@ -8,7 +8,7 @@
 // The one message each way of an introduction; descriptors go with it: of the ring, then of the
 // event and of the region, as `holds` says. docs/protocol.md has the layout.
 enum {
-    BEL_SHM_VERSION = 2,
+    BEL_SHM_VERSION = 3,
     BEL_SHM_SECRET_BYTES = 128,
     BEL_SHM_TEXT_BYTES = 256,
     BEL_SHM_NOT_YET = -1, // `code`: ask again

@@ -214,7 +214,7 @@ static void test_points_wait_for_the_master(void **state)
     bel_control *control = bel_control_create(
         &(bel_control_config){.shard_count = 1, .last_step = STEPS, .series_steps = 1});
     for (int64_t version = 1; version <= STEPS; version++) {
-        double stats[BEL_STATS_FIXED] = {0};
+        double stats[BEL_STATS_COUNT] = {0};
         stats[BEL_STATS_LOSS_SUM] = (double)version;
         stats[BEL_STATS_EXAMPLES] = 1;
         bel_control_decide(control, version, stats, false);

@@ -249,11 +249,11 @@ static void test_table_without_a_model(void **state)
     bel_cluster_destroy(cluster);
 }
 
-static void check_counting(bool sync, int wanted, const char *expected)
+static void check_counting(bel_counting_kind asked, int wanted, const char *expected)
 {
     bel_cluster *cluster = bel_cluster_create(3, 1, 0);
     bel_plan *plan = plan_of(cluster, 2, 1);
-    bel_plan_set_counting(plan, sync, wanted);
+    bel_plan_set_counting(plan, asked, wanted, 3);
     bel_str text = {0};
     bel_plan_write(plan, NULL, &text);
     const char *line = strstr(text.text, "T = ");
@@ -268,18 +268,19 @@ static void check_counting(bool sync, int wanted, const char *expected)
 static void test_counting(void **state)
 {
     (void)state;
-    check_counting(true, 0,
+    check_counting(BEL_COUNTING_BACKUPS, 0,
                    "T = 3 workers, all counted (N = 3); R = 6 replicas in a step; 1 shard\n");
     check_counting(
-        true, 2, "T = 3 workers, the first 2 counted (N = 2); R = 6 replicas in a step; 1 shard\n");
+        BEL_COUNTING_BACKUPS, 2,
+        "T = 3 workers, the first 2 counted (N = 2); R = 6 replicas in a step; 1 shard\n");
     check_counting(
-        true, 5,
+        BEL_COUNTING_BACKUPS, 5,
         "T = 3 workers, all counted, taking turns (N = 5); R = 10 replicas in a step; 1 shard\n");
     check_counting(
-        false, 0,
+        BEL_COUNTING_ASYNC, 0,
         "T = 3 workers, counted as they come (N = 1); R = 2 replicas in a step; 1 shard\n");
     check_counting(
-        false, 2,
+        BEL_COUNTING_BOUNDED, 2,
         "T = 3 workers, counted as they come (N = 2); R = 4 replicas in a step; 1 shard\n");
 }
 

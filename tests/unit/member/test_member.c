@@ -191,6 +191,7 @@ static void send_setup(fixture *f, char *address, char *checkpoint, Bel__Setup s
     setup.schedule = &schedule;
     setup.segment = &segment;
     setup.counting = &counting;
+    counting.workers = 1;
     bel_mailbox_send(caller_of(f), 1, &setup.base);
 }
 
@@ -256,7 +257,7 @@ typedef struct fake_worker { // worker 0, the only one
     char *address; // where the shard listens
     bel_lane *lane;
     float values[ELEMENTS], sums[ELEMENTS];
-    double stats[BEL_STATS_FIXED];
+    double stats[BEL_STATS_COUNT];
 } fake_worker;
 
 static char *write_checkpoint(const char *model_dir)

@@ -29,7 +29,7 @@ typedef struct cluster {
     void *row_buffers[MAX_WORKERS];
     float *gradients[REPLICAS]; // as large as the space
     float *graves[REPLICAS];    // of workers that were replaced: nothing in there is of account
-    double stats_list[REPLICAS][BEL_STATS_FIXED];
+    double stats_list[REPLICAS][BEL_STATS_COUNT];
     int64_t last_version; // at which training stops
     int64_t decided;      // newest version that was asked about
     double examples;      // in its step statistics
@@ -116,12 +116,10 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .space = c->space,
                                    .snapshot = c->snapshot,
                                    .snapshot_averages = c->averages,
-                                   .optimizer = optimizer,
+                                   .settings = {.optimizer = optimizer, .counting = c->counting},
                                    .generation = 1,
-                                   .stats_width = BEL_STATS_FIXED,
                                    .worker_lanes = c->shard_ends[k],
                                    .shard_lanes = c->inner_ends[k],
-                                   .counting = c->counting,
                                    .outboxes = c->outboxes};
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
@@ -289,8 +287,7 @@ static void report_part(cluster *c, int worker, int64_t step, int most)
         memset(c->stats_list[k], 0, sizeof c->stats_list[k]);
         c->stats_list[k][BEL_STATS_EXAMPLES] = examples;
         if (sent++ >= most) continue;
-        BEL_ASSERT_OK(
-            bel_client_stats(c->clients[worker], step, 0, k, c->stats_list[k], BEL_STATS_FIXED));
+        BEL_ASSERT_OK(bel_client_stats(c->clients[worker], step, 0, k, c->stats_list[k]));
     }
 }
 
