@@ -45,7 +45,7 @@ static void make_model(model *m)
             tops[t] = bel_relu(g, bel_dense(g, tops[t], WIDTH, name));
         }
     }
-    bel_value *loss = bel_reduce_mean(g, bel_mul(g, tops[0], tops[1]), NULL, 0, false);
+    bel_value *loss = bel_mean(g, bel_mul(g, tops[0], tops[1]));
     bel_value *wanted[MOST_OUTPUTS], *gradients[MOST_OUTPUTS];
     int count = (int)g->variable_count;
     for (int v = 0; v < count; v++)

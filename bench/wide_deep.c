@@ -69,7 +69,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     logits = bel_add(g, logits, bel_reduce_sum(g, wide, &axis, 1, true));
     bel_value *losses =
         bel_sigmoid_cross_entropy(g, logits, bel_context_feature(context, "clicked"));
-    spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+    spec->loss = bel_mean(g, losses);
     bool sgd = strcmp(bel_context_param(context, "optimizer", "sgd"), "sgd") == 0;
     spec->optimizer = (bel_optimizer){.kind = sgd ? BEL_OPTIMIZER_SGD : BEL_OPTIMIZER_ADAGRAD,
                                       .learning_rate = 0.01};

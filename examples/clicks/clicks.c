@@ -37,11 +37,10 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     if (labels != NULL) {
         bel_value *clicked = bel_reshape(g, bel_cast(g, labels, BEL_DTYPE_F32), &column);
         bel_value *losses = bel_sigmoid_cross_entropy(g, logit, clicked);
-        spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+        spec->loss = bel_mean(g, losses);
         bel_value *yes = bel_greater(g, logit, bel_scalar(g, BEL_DTYPE_F32, 0));
         bel_value *said = bel_cast(g, yes, BEL_DTYPE_F32);
-        bel_value *right = bel_cast(g, bel_equal(g, said, clicked), BEL_DTYPE_F32);
-        bel_metric_mean(context, spec, "accuracy", right, NULL);
+        bel_metric_accuracy(context, spec, "accuracy", clicked, said, NULL);
     }
     // A row's gradient is small, since few examples of a batch name it: so is where its sum begins.
     spec->optimizer = (bel_optimizer){

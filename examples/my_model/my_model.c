@@ -45,8 +45,8 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *labels = bel_context_labels(context);
     if (labels != NULL) {
         bel_value *losses = bel_softmax_cross_entropy(g, logits, labels); // [n]
-        spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
-        bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
+        spec->loss = bel_mean(g, losses);
+        bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
     }
     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = rate};
     return NULL;

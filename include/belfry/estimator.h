@@ -9,8 +9,8 @@
 ///     if (bel_context_labels(ctx) != NULL) {
 ///         bel_value *labels = bel_context_labels(ctx);
 ///         bel_value *losses = bel_softmax_cross_entropy(g, logits, labels);
-///         spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
-///         bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1));
+///         spec->loss = bel_mean(g, losses);
+///         bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
 ///     }
 ///     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.001};
 ///     return NULL;
@@ -110,11 +110,12 @@ typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec 
 BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                              bel_value *values, bel_value *weights);
 
-/// Share of `predicted` (I64 [batch]) that equals `labels`.
-BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec,
-                                 const char *name, bel_value *labels, bel_value *predicted);
-
 /// In the following, weights (F32, shape of the labels) say how much an example counts; NULL: once.
+
+/// Share of `predicted` that equals `labels`, both of one type and shape, e.g. I64 [batch].
+BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec,
+                                 const char *name, bel_value *labels, bel_value *predicted,
+                                 bel_value *weights);
 
 /// Share of labels (I64 [batch]) whose score is among the k highest of scores (F32 [batch,
 /// classes]). Equal scores count in favour of the label.
@@ -326,7 +327,7 @@ typedef struct bel_package {
     bel_model_fn *model_fn;
 } bel_package;
 
-enum { BEL_PACKAGE_ABI = 3 };
+enum { BEL_PACKAGE_ABI = 4 };
 
 #define BEL_PACKAGE(package_name, package_description, function)                                   \
     BEL_API extern const bel_package bel_package_entry;                                            \

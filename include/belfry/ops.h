@@ -131,6 +131,8 @@ BEL_API bel_value *bel_reduce_sum(bel_graph *graph, bel_value *x, const int64_t 
                                   int axis_count, bool keepdims);
 BEL_API bel_value *bel_reduce_mean(bel_graph *graph, bel_value *x, const int64_t *axes,
                                    int axis_count, bool keepdims);
+/// The mean of all elements -> scalar: bel_reduce_mean over all axes, what a loss usually is.
+BEL_API bel_value *bel_mean(bel_graph *graph, bel_value *x);
 /// The gradient goes to every element that equals the maximum, in equal parts.
 BEL_API bel_value *bel_reduce_max(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims);

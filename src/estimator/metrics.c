@@ -63,11 +63,11 @@ void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const
 }
 
 void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, const char *name,
-                         bel_value *labels, bel_value *predicted)
+                         bel_value *labels, bel_value *predicted, bel_value *weights)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *right = bel_cast(g, bel_equal(g, labels, predicted), BEL_DTYPE_F32);
-    bel_metric_mean(context, spec, name, right, NULL);
+    bel_metric_mean(context, spec, name, right, weights);
 }
 
 void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, const char *name,

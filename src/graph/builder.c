@@ -173,6 +173,11 @@ REDUCTION(reduce_prod, BEL_OP_REDUCE_PROD)
 REDUCTION(reduce_l1, BEL_OP_REDUCE_L1)
 REDUCTION(reduce_l2, BEL_OP_REDUCE_L2)
 
+bel_value *bel_mean(bel_graph *graph, bel_value *x)
+{
+    return bel_reduce_mean(graph, x, NULL, 0, false);
+}
+
 // log sum e^(x - m) + m with m the maximum, which is taken off again where axes are not kept.
 bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims)

@@ -46,10 +46,10 @@ void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel
         return;
     }
     bel_value *losses = bel_softmax_cross_entropy(g, logits, labels); // [n]
-    spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
+    spec->loss = bel_mean(g, losses);
     if (penalty != NULL) spec->loss = bel_add(g, spec->loss, penalty);
     bel_value *predicted = bel_arg_max(g, logits, 1);
-    bel_metric_accuracy(context, spec, "accuracy", labels, predicted);
+    bel_metric_accuracy(context, spec, "accuracy", labels, predicted, NULL);
     bel_shape shape = bel_value_shape(logits);
     if (shape.rank != 2 || shape.dims[1] != 2) return;
     const int64_t axis = 1, first = 1, end = 2; // the column of class 1

@@ -68,7 +68,7 @@ static bel_value *reduced_loss(bel_graph *graph, const class_loss *loss)
         bel_squeeze(graph, bel_gather_elements(graph, loss->rows, index, 1), last, 1);
     bel_value *losses = bel_neg(graph, picked);
     if (loss->reduction == MEAN && weight != NULL) return bel_weighted_mean(graph, losses, weight);
-    if (loss->reduction == MEAN) return bel_reduce_mean(graph, losses, NULL, 0, false);
+    if (loss->reduction == MEAN) return bel_mean(graph, losses);
     if (weight != NULL) losses = bel_mul(graph, losses, weight);
     if (loss->reduction == SUM) return bel_reduce_sum(graph, losses, NULL, 0, false);
     return loss->label_shape.rank > 1 ? bel_reshape(graph, losses, &loss->label_shape) : losses;

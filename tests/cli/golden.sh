@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What programs of earlier commits left on disks is still read (tests/golden/make.sh): checkpoints give the numbers
-# that they had, packages load, files of clusters plan the same processes.
+# that they had, packages of another interface are refused and load when they are compiled again, files of clusters plan
+# the same processes.
 # usage: golden.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -22,8 +23,11 @@ for model in packaged clicks; do
     run_ok belfry inspect $model --digest
     equal "$model: the digest" "$(cat out.txt)" "$(cat $model.digest)"
 done
-run_ok belfry evaluate --model_dir packaged --package my_model.so --eval_files data/digits-eval.csv \
-    --label_column digit --feature_scale 0.0625
+evaluate=(belfry evaluate --model_dir packaged --package my_model.so --eval_files data/digits-eval.csv
+    --label_column digit --feature_scale 0.0625)
+run_fails 2 'was compiled for package ABI 3, this belfry has|compile it again' "${evaluate[@]}"
+run_ok "${CC:-cc}" -shared -fPIC -I"$SOURCE/include" -o my_model.so "$SOURCE/examples/my_model/my_model.c"
+run_ok "${evaluate[@]}"
 same_numbers packaged.txt
 run_ok belfry evaluate --model_dir clicks --eval_files clicks.csv
 same_numbers clicks.txt

@@ -73,8 +73,8 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_value *label = bel_context_labels(context);
     if (label != NULL) {
         bel_value *losses = bel_softmax_cross_entropy(g, logits, label);
-        spec->loss = bel_reduce_mean(g, losses, NULL, 0, false);
-        bel_metric_accuracy(context, spec, "accuracy", label, bel_arg_max(g, logits, 1));
+        spec->loss = bel_mean(g, losses);
+        bel_metric_accuracy(context, spec, "accuracy", label, bel_arg_max(g, logits, 1), NULL);
     }
     spec->optimizer = (bel_optimizer){
         .kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.2, .lr_mults = {{"table", 0.5}}};

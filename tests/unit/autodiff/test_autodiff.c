@@ -77,7 +77,7 @@ static void test_wanted_values(void **state)
     bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape);
     bel_value *unused = bel_input_value(graph, "unused", BEL_DTYPE_F32, &shape);
     bel_value *hidden = bel_tanh(graph, x);
-    bel_value *loss = bel_reduce_mean(graph, hidden, NULL, 0, false);
+    bel_value *loss = bel_mean(graph, hidden);
     bel_value *after = bel_neg(graph, loss); // reads the loss, does not feed it
     bel_value *wanted[] = {x, unused, hidden, loss, after, NULL}, *gradients[6];
     bel_gradients(graph, loss, wanted, 6, gradients);
@@ -173,7 +173,7 @@ static void test_exact(void **state)
     bel_value *y = bel_layer_norm(graph, bel_abs(graph, x), "norm");
     bel_value *label = bel_input_value(graph, "label", BEL_DTYPE_I64, &labels);
     bel_value *loss = bel_softmax_cross_entropy(graph, y, label);
-    loss = bel_reduce_mean(graph, loss, NULL, 0, false);
+    loss = bel_mean(graph, loss);
     bel_gradients_keeping(graph, BEL_DTYPE_BF16, loss, &x, 1, &gradient);
     BEL_ASSERT_OK(bel_graph_check(graph));
     int halves = 0;
@@ -205,7 +205,7 @@ static void test_exact_inputs(void **state)
     bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &shape), *gradient;
     bel_value *h = bel_abs(graph, x);
     bel_value *y = bel_attention(graph, h, h, h, NULL, NULL, true, 0);
-    bel_value *loss = bel_reduce_mean(graph, bel_mul(graph, y, y), NULL, 0, false);
+    bel_value *loss = bel_mean(graph, bel_mul(graph, y, y));
     bel_gradients_keeping(graph, BEL_DTYPE_BF16, loss, &x, 1, &gradient);
     BEL_ASSERT_OK(bel_graph_check(graph));
     const bel_node *attention = find_node(graph, BEL_OP_ATTENTION);

@@ -47,7 +47,7 @@ static bel_status *measure(bel_model_context *context, bel_estimator_spec *spec)
     bel_value *yes =
         bel_greater(g, bel_cast(g, label, BEL_DTYPE_F32), bel_scalar(g, BEL_DTYPE_F32, 2));
     bel_value *said = bel_greater(g, probability, bel_scalar(g, BEL_DTYPE_F32, 0.004));
-    spec->loss = bel_reduce_mean(g, probability, NULL, 0, false);
+    spec->loss = bel_mean(g, probability);
     bel_metric_top_k(context, spec, "first", label, score, 1, weight);
     bel_metric_top_k(context, spec, "third", label, score, 3, weight);
     bel_metric_precision(context, spec, "precision", yes, said, weight);
@@ -55,6 +55,7 @@ static bel_status *measure(bel_model_context *context, bel_estimator_spec *spec)
     bel_metric_f1(context, spec, "f1", yes, said, weight);
     bel_value *wanted = bel_cast(g, yes, BEL_DTYPE_F32);
     bel_metric_root_mean_squared_error(context, spec, "rmse", wanted, probability, weight);
+    bel_metric_accuracy(context, spec, "accuracy", label, bel_arg_max(g, score, 1), weight);
     bel_metric_auc(context, spec, "auc", yes, probability, weight);
     return NULL;
 }
@@ -75,6 +76,20 @@ static double expected_top(int k, bool weighted)
         all += weight_of(i, weighted);
     }
     return hits / all;
+}
+
+// Of equal scores the first is what is predicted.
+static double expected_accuracy(bool weighted)
+{
+    double right = 0, all = 0;
+    for (int i = 0; i < EXAMPLES; i++) {
+        int best = 0;
+        for (int c = 1; c < CLASSES; c++)
+            if (scores[i][c] > scores[i][best]) best = c;
+        right += best == labels[i] ? weight_of(i, weighted) : 0;
+        all += weight_of(i, weighted);
+    }
+    return right / all;
 }
 
 // All pairs, none put into classes.
@@ -106,15 +121,20 @@ static void check(const bel_result *result, bool weighted)
         squares += weight * pow(yes - (double)probabilities[i], 2);
         all += weight;
     }
-    const double expected[] = {
-        expected_top(1, weighted), expected_top(3, weighted), both / said, both / there,
-        2 * both / (said + there), sqrt(squares / all)};
-    for (int m = 0; m < 6; m++) {
+    const double expected[] = {expected_top(1, weighted),
+                               expected_top(3, weighted),
+                               both / said,
+                               both / there,
+                               2 * both / (said + there),
+                               sqrt(squares / all),
+                               expected_accuracy(weighted)};
+    enum { COUNT = sizeof expected / sizeof expected[0] };
+    for (int m = 0; m < COUNT; m++) {
         if (fabs(result->metrics[m].value - expected[m]) < 1e-6) continue;
         fail_msg("%s is %.8f, expected %.8f", result->metrics[m].name, result->metrics[m].value,
                  expected[m]);
     }
-    assert_true(fabs(result->metrics[6].value - expected_auc(weighted)) < 1e-9);
+    assert_true(fabs(result->metrics[COUNT].value - expected_auc(weighted)) < 1e-9);
     assert_true(expected_auc(weighted) > 0.6 && expected_auc(weighted) < 0.9); // not all or nothing
 }
 
@@ -189,7 +209,7 @@ static void test_values(void **state)
     for (int at = 0; at < 4; at++) {
         bel_result result;
         run(input, at % 2 == 0 ? "0" : "1", at / 2 + 1, &result);
-        assert_int_equal(result.metric_count, 7);
+        assert_int_equal(result.metric_count, 8);
         check(&result, at % 2 == 1);
     }
     bel_input_destroy(input);

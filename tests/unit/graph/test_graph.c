@@ -173,7 +173,7 @@ static void test_open_batch(void **state)
     bel_value *hidden = bel_relu(graph, bel_dense(graph, x, 3, "hidden"));
     bel_shape flat_shape = BEL_SHAPE(-1);
     bel_value *flat = bel_reshape(graph, bel_dense(graph, hidden, 1, "top"), &flat_shape);
-    bel_value *mean = bel_reduce_mean(graph, flat, NULL, 0, false);
+    bel_value *mean = bel_mean(graph, flat);
     BEL_ASSERT_OK(bel_graph_check(graph));
     char text[BEL_SHAPE_TEXT];
     bel_shape shape = bel_value_shape(hidden);

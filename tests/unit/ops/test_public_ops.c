@@ -113,6 +113,21 @@ static void test_reductions(void **state)
     bel_graph_destroy(f.graph);
 }
 
+// The mean over everything is the reduction without axes, attribute by attribute.
+static void test_mean(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_value *mean = bel_mean(f.graph, f.x);
+    bel_value *same = bel_reduce_mean(f.graph, f.x, NULL, 0, false);
+    check(&f, mean, "ReduceMean", f.x, NULL);
+    assert_int_equal(bel_value_shape(mean).rank, 0);
+    assert_true(bel_attrs_equal(&mean->node->attrs, &same->node->attrs));
+    assert_null(bel_mean(f.graph, f.indices));
+    BEL_ASSERT_FAILS(bel_graph_check(f.graph), BEL_INVALID_ARGUMENT, "ReduceMean");
+    bel_graph_destroy(f.graph);
+}
+
 static double number(const bel_value *made, const char *name)
 {
     return bel_attr_number(&made->node->attrs, name, -99);
@@ -329,17 +344,12 @@ static void test_composed(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_inputs),
-        cmocka_unit_test(test_one_input),
-        cmocka_unit_test(test_reductions),
-        cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_matmul_of_vectors),
-        cmocka_unit_test(test_split_and_concat),
-        cmocka_unit_test(test_composed),
-        cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_sequences),
-        cmocka_unit_test(test_conv_transpose),
+        cmocka_unit_test(test_two_inputs),        cmocka_unit_test(test_one_input),
+        cmocka_unit_test(test_reductions),        cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_attributes),        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_matmul_of_vectors), cmocka_unit_test(test_split_and_concat),
+        cmocka_unit_test(test_composed),          cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_sequences),         cmocka_unit_test(test_conv_transpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,7 +213,7 @@ static bel_value *constants(bel_graph *g, bel_value *x)
 
 static bel_value *mean_gradient(bel_graph *g, bel_value *x) // counts elements
 {
-    bel_value *loss = bel_reduce_mean(g, bel_mul(g, x, x), NULL, 0, false), *gradient;
+    bel_value *loss = bel_mean(g, bel_mul(g, x, x)), *gradient;
     bel_gradients(g, loss, &x, 1, &gradient);
     return gradient;
 }

@@ -42,7 +42,7 @@ static void add_gradients(fed *f)
 {
     random_graph *g = &f->random;
     bel_value *y = draw_value(g), *wanted[POOL], *gradients[POOL];
-    bel_value *loss = bel_reduce_mean(g->graph, bel_mul(g->graph, y, y), NULL, 0, false);
+    bel_value *loss = bel_mean(g->graph, bel_mul(g->graph, y, y));
     int count = (int)g->graph->variable_count < 6 ? (int)g->graph->variable_count : 6;
     for (int v = 0; v < count; v++)
         wanted[v] = g->graph->variables[v].value;

@@ -82,7 +82,7 @@ static cnn *cnn_create(const bel_program_options *options)
     bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &x_shape);
     bel_value *labels = bel_input_value(g, "labels", BEL_DTYPE_I64, &label_shape);
     bel_value *losses = bel_softmax_cross_entropy(g, cnn_layers(g, x), labels);
-    cnn_put_outputs(m, bel_reduce_mean(g, losses, NULL, 0, false));
+    cnn_put_outputs(m, bel_mean(g, losses));
     for (size_t v = 0; v < g->variable_count; v++) {
         size_t count = (size_t)bel_shape_elements(&g->variables[v].value->spec.shape);
         m->variables[v] = bel_xcalloc(count, sizeof(float));

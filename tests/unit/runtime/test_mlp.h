@@ -37,7 +37,7 @@ static mlp *mlp_create(void)
     hidden = bel_dropout(g, hidden, 0.25);
     bel_value *losses =
         bel_softmax_cross_entropy(g, bel_dense(g, hidden, MLP_CLASSES, "top"), labels);
-    bel_value *loss = bel_reduce_mean(g, losses, NULL, 0, false);
+    bel_value *loss = bel_mean(g, losses);
     bel_value *wanted[MLP_VARIABLES], *gradients[MLP_VARIABLES];
     assert_int_equal(g->variable_count, MLP_VARIABLES);
     for (int v = 0; v < MLP_VARIABLES; v++)

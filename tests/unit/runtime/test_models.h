@@ -40,7 +40,7 @@ static void put_out(model *m, bel_value *value, bool external)
 // The mean of h's squares as the loss, with the gradients of all variables.
 static void put_out_gradients(model *m, bel_value *h)
 {
-    bel_value *loss = bel_reduce_mean(m->graph, bel_mul(m->graph, h, h), NULL, 0, false);
+    bel_value *loss = bel_mean(m->graph, bel_mul(m->graph, h, h));
     bel_value *wanted[MOST_VARIABLES], *gradients[MOST_VARIABLES];
     int count = (int)m->graph->variable_count;
     for (int v = 0; v < count; v++)

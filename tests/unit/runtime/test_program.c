@@ -141,7 +141,7 @@ static void test_pieces(void **state)
     bel_graph *graph = bel_graph_create();
     bel_shape x_shape = BEL_SHAPE(ROWS, IN);
     bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &x_shape);
-    bel_value *loss = bel_reduce_mean(graph, bel_dense(graph, x, OUT, "top"), NULL, 0, false);
+    bel_value *loss = bel_mean(graph, bel_dense(graph, x, OUT, "top"));
     bel_value *kernel = graph->variables[0].value, *gradient;
     bel_gradients(graph, loss, &kernel, 1, &gradient);
     BEL_ASSERT_OK(bel_graph_check(graph));
