@@ -1,6 +1,5 @@
 /// Input pipelines. A dataset is a source of records and a list of stages behind it; it is only a
-/// description until the trainer opens it. Errors stick to it and are reported when it is opened,
-/// so that calls can follow each other without checks:
+/// description until the trainer opens it, so calls can follow each other without checks:
 ///
 /// ```c
 /// bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
@@ -20,7 +19,20 @@
 /// number alone. That is how training resumes in the middle of an epoch, and how workers read
 /// different batches without talking to each other (docs/input.md).
 ///
-/// Thread rule: a dataset is built by one thread; opened datasets are read by many.
+/// **Errors.** No call here returns one. The first mistake sticks to the dataset, later calls on it
+/// do nothing, and whoever opens it (bel_train_and_evaluate, bel_evaluate, bel_predict) gets the
+/// error before anything is read: INVALID_ARGUMENT for a description that is wrong (a NULL or a
+/// number out of range, a stage in an impossible place), and what the source's comment says. A
+/// dataset needs one batch stage.
+///
+/// **Ownership.** Texts and lists are copied by the call that gets them. Functions, their `user`
+/// and the elements of memory fields are kept as pointers, and must stay until the call that
+/// trains, evaluates or predicts has returned. A dataset is freed by bel_dataset_destroy; one that
+/// an input function hands out (bel_input_fn) is freed by the library.
+///
+/// **Thread rule.** A dataset is built by one thread. Opened, it is read by many: `map` functions
+/// run on several threads at once, in an order that is not told, and read what `user` points to;
+/// what they change there they lock. `filter` functions run on one thread, at opening.
 #ifndef BELFRY_DATASET_H
 #define BELFRY_DATASET_H
 
@@ -30,26 +42,30 @@
 extern "C" {
 #endif
 
+/// The description of an input; opaque.
 typedef struct bel_dataset bel_dataset;
 
-#define BEL_LABEL_FIELD "label"
-#define BEL_ID_FIELD "ids"
-#define BEL_LENGTH_FIELD "length"
+#define BEL_LABEL_FIELD "label"   ///< The labels of the model function.
+#define BEL_ID_FIELD "ids"        ///< What bel_csv_options.id_columns become.
+#define BEL_LENGTH_FIELD "length" ///< What bel_csv_options.length_column becomes.
 
-/// A record being read or mapped: fields by name, in the order in which they were added.
-/// Memory belongs to the record and lives until it is in its batch.
+/// A record being filtered or mapped: fields by name, in the order in which they were added. It and
+/// its memory belong to the library and are valid during the call of the function that gets it; a
+/// record is seen by one thread at a time.
 typedef struct bel_record bel_record;
 
-/// The field, or NULL. A string field has dtype BEL_DTYPE_STRING, shape [length] and a zero byte
-/// behind its text.
+/// The field, or NULL where there is none of this name. A string field has dtype BEL_DTYPE_STRING,
+/// shape [length] and a zero byte behind its text. A map may write to a field's elements in place.
 BEL_API const bel_tensor *bel_record_get(const bel_record *record, const char *name);
 
-/// Adds a field and returns its zeroed memory to fill; replaces a field of the same name. NULL for
-/// an impossible shape: the record then fails by itself.
+/// For maps: adds a field and returns its zeroed memory to fill; replaces a field of the same name,
+/// in its place. The name is copied. dtype: F32, F64, I32, I64, U8, BOOL or STRING (rank 1). shape:
+/// closed, up to 7 dimensions. NULL for anything else: the map then fails with INVALID_ARGUMENT,
+/// unless it returns an error of its own.
 BEL_API void *bel_record_add(bel_record *record, const char *name, bel_dtype dtype,
                              const bel_shape *shape);
 
-/// Where the record came from, e.g. "train.csv:17", for error messages.
+/// Where the record came from, e.g. "train.csv:17". Errors of maps have it in front already.
 BEL_API const char *bel_record_origin(const bel_record *record);
 
 /// --- Sources -----------------------------------------------------------------------------------
@@ -81,17 +97,23 @@ typedef struct bel_csv_options {
     int column_count;
 } bel_csv_options;
 
-/// CSV. Without `columns`, every column but label, length and ids is a number and goes into one F32
-/// field `vector_name` of shape [columns]; the ids, in the order in which they are named, into an
-/// I64 field "ids" of shape [id columns]. Errors name file:line:column. Errors when opened:
-/// NOT_FOUND (file), DATA_LOSS (ragged row, open quote, empty file, label that is no class),
-/// INVALID_ARGUMENT (no such column). When read: DATA_LOSS (text in a number column).
+/// CSV, with a record for each row. Without `columns`, every column but label, length and ids is a
+/// number and goes into one F32 field `vector_name` of shape [columns]; the ids, in the order in
+/// which they are named, into an I64 field "ids" of shape [id columns]; the length into an I64
+/// field "length" of shape []. With `columns` each of these becomes a field of shape [] (STRING:
+/// [length]) and others are left out. Later files of a model are bound to the columns of its
+/// training by name (docs/input.md). Errors name file:line:column. When opened: NOT_FOUND (file),
+/// DATA_LOSS (ragged row, open quote, no rows, label that is no class, text in a number column),
+/// INVALID_ARGUMENT (no such column, another one than in training). Of files above 64 MiB the
+/// numbers of the first and last rows are looked at then, all others when they are read
+/// (DATA_LOSS), as is a file that has become shorter.
 BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 
-/// IDX (the MNIST format), plain or .gz: unsigned bytes. Fields: "x", F32 [rows × columns …
-/// flattened to one dimension], each byte multiplied by `scale` (0 means 1); "label", I64, when
-/// `labels_path` is not NULL. `class_count` as above. Errors (when opened): NOT_FOUND; DATA_LOSS:
-/// wrong magic, fewer bytes than the header promises, images and labels of different counts,
+/// IDX (the MNIST format), plain or .gz: unsigned bytes in up to 4 dimensions, the first of which
+/// counts the records. Fields: "x", F32, all other dimensions flattened to one [rows · columns …],
+/// each byte multiplied by `scale` (0 means 1); "label", I64 [], when `labels_path` is not NULL.
+/// `class_count` as above. Errors (when opened): NOT_FOUND; DATA_LOSS: wrong magic, other bytes
+/// than unsigned ones, a size that is not the header's, images and labels of different counts,
 /// truncated gz, label out of range.
 BEL_API bel_dataset *bel_dataset_from_idx(const char *images_path, const char *labels_path,
                                           double scale, int64_t class_count);
@@ -102,50 +124,66 @@ typedef struct bel_memory_field {
     bel_tensor data;
 } bel_memory_field;
 
-/// Records in memory. All fields have the same leading dimension. The data is not copied: it must
-/// outlive every use of the dataset.
+/// Records in memory. All fields have the same leading dimension; any type but STRING. The data is
+/// not copied: it must stay, unchanged, until the last call that uses the dataset has returned.
+/// Errors (when opened), INVALID_ARGUMENT: no field, two of one name, other counts of records, open
+/// shapes, no data.
 BEL_API bel_dataset *bel_dataset_from_memory(const bel_memory_field *fields, int field_count);
 
 /// --- Stages before map: they renumber -----------------------------------------------------------
 
-/// Keeps records whose number modulo `count` is `index`.
+/// Keeps records whose number modulo `count` (≥ 1) is `index`, 0 … count - 1. Workers of a job need
+/// no shard: each reads its own batches by itself.
 BEL_API void bel_dataset_shard(bel_dataset *dataset, int64_t count, int64_t index);
-BEL_API void bel_dataset_take(bel_dataset *dataset, int64_t count); ///< At most the first `count`.
-BEL_API void bel_dataset_skip(bel_dataset *dataset, int64_t count); ///< All but the first `count`.
+/// Keeps at most the first `count` (≥ 0) records, and all but the first `count`.
+BEL_API void bel_dataset_take(bel_dataset *dataset, int64_t count);
+BEL_API void bel_dataset_skip(bel_dataset *dataset, int64_t count);
 
 /// Permutes the records of each epoch inside consecutive windows of `buffer_size` records; 0 means
-/// one window over everything. The order is a function of (seed, epoch, window).
+/// one window over everything, which costs no more than a small one. The order is a function of
+/// (seed, epoch, window). Behind an endless repeat the window must be given.
 BEL_API void bel_dataset_shuffle(bel_dataset *dataset, int64_t buffer_size, uint64_t seed);
 
 enum { BEL_REPEAT_FOREVER = -1 };
 
-/// Goes over the records `count` times. Each pass is an epoch: shuffle before repeat orders every
-/// epoch anew. May also stand behind map.
+/// Goes over the records `count` times (≥ 1, or BEL_REPEAT_FOREVER). Each pass is an epoch: shuffle
+/// before repeat orders every epoch anew. May also stand behind map. Training on an endless input
+/// needs max_steps, evaluation on one needs steps; prediction on one never ends. Error (when
+/// opened): there are no records.
 BEL_API void bel_dataset_repeat(bel_dataset *dataset, int64_t count);
 
-/// Keeps the records for which `keep` says true, judged on raw fields. Runs once over all records
-/// when the dataset is opened; must come before repeat.
+/// Keeps the records for which `keep` says true, judged on raw fields, before any map. Runs once
+/// over all records when the dataset is opened, in each process; must come before shuffle and
+/// repeat.
 typedef bool bel_filter_fn(void *user, const bel_record *record);
 BEL_API void bel_dataset_filter(bel_dataset *dataset, bel_filter_fn *keep, void *user);
 
 /// --- map and what follows: nothing renumbers ----------------------------------------------------
 
-/// Changes a record in place: reads fields, adds or replaces fields. With *out_skip set to true the
-/// record is left out and its batch is one shorter. Called from several threads at once.
+/// Changes a record in place: reads fields, adds or replaces fields. With *out_skip (false before)
+/// set to true the record is left out and its batch is one shorter. What it makes must depend on
+/// the record alone, or the same run gives other bits. Called from several threads at once, and at
+/// opening for the first record, from which names and shapes of the fields are learnt. NULL, or an
+/// error that ends the step, with the record's origin in front; its ownership passes on.
 typedef bel_status *bel_map_fn(void *user, bel_record *record, bool *out_skip);
 
-/// Applies `map` to every record; several maps apply in order. `drop` names raw fields that are
-/// removed afterwards (NULL-terminated list, or NULL).
+/// Applies `map` to every record; several maps apply in order. `drop` names fields that are removed
+/// afterwards (NULL-terminated list, or NULL); text cannot be in a batch, so it is dropped. Errors
+/// (when opened or read), INVALID_ARGUMENT: a field of the list is not there; all records were
+/// skipped.
 BEL_API void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user,
                              const char *const *drop);
 
-/// Batches of `batch_size` records. Every field must have one shape for all records.
+/// Batches of `batch_size` (1 … 2^31 - 1) records, across epochs; the last one has what is left.
+/// Every field must have one type and shape for all records: DATA_LOSS (when read) names one that
+/// differs.
 BEL_API void bel_dataset_batch(bel_dataset *dataset, int64_t batch_size);
 
 /// Batches whose fields are padded at the end of each dimension with zeros up to the longest record
 /// of the batch. `padded_shapes` fixes dimensions of named fields: -1 means the field's own
 /// longest, -2 and below the longest over all fields with that number; a fixed one must hold every
-/// record (else DATA_LOSS names the record).
+/// record (else DATA_LOSS names the record). Shapes are those of a record, without the batch; a
+/// field that is not named, and that comes out of a map, is open in every dimension.
 typedef struct bel_padded_shape {
     const char *field;
     bel_shape shape;
@@ -153,11 +191,12 @@ typedef struct bel_padded_shape {
 BEL_API void bel_dataset_padded_batch(bel_dataset *dataset, int64_t batch_size,
                                       const bel_padded_shape *padded_shapes, int shape_count);
 
-/// How many batches are kept ready (default 2; 0: none, they are read when asked for), made by how
-/// many threads (default 1).
+/// How many batches are kept ready (default 4, at most 1,024; 0: none, they are read when asked
+/// for), made by how many threads (default 1, at most 1,024). Behind the batch stage. Changes the
+/// speed and nothing else.
 BEL_API void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count);
 
-/// Frees a dataset; accepts NULL. An opened input keeps what it needs.
+/// Frees a dataset; accepts NULL. What was opened from it keeps what it needs.
 BEL_API void bel_dataset_destroy(bel_dataset *dataset);
 
 #ifdef __cplusplus

@@ -4,8 +4,16 @@
 /// **Sticky errors.** The first call that fails (wrong shape, wrong type …) is kept by the graph
 /// with the operation's name and the shapes; it and every later call return NULL, and NULL is
 /// accepted wherever a value is. So model code has no checks: the trainer reports the error once.
+/// "Error" in the comments here and in ops.h means such a sticky one. Its code is INVALID_ARGUMENT
+/// unless another is named. A NULL that goes into an operation while nothing has failed is
+/// itself the error, "input 0 is missing".
 ///
-/// Ownership: values belong to their graph. Thread rule: a graph is built by one thread.
+/// **Ownership.** The graph owns its values, which live as long as it does; nobody frees one.
+/// Whatever a call is given besides values (names, shapes, lists, elements) is copied before the
+/// call returns. A value may be used in its own graph alone.
+///
+/// **Thread rule.** A graph and its values belong to one thread at a time, the model function's
+/// while that runs. Nothing here is global: different graphs do not disturb each other.
 #ifndef BELFRY_GRAPH_H
 #define BELFRY_GRAPH_H
 
@@ -15,32 +23,45 @@
 extern "C" {
 #endif
 
+/// Both opaque. A value is one result of one operation.
 typedef struct bel_graph bel_graph;
 typedef struct bel_value bel_value;
 
-/// An empty graph. Model functions get theirs from the context instead.
+/// An empty graph, owned by the caller. Model functions get theirs from the context instead, and
+/// neither create nor destroy one.
 BEL_API bel_graph *bel_graph_create(void);
+
+/// Frees a graph with all of its values; accepts NULL.
 BEL_API void bel_graph_destroy(bel_graph *graph);
 
-/// The error that stuck, as a new status, or NULL.
+/// The error that stuck, with its code, as a new status of the caller's; NULL while there is none.
 BEL_API bel_status *bel_graph_check(const bel_graph *graph) BEL_MUST_USE;
 
-/// Makes the graph fail with a message of your own; the first error wins.
+/// Makes the graph fail with a message of your own, of at most 1,023 bytes. Does nothing where the
+/// graph has failed before: the first error counts. A code of BEL_OK becomes UNKNOWN.
 BEL_API void bel_graph_fail(bel_graph *graph, bel_code code, const char *format, ...)
     BEL_PRINTF(3, 4);
 
-/// Names of operations built until the matching pop are prefixed "scope/".
+/// Names of variables, tables and operations built until the matching pop begin with "scope/",
+/// inside of the scopes around it. Names of variables name the tensors of checkpoints, and their
+/// initial values and the draws of random operations depend on names: another scope is another
+/// model. Error: more than 64 scopes in each other, or of more than 255 bytes together.
 BEL_API void bel_graph_push_scope(bel_graph *graph, const char *scope);
+
+/// Leaves the innermost scope; does nothing outside of all.
 BEL_API void bel_graph_pop_scope(bel_graph *graph);
 
-/// An input fed at run time. The leading dimension is usually BEL_DIM_BATCH.
+/// An input fed at run time, of the whole graph: scopes do not enter its name. The leading
+/// dimension is usually BEL_DIM_BATCH. In a model function the fields of the batch are already
+/// inputs (bel_context_feature), and nothing would feed others. Errors: ALREADY_EXISTS, an input
+/// has this name; more than 2^48 elements, open dimensions counted as 1.
 BEL_API bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
                                    const bel_shape *shape);
 
-/// A constant tensor; the elements are copied.
+/// A constant tensor of any type but STRING; the elements are copied. Its shape must be closed.
 BEL_API bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor);
 
-/// A scalar constant of dtype F32 or F64.
+/// A scalar constant: `value` as F64 if that is the dtype, else rounded to F32, whatever the dtype.
 BEL_API bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value);
 
 /// --- Variables ----------------------------------------------------------------------------------
@@ -53,8 +74,9 @@ typedef enum bel_variable_kind {
     BEL_VARIABLE_STATE_SUM,  ///< Each step adds the sum over replicas of what they assigned.
 } bel_variable_kind;
 
-/// How values begin. Fans are those of kernels [in, out] or, with more dimensions, of weights of a
-/// convolution, [out, in, window…].
+/// How values begin, as a function of seed, name and shape alone. Fans are those of kernels [in,
+/// out] or, with more dimensions, of weights of a convolution, [out, in, window…]; of a vector [n]
+/// both are n.
 typedef enum bel_init_kind {
     BEL_INIT_ZEROS,
     BEL_INIT_CONSTANT,       ///< `value`.
@@ -76,13 +98,16 @@ typedef struct bel_initializer {
     double value;
 } bel_initializer;
 
-/// A variable, F32, of closed shape, named "scope/name"; a second call with the same name returns
-/// the same variable (the shape must agree). Initial values are a function of (seed, name).
+/// A variable, F32, of closed shape, named "scope/name". A second call with the same name returns
+/// the same variable; the shape must agree, and initializer and kind are those of the first call.
+/// Errors: an open or empty shape; another shape than before; a name above 319 bytes.
 BEL_API bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *shape,
                                 bel_initializer initializer, bel_variable_kind kind);
 
-/// What this replica assigns to a state variable in this step; see bel_variable_kind. Same shape.
-/// A state variable that is not assigned in a step keeps its value.
+/// What this replica assigns to a state variable in each step of training; see bel_variable_kind.
+/// At most once for a variable, with a value F32 of its shape. A state variable that is never
+/// assigned keeps its value; evaluation and prediction assign nothing. Errors: the variable is of
+/// another kind, or assigned before; the value does not fit.
 BEL_API void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value);
 
 /// --- Tables -------------------------------------------------------------------------------------
@@ -90,23 +115,31 @@ BEL_API void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *
 /// The rows of table "scope/name" that `ids` name: F32, the shape of `ids` with `width` behind it.
 /// A table is a trainable variable without a size: any int64 is a key, and a row exists from its
 /// first update on; before, its values are a function of (seed, name, key). Optimizers change only
-/// rows that a batch names: docs/tables.md. `ids` is an input, I64; several calls with one name
-/// look up in the same table, whose width and initializer must agree. Initializers: ZEROS, UNIFORM,
-/// NORMAL.
+/// rows that a batch names: docs/tables.md. `ids` is a feature of the batch as it comes, I64 of
+/// rank 1 to 7; several calls with one name look up in the same table, whose width and initializer
+/// must agree. Initializers: ZEROS, UNIFORM, NORMAL, with a finite value from 0 on. width: 1 to
+/// 2^20. Errors: any of that; ALREADY_EXISTS, a variable has this name. Training itself refuses ids
+/// whose number differs between examples (UNIMPLEMENTED), and optimizers other than SGD, ADAGRAD,
+/// ADAM and FTRL, or with clip_norm or clip_global_norm (INVALID_ARGUMENT).
 BEL_API bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int64_t width,
                                  bel_initializer initializer);
 
 /// --- Reading a value ----------------------------------------------------------------------------
 
-/// Shape and type; rank 0 and F32 for NULL.
+/// Shape (open dimensions as negative symbols) and type. For NULL, rank 0 and F32, so code that
+/// computes with dimensions looks for NULL first.
 BEL_API bel_shape bel_value_shape(const bel_value *value);
 BEL_API bel_dtype bel_value_dtype(const bel_value *value);
 
 /// --- Gradients ----------------------------------------------------------------------------------
 
-/// Adds to the graph the gradients of the scalar `loss` with respect to `count` values (variables
-/// or any others): out_gradients[i] has the shape of values[i], or is NULL when loss does not
-/// depend on it. Sticky errors: loss not scalar; an operation on the way has no gradient.
+/// Adds to the graph the gradients of the scalar `loss`, F32 or F64, with respect to `count` values
+/// (variables or any others; NULL: none wanted): out_gradients[i] has the shape and type of
+/// values[i], or is NULL when loss does not depend on it. After an error all are NULL. Training
+/// adds the gradients of variables itself; a model calls this for gradients inside of a loss only.
+/// Most operations that gradients are made of have no gradient themselves. Errors: loss is no
+/// scalar of floats; UNIMPLEMENTED, an operation between loss and a value has no gradient (it is
+/// named).
 BEL_API void bel_gradients(bel_graph *graph, bel_value *loss, bel_value *const *values, int count,
                            bel_value **out_gradients);
 

@@ -1,12 +1,29 @@
 /// Operations. Names, attributes and semantics follow ONNX (opset 17) wherever ONNX has the
-/// operation. Every function takes the graph first and returns a value of it, or NULL after an
-/// error (belfry/graph.h: sticky errors).
+/// operation. What holds for every function here stands in this comment only.
 ///
-/// Types: T is F32 or F64 (F64 runs on reference kernels only: for tests and checks, not for
-/// speed). Broadcasting is ONNX's multidirectional one: shapes are aligned at their last dimension,
-/// and a missing dimension or one of size 1 is repeated. Determinism: for given shapes every
-/// operation gives the same bits, for any number of threads. Make values one after another, not two
-/// as arguments of one call: C leaves open which of them comes first in the graph.
+/// **Results and errors.** A function takes the graph first and returns a value that the graph
+/// owns, or NULL after an error, which sticks (belfry/graph.h: errors, ownership, the thread rule;
+/// lists and shapes are copied). Second results, `out_…`, are NULL after an error, too. Every
+/// function refuses, with INVALID_ARGUMENT and a message that names the operation and the shapes,
+/// inputs of other types or shapes than its comment says, an axis that is not there, and a result
+/// of more than 2^48 elements; comments name only what is refused beside that. What depends on data
+/// shows while the program runs: it "ends the step" with a status that names the operation and the
+/// number.
+///
+/// **Types and shapes.** T is F32 or F64 (F64 runs on reference kernels only: for tests and checks,
+/// not for speed); "any numbers" are T, I32, I64 and U8. Inputs of one call have one type unless
+/// their types are given. x [n, c] is an input of two dimensions; a… stands for any number of them.
+/// Broadcasting is ONNX's multidirectional one: shapes are aligned at their last dimension, and a
+/// missing dimension or one of size 1 is repeated. An axis counts from 0, a negative one from the
+/// end. An input that may be NULL says so.
+///
+/// **Gradients.** An operation has one unless its comment says no: then training ends with
+/// UNIMPLEMENTED where the loss depends on a variable through it. Indices, lengths, labels of
+/// classes and conditions get none, and are in nobody's way.
+///
+/// **Determinism.** For given shapes every operation gives the same bits, for any number of
+/// threads. Make values one after another, not two as arguments of one call: C leaves open which of
+/// them comes first in the graph.
 #ifndef BELFRY_OPS_H
 #define BELFRY_OPS_H
 
@@ -18,12 +35,13 @@ extern "C" {
 
 /// --- Two inputs of one type, with broadcasting --------------------------------------------------
 
-/// Any numbers -> the same type. Integers wrap; divided by 0 they give 0.
+/// a + b, a - b, a · b, a / b of any numbers -> the same type. Integers wrap, and a quotient of
+/// them is cut off towards 0; divided by 0 they give 0.
 BEL_API bel_value *bel_add(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_sub(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_mul(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_div(bel_graph *graph, bel_value *a, bel_value *b);
-/// Larger and smaller of two; where equal, the gradient goes to `a`.
+/// Larger and smaller of two, of any numbers; where equal, the gradient goes to `a`.
 BEL_API bel_value *bel_max(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_min(bel_graph *graph, bel_value *a, bel_value *b);
 /// a to the power of b, type T. The gradient of `a` is 0 where b is 0, that of `b` is 0 where a is
@@ -35,7 +53,7 @@ BEL_API bel_value *bel_greater(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_less(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_greater_or_equal(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_less_or_equal(bel_graph *graph, bel_value *a, bel_value *b);
-/// BOOL -> BOOL.
+/// BOOL -> BOOL: both, one or both, exactly one, not. No gradient.
 BEL_API bel_value *bel_and(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_or(bel_graph *graph, bel_value *a, bel_value *b);
 BEL_API bel_value *bel_xor(bel_graph *graph, bel_value *a, bel_value *b);
@@ -45,12 +63,15 @@ BEL_API bel_value *bel_not(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_neg(bel_graph *graph, bel_value *x);  ///< Integers too.
 BEL_API bel_value *bel_abs(bel_graph *graph, bel_value *x);  ///< Integers too. Gradient 0 at 0.
 BEL_API bel_value *bel_sign(bel_graph *graph, bel_value *x); ///< Integers too. No gradient.
+/// e^x, the natural logarithm, the square root, 1 / x and the error function, each element by
+/// itself.
 BEL_API bel_value *bel_exp(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_log(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_sqrt(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_reciprocal(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_erf(bel_graph *graph, bel_value *x);
-/// Of angles in radians; the inverse functions give NaN outside of their domains.
+/// Trigonometric functions of angles in radians, hyperbolic ones, and the inverses of both, which
+/// give NaN outside of their domains.
 BEL_API bel_value *bel_sin(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_cos(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_tan(bel_graph *graph, bel_value *x);
@@ -66,13 +87,13 @@ BEL_API bel_value *bel_atanh(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_floor(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_ceil(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_round(bel_graph *graph, bel_value *x);
-BEL_API bel_value *bel_is_nan(bel_graph *graph, bel_value *x); ///< -> BOOL.
+BEL_API bel_value *bel_is_nan(bel_graph *graph, bel_value *x); ///< -> BOOL. No gradient.
 
 /// Activations. At their kinks the gradient is that of the left side (Relu, LeakyRelu), 0
 /// (HardSigmoid) or 1 (Clip).
-BEL_API bel_value *bel_relu(bel_graph *graph, bel_value *x); ///< Integers too.
-BEL_API bel_value *bel_sigmoid(bel_graph *graph, bel_value *x);
-BEL_API bel_value *bel_tanh(bel_graph *graph, bel_value *x);
+BEL_API bel_value *bel_relu(bel_graph *graph, bel_value *x);     ///< max(x, 0). Integers too.
+BEL_API bel_value *bel_sigmoid(bel_graph *graph, bel_value *x);  ///< 1 / (1 + e^-x).
+BEL_API bel_value *bel_tanh(bel_graph *graph, bel_value *x);     ///< Hyperbolic tangent.
 BEL_API bel_value *bel_softplus(bel_graph *graph, bel_value *x); ///< log(1 + e^x), no overflow.
 BEL_API bel_value *bel_silu(bel_graph *graph, bel_value *x);     ///< x sigmoid(x), "swish".
 /// x Φ(x) with the normal distribution Φ, exactly and by its approximation with tanh (Hendrycks and
@@ -87,10 +108,12 @@ BEL_API bel_value *bel_hard_sigmoid(bel_graph *graph, bel_value *x, double alpha
 /// x cut to [low, high]; -INFINITY and INFINITY leave a side open. All `high` when low > high.
 BEL_API bel_value *bel_clip(bel_graph *graph, bel_value *x, double low, double high);
 
+/// x itself, of any type, as a value of its own. Costs nothing.
 BEL_API bel_value *bel_identity(bel_graph *graph, bel_value *x);
 /// To another type: float to integer truncates, and what the type cannot hold becomes its nearest
 /// number (NaN: 0); integer to integer keeps the low bits; anything to BOOL is "not zero". F16 and
 /// BF16 are rounded to nearest; other operations take them for storage only, or on plain kernels.
+/// The gradient goes back from float to float. Error: to STRING.
 BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
 
 /// --- Products -----------------------------------------------------------------------------------
@@ -100,20 +123,21 @@ BEL_API bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to);
 /// is dropped again. ONNX MatMul.
 BEL_API bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b);
 
-/// alpha · a' · b' + beta · c, where a' is a or its transpose. c is optional (NULL) and broadcasts
-/// to [m, n]. ONNX Gemm.
+/// alpha · a' · b' + beta · c -> [m, n], type T, where a' [m, k] is a or its transpose, and b' [k,
+/// n] likewise. c may be NULL, and broadcasts to [m, n]. ONNX Gemm.
 BEL_API bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c,
                             double alpha, double beta, bool transpose_a, bool transpose_b);
 
 /// --- Softmax and losses -------------------------------------------------------------------------
 
-/// Along the last dimension: x [..., c] -> [..., c].
+/// e^x over its sum along the last dimension, and the logarithm of that, both without overflow:
+/// x [a…, c], type T -> [a…, c].
 BEL_API bel_value *bel_softmax(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_log_softmax(bel_graph *graph, bel_value *x);
 
 /// Cross-entropy of softmax: logits [n, c], labels [n] I64 in [0, c) -> [n], one loss per example.
 /// A label out of range ends the step with OUT_OF_RANGE. ONNX SoftmaxCrossEntropyLoss, reduction
-/// "none". Take bel_reduce_mean of it for the usual loss.
+/// "none". Take bel_mean of it for the usual loss.
 BEL_API bel_value *bel_softmax_cross_entropy(bel_graph *graph, bel_value *logits,
                                              bel_value *labels);
 
@@ -122,26 +146,31 @@ BEL_API bel_value *bel_softmax_cross_entropy(bel_graph *graph, bel_value *logits
 BEL_API bel_value *bel_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits,
                                              bel_value *labels);
 
-/// Half the sum of squares of x -> scalar: the usual L2 penalty.
+/// Half the sum of squares of x, type T -> scalar: the usual L2 penalty.
 BEL_API bel_value *bel_l2_loss(bel_graph *graph, bel_value *x);
 
-/// --- Reductions over `axes` (NULL and 0: all), x of type T; keepdims keeps them with size 1
-/// --------
+/// --- Reductions ---------------------------------------------------------------------------------
+///
+/// x of type T over `axis_count` axes (0, with axes NULL: all of them, which gives a scalar). The
+/// axes are gone from the result, or have size 1 there with keepdims. ONNX Reduce…. Error: more
+/// than BEL_MAX_RANK axes.
+
+/// Sum, and arithmetic mean.
 BEL_API bel_value *bel_reduce_sum(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims);
 BEL_API bel_value *bel_reduce_mean(bel_graph *graph, bel_value *x, const int64_t *axes,
                                    int axis_count, bool keepdims);
 /// The mean of all elements -> scalar: bel_reduce_mean over all axes, what a loss usually is.
 BEL_API bel_value *bel_mean(bel_graph *graph, bel_value *x);
-/// The gradient goes to every element that equals the maximum, in equal parts.
+/// The largest and the smallest element. The gradient goes to every element that equals it, in
+/// equal parts.
 BEL_API bel_value *bel_reduce_max(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims);
-BEL_API bel_value *bel_reduce_sum_square(bel_graph *graph, bel_value *x, const int64_t *axes,
-                                         int axis_count, bool keepdims);
-
-/// The gradient as that of the maximum.
 BEL_API bel_value *bel_reduce_min(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims);
+/// Sum of squares, and product.
+BEL_API bel_value *bel_reduce_sum_square(bel_graph *graph, bel_value *x, const int64_t *axes,
+                                         int axis_count, bool keepdims);
 BEL_API bel_value *bel_reduce_prod(bel_graph *graph, bel_value *x, const int64_t *axes,
                                    int axis_count, bool keepdims);
 /// Sum of |x|, and the root of the sum of squares (its gradient is 0 where it is 0).
@@ -156,13 +185,14 @@ BEL_API bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const 
 /// --- Along one axis; x of any numbers -----------------------------------------------------------
 
 /// Index of the largest or smallest element along `axis` (the first of equals): -> I64 without that
-/// axis.
+/// axis. No gradient.
 BEL_API bel_value *bel_arg_max(bel_graph *graph, bel_value *x, int64_t axis);
 BEL_API bel_value *bel_arg_min(bel_graph *graph, bel_value *x, int64_t axis);
 
 /// The k largest (else smallest) elements along `axis`, best first and equal ones by index; their
 /// indices I64 in *out_indices (NULL: not wanted). Both have k elements along the axis. ONNX TopK,
-/// sorted. Error: k is not in 1 … the dimension.
+/// sorted. The gradient goes to the elements that were taken. Takes up to k steps for an element,
+/// so it suits a small k. Error: k is not in 1 … the dimension.
 BEL_API bel_value *bel_top_k(bel_graph *graph, bel_value *x, int64_t k, int64_t axis, bool largest,
                              bel_value **out_indices);
 
@@ -173,13 +203,16 @@ BEL_API bel_value *bel_cum_sum(bel_graph *graph, bel_value *x, int64_t axis, boo
 
 /// --- Shapes and indices -------------------------------------------------------------------------
 
-/// The same elements in another shape; one dimension may be -1 and is computed, and 0 means that of
-/// x at the same place. Costs nothing.
+/// The same elements, of any type, in another shape; one dimension may be -1 and is computed, and 0
+/// means that of x at the same place. Where x has an open dimension, -1 (or a 0 in its place)
+/// stands for it, and all other dimensions must have the same product. Costs nothing. Error: the
+/// numbers of elements differ.
 BEL_API bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape);
-/// Dimension i of the result is dimension permutation[i] of x.
+/// Dimension i of the result is dimension permutation[i] of x, any type; one number, from 0 on, for
+/// each dimension of x.
 BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation);
-/// A matrix: the dimensions before `axis` multiplied, and those from `axis` on. ONNX Flatten. Costs
-/// nothing.
+/// A matrix, any type: the dimensions before `axis` multiplied, and those from `axis` on. ONNX
+/// Flatten. Costs nothing. Error: an open dimension would be multiplied.
 BEL_API bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis);
 /// Without the dimensions of size 1 that `axes` lists (NULL and 0: all of that size), and with such
 /// dimensions at the places `axes` of the result. ONNX Squeeze, Unsqueeze. Cost nothing. Error: a
@@ -239,13 +272,15 @@ BEL_API bel_value *bel_gather_axis(bel_graph *graph, bel_value *data, bel_value 
 /// for smaller dimensions of the indices elsewhere. Indices out of [0, n) as above.
 BEL_API bel_value *bel_gather_elements(bel_graph *graph, bel_value *data, bel_value *indices,
                                        int64_t axis);
-/// indices (I64) -> [indices..., depth] F32: 1 at the index, 0 elsewhere.
+/// indices (I64) -> [indices..., depth] F32: 1 at the index, 0 elsewhere; all 0 for an index out of
+/// [0, depth). No gradient. Error: depth is below 1.
 BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth);
 
 /// --- Regularisation -----------------------------------------------------------------------------
 
 /// Keeps each element with probability 1 - ratio and multiplies it by 1 / (1 - ratio). Call it in
-/// TRAIN only. Which elements are kept is a function of (seed, this operation, step, replica).
+/// TRAIN only. Which elements are kept is a function of (seed, this operation, step, replica). Type
+/// T. Error: ratio is not in [0, 1).
 BEL_API bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio);
 
 /// --- Images: x [n, c, w] or [n, c, h, w] of type T; only n may be open --------------------------
@@ -296,7 +331,7 @@ BEL_API bel_value *bel_max_pool(bel_graph *graph, bel_value *x, const int64_t *k
 BEL_API bel_value *bel_average_pool(bel_graph *graph, bel_value *x, const int64_t *kernel,
                                     const bel_window_options *options, bool ceil_mode,
                                     bool count_include_pad);
-/// The mean over the spatial dimensions -> [n, c, 1] or [n, c, 1, 1].
+/// The mean over the spatial dimensions -> [n, c, 1] or [n, c, 1, 1]. ONNX GlobalAveragePool.
 BEL_API bel_value *bel_global_average_pool(bel_graph *graph, bel_value *x);
 
 /// (x - mean) / sqrt(variance + epsilon) · scale + bias by channel, for x [n, c, …] of any rank
@@ -370,13 +405,17 @@ BEL_API bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *
                                 bel_value *logit_lengths, bel_value *label_lengths,
                                 bool zero_infinity);
 
-/// --- Layers made of the above -------------------------------------------------------------------
+/// --- Losses and layers made of the above --------------------------------------------------------
+///
+/// A layer makes its variables, all trainable unless it says otherwise, in a scope of its name
+/// (bel_graph_push_scope), with the initial values in brackets; a second layer of the same name
+/// shares them.
 
 /// Sum of values · weights over the sum of weights -> scalar; 0 where all weights are 0. Type T,
 /// values and weights of one shape. Turns any of the losses below into a weighted mean.
 BEL_API bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights);
 
-/// (predicted - labels)², type T, which broadcast. bel_reduce_mean of it is the mean squared error.
+/// (predicted - labels)², type T, which broadcast. bel_mean of it is the mean squared error.
 BEL_API bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *labels);
 
 /// With e = predicted - labels: e² / 2 where |e| <= delta, else delta · |e| - delta² / 2 (Huber
@@ -398,8 +437,8 @@ BEL_API bel_value *bel_weighted_softmax_cross_entropy(bel_graph *graph, bel_valu
 BEL_API bel_value *bel_weighted_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits,
                                                       bel_value *labels, double positive_weight);
 
-/// x [n, in] -> [n, units]: variables "name/kernel" [in, units] (Glorot) and "name/bias" [units]
-/// (0).
+/// x [n, in] · kernel + bias -> [n, units]: variables "name/kernel" [in, units] (Glorot uniform, as
+/// in all layers) and "name/bias" [units] (0). Error: x is no matrix of known width; no unit.
 BEL_API bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *name);
 
 /// x [n, c, h, w] -> [n, filters, h / stride, w / stride] (rounded up): a convolution with windows

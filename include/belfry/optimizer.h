@@ -1,6 +1,9 @@
 /// Optimizers: how averaged gradients change parameters. A model function fills in a bel_optimizer;
 /// the parameter servers apply it. The order in a step is: sum over replicas → × 1/n → clip by
 /// value → clip by norm → weight decay → update → moving average.
+///
+/// These are plain structs without pointers: copied by assignment, owned by whoever has them.
+/// Thread rule: functions here touch nothing but their arguments, so any thread may call them.
 #ifndef BELFRY_OPTIMIZER_H
 #define BELFRY_OPTIMIZER_H
 
@@ -42,28 +45,30 @@ typedef enum bel_optimizer_kind {
     BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
+/// How the learning rate goes with the step s, counted from 0.
 typedef enum bel_schedule_kind {
     BEL_SCHEDULE_CONSTANT,
-    BEL_SCHEDULE_EXPONENTIAL, ///< rate · decay_rate ^ (step / decay_steps)
-    /// Loshchilov & Hutter 2017, section 3, once, as TensorFlow's CosineDecay: with x = min(1, step
-    /// / decay_steps) rate · (alpha + (1 - alpha) (1 + cos(pi x)) / 2)
+    BEL_SCHEDULE_EXPONENTIAL, ///< rate · decay_rate ^ (s / decay_steps)
+    /// Loshchilov & Hutter 2017, section 3, once, as TensorFlow's CosineDecay: with x = min(1, s /
+    /// decay_steps) rate · (alpha + (1 - alpha) (1 + cos(pi x)) / 2)
     BEL_SCHEDULE_COSINE,
-    /// TensorFlow's PiecewiseConstantDecay: rates[i] with the first i where step <= boundaries[i],
+    /// TensorFlow's PiecewiseConstantDecay: rates[i] with the first i where s <= boundaries[i],
     /// and behind the last boundary the last rate. learning_rate is not used.
     BEL_SCHEDULE_PIECEWISE,
 } bel_schedule_kind;
 
 enum { BEL_SCHEDULE_MAX_PIECES = 16 };
 
-/// The learning rate as a function of the step (counted from 0). With `warmup_steps` w > 0 the
-/// first w steps are multiplied by (step + 1) / w (Goyal et al. 2017, section 2.2).
+/// The learning rate as a function of the step. Zero-initialised it is constant. With
+/// `warmup_steps` w > 0 the rates of the first w steps are multiplied by (s + 1) / w (Goyal et al.
+/// 2017, section 2.2). Every field is in range, or bel_optimizer_check says which is not.
 typedef struct bel_schedule {
     bel_schedule_kind kind;
-    double decay_rate;   ///< EXPONENTIAL: (0, 1]
-    int64_t decay_steps; ///< ≥ 1
-    bool staircase;      ///< EXPONENTIAL: step / decay_steps is cut to a whole number
-    int64_t warmup_steps;
-    double alpha; ///< COSINE: the share of the rate that stays at the end, [0, 1]
+    double decay_rate;    ///< EXPONENTIAL: (0, 1]
+    int64_t decay_steps;  ///< EXPONENTIAL, COSINE: ≥ 1
+    bool staircase;       ///< EXPONENTIAL: s / decay_steps is cut to a whole number
+    int64_t warmup_steps; ///< w, ≥ 0
+    double alpha;         ///< COSINE: the share of the rate that stays at the end, [0, 1]
     int64_t boundaries[BEL_SCHEDULE_MAX_PIECES - 1]; ///< PIECEWISE: rising; one fewer than rates
     double rates[BEL_SCHEDULE_MAX_PIECES];           ///< PIECEWISE: > 0; they end at the first 0
 } bel_schedule;
@@ -78,30 +83,34 @@ typedef struct bel_multiplier {
 } bel_multiplier;
 
 /// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0
-/// take the default in brackets or switch the feature off.
+/// take the default in brackets or switch the feature off; all must be in range, also those that
+/// the kind does not read. Slots, the memory that a rule keeps for each parameter, are floats: none
+/// (SGD), one (MOMENTUM, ADAGRAD, LARS), two (ADAM, ADAMW, FTRL, LAMB), one to three (RMSPROP: one
+/// more for each of momentum and centered), and one more with a moving average.
 typedef struct bel_optimizer {
     bel_optimizer_kind kind;
-    double learning_rate;       ///< > 0; PIECEWISE [the first rate]
-    double momentum;            ///< MOMENTUM, LARS: mu [0.9]
+    double learning_rate;       ///< above 0, at most 1e6; PIECEWISE [the first rate]
+    double momentum;            ///< MOMENTUM, LARS: mu, below 1 [0.9]
     bool nesterov;              ///< MOMENTUM only
-    double beta1;               ///< ADAM, ADAMW, LAMB [0.9]
-    double beta2;               ///< ADAM, ADAMW, LAMB [0.999]
-    double epsilon;             ///< ADAM, ADAMW, LAMB, ADAGRAD, RMSPROP [1e-8]
-    double initial_accumulator; ///< ADAGRAD, FTRL [0.1]
-    double rmsprop_decay;       ///< d [0.9]
-    double rmsprop_momentum;    ///< mu [off]
-    bool rmsprop_centered;
+    double beta1;               ///< ADAM, ADAMW, LAMB: below 1 [0.9]
+    double beta2;               ///< ADAM, ADAMW, LAMB: below 1 [0.999]
+    double epsilon;             ///< ADAM, ADAMW, LAMB, ADAGRAD, RMSPROP: at most 1 [1e-8]
+    double initial_accumulator; ///< ADAGRAD, FTRL: above 0 [0.1]
+    double rmsprop_decay;       ///< RMSPROP: d, below 1 [0.9]
+    double rmsprop_momentum;    ///< RMSPROP: mu, below 1 [off]
+    bool rmsprop_centered;      ///< RMSPROP
     double learning_rate_power; ///< FTRL: from -1 to below 0 [-0.5]
-    double ftrl_l1;             ///< FTRL [off]
-    double ftrl_l2;             ///< FTRL [off]
-    double ftrl_l2_shrinkage;   ///< FTRL [off]
-    double lars_trust;          ///< LARS [0.001]
-    double weight_decay;        ///< adds weight_decay · p to the clipped gradient, but ADAMW [off]
+    double ftrl_l1;             ///< FTRL: ≥ 0 [off]
+    double ftrl_l2;             ///< FTRL: ≥ 0 [off]
+    double ftrl_l2_shrinkage;   ///< FTRL: ≥ 0 [off]
+    double lars_trust;          ///< LARS: above 0 [0.001]
+    double weight_decay;        ///< adds weight_decay · p to the clipped gradient; ADAMW, LAMB and
+                                ///< LARS as they say above; at most 1 [off]
     double clip_value;          ///< each element into [-clip_value, clip_value] [off]
     double clip_norm;           ///< each variable's gradient to at most this L2 norm [off]; neither
                                 ///< this nor the next with LAMB and LARS, which take norms once
-    double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]
-    bel_schedule schedule;
+    double clip_global_norm;    ///< all gradients together to at most this L2 norm [off]; not both
+    bel_schedule schedule;      ///< of learning_rate [constant]
     /// Factors of learning_rate and weight_decay by variable; of the patterns that match, the last
     /// counts. With a rate of 0 a variable stays as it is while its slots go on (but that of LARS,
     /// which has the rate in it); FTRL, which divides by the rate, takes none. A pattern that
@@ -119,14 +128,19 @@ typedef struct bel_optimizer {
     bool mean_by_contributors;
 } bel_optimizer;
 
-/// Fills defaults in and checks ranges. INVALID_ARGUMENT names the field, its value and the range.
+/// Fills defaults in and checks ranges, in place. INVALID_ARGUMENT names the field, its value and
+/// the range, or the two settings that exclude each other; defaults may be filled in already then.
+/// The trainer does this with what a model function answers in TRAIN.
 BEL_API bel_status *bel_optimizer_check(bel_optimizer *optimizer) BEL_MUST_USE;
 
-/// Reads a list "dense_0/*=0.1,*/bias=0". INVALID_ARGUMENT names the piece that is none.
+/// Reads a list "dense_0/*=0.1,*/bias=0", of at most BEL_MAX_MULTIPLIERS pieces; "" is an empty
+/// one. `out_list` is set as a whole, and on success only. INVALID_ARGUMENT names the piece that is
+/// none, or is too long. Factors are looked at by bel_optimizer_check.
 BEL_API bel_status *
 bel_multipliers_parse(const char *text, bel_multiplier out_list[BEL_MAX_MULTIPLIERS]) BEL_MUST_USE;
 
-/// Learning rate at `step`, before the multipliers.
+/// Learning rate of the step that makes version `step` + 1 (`step` from 0), before the multipliers.
+/// The optimizer has passed bel_optimizer_check.
 BEL_API double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step);
 
 #ifdef __cplusplus

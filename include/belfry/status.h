@@ -11,7 +11,10 @@
 /// }
 /// ```
 ///
-/// Thread rule: a status belongs to one thread at a time.
+/// Thread rule: a status belongs to one thread at a time; it may be handed to another.
+///
+/// Ownership: whoever gets a status from a function owns it, and ends it with bel_status_destroy or
+/// bel_status_ignore, wraps it, or returns it to the caller. Nothing in this header fails.
 #ifndef BELFRY_STATUS_H
 #define BELFRY_STATUS_H
 
@@ -26,6 +29,7 @@ extern "C" {
 #define BEL_PRINTF(format_index, first_index)                                                      \
     __attribute__((format(printf, format_index, first_index)))
 
+/// An error; opaque. Success is NULL, which every function here accepts.
 typedef struct bel_status bel_status;
 
 /// What went wrong, in the numbering of gRPC. In brackets: who has to act.
@@ -49,48 +53,57 @@ typedef enum bel_code {
     BEL_UNAUTHENTICATED = 16,    ///< Wrong or missing secret [operator].
 } bel_code;
 
-/// Makes a status from a printf format. Use BEL_ERR, which fills in the place.
-/// Ownership: the caller owns the result. Never fails: without memory a static object is returned.
+/// Makes a status with a message from a printf format; use BEL_ERR, which fills in the place.
+/// `code` is not BEL_OK. Texts are copied. Never NULL: without memory the result is a static object
+/// of code RESOURCE_EXHAUSTED, which is destroyed like any other.
 BEL_API bel_status *bel_status_create(bel_code code, const char *file, int line, const char *format,
                                       ...) BEL_PRINTF(4, 5) BEL_MUST_USE;
 
-/// Puts context in front of the message: "context: message". Takes ownership of `status`.
+/// Puts context in front of the message, "context: message", and the place behind the trace; the
+/// code stays. Takes ownership of `status` and returns it, owned by the caller; NULL for NULL.
+/// Without memory the status stays as it was.
 BEL_API bel_status *bel_status_wrap(bel_status *status, const char *file, int line,
                                     const char *format, ...) BEL_PRINTF(4, 5) BEL_MUST_USE;
 
 /// The code; BEL_OK for NULL.
 BEL_API bel_code bel_status_code(const bel_status *status);
 
-/// The name of a code, e.g. "DATA_LOSS". Static.
+/// The name of a code, e.g. "DATA_LOSS"; "UNKNOWN" for a number that is none. Static.
 BEL_API const char *bel_code_name(bel_code code);
 
 /// One line without a newline, context first. Lives as long as the status. "ok" for NULL.
 BEL_API const char *bel_status_message(const bel_status *status);
 
-/// Where the status was made and which frames it passed, one "file:line" each, separated by " < ".
+/// Where the status was made and where it was wrapped, a "file:line" each, separated by " < ", the
+/// origin first. Lives as long as the status. "" for NULL.
 BEL_API const char *bel_status_trace(const bel_status *status);
 
-/// The process exit code that Belfry's command uses: 0 success, 2 wrong flag or setting,
-/// 3 bad or missing data, 1 anything else (docs/command.md).
+/// The exit code of a process that ends with this status, as Belfry's command does: 0 for NULL; 2
+/// (wrong flag or setting) for INVALID_ARGUMENT, FAILED_PRECONDITION and UNIMPLEMENTED; 3 (bad or
+/// missing data) for NOT_FOUND and DATA_LOSS; 1 for any other (docs/command.md).
 BEL_API int bel_status_exit_code(const bel_status *status);
 
 /// Frees a status; accepts NULL.
 BEL_API void bel_status_destroy(bel_status *status);
 
-/// Drops an error on purpose; the reason stands beside the call.
+/// Drops an error on purpose: frees it like bel_status_destroy, and says to the reader that this is
+/// meant. Write the reason beside the call.
 BEL_API void bel_status_ignore(bel_status *status);
 
-/// Makes a status here: `return BEL_ERR(BEL_NOT_FOUND, "no variable \"%s\"", name);`
+/// bel_status_create with this file and line:
+/// `return BEL_ERR(BEL_NOT_FOUND, "no variable \"%s\"", name);`
 #define BEL_ERR(code, ...) bel_status_create((code), __FILE__, __LINE__, __VA_ARGS__)
 
-/// Returns from the calling function when `expression` fails.
+/// Evaluates `expression` once and, when it fails, returns its status from the calling function,
+/// which therefore returns `bel_status *`. What was taken before must be freed elsewhere.
 #define BEL_TRY(expression)                                                                        \
     do {                                                                                           \
         bel_status *bel_try_status_ = (expression);                                                \
         if (bel_try_status_ != NULL) return bel_try_status_;                                       \
     } while (0)
 
-/// The same with context in front: `BEL_TRY_CTX(read(f), "checkpoint %s", path);`
+/// The same with context in front, by bel_status_wrap:
+/// `BEL_TRY_CTX(read(f), "checkpoint %s", path);`
 #define BEL_TRY_CTX(expression, ...)                                                               \
     do {                                                                                           \
         bel_status *bel_try_status_ = (expression);                                                \
@@ -98,7 +111,8 @@ BEL_API void bel_status_ignore(bel_status *status);
             return bel_status_wrap(bel_try_status_, __FILE__, __LINE__, __VA_ARGS__);              \
     } while (0)
 
-/// Stores the error in `variable` and jumps to `label`: for functions that have to undo something.
+/// Stores the result, NULL or an error, in `variable`, and jumps to `label` when it is an error:
+/// for functions that have to undo something.
 #define BEL_TRY_GOTO(variable, label, expression)                                                  \
     do {                                                                                           \
         (variable) = (expression);                                                                 \
