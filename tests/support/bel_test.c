@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/str.h"
 
@@ -21,6 +22,34 @@ void bel_test_remove_folder(char *folder)
     bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp is no reason to fail
     bel_free(folder);
 }
+
+// --- A folder for each test ----------------------------------------------------------------------
+
+static char *own_folder; // NULL between tests
+
+const char *bel_test_own_folder(void)
+{
+    assert_non_null(own_folder); // else the test is not registered with BEL_TEST_IN_FOLDER
+    return own_folder;
+}
+
+int bel_test_enter_folder(void **state)
+{
+    (void)state;
+    own_folder = bel_test_folder();
+    return 0;
+}
+
+int bel_test_leave_folder(void **state)
+{
+    (void)state;
+    bel_fault_set("");
+    bel_test_remove_folder(own_folder);
+    own_folder = NULL;
+    return 0;
+}
+
+// --- Files and statuses --------------------------------------------------------------------------
 
 char *bel_test_file(const char *folder, const char *name, const void *data, size_t size)
 {

@@ -18,6 +18,17 @@
 char *bel_test_folder(void);
 void bel_test_remove_folder(char *folder);
 
+// The folder of the running test, new and empty, where it was registered with BEL_TEST_IN_FOLDER;
+// of the group, where the two functions are the group's setup and teardown. Afterwards the folder
+// is removed, and faults that were set are off again.
+const char *bel_test_own_folder(void);
+int bel_test_enter_folder(void **state);
+int bel_test_leave_folder(void **state);
+
+// An element of cmocka's list: a test with a folder of its own.
+#define BEL_TEST_IN_FOLDER(function)                                                               \
+    cmocka_unit_test_setup_teardown(function, bel_test_enter_folder, bel_test_leave_folder)
+
 // Writes a file into a folder and returns its path (free with bel_free).
 char *bel_test_file(const char *folder, const char *name, const void *data, size_t size);
 

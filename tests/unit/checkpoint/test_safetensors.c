@@ -6,22 +6,6 @@
 #include "checkpoint/safetensors.h"
 #include "support/bel_test.h"
 
-static char *folder;
-
-static int setup(void **state)
-{
-    (void)state;
-    folder = bel_test_folder();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    bel_test_remove_folder(folder);
-    return 0;
-}
-
 // --- Writing ------------------------------------------------------------------------------------
 
 static void test_bytes_are_the_documented_ones(void **state)
@@ -38,7 +22,7 @@ static void test_bytes_are_the_documented_ones(void **state)
         "{\"__metadata__\":{\"producer\":\"belfry\"},"
         "\"x\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
         "\"flag\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[8,9]}}";
-    char *path = bel_path_join(folder, "x.safetensors"), *data;
+    char *path = bel_path_join(bel_test_own_folder(), "x.safetensors"), *data;
     uint64_t size;
     size_t read_size;
     uint32_t crc;
@@ -72,7 +56,7 @@ static void test_tensors_are_aligned(void **state)
             .name = names[i], .dtype = dtypes[i % 5], .shape = BEL_SHAPE(counts[i]), .data = data};
         reversed[COUNT - 1 - i] = tensors[i];
     }
-    char *path = bel_path_join(folder, "x.safetensors");
+    char *path = bel_path_join(bel_test_own_folder(), "x.safetensors");
     bel_disk_file file;
     bel_safetensors_list list;
     bel_arena *arena = bel_arena_create();
@@ -102,7 +86,7 @@ static void test_a_failed_write_leaves_no_file(void **state)
     static const float x[] = {1.0f, -2.0f};
     const bel_safetensors_input tensor = {
         .name = "x", .dtype = BEL_DTYPE_F32, .shape = {1, {2}}, .data = x};
-    char *path = bel_path_join(folder, "failed.safetensors");
+    char *path = bel_path_join(bel_test_own_folder(), "failed.safetensors");
     for (int i = 1; i <= 3; i++) { // length, header, data
         char fault[32];
         snprintf(fault, sizeof fault, "write:%d", i);
@@ -122,7 +106,7 @@ static void test_a_failed_write_leaves_no_file(void **state)
 // Reads the header of a file with these bytes. The name in front of errors is the file's path.
 static bel_status *read_bytes(const char *bytes, size_t size, int *out_count)
 {
-    char *path = bel_path_join(folder, "hostile.safetensors");
+    char *path = bel_path_join(bel_test_own_folder(), "hostile.safetensors");
     FILE *stream = fopen(path, "wb"); // without a sync: there are many of these
     assert_non_null(stream);
     assert_int_equal(fwrite(bytes, 1, size, stream), size);
@@ -280,5 +264,5 @@ int main(void)
         cmocka_unit_test(test_header_length_is_bounded_by_the_file),
         cmocka_unit_test(test_random_changes_never_crash),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, bel_test_enter_folder, bel_test_leave_folder);
 }

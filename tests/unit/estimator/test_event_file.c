@@ -9,23 +9,6 @@
 #include "estimator/event_file.h"
 #include "support/bel_test.h"
 
-static char *folder;
-
-static int setup(void **state)
-{
-    (void)state;
-    folder = bel_test_folder();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    bel_fault_set("");
-    bel_test_remove_folder(folder);
-    return 0;
-}
-
 // --- A small reader -----------------------------------------------------------------------------
 
 typedef struct event {
@@ -164,7 +147,7 @@ static void test_golden_bytes(void **state)
     bel_event_file *file;
     char *data;
     size_t size;
-    BEL_ASSERT_OK(bel_event_file_open_at(folder, wall_time, &file));
+    BEL_ASSERT_OK(bel_event_file_open_at(bel_test_own_folder(), wall_time, &file));
     char *path = bel_xstrdup(bel_event_file_path(file));
     BEL_ASSERT_OK(bel_file_read(path, &data, &size)); // flushed when opened
     assert_int_equal(size, 42);
@@ -187,7 +170,7 @@ static void test_events_read_back(void **state)
     (void)state;
     event got[8];
     bel_event_file *file;
-    BEL_ASSERT_OK(bel_event_file_open(folder, &file));
+    BEL_ASSERT_OK(bel_event_file_open(bel_test_own_folder(), &file));
     bel_event_file_session_start(file, 128);
     bel_event_file_scalar(file, 1e9, 129, "loss", 0.5f);
     bel_event_file_scalar(file, 1e9 + 0.25, INT64_MAX, "accuracy/größe", -0.0f);
@@ -212,7 +195,7 @@ static void test_many_events_are_all_there(void **state)
     (void)state;
     enum { COUNT = 5000 }; // more than one buffer
     bel_event_file *file;
-    BEL_ASSERT_OK(bel_event_file_open(folder, &file));
+    BEL_ASSERT_OK(bel_event_file_open(bel_test_own_folder(), &file));
     char *path = bel_xstrdup(bel_event_file_path(file));
     for (int i = 0; i < COUNT; i++)
         bel_event_file_scalar(file, i, i, "loss", (float)i);
@@ -228,7 +211,7 @@ static void test_many_events_are_all_there(void **state)
 static void test_names_are_unique_and_sort_by_time(void **state)
 {
     (void)state;
-    char *dir = bel_path_join(folder, "eval/deep"); // made with its parents
+    char *dir = bel_path_join(bel_test_own_folder(), "eval/deep"); // made with its parents
     bel_event_file *file[3];
     for (int i = 0; i < 3; i++)
         BEL_ASSERT_OK(bel_event_file_open_at(dir, 1234567890.75, &file[i]));
@@ -251,9 +234,9 @@ static void test_errors_stick(void **state)
     bel_event_file *file;
     event got[4];
     bel_fault_set("write:1");
-    BEL_ASSERT_FAILS(bel_event_file_open(folder, &file), BEL_RESOURCE_EXHAUSTED,
+    BEL_ASSERT_FAILS(bel_event_file_open(bel_test_own_folder(), &file), BEL_RESOURCE_EXHAUSTED,
                      "events.out.tfevents");
-    BEL_ASSERT_OK(bel_event_file_open(folder, &file));
+    BEL_ASSERT_OK(bel_event_file_open(bel_test_own_folder(), &file));
     char *path = bel_xstrdup(bel_event_file_path(file));
     bel_event_file_scalar(file, 1, 1, "loss", 1);
     bel_fault_set("write:1");
@@ -264,7 +247,7 @@ static void test_errors_stick(void **state)
     assert_int_equal(read_events(path, got, 4), 1);
     BEL_ASSERT_OK(bel_event_file_close(NULL));
     bel_free(path);
-    char *blocked = bel_test_file(folder, "file", "x", 1);
+    char *blocked = bel_test_file(bel_test_own_folder(), "file", "x", 1);
     BEL_ASSERT_FAILS(bel_event_file_open(blocked, &file), BEL_INVALID_ARGUMENT, "file");
     bel_free(blocked);
 }
@@ -272,11 +255,11 @@ static void test_errors_stick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_golden_bytes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_events_read_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_events_are_all_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_names_are_unique_and_sort_by_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_errors_stick, setup, teardown),
+        BEL_TEST_IN_FOLDER(test_golden_bytes),
+        BEL_TEST_IN_FOLDER(test_events_read_back),
+        BEL_TEST_IN_FOLDER(test_many_events_are_all_there),
+        BEL_TEST_IN_FOLDER(test_names_are_unique_and_sort_by_time),
+        BEL_TEST_IN_FOLDER(test_errors_stick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,27 +12,12 @@
 #include "estimator/event_file.h"
 #include "support/bel_test.h"
 
-static char *folder;
-
-static int setup(void **state)
-{
-    (void)state;
-    folder = bel_test_folder();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    bel_test_remove_folder(folder);
-    return 0;
-}
-
 // A session that begins behind `first` (-1: without a START), with the loss `scale` · step.
 static void write_session(const char *name, double time, int64_t first, const int64_t *steps,
                           int count, double scale)
 {
-    char *dir = name[0] != '\0' ? bel_path_join(folder, name) : bel_xstrdup(folder);
+    char *dir = name[0] != '\0' ? bel_path_join(bel_test_own_folder(), name)
+                                : bel_xstrdup(bel_test_own_folder());
     bel_event_file *file;
     BEL_ASSERT_OK(bel_event_file_open_at(dir, time, &file));
     if (first >= 0) bel_event_file_session_start(file, first + 1);
@@ -65,7 +50,7 @@ static void test_sessions(void **state)
     write_session("eval", 1002, -1, (const int64_t[]){20}, 1, 3); // an old checkpoint, later
     write_session("eval", 1003, -1, (const int64_t[]){30}, 1, 3);
     write_session("evaluation", 1000, 0, (const int64_t[]){1}, 1, 1); // nobody's
-    BEL_ASSERT_OK(bel_history_read(folder, &history));
+    BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
     expect(history, "", "10:10 20:20 30:60 40:80");
     expect(history, "eval", "20:60 30:90 40:40");
     expect(history, "evaluation", "");
@@ -91,18 +76,18 @@ static void test_damage(void **state)
     char *data, **names;
     size_t size, count;
     write_session("", 1000, 0, (const int64_t[]){10, 20}, 2, 1);
-    BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
+    BEL_ASSERT_OK(bel_dir_list(bel_test_own_folder(), &names, &count));
     assert_int_equal(count, 1);
-    char *path = bel_path_join(folder, names[0]);
+    char *path = bel_path_join(bel_test_own_folder(), names[0]);
     BEL_ASSERT_OK(bel_file_read(path, &data, &size));
     size_t last = size - (size - 42) / 3; // about where the last event begins
     for (size_t at = 0; at < 2 * size; at++) {
         bel_history *history;
         bool flips = at < size;
         if (flips) data[at] ^= 0x10;
-        bel_free(bel_test_file(folder, names[0], data, flips ? size : at - size));
+        bel_free(bel_test_file(bel_test_own_folder(), names[0], data, flips ? size : at - size));
         if (flips) data[at] ^= 0x10;
-        BEL_ASSERT_OK(bel_history_read(folder, &history));
+        BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
         const bel_report_series *series = bel_history_find(history, "", "loss");
         size_t points = series == NULL ? 0 : series->point_count;
         assert_true(points < 2);
@@ -120,11 +105,11 @@ static void test_page(void **state)
 {
     (void)state;
     bel_history *history;
-    char *path = bel_path_join(folder, "report.html"), *page;
+    char *path = bel_path_join(bel_test_own_folder(), "report.html"), *page;
     size_t size;
     write_session("", 1000, 0, (const int64_t[]){10, 20}, 2, 1);
     write_session("eval_other", 1000, 0, (const int64_t[]){20}, 1, 1);
-    BEL_ASSERT_OK(bel_history_read(folder, &history));
+    BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
     BEL_ASSERT_OK(bel_history_report(history, &(bel_report){.title = "t"}, path));
     BEL_ASSERT_OK(bel_file_read(path, &page, &size));
     assert_non_null(strstr(page, "eval_other"));
@@ -137,10 +122,10 @@ static void test_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_sessions, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_best_is_finite_and_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_page, setup, teardown),
+        BEL_TEST_IN_FOLDER(test_sessions),
+        BEL_TEST_IN_FOLDER(test_best_is_finite_and_first),
+        BEL_TEST_IN_FOLDER(test_damage),
+        BEL_TEST_IN_FOLDER(test_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,27 +9,10 @@
 #include "estimator/report_chart.h"
 #include "support/bel_test.h"
 
-static char *folder;
-
-static int setup(void **state)
-{
-    (void)state;
-    folder = bel_test_folder();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    bel_fault_set("");
-    bel_test_remove_folder(folder);
-    return 0;
-}
-
 // Writes a report and returns its text; free with bel_free.
 static char *render(const bel_report *report)
 {
-    char *path = bel_path_join(folder, "report.html"), *text;
+    char *path = bel_path_join(bel_test_own_folder(), "report.html"), *text;
     size_t size;
     BEL_ASSERT_OK(bel_report_write(report, path));
     BEL_ASSERT_OK(bel_file_read(path, &text, &size));
@@ -187,7 +170,7 @@ static void test_the_same_report_gives_the_same_bytes(void **state)
 static void test_a_failed_write_keeps_the_old_page(void **state)
 {
     (void)state;
-    char *path = bel_test_file(folder, "report.html", "old", 3), *text;
+    char *path = bel_test_file(bel_test_own_folder(), "report.html", "old", 3), *text;
     size_t size;
     bel_fault_set("write:1");
     BEL_ASSERT_FAILS(bel_report_write(&full, path), BEL_RESOURCE_EXHAUSTED, path);
@@ -369,19 +352,17 @@ static void test_numbers_read_well(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_everything_is_on_the_page, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_texts_are_escaped, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_empty_report_is_a_page, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_the_same_report_gives_the_same_bytes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_failed_write_keeps_the_old_page, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ticks_are_round_and_the_last_value_is_said, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_no_point_and_one_point, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_values_that_are_not_finite_are_gaps, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_points_stay_small_and_no_spike_is_lost, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_extreme_numbers_are_drawn_or_gaps, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_series_share_a_chart, setup, teardown),
+        BEL_TEST_IN_FOLDER(test_everything_is_on_the_page),
+        BEL_TEST_IN_FOLDER(test_texts_are_escaped),
+        BEL_TEST_IN_FOLDER(test_an_empty_report_is_a_page),
+        BEL_TEST_IN_FOLDER(test_the_same_report_gives_the_same_bytes),
+        BEL_TEST_IN_FOLDER(test_a_failed_write_keeps_the_old_page),
+        BEL_TEST_IN_FOLDER(test_ticks_are_round_and_the_last_value_is_said),
+        BEL_TEST_IN_FOLDER(test_no_point_and_one_point),
+        BEL_TEST_IN_FOLDER(test_values_that_are_not_finite_are_gaps),
+        BEL_TEST_IN_FOLDER(test_many_points_stay_small_and_no_spike_is_lost),
+        BEL_TEST_IN_FOLDER(test_extreme_numbers_are_drawn_or_gaps),
+        BEL_TEST_IN_FOLDER(test_many_series_share_a_chart),
         cmocka_unit_test(test_numbers_read_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,22 +17,6 @@
 
 enum { BATCH = 32 };
 
-static char *folder;
-
-static int setup(void **state)
-{
-    (void)state;
-    folder = bel_test_folder();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    bel_test_remove_folder(folder);
-    return 0;
-}
-
 static int64_t batch = BATCH;
 
 static bel_estimator *estimator_with(const char *rate)
@@ -41,7 +25,7 @@ static bel_estimator *estimator_with(const char *rate)
         {"hidden_units", "16"}, {"class_count", "10"}, {"learning_rate", rate}};
     bel_run_config config;
     bel_run_config_init(&config);
-    config.model_dir = folder;
+    config.model_dir = bel_test_own_folder();
     config.save_checkpoints_steps = 20;
     config.save_summary_steps = 5;
     config.allow_changes = true;
@@ -70,7 +54,7 @@ static void train(const char *rate, int64_t steps, bel_result *out_result, bel_r
 
 static char *report(void)
 {
-    char *path = bel_path_join(folder, "report.html"), *page;
+    char *path = bel_path_join(bel_test_own_folder(), "report.html"), *page;
     size_t size;
     BEL_ASSERT_OK(bel_file_read(path, &page, &size));
     bel_free(path);
@@ -80,7 +64,7 @@ static char *report(void)
 static size_t points(const char *name)
 {
     bel_history *history;
-    BEL_ASSERT_OK(bel_history_read(folder, &history));
+    BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
     const bel_report_series *series = bel_history_find(history, name, "loss");
     size_t count = series == NULL ? 0 : series->point_count;
     bel_history_destroy(history);
@@ -91,7 +75,7 @@ static size_t event_files(void)
 {
     char **names;
     size_t count, found = 0;
-    BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
+    BEL_ASSERT_OK(bel_dir_list(bel_test_own_folder(), &names, &count));
     for (size_t i = 0; i < count; i++) {
         found += strstr(names[i], "tfevents") != NULL;
         bel_free(names[i]);
@@ -164,7 +148,7 @@ static void evaluate(int64_t step, bel_result *out_result)
 {
     bel_estimator *estimator = estimator_with("0.001");
     const bel_eval_spec spec = {.input_fn = bel_test_digits_input, .input_user = &batch};
-    char *checkpoint = bel_strf("%s/ckpt-%08lld", folder, (long long)step);
+    char *checkpoint = bel_strf("%s/ckpt-%08lld", bel_test_own_folder(), (long long)step);
     BEL_ASSERT_OK(bel_evaluate(estimator, &spec, checkpoint, out_result));
     bel_free(checkpoint);
     bel_estimator_destroy(estimator);
@@ -191,15 +175,15 @@ static void test_read_only_folder(void **state)
     enum { NOBODY = 65534 };
     bel_result first, second;
     bool root = geteuid() == 0;
-    char *eval = bel_path_join(folder, "eval");
+    char *eval = bel_path_join(bel_test_own_folder(), "eval");
     train("0.001", 20, &first, &second);
     size_t files = event_files();
-    assert_int_equal(chmod(folder, 0555), 0);
+    assert_int_equal(chmod(bel_test_own_folder(), 0555), 0);
     assert_int_equal(chmod(eval, 0555), 0);
     if (root) assert_int_equal(seteuid(NOBODY), 0);
     evaluate(20, &second);
     if (root) assert_int_equal(seteuid(0), 0);
-    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chmod(bel_test_own_folder(), 0755), 0);
     assert_int_equal(chmod(eval, 0755), 0);
     bel_free(eval);
     assert_true(second.loss == first.loss);
@@ -235,11 +219,11 @@ static void test_points_wait_for_the_master(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_all_results_come_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_report_remembers, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_report_while_running, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_old_checkpoint, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_read_only_folder, setup, teardown),
+        BEL_TEST_IN_FOLDER(test_all_results_come_back),
+        BEL_TEST_IN_FOLDER(test_report_remembers),
+        BEL_TEST_IN_FOLDER(test_report_while_running),
+        BEL_TEST_IN_FOLDER(test_old_checkpoint),
+        BEL_TEST_IN_FOLDER(test_read_only_folder),
         cmocka_unit_test(test_points_wait_for_the_master),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,20 +11,10 @@
 #include "launch/engine.h"
 #include "support/bel_test.h"
 
-static char *state_home;
-
 static int set_up(void **state)
 {
-    (void)state;
-    state_home = bel_test_folder();
-    return setenv("XDG_STATE_HOME", state_home, 1);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    bel_test_remove_folder(state_home);
-    return 0;
+    int failed = bel_test_enter_folder(state);
+    return failed != 0 ? failed : setenv("XDG_STATE_HOME", bel_test_own_folder(), 1);
 }
 
 static bel_status *add(const char *name, bool replace)
@@ -326,9 +316,9 @@ static void test_no_place(void **state)
     unsetenv("HOME");
     BEL_ASSERT_FAILS(add("digits", false), BEL_FAILED_PRECONDITION, "XDG_STATE_HOME");
     setenv("XDG_STATE_HOME", "relative", 1); // does not count
-    setenv("HOME", state_home, 1);
+    setenv("HOME", bel_test_own_folder(), 1);
     BEL_ASSERT_OK(add("digits", false));
-    char *expected = bel_path_join(state_home, ".local/state/belfry/jobs/digits");
+    char *expected = bel_path_join(bel_test_own_folder(), ".local/state/belfry/jobs/digits");
     assert_true(bel_file_exists(expected));
     bel_free(expected);
     setenv("HOME", home, 1);
@@ -387,18 +377,18 @@ static void test_cancel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_texts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_taken_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_claim, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_elsewhere, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_engines, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_round_trip, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_names, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_texts, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_taken_names, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_claim, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_lost, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_elsewhere, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_list, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_damage, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_no_place, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_engines, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_cancel, set_up, bel_test_leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
