@@ -48,6 +48,9 @@ struct bel_async {
 
 // --- Sets of calls -------------------------------------------------------------------------------
 
+// Calls of these sets are atomic with the default, sequentially consistent order: a thread that
+// goes to sleep counts itself and then looks, one that makes work sets a bit and then looks for
+// sleepers (share_work), and only one order of all four keeps both from missing each other.
 static bool has_bit(const atomic_uint_fast64_t *words, int rank)
 {
     return (atomic_load(&words[rank / WORD]) >> rank % WORD & 1) != 0;
@@ -89,6 +92,8 @@ static int more_urgent_first(const void *a, const void *b)
     return p->call < q->call ? -1 : 1;
 }
 
+// Ranks all calls by the costliest path from each to the end, walking back over edges and streams,
+// in which every call stands behind those that it waits for; equal paths by their order.
 static void rank_calls(bel_async *a)
 {
     int count = a->dag->node_count;
@@ -111,6 +116,8 @@ static void rank_calls(bel_async *a)
     bel_free(order);
 }
 
+// Chains the calls of each stream. A head waits once, for the run to begin, so that bel_async_run
+// starts it as if a call before it had ended.
 static void follow_streams(bel_async *a, const bel_streams *streams)
 {
     for (int s = 0; s < streams->count; s++) {
@@ -124,12 +131,15 @@ static void follow_streams(bel_async *a, const bel_streams *streams)
     }
 }
 
-// One thing less that `call` waits for; true when it was the last.
+// One thing less that `call` waits for; true when it was the last. Release: what this thread has
+// computed is written before; acquire: whoever is last, and so may run the call, sees it all.
 static bool arrive(bel_async *a, int call)
 {
     return atomic_fetch_sub_explicit(&a->calls[call].waits, 1, memory_order_acq_rel) == 1;
 }
 
+// The continuation of a waiter: runs on the thread that has settled the other call, whatever became
+// of that.
 static void end_wait(void *context, bel_future_state state)
 {
     (void)state;
@@ -137,6 +147,9 @@ static void end_wait(void *context, bel_future_state state)
     if (arrive(w->async, w->call)) set_bit(w->async->ready, w->async->calls[w->call].rank);
 }
 
+// Counts what each call waits for: the calls of other streams that have an edge to it, with a
+// waiter each, and, where there is any, the call before it in its own stream (the first 1). With
+// none, the stream alone decides, and nothing is counted.
 static void add_waiters(bel_async *a, const bel_streams *streams)
 {
     waiter *w = a->waiters;
@@ -207,7 +220,8 @@ static void share_work(bel_async *a)
     bel_linux_futex_wake_one(&a->alarm);
 }
 
-// READY, or why the call is not to run.
+// READY, or why the call is not to run. A relaxed look is enough: a call that failed has set
+// `trouble` before it settled, and the wait that ended since (arrive) brings that along.
 static bel_future_state prospect(const bel_async *a, int call)
 {
     unsigned trouble = atomic_load_explicit(&a->trouble, memory_order_relaxed);
@@ -222,6 +236,7 @@ static bel_future_state prospect(const bel_async *a, int call)
     return BEL_FUTURE_READY;
 }
 
+// The last stream to end wakes all sleepers, who then see that the run is over.
 static void end_stream(bel_async *a)
 {
     if (atomic_fetch_sub(&a->streams_left, 1) > 1 || atomic_load(&a->sleeping) == 0) return;
@@ -270,7 +285,8 @@ static void follow(bel_async *a, int call)
     }
 }
 
-// Takes parts of an open call until none is left. Whoever ends the last one follows the stream.
+// Takes parts of an open call until none is left. next_part is claimed part by part, each by one
+// thread; who claims the last one closes the call, who ends the last one follows the stream.
 static void take_parts(bel_async *a, int call)
 {
     call_state *c = &a->calls[call];
@@ -285,7 +301,8 @@ static void take_parts(bel_async *a, int call)
     follow(a, complete(a, call, BEL_FUTURE_READY));
 }
 
-// False when the run is over.
+// Spins a while, as work mostly comes within microseconds, then sleeps; false when the run is over.
+// `seen` is read before the last look, so that an alarm in between makes the futex return at once.
 static bool wait_for_work(bel_async *a)
 {
     for (int spin = 0; spin < SPINS; spin++) {
@@ -301,6 +318,9 @@ static bool wait_for_work(bel_async *a)
     return true;
 }
 
+// What each thread of the team does: the most urgent call first. A ready call is taken by whoever
+// clears its bit, and its stream followed; of an open one, which many may work on, parts are taken.
+// A bit that another thread was faster at means looking again.
 static void work(void *argument, int64_t thread)
 {
     (void)thread;
@@ -317,6 +337,8 @@ static void work(void *argument, int64_t thread)
     }
 }
 
+// Before a run, while no other thread works: relaxed stores are enough, as starting the team orders
+// them before all that its threads do.
 static void reset(bel_async *a)
 {
     for (int c = 0; c < a->dag->node_count; c++) {

@@ -133,6 +133,8 @@ static double rows_of(const bel_kernel_call *call)
     return (double)rows;
 }
 
+// By what limits the kernel: products and those with units of work by arithmetic plus what is
+// moved, single stages by the rate of their side, the rest by KiB moved and rows.
 static double kernel_ns(const bel_kernel_call *call)
 {
     const rate *r = &rates[call->op];

@@ -29,6 +29,8 @@ typedef struct finder {
     int reader_count;
 } finder;
 
+// The present call waits for `from`; twice the same is one edge, of data if one of them is. Edges
+// of a call are neighbours, so those of the present one are the last in the list.
 static void add_edge(finder *f, int from, bool data)
 {
     if (from < 0 || from == f->call) return;
@@ -43,6 +45,7 @@ static void add_edge(finder *f, int from, bool data)
     dag->edges[(*end)++] = (bel_dag_edge){from, data};
 }
 
+// Waits for who wrote the buffer last, and is remembered for whoever writes it next.
 static void read_buffer(finder *f, int buffer)
 {
     add_edge(f, f->writers[buffer], true);
@@ -50,6 +53,7 @@ static void read_buffer(finder *f, int buffer)
     f->first_readers[buffer] = f->reader_count++;
 }
 
+// Waits for the buffer to be written and read by those before, and begins its history anew.
 static void write_buffer(finder *f, int buffer)
 {
     add_edge(f, f->writers[buffer], false);
@@ -59,6 +63,7 @@ static void write_buffer(finder *f, int buffer)
     f->writers[buffer] = f->call;
 }
 
+// Walks the calls in the order of the program, in which each value is written before it is read.
 static void find_edges(bel_dag *dag, const bel_program *program)
 {
     size_t calls = (size_t)program->call_count, buffers = (size_t)program->buffer_count;
@@ -129,11 +134,13 @@ static call_sets make_sets(size_t count, int calls)
     return (call_sets){words, bel_xcalloc(count * words, sizeof(uint64_t))};
 }
 
+// Call c is bit c % 64 of word c / 64 of its row.
 static void put(const call_sets *sets, int set, int call)
 {
     sets->bits[(size_t)set * sets->words + (size_t)(call / WORD)] |= (uint64_t)1 << call % WORD;
 }
 
+// `call` ends before `set` begins, and so do all that end before `call`.
 static void put_with_those_before(const call_sets *before, int set, int call)
 {
     for (size_t w = 0; w < before->words; w++)
@@ -166,6 +173,7 @@ static bool is_subset(const uint64_t *part, const uint64_t *whole, size_t words)
     return true;
 }
 
+// Place -1: the buffer is not one of those asked about.
 static void touch(const call_sets *touched, int *firsts, int place, int call)
 {
     if (place < 0) return;

@@ -14,6 +14,8 @@ static int by_call(const void *a, const void *b)
     return (p->output > q->output) - (p->output < q->output);
 }
 
+// Fills in where an operand lies, which for memory of the instance stays so; what is bound later
+// gets a patch.
 static void add_operand(bel_instance *instance, int buffer, void **address)
 {
     const bel_program_buffer *place = &instance->program->buffers[buffer];
@@ -40,6 +42,8 @@ static int find_writer(const bel_program *program, int output, bool *out_tiled)
     return writer;
 }
 
+// An output whose only writer goes from tile to tile is published by its tiles, if the call has no
+// other one; all others as a whole behind their last writer, in the order of calls.
 static void plan_publications(bel_instance *instance)
 {
     const bel_program *program = instance->program;
@@ -119,6 +123,7 @@ void bel_instance_destroy(bel_instance *instance)
     bel_free(instance);
 }
 
+// A variable that moves to another address has other content, so the prologue must run again.
 static void bind(bel_instance *instance, bel_location_kind kind, int index, void *data)
 {
     for (int b = 0; b < instance->program->buffer_count; b++) {
@@ -183,6 +188,7 @@ static void run_group_tile(void *argument, int64_t tile)
     bel_instance_run_tile(run->instance, run->args, i, tile);
 }
 
+// All tiles of the calls of a group: by the team, where that is worth a hand-over, else here.
 static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
 {
     run->first = group->first;
@@ -194,6 +200,8 @@ static void run_group(group_run *run, const bel_program_group *group, bel_team *
         run_group_tile(run, tile);
 }
 
+// `next` walks along the publications, which stand in the order of calls, so that each is due once
+// its group has run.
 static void run_groups(const bel_instance *instance, int first, bel_team *team,
                        const bel_instance_run_args *args)
 {

@@ -22,6 +22,7 @@ struct bel_instance_async {
     bel_instance_run_args args; // of the present run
 };
 
+// A call with several parts has one for each tile; one that is not worth sharing runs whole.
 static void run_part(void *context, int call, int64_t part)
 {
     const bel_instance_async *async = context;
@@ -34,6 +35,9 @@ static void run_part(void *context, int call, int64_t part)
         bel_instance_run_tile(instance, &async->args, call, tile);
 }
 
+// Runs on the thread that has ended the last part. The calls of a stream follow each other, so an
+// error in the stream's context is this call's; it is kept and cleared for the next one. Relaxed is
+// enough, as the executor has ordered all parts before.
 static bool finish_call(void *context, int call)
 {
     bel_instance_async *async = context;
@@ -86,6 +90,7 @@ void bel_instance_async_destroy(bel_instance_async *async)
     bel_free(async);
 }
 
+// What kernels may ask for goes into each stream's context; calls are bound to theirs once.
 static void prepare(bel_instance *instance, const bel_run_context *context)
 {
     bel_instance_async *async = instance->async;

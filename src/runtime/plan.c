@@ -11,6 +11,7 @@
 
 enum { ALIGNMENT = 64 };
 
+// By size, then by first use; large buffers first leave the small ones to fill the gaps.
 static int larger_first(const void *a, const void *b)
 {
     const bel_plan_buffer *p = *(bel_plan_buffer *const *)a, *q = *(bel_plan_buffer *const *)b;
@@ -25,6 +26,7 @@ typedef struct planner {
     bool no_reuse;
 } planner;
 
+// Whether the two are ever needed at the same time. The matrix is [count, count], row by row.
 static bool conflict(const planner *p, const bel_plan_buffer *a, const bel_plan_buffer *b)
 {
     if (p->no_reuse) return true;
@@ -37,6 +39,7 @@ static size_t rounded(size_t size)
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+// Whether `a` at `offset` would take bytes of `b`.
 static bool overlap(const bel_plan_buffer *a, size_t offset, const bel_plan_buffer *b)
 {
     return offset < b->offset + rounded(b->size_bytes) &&

@@ -39,6 +39,7 @@ typedef struct compiler {
     size_t call_capacity, group_capacity;
 } compiler;
 
+// Returns the index of a buffer that no call has touched yet (first -1).
 static int new_buffer(compiler *c, bel_location_kind kind, int index, size_t size)
 {
     c->buffers =
@@ -54,6 +55,7 @@ static size_t value_bytes(const compiler *c, const bel_value *value)
     return bel_tensor_bytes(&(bel_tensor){.dtype = spec->dtype, .shape = spec->shape});
 }
 
+// Inputs and variables are bound before a run, constants lie in the graph: none is in the arena.
 static void place_leaf(compiler *c, const bel_node *node)
 {
     const bel_value *value = node->outputs[0];
@@ -95,6 +97,8 @@ static bool can_overwrite(const compiler *c, const bel_node *node)
     return true;
 }
 
+// Where each result lies, by what it is: the caller's memory, the prologue's, its first input's, or
+// room of its own in the arena.
 static void place_outputs(compiler *c, const bel_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
@@ -120,6 +124,7 @@ static bel_tensor tensor_of(const compiler *c, const bel_value *value)
     return (bel_tensor){.dtype = spec->dtype, .shape = spec->shape};
 }
 
+// Buffers live from the first to the last group that touches them.
 static void touch(compiler *c, int buffer, int group)
 {
     if (c->buffers[buffer].first < 0) c->buffers[buffer].first = group;
@@ -227,6 +232,7 @@ static void add_stages(compiler *c, const bel_program_call *whole)
     add_call(c, &stage);
 }
 
+// The operation as calls: operands, what its family prepares, and its workspace.
 static void emit(compiler *c, const bel_node *node)
 {
     bel_program_call made = {.name = node->name, .workspace = -1};
@@ -310,6 +316,9 @@ static size_t find_resident(compiler *c)
     return bytes;
 }
 
+// Marks the nodes that depend on variables and constants alone. External outputs are not among
+// them, as each run must write them anew; none are where more than RESIDENT_BYTES would stay in
+// memory, or where calls run in no fixed order.
 static void find_prologue(compiler *c)
 {
     bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);
@@ -324,6 +333,7 @@ static void find_prologue(compiler *c)
     memset(c->resident, 0, c->graph->value_count * sizeof *c->resident);
 }
 
+// The prologue first; a group never spans its end, which join_group looks at.
 static void emit_all(compiler *c)
 {
     find_prologue(c);
@@ -358,6 +368,7 @@ static void finish_outputs(compiler *c)
     }
 }
 
+// What a group costs decides whether the team is woken for it.
 static void finish_groups(bel_program *program)
 {
     for (int g = 0; g < program->group_count; g++) {
@@ -403,6 +414,8 @@ static void plan_memory(compiler *c)
     }
 }
 
+// Calls first, memory last: a plan needs the groups that touch each buffer, and an asynchronous one
+// the edges between calls.
 static bel_status *compile(compiler *c, const bel_shape *input_shapes)
 {
     BEL_TRY(bel_graph_verify(c->graph));

@@ -78,6 +78,8 @@ static entry *make_room(bel_runner *runner)
     return oldest;
 }
 
+// All programs share one arena, of the size of the largest. Instances hold addresses in it, so they
+// are made anew when it moves.
 static bel_status *grow_arena(bel_runner *runner, size_t bytes)
 {
     if (bytes <= runner->arena_bytes) return NULL;
@@ -93,6 +95,7 @@ static bel_status *grow_arena(bel_runner *runner, size_t bytes)
     return NULL;
 }
 
+// Compiles for these shapes, in place of the entry that was not used for the longest time.
 static bel_status *compile(bel_runner *runner, const bel_shape *shapes, entry **out_entry)
 {
     int64_t begun = bel_clock_ns();

@@ -53,6 +53,7 @@ typedef struct packer {
 
 // --- Forward: who leads whom ---------------------------------------------------------------------
 
+// Puts `follower` at the end of those that `leader` leads, and gives it its path.
 static void lead(packer *p, int leader, int follower)
 {
     task *from = &p->tasks[leader], *to = &p->tasks[follower];
@@ -72,6 +73,8 @@ static void add_reader(packer *p, int from, int to)
     p->tasks[from].first_reader = p->reader_count++;
 }
 
+// The leader of a node is where the costliest of its paths comes from; the first of equal ones.
+// Other values that it reads are remembered as readers, which may bring streams together.
 static void find_leader(packer *p, int node)
 {
     const bel_dag *dag = p->dag;
@@ -105,6 +108,8 @@ static void find_leader_of_end(packer *p)
     bel_free(awaited);
 }
 
+// Tasks get leaders and paths in their order. The start and the end cost 1, which keeps paths above
+// 0.
 static void go_forward(packer *p)
 {
     int64_t longest = 1;
@@ -129,6 +134,7 @@ static void go_forward(packer *p)
 
 // --- Backward: streams ---------------------------------------------------------------------------
 
+// The stream that a task's first one has been merged into; the way is shortened as it is walked.
 static int stream_of(packer *p, int t)
 {
     int stream = p->tasks[t].stream;
@@ -137,6 +143,7 @@ static int stream_of(packer *p, int t)
     return p->tasks[t].stream = stream;
 }
 
+// Links of `from` are chained behind those of `into`.
 static void merge(packer *p, int from, int into)
 {
     draft *source = &p->drafts[from], *target = &p->drafts[into];
@@ -152,6 +159,7 @@ static void merge(packer *p, int from, int into)
     target->last_link = source->last_link;
 }
 
+// At the end of a stream's links, so that they are met in the order in which they were made.
 static void add_link(packer *p, int stream, int other)
 {
     draft *d = &p->drafts[stream];
@@ -170,6 +178,8 @@ static int new_draft(packer *p)
     return p->draft_count++;
 }
 
+// Tasks are walked from the end, so the readers of a value have streams when its task gets one. A
+// link stands in the list of both streams.
 static void join(packer *p, int t, int stream)
 {
     p->tasks[t].stream = stream;
@@ -248,6 +258,8 @@ static int best_of_pool(const packer *p)
     return best;
 }
 
+// The streams that follow a task are merged where they are cheap, and the task goes before the best
+// of them; a leaf begins a stream of its own.
 static void place(packer *p, int t)
 {
     p->pool_count = 0;

@@ -63,7 +63,8 @@ static int64_t seen_of(const attention_walk *w, int64_t length, int64_t query, i
 
 // --- Products ------------------------------------------------------------------------------------
 
-// Panels of the matrix [rows, width].
+// Panels of the matrix [rows, width]: panel p holds columns 16 p … 16 p + 15 of all rows, [rows,
+// 16]; the last one, of `rest` columns, is filled up with zeros.
 static void pack(const float *from, int64_t rows, int64_t width, float *to)
 {
     for (int64_t j = 0; j + LANES <= width; j += LANES, to += rows * LANES)
@@ -76,7 +77,8 @@ static void pack(const float *from, int64_t rows, int64_t width, float *to)
     }
 }
 
-// Panels of the transpose of [rows, width]. What stands behind the last row is of no account.
+// Panels of the transpose of [rows, width]: panel p holds rows 16 p … 16 p + 15, one as each of its
+// columns. Columns behind the last row hold anything; nobody reads what is computed from them.
 static void pack_transposed(const float *from, int64_t rows, int64_t width, float *to)
 {
     const bel_product_kernels *kernels = bel_product_kernels_get();
@@ -112,6 +114,7 @@ static void run_edge(const panel_product *x, bel_product_block *block, int64_t l
         memcpy(y + r * x->y_row, edge + r * LANES, bytes);
 }
 
+// Panel by panel, and in each the blocks of rows that fit the registers.
 static void multiply(const panel_product *x)
 {
     static const bel_product_segment whole = {0, 0};
@@ -157,6 +160,9 @@ static void score(const float *x, const float *panels, int64_t count, int64_t ke
 
 // --- Forward -------------------------------------------------------------------------------------
 
+// Memory of a tile: a block of keys as panels [d, keys], its values [keys, e], the scores [queries,
+// STEP] of QUERIES queries, and for every query of the tile its sums [queries, e], largest score
+// and total of powers.
 typedef struct forward_room {
     float keys[KEY_FLOATS], values[KEY_FLOATS], scores[QUERIES * STEP], sums[SUM_FLOATS];
     float most[MOST_QUERIES], totals[MOST_QUERIES];
@@ -169,7 +175,11 @@ typedef struct forward {
     forward_room *room;
 } forward;
 
-// Scores of `count` queries of the tile, from `at` on, become weights; their sums shrink.
+// Scores [count, keys] of queries of the tile, from `at` on, become powers e^(score - most), where
+// `most` is the largest score that the query has met so far. Where this block has raised it by some
+// delta, what was summed up before was relative to the old one: its total and its sums [count, e]
+// are multiplied by e^-delta (`factors`). Where a query has met only -infinity the shift is 0, as
+// -infinity less itself would be no number.
 static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int64_t keys)
 {
     const attention_walk *w = f->walk;
@@ -246,6 +256,9 @@ static void finish(const forward *f, float *y, float *log_totals)
     cpu->binary[BEL_CPU_ADD](log_totals, f->room->most, log_totals, f->count);
 }
 
+// A tile is a run of `queries` queries of one matrix, the one of number tile / tiles; q, y and the
+// totals are [matrices, t, …], so its first row is matrix · t + first, and keys and values of its
+// matrix begin at matrix · s. Only keys that its last query sees are visited.
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
     const attention_walk *w = call->params;
@@ -322,6 +335,8 @@ static void add_queries(const backward *b, const float *weights, const float *x,
                               .y_row = width});
 }
 
+// With p the weights and s the scores: dv += pᵀ dy, dp = dy vᵀ, ds = p (dp - inner) · scale, dk +=
+// dsᵀ q, dq += ds k, all over the keys that the last of these queries sees.
 static void run_queries(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys)
 {
     const attention_walk *w = b->walk;
@@ -346,6 +361,8 @@ static void run_queries(const backward *b, int64_t query, int64_t count, int64_t
                               .y_row = d});
 }
 
+// A causal query sees keys up to its own index, so queries before `key` see none of these; `begin`
+// is cut down to a multiple of QUERIES, which keeps the cuts of queries the same for all keys.
 static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
 {
     const attention_walk *w = b->walk;
@@ -407,6 +424,7 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 
 // --- Choice --------------------------------------------------------------------------------------
 
+// Blocks of keys: as many as their room holds, in whole panels of the wider of keys and values.
 static attention_walk make_walk(const bel_attention_shape *shape)
 {
     int64_t widest = whole_panels(shape->d > shape->e ? shape->d : shape->e);

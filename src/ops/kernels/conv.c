@@ -66,6 +66,10 @@ typedef struct conv_walk {
     conv_phase *phases;
 } conv_walk;
 
+// Forward, position i of dimension d reads places i · stride + tap · dilation - pad of x, for each
+// tap: one phase. For the input gradient the roles are turned: element j of x was read by the
+// positions i of dy with i · stride = j + pad - tap · dilation. Which taps solve that depends on j
+// modulo the stride alone, the phase; within it the place in dy moves by 1 with each position.
 static tap_list make_list(const bel_prepare *prepare, const bel_window *w, int d,
                           bool input_gradient, int64_t phase_index)
 {
@@ -101,6 +105,7 @@ static void widen(bel_conv_padded *padded, int d, const tap_list *list)
     if (high + 1 > padded->size[d]) padded->size[d] = high + 1; // without the border before
 }
 
+// Then their channels lie side by side in the padded source, and are one long run of products.
 static bool are_neighbours(const tap_list *list)
 {
     for (int64_t i = 1; i < list->count; i++)
@@ -127,6 +132,9 @@ static void make_segments(const bel_prepare *prepare, const conv_walk *walk, con
     }
 }
 
+// Lists first, as the padded source must be wide enough for all phases; then segments, which are
+// places in it. A phase whose list is empty in one dimension reads nothing and writes zeros (or the
+// bias).
 static void make_phases(const bel_prepare *prepare, conv_walk *walk, const bel_window *w,
                         bool input_gradient)
 {
@@ -226,6 +234,9 @@ static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t l
     }
 }
 
+// A tile is a run of images. Its slot of the workspace, [rows, columns, depth] behind all packed
+// weights, takes one padded group of one image after another; its border stays zero from the
+// memset, since bel_conv_pad writes the inside alone.
 static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
     const conv_walk *walk = call->params;
@@ -255,6 +266,8 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// Tiles by the number of images alone. The workspace: packed weights [group, block, block_floats],
+// then a slot for each tile.
 static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_conv_shape *shape,
                    conv_walk *walk)
 {

@@ -75,6 +75,8 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
     }
 }
 
+// Tile = part: a run of images, whose sums [group, tap, channel, row_floats] begin its piece of the
+// workspace; behind them its padded image and, unless dy is read in place, dy as rows.
 static void run_parts(const bel_kernel_call *call, int64_t tile)
 {
     const weights_walk *w = call->params;

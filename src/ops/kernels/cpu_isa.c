@@ -55,6 +55,8 @@ static inline float exp_one(float x)
     return select_f32(x != x, x, y);
 }
 
+// log x = e · ln 2 + log(1 + r), where x = 2^e (1 + r) with 1 + r in [sqrt(1/2), sqrt(2)): the
+// exponent is taken from the bits, and the logarithm of the rest is a polynomial (Cephes logf).
 static inline float log_one(float x)
 {
     // Subnormal numbers are scaled up first.
@@ -89,6 +91,7 @@ static inline float log_one(float x)
     return select_f32(x != x, x, y);
 }
 
+// A polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits.
 static inline float tanh_one(float x)
 {
     float z = x * x;
@@ -232,6 +235,9 @@ static void masked_scale(const float *x, const uint8_t *kept, float scale, float
         y[i] = select_f32(kept[i] != 0, x[i] * scale, 0.0f);
 }
 
+// The upper half of the bits, rounded to nearest, ties to even: half of the lower part's last place
+// is added, and one less where the result would be odd by a tie. NaN keeps its sign and becomes the
+// quiet one, since a sum could carry into infinity.
 static void to_bfloat(const float *x, uint16_t *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -261,6 +267,8 @@ static inline float add_lanes(float lanes[LANES])
     return lanes[0];
 }
 
+// Sums over 16 lanes, element i into lane i % 16, whatever the width of the vectors; the lanes are
+// added pairwise at the end. So all levels add in one order. The same in sum_square and dot.
 static float sum(const float *x, int64_t n)
 {
     float lanes[LANES] = {0};
@@ -357,6 +365,8 @@ static void sum_lanes(const float *x, const float *y, int64_t pixels, int64_t ch
     }
 }
 
+// x and y [pixels, channels]; adds each channel's sum of x and of x · y, whole runs of 16 channels
+// in registers, the rest one by one. y NULL: sums alone.
 static void sum_channels(const float *x, const float *y, int64_t pixels, int64_t channels,
                          double *sums, double *products)
 {
@@ -372,6 +382,7 @@ static void sum_channels(const float *x, const float *y, int64_t pixels, int64_t
     }
 }
 
+// y = factor · u + second · v + offset by channel, for the first n of `channels`.
 static void map_channels(const float *u, const float *v, const float *factors, const float *seconds,
                          const float *offsets, int64_t pixels, int64_t channels, int64_t n,
                          float *y)
@@ -386,6 +397,7 @@ static void map_channels(const float *u, const float *v, const float *factors, c
 
 // --- Softmax -------------------------------------------------------------------------------------
 
+// Shifted by the largest, so that no power overflows and one is 1.
 static void softmax(const float *x, float *y, int64_t n)
 {
     float shift = max_of(x, n);
@@ -396,6 +408,7 @@ static void softmax(const float *x, float *y, int64_t n)
         y[i] *= scale;
 }
 
+// x - max - log(sum of e^(x - max)), the sum over lanes as in `sum`, a block of powers at a time.
 static void log_softmax(const float *x, float *y, int64_t n)
 {
     enum { BLOCK = 16 * LANES };

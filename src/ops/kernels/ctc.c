@@ -82,6 +82,8 @@ static int64_t end_of(const bel_kernel_call *call, int64_t tile)
 
 // --- Loss ----------------------------------------------------------------------------------------
 
+// A tile's examples one after another in its slot: probabilities [1 + labels], then alpha [states].
+// log_p [frames, classes] is an output, which the gradient reads again.
 static void run_loss(const bel_kernel_call *call, int64_t tile)
 {
     const ctc_params *params = call->params;
@@ -109,6 +111,7 @@ static void run_loss(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// Tiles by the batch's size alone.
 static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_ctc_shape *s,
                    int64_t slot_numbers)
 {
@@ -181,6 +184,8 @@ static void gradient_example(const bel_kernel_call *call, const bel_ctc_example 
     }
 }
 
+// dx [frames, classes] is zeroed first: what lies behind an example's frames, or an example that
+// does not fit, gets no gradient.
 static void run_gradient(const bel_kernel_call *call, int64_t tile)
 {
     const ctc_params *params = call->params;

@@ -60,7 +60,8 @@ static void pack_a(const part *p, int64_t first, int64_t count)
                    (size_t)smaller(most, count - i) * sizeof *to);
 }
 
-// A panel of `lanes` columns from `column` on; what stands behind them is of no account.
+// A panel [k, 16] of `lanes` columns from `column` on. What it holds behind them is read but enters
+// only sums that run_edge drops.
 static void pack_b(const part *p, int64_t column, int64_t lanes, float *to)
 {
     const bel_product *x = p->product;
@@ -79,7 +80,8 @@ static void pack_b(const part *p, int64_t column, int64_t lanes, float *to)
     }
 }
 
-// What the chains of block (row, column) go on from.
+// What the chains of block (row, column) go on from: the start values for the first part of k, else
+// what the parts before have left in y.
 static const float *start_of(const part *p, int64_t row, int64_t column, int64_t *out_step)
 {
     const bel_product *x = p->product;

@@ -156,6 +156,7 @@ SUM(12)
 
 typedef void sum_fn(const bel_product_block *block);
 
+// By the number of rows: each has a function of its own, whose sums are registers.
 static void run(const bel_product_block *block)
 {
     static sum_fn *const sums[ROWS + 1] = {

@@ -131,6 +131,10 @@ static int64_t packed_at(const bel_recurrent_walk *w, int64_t d, int64_t group, 
     return ((d * w->group_count + group) * w->panels + panel) * w->inputs * LANES;
 }
 
+// Columns of a group's panels are its gate's hidden units, 16 a panel; rows are inputs in the order
+// of an input row [x, 1, h]. W [gates · hidden, in] and R [gates · hidden, hidden] are transposed
+// on the way; both biases go into the row of the input that is 1. Rows of a part that the gate does
+// not read stay zero.
 static void pack_group(const bel_kernel_call *call, const bel_recurrent_walk *w, int64_t d,
                        int64_t group)
 {
@@ -161,6 +165,7 @@ static void pack_group(const bel_kernel_call *call, const bel_recurrent_walk *w,
     }
 }
 
+// Tile 0 sorts; tile 1 + d · groups + g packs group g of direction d.
 static void run_before(const bel_kernel_call *call, int64_t tile)
 {
     const bel_recurrent_walk *w = call->params;
@@ -181,6 +186,8 @@ typedef struct forward {
     float *inputs, *gates, *states, *row;
 } forward;
 
+// Pre-activations of groups [first, end): gates [rows, group · width + panel · 16]. A group reads
+// the columns [first, end) of the input rows that its weights are not zero for.
 static void multiply_groups(const forward *f, const float *packed, int64_t first, int64_t end,
                             int64_t rows)
 {
@@ -237,6 +244,8 @@ static void gru_reset(const forward *f, int64_t rows)
     }
 }
 
+// Gates [i, o, f, c], `width` apart. c' = f c + i · tanh(candidate); h = o · tanh(c'). Saved for
+// the gradient: the four activations and the cell.
 static void lstm_step(const forward *f, float *gates, float *h, float *cell, float *saved)
 {
     const bel_recurrent_walk *w = f->w;
@@ -312,6 +321,8 @@ static void finish_rows(const bel_kernel_call *call, const forward *f,
     }
 }
 
+// A tile is one direction of every row_tiles-th of the rows by length, so tiles have equal work.
+// The longest come first, so the rows that still run at a step are the first `active` of them.
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
     const bel_recurrent_walk *w = call->params;

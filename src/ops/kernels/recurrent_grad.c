@@ -51,6 +51,7 @@ static void pack_units(const gradient_walk *g, const float *weights, int64_t col
     }
 }
 
+// Tile 0 sorts the rows; tiles 1 + 2 d and 2 + 2 d pack R and W of direction d.
 static void run_before(const bel_kernel_call *call, int64_t tile)
 {
     const gradient_walk *g = call->params;
@@ -120,6 +121,8 @@ static const float *keep_inputs(const backward *b, int64_t row, int64_t step, co
     return h;
 }
 
+// Gradients of the gates of one row at one step, into gates [group, width]; dh [width] keeps what
+// goes on to the state before directly, by z.
 static void gru_row(const backward *b, int64_t i, const float *saved, const float *h)
 {
     const bel_recurrent_walk *w = &b->g->w;
@@ -135,6 +138,8 @@ static void gru_row(const backward *b, int64_t i, const float *saved, const floa
     }
 }
 
+// The same for LSTM. All of dh passes through the gates, so it is zero then; dc [hidden] goes on to
+// the cell before. Saved: [i, o, f, c, cell], each [hidden].
 static void lstm_row(const backward *b, int64_t i, int64_t row, int64_t step, const float *saved)
 {
     const bel_recurrent_walk *w = &b->g->w;
@@ -318,6 +323,9 @@ static void write_panel(const bel_kernel_call *call, const gradient_walk *g, int
     }
 }
 
+// Tile = (direction, group, four panels): dw, dr and db of these units, summed over all row tiles
+// and kept steps, in the order in which they were kept. Where reset comes first the candidate
+// (group 2) was computed from r · h, which is kept behind h.
 static void sum_weights(const bel_kernel_call *call, const gradient_walk *g, int64_t tile)
 {
     const bel_recurrent_walk *w = &g->w;
@@ -428,6 +436,7 @@ static void sum_inputs(const bel_kernel_call *call, const gradient_walk *g, int6
     }
 }
 
+// The first tiles sum weights, the rest dx: a tile of rows each.
 static void run_after(const bel_kernel_call *call, int64_t tile)
 {
     const gradient_walk *g = call->params;
@@ -441,6 +450,9 @@ static void run_after(const bel_kernel_call *call, int64_t tile)
 
 // --- Choice --------------------------------------------------------------------------------------
 
+// Floats of each part of the workspace: packed R and W of all directions; then, for each tile, the
+// kept input rows [steps, columns], the kept gradients of gates as panels [group · panel,
+// panel_rows, 16], and room for a step; then sums for the weights.
 static void size_memory(gradient_walk *g)
 {
     bel_recurrent_walk *w = &g->w;

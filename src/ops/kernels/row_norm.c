@@ -55,6 +55,8 @@ static bel_row_norm_map normalise(const float *x, const bel_row_norm *n, float *
     return (bel_row_norm_map){shift, (float)inverse, (float)(-rest * inverse)};
 }
 
+// Rows [first, end) of the tile. With run 1 each element has a scale of its own; else a row is
+// `scales` runs of equal scale (channels of an image).
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
     const row_params *p = call->params;
@@ -100,6 +102,7 @@ typedef struct row_gradient {
     float *few_scale, *few_bias; // sums of few rows
 } row_gradient;
 
+// One row where every element has its own scale.
 static void row_each(const bel_row_norm *n, const row_gradient *r)
 {
     const bel_row_norm_kernels *kernels = kernels_get();
@@ -111,6 +114,7 @@ static void row_each(const bel_row_norm *n, const row_gradient *r)
                         (float)(total * factor), r->dx, n->columns);
 }
 
+// One row of runs: sums of a run are multiplied by its scale once.
 static void row_all(const bel_row_norm *n, const row_gradient *r)
 {
     const bel_row_norm_kernels *kernels = kernels_get();
@@ -175,6 +179,7 @@ static void run_gradient(const bel_kernel_call *call, int64_t tile)
     if (n->run == 1) flush(sums, few, count);
 }
 
+// Output 1 is dscale, output 2 dbias; part p has both, 2 · count numbers, one behind the other.
 static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;

@@ -53,6 +53,7 @@ SUM(dot_scaled, y[k] * scale[k] * mapped(x[k], map), const float *x, bel_row_nor
 
 // --- Elements ------------------------------------------------------------------------------------
 
+// x' · scale (+ bias) with a scale for each element; scale_all: one for all.
 static void scale_each(const float *restrict x, bel_row_norm_map map, const float *restrict scale,
                        const float *restrict bias, float *restrict y, int64_t n)
 {
