@@ -25,6 +25,8 @@ typedef struct autodiff {
 
 // --- Activations ---------------------------------------------------------------------------------
 
+// A value that no input enters, such as a weight or what is made of weights alone, is no
+// activation.
 static void mark_computed(autodiff *ad)
 {
     for (size_t n = 0; n < ad->node_count; n++) {
@@ -85,6 +87,8 @@ static void add_grad(autodiff *ad, const bel_value *value, bel_value *grad)
     *slot = *slot == NULL ? grad : bel_add(ad->graph, *slot, grad);
 }
 
+// One node: its rule is asked where the loss depends on it and something wanted is reached through
+// it. Values are kept as halves at most once for a rule, also where a node reads one twice.
 static void differentiate(autodiff *ad, const bel_node *node)
 {
     const bel_op_def *def = bel_op_get(node->op);

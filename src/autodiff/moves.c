@@ -38,6 +38,7 @@ void bel_grad_expand(bel_gradient *g)
     g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
 }
 
+// Each part gets its slice of the gradient.
 void bel_grad_concat(bel_gradient *g)
 {
     bel_shape y = bel_value_shape(g->outputs[0]);
@@ -76,6 +77,7 @@ void bel_grad_gather_elements(bel_gradient *g)
     g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_ELEMENTS_GRAD, g->attrs, inputs, 3);
 }
 
+// Added up at the places that the elements came from.
 void bel_grad_top_k(bel_gradient *g)
 {
     if (g->output_grads[0] == NULL) return;

@@ -15,6 +15,7 @@ void bel_grad_log_softmax(bel_gradient *g)
     bel_gradient_from_output(g, BEL_OP_LOG_SOFTMAX_GRAD);
 }
 
+// The second output is log softmax, from which the gradient follows.
 void bel_grad_cross_entropy(bel_gradient *g)
 {
     bel_value *inputs[] = {g->output_grads[0], g->outputs[1], g->inputs[1]};
@@ -23,6 +24,9 @@ void bel_grad_cross_entropy(bel_gradient *g)
     }
 }
 
+// Outputs 3 and 4 are mean and inverse deviation of what was normalised by. With fixed statistics y
+// = (x - mean) · inverse · scale + bias: dmean = -dbias · scale · inverse, and dvariance = -dscale
+// · scale · inverse² / 2.
 void bel_grad_batch_norm(bel_gradient *g)
 {
     if (g->output_grads[0] == NULL) return;
@@ -41,6 +45,8 @@ void bel_grad_batch_norm(bel_gradient *g)
     g->input_grads[4] = bel_mul(g->graph, g->input_grads[1], slope);
 }
 
+// Outputs 1 and 2 are mean and inverse deviation of the rows; results are dx, dscale and, where
+// there is a bias, dbias.
 static void gradient(bel_gradient *g, bel_op op)
 {
     if (g->output_grads[0] == NULL) return;

@@ -23,6 +23,7 @@ void bel_grad_reduce_sum(bel_gradient *g)
     g->input_grads[0] = spread(g, g->output_grads[0]);
 }
 
+// CountRatio is elements of the result / elements of x, which is 1 / count.
 void bel_grad_reduce_mean(bel_gradient *g)
 {
     bel_value *inputs[] = {g->inputs[0], g->output_grads[0]};

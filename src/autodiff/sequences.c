@@ -19,6 +19,8 @@ void bel_grad_masked_softmax(bel_gradient *g)
     bel_gradient_from_output(g, BEL_OP_SOFTMAX_GRAD);
 }
 
+// From q, k, v, y and the logarithms of the sums of powers (output 1): weights are computed again,
+// block by block.
 void bel_grad_attention(bel_gradient *g)
 {
     if (g->output_grads[0] == NULL) return;
@@ -38,6 +40,8 @@ void bel_grad_ctc_loss(bel_gradient *g)
     g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CTC_LOSS_GRAD, g->attrs, inputs, 5);
 }
 
+// `saved` is the output with the activations of the gates; those before it are y and the last
+// states, of which each may have a gradient or none.
 static void recurrent_gradient(bel_gradient *g, bel_op op, int saved)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS] = {g->inputs[0], g->inputs[1], g->inputs[2], g->outputs[0],

@@ -55,6 +55,7 @@ static const bel_tensor *elements_of(const bel_onnx_builder *b, int id)
     return tensor;
 }
 
+// An input of the graph, made when a node first takes it.
 static bel_value *input_value(bel_onnx_builder *b, int input)
 {
     const bel_onnx_port *port = &b->model->inputs[input];
@@ -66,6 +67,7 @@ static bel_value *input_value(bel_onnx_builder *b, int input)
     return bel_input_value(b->graph, port->name, port->dtype, &port->shape);
 }
 
+// Variables begin at 0; who loads the model puts the initializer's elements in.
 static bel_value *variable_of(bel_onnx_builder *b, int id)
 {
     const char *name = b->model->names[id].text;
@@ -80,6 +82,8 @@ static bel_value *variable_of(bel_onnx_builder *b, int id)
                         (bel_initializer){.kind = BEL_INIT_ZEROS}, kind);
 }
 
+// What stands for value `id` in the graph, which is made now if it is an initializer or an input;
+// NULL after an error.
 static bel_value *value_of(bel_onnx_builder *b, int id)
 {
     if (b->values[id] != NULL) return b->values[id];
@@ -160,6 +164,8 @@ bool bel_onnx_wants(const bel_onnx_call *call, int output)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
+// Inputs that are left out at the end are not given to the operation; one that is left out in the
+// middle is an error of the graph.
 static bel_value *make_same(bel_onnx_call *call, const bel_attr_list *attrs)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -190,6 +196,7 @@ static bel_status *same(bel_onnx_call *call)
     return NULL;
 }
 
+// The graph's sticky error is told first: a status that a function returns may only follow from it.
 static bel_status *make_outputs(bel_onnx_call *call)
 {
     bel_status *status = call->rule->make != NULL ? call->rule->make(call) : same(call);
@@ -233,6 +240,8 @@ static bel_status *fold(bel_onnx_call *call, bool *out_done)
     return status;
 }
 
+// Tried as constants first; where that is left to run time the function is called a second time,
+// with the graph itself.
 static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
 {
     bel_onnx_call call = {.builder = b, .graph = b->graph, .node = node};
@@ -256,6 +265,8 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
 
 // --- Models --------------------------------------------------------------------------------------
 
+// The caller gives a value of the graph for the input, or elements that are known; types must
+// agree.
 static bel_status *bind_one(bel_onnx_builder *b, const bel_onnx_binding *binding)
 {
     int input = 0, count = b->model->input_count;
@@ -298,6 +309,7 @@ static void freeze_statistics(bel_onnx_builder *b)
     }
 }
 
+// Inputs, nodes in the order of the file, outputs.
 static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
 {
     const bel_onnx_model *model = b->model;

@@ -92,6 +92,7 @@ static bel_status *check_opset(const decoder *d)
 
 // --- Inputs, outputs, initializers ---------------------------------------------------------------
 
+// The symbol of an open dimension: the same for the same name, one of its own without a name.
 static int64_t symbol_of(decoder *d, const char *name)
 {
     if (name == NULL || name[0] == '\0') return NAMELESS_SYMBOL - d->nameless++;
@@ -99,6 +100,7 @@ static int64_t symbol_of(decoder *d, const char *name)
     return -1 - bel_names_add(d->symbols, name, &added);
 }
 
+// Name, type and shape of an input or output; a model may leave the shape out.
 static bel_status *decode_port(decoder *d, const Onnx__ValueInfoProto *from,
                                bel_onnx_port *out_port)
 {
@@ -125,6 +127,7 @@ static bel_status *decode_port(decoder *d, const Onnx__ValueInfoProto *from,
     return NULL;
 }
 
+// The first values to be numbered: value i is initializer i.
 static bel_status *decode_initializers(decoder *d, const Onnx__GraphProto *graph)
 {
     bel_onnx_model *model = d->model;
@@ -149,6 +152,7 @@ static bel_status *decode_initializers(decoder *d, const Onnx__GraphProto *graph
     return NULL;
 }
 
+// Up to IR version 3 initializers are listed among the inputs, too; they are passed over here.
 static bel_status *decode_inputs(decoder *d, const Onnx__GraphProto *graph)
 {
     bel_onnx_model *model = d->model;
@@ -246,6 +250,7 @@ static bel_status *decode_attrs(decoder *d, const Onnx__NodeProto *from, bel_onn
     return NULL;
 }
 
+// Inputs must be made by what came before, outputs by nobody; "" is one that is left out (-1).
 static bel_status *decode_node(decoder *d, const Onnx__NodeProto *from, bel_onnx_node *node)
 {
     int64_t version = version_of(d, node->domain);

@@ -155,6 +155,8 @@ static bel_value *other_operand(bel_rewriter *r, const plan *p, bool *out_swap)
     return joined_constants(r, p);
 }
 
+// The operands as the model has them, unless a row must change places; everything goes through
+// bel_rewrite_more, so that the new Concat may be hoisted over in turn.
 static bel_value *hoist(bel_rewriter *r, const plan *p)
 {
     bel_value *inputs[2];

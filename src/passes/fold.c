@@ -12,6 +12,7 @@
 // made of. Heavy operations have smaller operands, so that compiling takes no time.
 enum { FOLDED_BYTES = 1 << 16, HEAVY_ELEMENTS = 1 << 12 };
 
+// An input that is taken for its shape alone has no elements, and does not count.
 static bool is_worth_it(const bel_node *wanted, const bel_spec *results)
 {
     const bel_op_def *def = bel_op_get(wanted->op);
@@ -31,6 +32,7 @@ static bool is_worth_it(const bel_node *wanted, const bel_spec *results)
     return made <= have;
 }
 
+// Fills in the outputs, whose memory the caller frees; false where the operation failed.
 static bool compute(bel_rewriter *r, const bel_node *wanted, bel_tensor *outputs, int output_count)
 {
     bel_tensor inputs[BEL_OP_MAX_INPUTS];

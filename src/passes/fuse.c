@@ -32,6 +32,8 @@ typedef struct fused_form {
     int input_count;
 } fused_form;
 
+// Steps count in the order in which they run, members from the last node on: step s is member count
+// - 1 - s. -1: another node makes the value.
 static int step_of(const fuse_group *group, const bel_value *value)
 {
     for (int s = 0; s < group->count; s++)
@@ -108,6 +110,7 @@ static bool form_of(const fuse_group *group, fused_form *form)
 
 // --- Groups --------------------------------------------------------------------------------------
 
+// Tried on a copy: with one more member the group must still be a form.
 static bool can_join(const fuser *f, const bel_node *node, int g)
 {
     if (g < 0) return false;
@@ -123,6 +126,7 @@ static bool can_join(const fuser *f, const bel_node *node, int g)
 // Below this size steps on rows are faster one by one, by 10 to 25 % (bench/fuse.c).
 enum { ROW_ELEMENTS = 1 << 15 };
 
+// Element-wise, with a vector kernel for these operands, and no row that is better done alone.
 static bool is_fusable(const bel_node *node)
 {
     if ((bel_op_get(node->op)->flags & BEL_OP_ELEMENTWISE) == 0) return false;
@@ -135,6 +139,8 @@ static bool is_fusable(const bel_node *node)
     return bel_fused_can(node->op, inputs, node->input_count, &node->outputs[0]->spec);
 }
 
+// Readers stand behind what they read, so going backwards all of them have been seen, and reader_of
+// says whether they are one group.
 static void visit(fuser *f, const bel_node *node)
 {
     int g = -1;
@@ -181,6 +187,7 @@ static void put_dying_first(const fuser *f, int g, fused_form *form)
     }
 }
 
+// Stands where the last member stood, when all of its inputs are there.
 static void add_group(const fuser *f, int g, bel_graph *to, bel_value **values)
 {
     fused_form form;
@@ -199,6 +206,7 @@ static void add_group(const fuser *f, int g, bel_graph *to, bel_value **values)
     values[root->outputs[0]->id] = made->outputs[0];
 }
 
+// Inputs and variables were copied before (bel_copy_leaves).
 static void copy_node(const bel_node *node, bel_graph *to, bel_value **values)
 {
     bool there = node->op == BEL_OP_INPUT || node->op == BEL_OP_VARIABLE;
@@ -211,6 +219,8 @@ static void copy_node(const bel_node *node, bel_graph *to, bel_value **values)
         values[node->outputs[i]->id] = outputs[i];
 }
 
+// `values` says, by id in the old graph, what has become of a value; those inside of groups are
+// left NULL, as nobody asks for them.
 static bel_graph *rebuild(const fuser *f, const bool *needed, int *out_count, bel_value **values)
 {
     const bel_graph *from = f->from;

@@ -32,6 +32,7 @@ static void count_uses(const bel_graph *graph, const bool *needed, bel_value *co
     }
 }
 
+// `values` by id in the old graph; `wanted` is the node with the inputs of the new one.
 static void rewrite_node(bel_rewriter *r, const bel_node *node, bel_value **values)
 {
     if (node->op == BEL_OP_CONSTANT) {
@@ -63,6 +64,7 @@ static bool narrows(const bel_node *node)
     return (to == BEL_DTYPE_F16 || to == BEL_DTYPE_BF16) && !leaf;
 }
 
+// Backwards, so that each list comes out in the order of the nodes.
 static narrowing find_narrowing(const bel_graph *graph, const bool *needed)
 {
     narrowing found = {.first = bel_xcalloc(graph->value_count, sizeof(int)),
@@ -76,6 +78,8 @@ static narrowing find_narrowing(const bel_graph *graph, const bool *needed)
     return found;
 }
 
+// Uses are those of the old graph, added up where several values became one: a rule may change an
+// operation only where nobody else reads it.
 static void rewrite_with_halves(bel_rewriter *r, const bel_node *node, const narrowing *halves,
                                 const int *uses, bel_value **values)
 {
@@ -87,6 +91,7 @@ static void rewrite_with_halves(bel_rewriter *r, const bel_node *node, const nar
     }
 }
 
+// The new graph, node by node; the caller owns it, values point into it.
 static bel_graph *walk(const bel_graph *graph, const bel_shape *input_shapes,
                        bel_value *const *outputs, int output_count, bel_rewriter *r,
                        bel_value **values)

@@ -138,6 +138,8 @@ static bool reads(const step *s, int input)
     return !is_alias(s) && bel_op_reads(s->node->op, input);
 }
 
+// Who makes an item, who reads its memory last, and in whose memory it lies. An alias comes behind
+// what it views, so the root of its input is known. Outputs live until behind the last step.
 static void find_ends(const list *l, lives *v)
 {
     for (int i = 0; i < l->item_count; i++) {
@@ -169,6 +171,8 @@ static void end_overwritten(const list *l, lives *v)
     }
 }
 
+// Backwards from the end to the peak, so that the first reader behind the peak is what stays; what
+// the step of the peak reads itself, or what nobody reads any more or until the end, is not idle.
 static void find_idle(const list *l, lives *v)
 {
     for (int s = l->step_count - 1; s >= v->peak; s--) {
@@ -180,6 +184,8 @@ static void find_idle(const list *l, lives *v)
         if (v->made[i] >= v->peak || v->end[i] == l->step_count) v->back[i] = -1;
 }
 
+// Memory by step is a running sum: `memory` first holds what each step adds and what ended before
+// it.
 static lives find_lives(const list *l)
 {
     size_t items = (size_t)l->item_count, steps = (size_t)l->step_count;
@@ -275,6 +281,8 @@ static void add_to_chain(const list *l, const lives *v, int s, chain *c)
     }
 }
 
+// Gain: the bytes of its results that lie idle, less those of inputs that would have to be kept for
+// it.
 static chain chain_of(const list *l, const lives *v, int s)
 {
     const step *at = &l->steps[s];
@@ -340,6 +348,7 @@ static void make_again(list *l, const lives *v, const chain *c)
 
 // --- The new graph -------------------------------------------------------------------------------
 
+// Copies get a name of their own, which enters nothing: random steps are never copied.
 static void add_step(const step *s, int number, bel_graph *to, bel_value **made)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS], *outputs[BEL_OP_MAX_OUTPUTS];
@@ -352,6 +361,7 @@ static void add_step(const step *s, int number, bel_graph *to, bel_value **made)
         made[s->outputs[i]] = outputs[i];
 }
 
+// Items are numbered like the values of the old graph first, so out->values serves both.
 static void build(const list *l, const bel_graph *from, bel_recomputed *out)
 {
     bel_shape *shapes = bel_xcalloc(from->input_count, sizeof *shapes);

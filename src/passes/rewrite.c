@@ -117,6 +117,8 @@ static bel_node *find_same(const bel_rewriter *r, const bel_node *wanted)
     return NULL;
 }
 
+// Nodes are listed by their first input, where find_same looks: users[value] is the newest of them
+// and next[node] the one before, both as index + 1.
 static bel_node *add(bel_rewriter *r, const bel_node *wanted)
 {
     bel_node *node = bel_graph_add_node(r->to, wanted->name, wanted->op, &wanted->attrs,
@@ -129,6 +131,8 @@ static bel_node *add(bel_rewriter *r, const bel_node *wanted)
     return node;
 }
 
+// The rules in their order: a simpler value, a constant, another order of Concat. False: none
+// applies, out_values is not set.
 static bool replace(bel_rewriter *r, const bel_node *wanted, bel_value **out_values)
 {
     bel_spec inputs[BEL_OP_MAX_INPUTS], results[BEL_OP_MAX_OUTPUTS];

@@ -20,6 +20,7 @@ static bool is_number(const bel_value *value, double number)
     return memcmp(&have, &number, sizeof have) == 0;
 }
 
+// -0 for a sum of floats, as -0 + 0 is 0; see the head of the file.
 static bool is_neutral(bel_op op, const bel_value *second)
 {
     bool whole = bel_element_is_whole(second->spec.dtype);
@@ -84,6 +85,8 @@ static bel_value *reshape(bel_rewriter *r, const bel_node *wanted, const bel_spe
     return bel_rewrite_more(r, wanted, BEL_OP_RESHAPE, &attrs, &x, 1);
 }
 
+// Two of them are one: dimension d of the result is dimension perm[d] of x, which is dimension
+// first[perm[d]] of what x was made from.
 static bel_value *transpose(bel_rewriter *r, const bel_node *wanted)
 {
     bel_value *x = wanted->inputs[0];
