@@ -95,6 +95,7 @@ crc32c_sse42(uint32_t crc, const unsigned char *bytes, size_t size)
 }
 #endif
 
+// Bit by bit, for processors without the instruction.
 static uint32_t crc32c_bits(uint32_t crc, const unsigned char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {

@@ -73,6 +73,9 @@ static void take_tiles(bel_team *team, unsigned number)
     }
 }
 
+// A helper counts itself as sleeping before it looks a last time, bel_team_run stores the number
+// before it looks for sleepers, all sequentially consistent: so either the helper sees the number
+// or it is woken.
 static unsigned wait_for_job(bel_team *team, unsigned seen)
 {
     for (int spin = 0; spin < SPINS; spin++) {
@@ -88,6 +91,8 @@ static unsigned wait_for_job(bel_team *team, unsigned seen)
     return number;
 }
 
+// Release: what the helper's tiles wrote is there for bel_team_run, which waits for `running` to be
+// 0 (acquire).
 static void *helper_main(void *argument)
 {
     bel_team *team = argument;
@@ -141,6 +146,8 @@ void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t til
             job(argument, tile);
         return;
     }
+    // Plain stores: helpers read them only with a ticket of this job in hand, which they get from
+    // `next` (acquire), stored behind them (release).
     team->job = job;
     team->argument = argument;
     team->tile_count = (uint32_t)tile_count;

@@ -41,6 +41,7 @@ static _Thread_local struct {
 
 // --- Rings ---------------------------------------------------------------------------------------
 
+// Runs when a thread ends, with its `own` still there.
 static void give_ring_back(void *unused)
 {
     (void)unused;
@@ -67,6 +68,8 @@ static bel_trace_ring *add_ring_locked(void)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
+// A ring that another thread has left, or a new one; none is left when all are taken or the disk is
+// full.
 static void find_ring(void)
 {
     pthread_once(&key_once, make_key);
@@ -106,6 +109,7 @@ void bel_trace_put(const bel_trace_event *event)
 
 // --- The part file -------------------------------------------------------------------------------
 
+// A page for the header, whose room is made before it is mapped, as that of rings.
 static bel_status *open_part(const char *path)
 {
     int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -81,6 +81,7 @@ static bel_status *describe_tensor(const bel_ckpt_run *const *runs, size_t run_c
     return NULL;
 }
 
+// Runs are sorted by name, so those of one tensor are neighbours.
 static bel_status *describe_tensors(const bel_ckpt_run *const *runs, size_t run_count,
                                     bel_arena *arena, bel_manifest *manifest)
 {
@@ -132,6 +133,7 @@ static bel_status *describe_table(const bel_ckpt_table_run *const *parts, size_t
                    head->name, shard_count, part_count);
 }
 
+// As with tensors: parts of one table are neighbours.
 static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_t part_count,
                                    int shard_count, bel_arena *arena, bel_manifest *manifest)
 {
@@ -145,6 +147,7 @@ static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_
     return NULL;
 }
 
+// The manifest, with the digest, from what the shards reported; texts stay the shards'.
 static bel_status *describe(const bel_ckpt_info *info, bel_ckpt_shard *const *shards,
                             int shard_count, bel_arena *arena, bel_manifest *manifest)
 {

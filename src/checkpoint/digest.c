@@ -31,6 +31,8 @@ void bel_ckpt_hash_grains(bel_dtype dtype, const void *data, int64_t count, uint
     }
 }
 
+// By name, then by place in the tensor; the shard decides between two that claim one place, which
+// is refused later, so that the message is the same each time.
 static int compare_runs(const void *a, const void *b)
 {
     const bel_ckpt_run *left = *(const bel_ckpt_run *const *)a;
@@ -46,6 +48,7 @@ void bel_ckpt_sort_runs(const bel_ckpt_run **runs, size_t run_count)
     if (run_count > 0) qsort(runs, run_count, sizeof *runs, compare_runs);
 }
 
+// Once for each tensor, before the hashes of its grains, wherever these come from.
 static void hash_head(bel_hasher *hasher, const bel_ckpt_run *run)
 {
     const char *dtype = bel_dtype_name(run->dtype);
@@ -70,6 +73,7 @@ void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64
         bel_ckpt_add_hash(sum, bel_hash128_of(rows + i * width, row_bytes, (uint64_t)keys[i]));
 }
 
+// By name, then by shard.
 static int compare_tables(const void *a, const void *b)
 {
     const bel_ckpt_table_run *left = *(const bel_ckpt_table_run *const *)a;

@@ -139,6 +139,7 @@ static void say_stays(bel_log_level level, bel_status *status)
     bel_status_destroy(status);
 }
 
+// What cannot be removed is no error; a removal that was begun before (".removed") was said then.
 static bel_status *remove_leftovers(const char *model_dir, int64_t generation, int64_t incarnation)
 {
     char **names;
@@ -215,6 +216,7 @@ static bel_status *remove_in_one(const char *folder, const char *removed)
     return bel_dir_remove(removed);
 }
 
+// The one that stepped aside first: else a kill in between would leave it as the checkpoint.
 static bel_status *remove_checkpoint(const char *model_dir, int64_t step)
 {
     char *folder = bel_ckpt_folder_path(model_dir, step);
@@ -239,6 +241,8 @@ static bool commit_time(const char *folder, double *out_seconds)
     return found;
 }
 
+// The `count` oldest go, by step; with a period the first of them stays, and then each one that was
+// committed at least that long after the last that stays.
 static void retain(const char *model_dir, const int64_t *steps, size_t count,
                    double keep_every_n_hours)
 {

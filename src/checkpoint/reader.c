@@ -24,6 +24,7 @@ enum { VERIFY_BLOCK_GRAINS = 16 };
 
 // --- Opening ------------------------------------------------------------------------------------
 
+// Parsed texts and lists lie in the reader's arena, the manifest's own text is gone afterwards.
 static bel_status *load_manifest(bel_ckpt_reader *reader)
 {
     char *path = bel_path_join(reader->folder, BEL_MANIFEST_NAME);
@@ -57,6 +58,7 @@ static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_f
     return status;
 }
 
+// Size, checksum, header: what is right afterwards is read without further looks.
 static bel_status *check_file(const bel_ckpt_reader *reader, const bel_manifest_file *expected,
                               bel_reader_file *file)
 {
@@ -87,6 +89,7 @@ static bel_status *locate_piece(const bel_ckpt_reader *reader, const bel_manifes
     return status;
 }
 
+// Each piece of each tensor and table must be in its file, and no file may hold another one.
 static bel_status *locate_pieces(bel_ckpt_reader *reader)
 {
     const bel_manifest *manifest = &reader->manifest;
@@ -157,6 +160,7 @@ static bool is_bad(const bel_status *status)
     return code == BEL_DATA_LOSS || code == BEL_NOT_FOUND;
 }
 
+// Whether the folder's owner has removed the checkpoint meanwhile.
 static bel_status *is_listed(const char *model_dir, int64_t step, bool *out_listed)
 {
     int64_t *steps;

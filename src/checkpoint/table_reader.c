@@ -17,6 +17,8 @@ enum { BLOCK_FLOATS = 1 << 18, MAX_BLOCK_ROWS = 4096 };
 
 // --- Opening -------------------------------------------------------------------------------------
 
+// Columns count from BEL_CKPT_KEYS = -1 on, so the keys' offset is offsets[0]: keys I64 [rows], the
+// others F32 [rows, width].
 static bel_status *locate_in_file(bel_ckpt_reader *reader, const bel_manifest_table *table,
                                   int file, uint64_t *offsets)
 {
@@ -82,6 +84,7 @@ typedef struct block_reader {
     float *columns[BEL_CKPT_MAX_COLUMNS]; // as far as they were read
 } block_reader;
 
+// As many rows as BLOCK_FLOATS holds of one column, at least one.
 static void open_block(const bel_ckpt_reader *reader, int table, block_reader *out)
 {
     const bel_ckpt_table *info = &reader->manifest.tables[table].table;
@@ -132,6 +135,7 @@ static bel_status *next_keys(block_reader *block)
     return NULL;
 }
 
+// The rows of the block: next_keys has moved on already.
 static bel_status *read_columns(block_reader *block)
 {
     const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
@@ -167,6 +171,8 @@ static int64_t keep_wanted(block_reader *block, const bel_ckpt_row_sink *sink)
     return kept;
 }
 
+// File after file, block after block; the last key of a block is saved over keep_wanted, which
+// moves keys.
 static bel_status *hand_out(block_reader *block, const bel_ckpt_row_sink *sink)
 {
     for (int f = 0; f < block->reader->manifest.file_count; f++) {
@@ -210,6 +216,7 @@ static void append_table(bel_str *out, const bel_ckpt_table *table)
         bel_str_printf(out, "%s %s", c > 0 ? "," : "", table->columns[c]);
 }
 
+// Width or columns are not those that the reader expects.
 static bel_status *refuse(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
                           const bel_ckpt_table *got)
 {
@@ -243,6 +250,8 @@ bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_ta
 
 // --- Verification --------------------------------------------------------------------------------
 
+// A column's hash is the sum of the hashes of its rows, each with its key, so neither the order of
+// rows nor their shards enter.
 static bel_status *hash_columns(block_reader *block, bel_hash128 *sums)
 {
     const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
@@ -288,6 +297,7 @@ static bel_status *merge_keys(block_reader *blocks, int64_t *at, int file_count)
     }
 }
 
+// A block of keys of each file at a time.
 static bel_status *check_disjoint(const bel_ckpt_reader *reader, int table)
 {
     int file_count = reader->manifest.file_count;

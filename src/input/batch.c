@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 
+// [count, row…]
 static bel_shape with_batch_dim(const bel_shape *row, int64_t count)
 {
     bel_shape shape = {.rank = row->rank + 1};
@@ -241,6 +242,8 @@ static void copy_into_corner(const bel_tensor *from, const bel_shape *to_shape, 
     }
 }
 
+// Open dimensions become the longest of the batch; rows lie one behind the other, each as large as
+// that.
 static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
 {
     const bel_batch_memory *memory = batch->memory;

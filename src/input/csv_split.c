@@ -23,6 +23,8 @@ static const char *skip_row_end(const char *at, const char *end)
     return at;
 }
 
+// A field that begins with a quote ends at the first one that is not doubled; then the row or the
+// field must end, too. `out_field` is what is between the quotes, with doubled ones as they are.
 static bel_csv_stop next_quoted(const char *text, const char *end, char delimiter,
                                 bel_csv_field *out_field, const char **out_next)
 {

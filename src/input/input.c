@@ -76,6 +76,7 @@ static bel_status *list_kept(const bel_input *input, const bel_stage *stage, bel
     return status;
 }
 
+// Stages in the order of the description, each asked for what it leaves of the one before.
 static bel_status *add_stages(bel_input *input, bel_record *record)
 {
     bel_positions_init(&input->positions, input->source->record_count);
@@ -163,6 +164,7 @@ static uint64_t take_fingerprint(const bel_input *input)
     return fingerprint;
 }
 
+// The source first; the record that filters and maps are tried on is gone afterwards.
 static bel_status *open_parts(bel_input *input, const bel_column_names *like)
 {
     BEL_TRY(bel_source_open(&input->description.source, like, &input->source));

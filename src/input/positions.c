@@ -120,6 +120,8 @@ void bel_position_cache_destroy(bel_position_cache *cache)
     bel_free(cache);
 }
 
+// Windows count from 0 over the epoch; position p is element p - start of its window, whose
+// permutation is made when the epoch or the window is another than that of the last look.
 static int64_t shuffle_at(const bel_position_stage *stage, bel_position_cache *cache, int64_t epoch,
                           int64_t position)
 {

@@ -103,6 +103,8 @@ static bel_status *read_block(const bel_prefetch *prefetch, int64_t block, bel_b
     return NULL;
 }
 
+// A slot is its reader's from claim until `ready`, then the consumer's until it is released: so
+// batches are read and used without the lock.
 static void *reader_main(void *argument)
 {
     bel_prefetch *prefetch = argument;
@@ -175,6 +177,7 @@ static void wait_for_batch(bel_prefetch *prefetch)
     prefetch->wait_ns += bel_clock_ns() - start;
 }
 
+// Depth 0: one slot, read on the thread that asks.
 static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
 {
     bel_batch *batch = prefetch->slots[0].batch;

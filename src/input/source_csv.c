@@ -265,6 +265,8 @@ static bel_status *check_values(const bel_csv_source *source)
     return status;
 }
 
+// All headers before any row: columns find their places in the first file's, and all others have
+// the same. Records are numbered through the files, each from first_record on.
 static bel_status *open_files(bel_csv_source *source)
 {
     const bel_csv_options *options = source->options;

@@ -67,6 +67,8 @@ static bel_status *check_magic(const idx_file *file, const unsigned char *bytes)
     return NULL;
 }
 
+// Behind magic and dimensions, 4 bytes each, come the elements: their number must be the rest of
+// the file to the byte.
 static bel_status *read_header(idx_file *file)
 {
     const unsigned char *bytes = (const unsigned char *)file->view.data;
@@ -126,6 +128,7 @@ static bel_status *check_labels(const idx_source *source)
 
 // --- The source ----------------------------------------------------------------------------------
 
+// x [item_bytes] by the table of 256; the label, if there is one, is field 1.
 static bel_status *idx_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const idx_source *source = (const idx_source *)base;
