@@ -245,7 +245,7 @@ typedef struct bel_run_config {
     bool averages;                ///< bel_evaluate, bel_predict: moving averages, if there [true]
     int64_t activation_memory; ///< bytes of a tower's values; computes some again; 0: no limit [0]
     int64_t table_memory;      ///< bytes of a table's rows on a shard; 0: no limit [0]
-    double stall_timeout_secs; ///< no progress for so long is an error [600]
+    double stall_timeout_secs; ///< without a step this long, the job fails [600]
     bel_lane_choice lane;      ///< how workers and shards of a cluster exchange [AUTO]
     bel_aggregation aggregation; ///< [SYNC]
     int replicas_to_aggregate;   ///< workers; 0: all of them with SYNC, else 1 [0]

@@ -316,7 +316,7 @@ BEL_API bel_value *bel_conv(bel_graph *graph, bel_value *x, bel_value *w, bel_va
 /// stride + (kernel - 1) · dilation + 1 + output_padding - pads. output_padding (NULL: 0) tells
 /// apart the sizes that a convolution with a stride makes one; it is less than the stride.
 /// output_shape (NULL: as above) gives the spatial sizes, auto_pad SAME makes them size · stride;
-/// pads are then computed. ONNX ConvTranspose. Errors: shapes do not fit; the size cannot be had.
+/// pads are then computed. ONNX ConvTranspose. Errors: shapes do not fit; no pads give the size.
 BEL_API bel_value *bel_conv_transpose(bel_graph *graph, bel_value *x, bel_value *w, bel_value *bias,
                                       int64_t group, const bel_window_options *options,
                                       const int64_t *output_padding, const int64_t *output_shape);
@@ -379,7 +379,7 @@ BEL_API bel_value *bel_sequence_mask(bel_graph *graph, bel_value *x, bel_value *
 /// Softmax along the last dimension of x [n, …, queries, keys], type T, over the keys that a query
 /// may see: those for which `mask` (BOOL, broadcast to x) is true, those before lengths [n] (I64)
 /// and, with `causal`, those up to the query's own index. mask, lengths or both may be NULL. Other
-/// elements are 0 and what x holds there counts for nothing; a query that sees nothing gets zeros.
+/// elements are 0, whatever x holds there; a query that sees nothing gets zeros.
 BEL_API bel_value *bel_masked_softmax(bel_graph *graph, bel_value *x, bel_value *mask,
                                       bel_value *lengths, bool causal);
 
@@ -398,7 +398,7 @@ BEL_API bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *
 /// Connectionist temporal classification (Graves et al. 2006): logits [n, t, c] of type T with
 /// lengths [n], labels [n, l] in [1, c) with lengths [n] (all I64) -> [n], the negative logarithm
 /// of the probability that the frames become the labels when repeats are joined and blanks (class
-/// 0) dropped. What lies behind a length counts for nothing. Where labels do not fit into the
+/// 0) dropped. What lies behind a length does not enter. Where labels do not fit into the
 /// frames the loss is INFINITY, or 0 with `zero_infinity`; its gradient is 0 either way. A label or
 /// length out of range ends the step with OUT_OF_RANGE.
 BEL_API bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *labels,

@@ -148,6 +148,7 @@ static void note_unknown_points(void)
     }
 }
 
+// Words between commas or "+"; the first one that is not known is kept for bel_fault_check to tell.
 static void parse(const char *settings)
 {
     unknown[0] = '\0';

@@ -9,7 +9,7 @@
 //   hang:NAME       the thread that comes to the named point stays there
 //                   Of a cluster, only first incarnations; "NAME@worker-1" only that one, and
 //                   "NAME#7" when it comes there for the seventh time; "*#7" counts all points
-//   slow:NAME#MS    whoever comes to the named point waits there for so many milliseconds; up to
+//   slow:NAME#MS    whoever comes to the named point waits there for MS milliseconds; up to
 //                   four of them: the last that is meant counts
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then; corrupt: a frame

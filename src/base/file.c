@@ -46,6 +46,7 @@ static const char *without_name(const char *reason)
     return colon != NULL ? colon + 2 : reason;
 }
 
+// Room doubles, as only the end tells the size. One byte more than the content is kept for a zero.
 static bel_status *read_gz(gzFile file, const char *path, size_t size_hint, char **out_data,
                            size_t *out_size)
 {
@@ -189,6 +190,7 @@ bel_status *bel_file_writer_open_beside(const char *path, bel_file_writer **out_
     return NULL;
 }
 
+// `passing`: without syncing.
 static bel_status *write_beside(const char *path, const void *data, size_t size, bool passing)
 {
     bel_file_writer *writer;

@@ -47,6 +47,8 @@ static const struct {
     {BEL_ISA_V4, "a system that saves zmm", STATES, 0xe6},
 };
 
+// What cpuid says of the processor, and xgetbv of the registers that the system saves; without
+// osxsave the latter may not be asked.
 static void read_registers(bel_isa_registers *out)
 {
     const uint32_t osxsave = 1u << 27;
@@ -75,6 +77,8 @@ const char *bel_isa_lacks_of(const bel_isa_registers *registers, bel_isa isa,
     return text;
 }
 
+// The best level that the processor has, or a lower one that BELFRY_ISA asks for; a higher one is
+// not given.
 static void choose(void)
 {
     char text[BEL_ISA_TEXT];

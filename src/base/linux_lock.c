@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
+// Tries every 10 ms until the timeout. A file system without locks is no error: *out_lock is -1.
 static bel_status *lock_opened(const char *path, int flags, double timeout_secs, int *out_lock)
 {
     enum { NAP_MS = 10 };

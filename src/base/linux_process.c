@@ -30,6 +30,7 @@
 
 // --- Starting -----------------------------------------------------------------------------------
 
+// A child begins with no signal blocked or ignored, in a group, or session, of its own.
 static int set_attributes(posix_spawnattr_t *attributes, bool own_session)
 {
     sigset_t none, all;

@@ -28,6 +28,7 @@ static void value_add(bel_option_value *value, const char *text, size_t length)
     value->items[value->count++] = bel_xstrndup(text, length);
 }
 
+// The items as one text, which is what bel_options_text returns.
 static void value_join(bel_option_value *value)
 {
     bel_str joined = {0};
@@ -87,6 +88,7 @@ static void give(bel_options *options, size_t row, bel_option_value *items,
     value_set_origin(value, source, origin);
 }
 
+// Checks the text before it replaces or extends what was there; see `give` for who wins.
 static bel_status *give_text(bel_options *options, size_t row, const char *place, const char *text,
                              bel_option_source source, const char *origin)
 {
@@ -174,6 +176,7 @@ static char *suggestion(const bel_options *options, const char *typed, size_t le
 
 // --- The command line ---------------------------------------------------------------------------
 
+// Names the flag without its value, and the nearest one that there is.
 static bel_status *unknown_flag(const bel_options *options, const char *argument)
 {
     size_t dashes = strspn(argument, "-");
@@ -185,6 +188,7 @@ static bel_status *unknown_flag(const bel_options *options, const char *argument
     return status;
 }
 
+// "--x" and "--no_x" are true and false, "--x=true" is read as it stands.
 static bel_status *parse_switch(bel_options *options, size_t row, const char *place, bool negated,
                                 const char *value)
 {
@@ -281,6 +285,7 @@ static bel_status *wrong_kind(const bel_yaml *yaml, const bel_yaml_node *node,
     return status;
 }
 
+// `key` NULL: an item of a list; else one of a mapping, as "key=value".
 static bel_status *add_yaml_item(const bel_yaml *yaml, const bel_option *option, const char *place,
                                  const bel_yaml_node *key, const bel_yaml_node *node,
                                  bel_option_value *items)
@@ -293,6 +298,8 @@ static bel_status *add_yaml_item(const bel_yaml *yaml, const bel_option *option,
     return status;
 }
 
+// A list or mapping for options that take several, else one text as on the command line. A negated
+// name ("no_x: true") turns the value round.
 static bel_status *read_yaml_value(const bel_yaml *yaml, const bel_option *option, bool negated,
                                    const char *place, const bel_yaml_node *node,
                                    bel_option_value *items)
@@ -316,6 +323,7 @@ static bel_status *read_yaml_value(const bel_yaml *yaml, const bel_option *optio
     return NULL;
 }
 
+// Keys are names of flags. The whole mapping is one place, so a second time is an error.
 static bel_status *read_yaml_entry(bel_options *options, const bel_yaml *yaml,
                                    const bel_yaml_node *key, const bel_yaml_node *node, bool *seen)
 {
@@ -453,6 +461,7 @@ size_t bel_options_own_argument_count(const bel_options *options)
 
 // --- Who reads what ------------------------------------------------------------------------------
 
+// Whether `text` is one of a list "a|b|c".
 static bool is_among(const char *list, const char *text)
 {
     size_t wanted = strlen(text);
@@ -476,6 +485,7 @@ static bool is_met(const bel_options *options, const char *when, char **out_name
     return (strcmp(text, options->table[row].otherwise) == 0) == absent;
 }
 
+// Says on which other flag it depends that somebody reads this one.
 static bel_status *not_read(const bel_options *options, const bel_option *option, const char *name)
 {
     const char *when = option->when, *equals = strchr(when, '=');

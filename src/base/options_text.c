@@ -34,6 +34,7 @@ void bel_option_describe(const bel_option *option, bel_str *out)
     if (option->accepts != NULL) bel_str_printf(out, " in %s", option->accepts);
 }
 
+// Whether `text` is one of the choices "a|b|c".
 static bool is_choice(const char *choices, const char *text)
 {
     size_t length = strlen(text);
@@ -45,6 +46,7 @@ static bool is_choice(const char *choices, const char *text)
     }
 }
 
+// By the type of the option, and the choices or the interval that it accepts.
 static bool is_accepted(const bel_option *option, const char *text)
 {
     size_t length = strlen(text);
@@ -143,6 +145,8 @@ static void append_when(const bel_option *option, bel_str *out)
     }
 }
 
+// The flag in the first column, its help wrapped in the second; one that is too long for the first
+// has a line of its own.
 static void append_row(const bel_option *option, bel_str *out)
 {
     size_t column = append_flag(option, out);

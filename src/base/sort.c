@@ -14,6 +14,8 @@ static inline uint64_t ordered(int64_t key)
     return (uint64_t)key ^ (UINT64_C(1) << (KEY_BITS - 1));
 }
 
+// One pass of a radix sort, stable: counts of each digit, sums of the counts as places, then each
+// item to its place.
 static void sort_digit(const bel_keyed *items, bel_keyed *out, int64_t n, int shift, int bits)
 {
     uint64_t mask = (UINT64_C(1) << bits) - 1;

@@ -54,6 +54,7 @@ static void end_line(trace *t)
     bel_file_writer_write(t->out, t->line.text, t->line.length);
 }
 
+// A track is a role and its index, shown as a process; above 0.
 static long long track_of(const bel_trace_event *e)
 {
     enum { MOST = 100000 };
@@ -71,6 +72,7 @@ static void put_place(trace *t, const span *s)
     bel_str_printf(&t->line, ",\"pid\":%lld,\"tid\":%d", track_of(&s->e), s->row);
 }
 
+// Metadata of the track and row of `where`.
 static void put_meta(trace *t, const char *name, const span *where, const char *arguments)
 {
     begin_line(t);
@@ -119,6 +121,8 @@ static bool is_sound(const bel_trace_event *e)
            e->begun_ns > 0 && e->ended_ns >= e->begun_ns;
 }
 
+// The last BEL_TRACE_RING spans of a thread, as a row of its own, on the clock of the first process
+// (`lead_ns`). What was overwritten before is counted in dropped_events.
 static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, const char *name)
 {
     uint64_t written = atomic_load(&ring->written);
@@ -148,6 +152,7 @@ static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, con
     bel_str_deinit(&arguments);
 }
 
+// A part is a page with the header, then rings; a ring that the file ends within is left out.
 static bel_status *take_part(trace *t, const char *path, const char *name)
 {
     char *bytes;
@@ -243,6 +248,7 @@ static const span *find_wait(const trace *t, const span *pass, int worker)
     return NULL;
 }
 
+// From the report to the pass that summed it, and on to the wait that its version ended.
 static void join(trace *t, const span *pass, int worker)
 {
     const span *report = find_report(t, pass, worker);
@@ -256,6 +262,7 @@ static void join(trace *t, const span *pass, int worker)
     put_flow(t, "f", wait, last > wait->e.begun_ns ? last : wait->e.begun_ns);
 }
 
+// Workers are counted by their reports; those whose bit is set in `workers` took part in the pass.
 static void write_flows(trace *t)
 {
     int worker_count = 0;

@@ -87,6 +87,7 @@ static void append_child(bel_arena *arena, bel_yaml_node *parent, const bel_yaml
     parent->count = count + 1;
 }
 
+// What settings never need, and what could make a small file large.
 static bel_status *refuse_extras(const reader *r, const yaml_event_t *event)
 {
     const yaml_char_t *anchor = NULL, *tag = NULL;
@@ -126,6 +127,7 @@ static bel_status *read_sequence(reader *r, int depth, bel_yaml_node *node)
     }
 }
 
+// A key that stands twice is a mistake, of which YAML would keep the second in silence.
 static bel_status *check_key(const reader *r, const bel_yaml_node *mapping,
                              const bel_yaml_node *key)
 {
@@ -140,6 +142,7 @@ static bel_status *check_key(const reader *r, const bel_yaml_node *mapping,
     return NULL;
 }
 
+// Children come in turn: a key, its value.
 static bel_status *read_mapping(reader *r, int depth, bel_yaml_node *node)
 {
     const bel_yaml_node *key = NULL; // read, and waiting for its value

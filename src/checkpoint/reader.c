@@ -238,7 +238,7 @@ bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_re
     return NULL;
 }
 
-// A setting of one checkpoint. NOT_FOUND, DATA_LOSS: it cannot be had from this one.
+// A setting of one checkpoint. NOT_FOUND, DATA_LOSS: this one does not give it.
 static bel_status *read_setting(const char *model_dir, int64_t step, const char *name,
                                 char **out_value)
 {

@@ -216,7 +216,8 @@ static bel_status *check_predictions(const bel_value *predictions)
                    bel_shape_text(&shape, text));
 }
 
-// Sums and weights are read as so many floats: what bel_metric_auc and the others make.
+// An evaluation reads sums and weights without looking, as the floats that the functions for
+// metrics make; here they are looked at, as they may be made by hand.
 static bel_status *check_metric(const bel_metric *metric)
 {
     if (metric->kind != BEL_METRIC_AUC) {

@@ -49,7 +49,7 @@ struct bel_source {
 };
 
 // Memory for field `field` of the record being read: zeroed in a record, with old content in a row.
-// `length` is that of a text and counts for nothing else.
+// `length` is that of a text and is not used otherwise.
 void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length);
 
 // Reads a whole record; what was in it before is gone.

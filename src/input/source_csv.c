@@ -244,9 +244,8 @@ static bel_status *check_rows(const bel_csv_source *source, int64_t first, int64
     return NULL;
 }
 
-// Reads rows once, so that a value that is no number is not found when hours of training are over:
-// all of them, or of large files so many at the beginning and at the end that it takes half a
-// second.
+// Reads rows once, so that a value that is no number is not found after hours of training: all of
+// them, or of large files as many at the beginning and at the end as take half a second.
 static bel_status *check_values(const bel_csv_source *source)
 {
     enum { CHECKED_BYTES = 64 << 20 };

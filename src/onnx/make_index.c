@@ -75,7 +75,7 @@ static bel_value *add_batch(bel_graph *graph, bel_value *indices, const bel_shap
     return indices;
 }
 
-// Where an index is not in [0, size), or `before` (NULL: nothing) says so already.
+// True where an index is not in [0, size), or where `before` (NULL: nowhere) is true.
 static bel_value *or_outside(bel_graph *graph, bel_value *before, bel_value *index, bel_value *size)
 {
     bel_value *low = bel_less(graph, index, bel_onnx_scalar(graph, BEL_DTYPE_I64, 0));

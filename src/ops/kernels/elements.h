@@ -1,5 +1,5 @@
 // Element access for reference kernels: any type is read as double and written from double, so that
-// one plain loop serves every type. Kept for ever as the oracle of the fast kernels.
+// one plain loop serves every type. It stays as the oracle of the fast kernels.
 #ifndef BELFRY_OPS_KERNELS_ELEMENTS_H
 #define BELFRY_OPS_KERNELS_ELEMENTS_H
 

@@ -15,7 +15,7 @@ enum {
     B_FLOATS = 1 << 16, // room for packed panels
     A_FLOATS = 3 << 13, // and blocks
     ROWS = 96,          // of a at a time where it is not packed
-    UNPACKED = 32,      // up to so many rows of a, b is read where it lies
+    UNPACKED = 32,      // up to this many rows of a, b is read where it lies
 };
 
 const bel_product_kernels *bel_product_kernels_get(void)
