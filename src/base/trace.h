@@ -102,7 +102,7 @@ static inline void bel_trace_end(bel_trace_event event, int64_t begun_ns)
 // this process records already, nothing happens. RESOURCE_EXHAUSTED: no room on the disk.
 bel_status *bel_trace_start(const char *folder, const char *name) BEL_MUST_USE;
 
-// This process's clock is behind the trace's by so much: it runs on another host.
+// By how much this process's clock is behind the trace's, where it runs on another host.
 void bel_trace_set_lead(int64_t lead_ns);
 
 // No thread may be recording. The part stays for bel_trace_merge.

@@ -121,7 +121,7 @@ static bool is_sound(const bel_trace_event *e)
            e->begun_ns > 0 && e->ended_ns >= e->begun_ns;
 }
 
-// The last BEL_TRACE_RING spans of a thread, as a row of its own, on the clock of the first process
+// The last BEL_TRACE_RING spans of a thread, as a row of its own, on the trace's clock
 // (`lead_ns`). What was overwritten before is counted in dropped_events.
 static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, const char *name)
 {

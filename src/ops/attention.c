@@ -140,6 +140,7 @@ static void add_scaled(const bel_tensor *to, int64_t to_begin, double factor,
     }
 }
 
+// Scores are computed three times rather than kept.
 static void run_plain(const bel_kernel_call *call, int64_t row)
 {
     query x = query_at(call, row, 0);

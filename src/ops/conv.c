@@ -137,6 +137,9 @@ bel_status *bel_infer_conv_transpose(const bel_attr_list *attrs, const bel_spec 
 // One product of the convolution: elements of x, w and y.
 typedef void visit_fn(const bel_kernel_call *call, int64_t x, int64_t w, int64_t y);
 
+// All products of y [image, o, row, column]: the taps [first, end) of each dimension that lie
+// inside of x, over the input channels of the output channel's group. Elements are row-major: x [n,
+// channels, rows, columns], w [o, c, taps, taps].
 static void visit_position(const bel_kernel_call *call, visit_fn *visit, int64_t image, int64_t o,
                            int64_t row, int64_t column)
 {
@@ -192,6 +195,8 @@ static void visit_grad_weights(const bel_kernel_call *call, int64_t x, int64_t w
                 bel_element_get(&call->inputs[1], x));
 }
 
+// The result begins as the bias or 0 and collects its products; which two operands are multiplied
+// into which depends on the operation alone. What is "y" of a transposed convolution is its input.
 static void run_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;

@@ -67,6 +67,8 @@ static bel_operand kind_of(const fused_params *p, int operand)
     return operand >= BEL_FUSED_REGISTER ? BEL_OPERAND_FULL : p->operands[operand];
 }
 
+// Where an operand of a step begins for this block: the number itself, a block between steps, or an
+// input, of which a full one is at the block's place and a single one or a row at its start.
 static const float *operand_at(const fused_params *p, const block *b, int step, int i)
 {
     const bel_fused_step *s = &p->steps[step];
@@ -77,6 +79,8 @@ static const float *operand_at(const fused_params *p, const block *b, int step, 
     return p->operands[operand] == BEL_OPERAND_FULL ? data + b->at : data;
 }
 
+// By the kernel that the step has; of two operands one may be a single element or, the second, a
+// row.
 static void run_step(const fused_params *p, const block *b, int step, float *y)
 {
     const bel_fused_step *s = &p->steps[step];
@@ -99,6 +103,8 @@ static void run_step(const fused_params *p, const block *b, int step, float *y)
     }
 }
 
+// Block after block, all steps in each, so that what lies between steps stays in the first-level
+// cache. With rows a block is a whole number of each one's (repeated) length.
 static void run_fused(const bel_kernel_call *call, int64_t tile)
 {
     const fused_params *p = call->params;

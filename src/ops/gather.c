@@ -70,6 +70,7 @@ typedef struct gather_params {
     int64_t outer, rows, width, count;
 } gather_params;
 
+// outer: the dimensions before the axis, multiplied; width: those behind it.
 static const gather_params *make_gather(const bel_prepare *prepare, const bel_shape *data,
                                         const bel_shape *indices)
 {
@@ -84,6 +85,8 @@ static const gather_params *make_gather(const bel_prepare *prepare, const bel_sh
     return bel_arena_copy(prepare->arena, &p, sizeof p);
 }
 
+// Row i of the result [outer · count] is row indices[i % count] of outer block i / count of data. A
+// bad index gives zeros, and the run ends with its number.
 static void run_gather(const bel_kernel_call *call, int64_t tile)
 {
     const gather_params *p = call->params;

@@ -54,6 +54,7 @@ static inline void copy_run(char *y, const char *x, size_t size)
     }
 }
 
+// Run i of the result is run i of each input, one behind the other.
 static void run_concat(const bel_kernel_call *call, int64_t tile)
 {
     const concat_params *p = call->params;

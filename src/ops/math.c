@@ -206,6 +206,7 @@ typedef struct binary_params {
     int64_t a_step, b_step, row;
 } binary_params;
 
+// A tile of rows has whole rows, so that b is at its start there.
 static void run_binary(const bel_kernel_call *call, int64_t tile)
 {
     const binary_params *params = call->params;

@@ -241,6 +241,7 @@ static bool is_small(const gemm_params *p, const bel_kernel_call *call)
     return call->input_count < 3 || (has_bias(p, call) && p->beta == 1);
 }
 
+// Tiles of one product are neighbours; a tile of small products takes per_tile of them.
 static void run_gemm(const bel_kernel_call *call, int64_t tile)
 {
     const gemm_params *p = call->params;
@@ -250,8 +251,8 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
         run_matrix(call, matrix, tile % p->tiles);
 }
 
-// Halves a side of the tile, or leaves it: what is packed of one operand is used for so many rows
-// or columns of the other.
+// Halves a side of the tile, unless both are short by then: what is packed of one operand is used
+// for all rows, or columns, of the other that the tile has.
 static bool halve(gemm_params *p)
 {
     enum { LEAST = 128, ROWS = 12, COLUMNS = 16 }; // whole blocks of a product

@@ -212,6 +212,8 @@ static channel_map channel_of(const bel_kernel_call *call, int64_t c, double sum
 
 enum { RUN = 64 }; // channels at a time
 
+// y = factor · u + second · v + offset by channel, for one image; in one go where all three lie
+// channels-last.
 static void apply(const norm_params *p, const float *u, const float *v, float (*affines)[RUN],
                   int64_t count, float *y)
 {
@@ -232,6 +234,8 @@ static void apply(const norm_params *p, const float *u, const float *v, float (*
     }
 }
 
+// RUN channels at a time: their maps are made from the parts' sums, by every tile for itself; tile
+// 0 alone writes statistics and gradients of vectors.
 static void run_apply(const bel_kernel_call *call, int64_t tile)
 {
     const norm_params *p = call->params;
@@ -311,6 +315,7 @@ static norm_params make_params(const bel_prepare *prepare, const bel_kernel_call
     return p;
 }
 
+// Else the plain kernel, in one tile. The workspace has two sums of each channel for each part.
 static bool is_fast(const bel_prepare *prepare, bel_kernel_call *call, const norm_params *p)
 {
     call->run = run_reference;

@@ -214,6 +214,9 @@ static void fill_list(const bel_prepare *prepare, bel_op op, const bel_shape *x,
     }
 }
 
+// For each dimension of the result, which place of the source each index takes, times the source's
+// stride, so that places are added up; -1: none, it is filled. `run`: along the last dimension
+// neighbours are neighbours in the source.
 static pick_params make_lists(const bel_prepare *prepare, bel_op op, const bel_tensor *x,
                               const bel_shape *picked)
 {
@@ -265,6 +268,7 @@ static inline void pick_row(const char *x, const int64_t *list, const char *fill
         memcpy(y + (size_t)j * size, list[j] < 0 ? fill : x + (size_t)list[j] * size, size);
 }
 
+// A tile takes whole rows, each a copy, or element by element.
 static void run_pick(const bel_kernel_call *call, int64_t tile)
 {
     static const int64_t scalar[1] = {0};

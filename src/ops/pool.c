@@ -105,6 +105,8 @@ static int64_t counted(const pool_params *p, int d, int64_t at, int64_t inside)
     return fit < w->kernel[d] ? fit : w->kernel[d];
 }
 
+// The taps [first, end) of a dimension are those inside the image; the box begins where the first
+// of them is.
 static window_box make_box(const pool_params *p, int64_t row, int64_t column)
 {
     const bel_window *w = &p->window;
@@ -134,6 +136,7 @@ static int64_t box_element(const plain_window *t, int64_t i)
            i % t->box.columns * p->window.dilation[1];
 }
 
+// Of equal largest elements the first takes the gradient.
 static void run_window(const plain_window *t)
 {
     const bel_kernel_call *call = t->call;
@@ -162,6 +165,7 @@ static void run_window(const plain_window *t)
     bel_element_set(&call->outputs[0], t->y, max ? result : result * t->box.weight);
 }
 
+// dx is x's shape, and windows may overlap: it collects.
 static void run_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
@@ -213,6 +217,7 @@ static void write_channels(const float *from, int64_t count, float *to, int64_t 
         to[c * step] = from[c];
 }
 
+// Channels [count] at a time, which lie `channel` apart.
 static void run_max(const channel_run *run)
 {
     const pool_params *p = run->p;
@@ -297,6 +302,7 @@ static void run_position(const bel_kernel_call *call, int64_t image, int64_t row
     }
 }
 
+// A tile is a run of images, so no two tiles write to one dx.
 static void run_images(const bel_kernel_call *call, int64_t tile)
 {
     const pool_params *p = call->params;

@@ -42,6 +42,7 @@ static int64_t unit_at(const step *p, int64_t unit)
     return p->d * p->s->gates * p->s->hidden + unit;
 }
 
+// W x + Wb of one gate unit; biases are [2 · gates · hidden] for each direction, those of W first.
 static double x_sum(const step *p, int64_t unit)
 {
     const bel_recurrent_shape *s = p->s;
@@ -52,6 +53,7 @@ static double x_sum(const step *p, int64_t unit)
     return sum;
 }
 
+// R h + Rb of one gate unit.
 static double h_sum(const step *p, int64_t unit, const double *h)
 {
     const bel_recurrent_shape *s = p->s;
@@ -61,6 +63,8 @@ static double h_sum(const step *p, int64_t unit, const double *h)
     return sum;
 }
 
+// kept: [n, z, r, R h + Rb] or, where reset comes first, [z, r, n]. Units of W and R stand in the
+// order z, r, n.
 static void gru_forward(const step *p)
 {
     int64_t n = p->s->hidden;
@@ -79,6 +83,7 @@ static void gru_forward(const step *p)
         p->h[i] = (1 - z[i]) * candidate[i] + z[i] * p->h[i];
 }
 
+// kept: [i, o, f, g, c], each [hidden].
 static void lstm_forward(const step *p)
 {
     int64_t n = p->s->hidden;
@@ -99,6 +104,7 @@ static void set_vector(const bel_tensor *y, int64_t at, const double *x, int64_t
         bel_element_set(y, at + i, x[i]);
 }
 
+// h and c are zeros before the first step. In a reversed direction step 0 is the last valid time.
 static void forward_row(step *p)
 {
     const bel_recurrent_shape *s = p->s;
@@ -194,6 +200,8 @@ static void add_inputs(const step *p, int operand, int64_t at, double *sum)
         sum[i] += in(p, operand, at + i);
 }
 
+// From the last step to the first; dh and dc are handed on from step to step, and begin with the
+// gradients of the last states.
 static void backward_row(step *p)
 {
     const bel_recurrent_shape *s = p->s;
@@ -233,6 +241,8 @@ static int64_t doubles_of(const bel_recurrent_shape *s)
     return (2 * s->gates + s->saved_parts + 5) * s->hidden;
 }
 
+// Calls row_fn for each direction and row, with the vectors of `step` in the workspace, zeroed, and
+// all outputs zeroed once.
 static void run_rows(const bel_kernel_call *call, void row_fn(step *p))
 {
     const bel_recurrent_plain *plain = call->params;

@@ -48,6 +48,8 @@ typedef struct box_params {
     double scale; // ReduceMean: 1 / count
 } box_params;
 
+// Regular: all reduced axes stand side by side; then element (i, j, k) of the box is i · count ·
+// inner + j · inner + k.
 static box_params make_box(const bel_shape *shape, const bool reduced[BEL_MAX_RANK])
 {
     box_params p = {.outer = 1, .count = 1, .inner = 1, .regular = true, .scale = 1};
@@ -81,6 +83,7 @@ static int64_t small_index(const bel_shape *large, const bool reduced[BEL_MAX_RA
     return result;
 }
 
+// Each element of x in its order, into the one that it belongs to.
 static void run_reduce_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
@@ -161,6 +164,8 @@ typedef struct slice_place {
     float *y;
 } slice_place;
 
+// steps[0] is 0 where the run's dimension is reduced: then it is one number; else each element has
+// a result of its own.
 static void reduce_run(const void *context, const bel_run *run)
 {
     enum { BLOCK = 1024 };
@@ -183,6 +188,7 @@ static void reduce_run(const void *context, const bel_run *run)
     if (op != BEL_OP_REDUCE_SUM_SQUARE) join(y, x, y, run->n);
 }
 
+// Slices have results of their own, so tiles share nothing.
 static void run_reduce_slices(const bel_kernel_call *call, int64_t tile)
 {
     const slice_params *p = call->params;
@@ -199,6 +205,8 @@ static void run_reduce_slices(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// Dimensions that stay in front make the slices. Within one, steps[d] says how far the result moves
+// for one along dimension d: 0 where it is reduced.
 static void prepare_slices(const bel_prepare *prepare, bel_kernel_call *call, const box_params *box)
 {
     const bel_shape *x = &call->inputs[0].shape;
@@ -277,6 +285,7 @@ static int64_t reduced_place(const bel_shape *shape, const box_params *p, int64_
     return p->regular ? j * p->inner : part_index(shape, p, true, j);
 }
 
+// The elements of one output, in order, from `base` on.
 static double fold(bel_op op, const bel_tensor *x, const box_params *p, int64_t base)
 {
     double sum = op == BEL_OP_REDUCE_MIN ? INFINITY : op == BEL_OP_REDUCE_PROD ? 1 : 0;

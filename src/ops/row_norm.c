@@ -182,6 +182,8 @@ static void add_to(const bel_tensor *sum, int64_t at, double value)
     bel_element_set(sum, at, bel_element_get(sum, at) + value);
 }
 
+// With g = dy · scale and y' the normalised row: dx = (g - mean of g - y' · mean of g y') /
+// deviation.
 static void gradient_row(const bel_kernel_call *call, int64_t row)
 {
     const bel_row_norm *n = call->params;

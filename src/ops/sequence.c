@@ -55,6 +55,8 @@ typedef struct mask_params { // x [n, outer, times, inner]
     int64_t per_tile; // of n · outer
 } mask_params;
 
+// Row `row` of [n · outer] belongs to sequence row / outer; what is kept are its first `length`
+// times. In place (y = x) only the rest is cleared.
 static void run_sequence_mask(const bel_kernel_call *call, int64_t tile)
 {
     const mask_params *p = call->params;
@@ -169,6 +171,7 @@ static const uint8_t *mask_of(const bel_kernel_call *call, int64_t row, int64_t 
            bel_broadcast_index(&call->outputs[0].shape, &mask->shape, row * p->columns);
 }
 
+// Masked elements become -infinity in y first, as x must stay; a row with nothing left is zeros.
 static void softmax_row(const bel_kernel_call *call, int64_t row)
 {
     const softmax_params *p = call->params;

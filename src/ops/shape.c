@@ -224,6 +224,7 @@ TURN(uint16_t)
 TURN(uint32_t)
 TURN(uint64_t)
 
+// `rows` elements along `unit`, by all of the last dimension.
 static void turn(const transpose_params *p, const char *x, char *y, int64_t rows)
 {
     int32_t last = p->walk.rank - 1;
@@ -252,6 +253,8 @@ static void find_square(const transpose_params *p, int64_t outer, int64_t *out_y
     }
 }
 
+// Rows of all squares are counted through: row r is row r % height of square r / height, and a tile
+// may end in the middle of one.
 static void run_transpose(const bel_kernel_call *call, int64_t tile)
 {
     const transpose_params *p = call->params;
@@ -273,6 +276,7 @@ static void run_transpose(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// Which dimension of the result is the source's last; no such where that is the last of both.
 static void find_unit(transpose_params *p)
 {
     int32_t last = p->walk.rank - 1;
@@ -315,6 +319,7 @@ void bel_prepare_transpose(const bel_prepare *prepare, bel_kernel_call *call)
 
 // --- OneHot --------------------------------------------------------------------------------------
 
+// y [count, depth].
 static void run_one_hot(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;

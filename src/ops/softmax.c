@@ -155,6 +155,7 @@ static bool label_ok(const bel_kernel_call *call, int64_t label, int64_t classes
     return false;
 }
 
+// Losses [rows]; the second output keeps log softmax [rows, columns] for the gradient.
 static void run_cross_entropy(const bel_kernel_call *call, int64_t tile)
 {
     const row_params *p = call->params;
@@ -180,6 +181,7 @@ static void run_cross_entropy(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// dx = (softmax - 1 at the label) · dy, row by row.
 static void run_cross_entropy_grad(const bel_kernel_call *call, int64_t tile)
 {
     const row_params *p = call->params;

@@ -30,6 +30,7 @@ static int64_t extent(const bel_window *w, int d)
     return (w->kernel[d] - 1) * w->dilation[d] + 1;
 }
 
+// Pads and positions of dimension d, by auto_pad, pads and ceil_mode.
 static bel_status *place(const bel_attr_list *attrs, bel_window *w, int d)
 {
     int auto_pad = (int)bel_attr_number(attrs, "auto_pad", BEL_PAD_EXPLICIT);
