@@ -289,6 +289,8 @@ static void run_pick(const bel_kernel_call *call, int64_t tile)
             memcpy(y, x + (size_t)list[0] * p->size, (size_t)n * p->size);
         } else if (p->size == 4) {
             pick_row(x, list, p->fill, 4, y, n);
+        } else if (p->size == 2) {
+            pick_row(x, list, p->fill, 2, y, n);
         } else if (p->size == 8) {
             pick_row(x, list, p->fill, 8, y, n);
         } else {

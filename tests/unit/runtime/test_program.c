@@ -308,12 +308,51 @@ static void test_compile_errors(void **state)
     mlp_destroy(m);
 }
 
+// A slice with a step copies elements one by one, whatever their size.
+static void test_elements_of_every_size(void **state)
+{
+    (void)state;
+    static const bel_dtype dtypes[] = {BEL_DTYPE_U8,  BEL_DTYPE_BOOL, BEL_DTYPE_F16, BEL_DTYPE_BF16,
+                                       BEL_DTYPE_F32, BEL_DTYPE_I32,  BEL_DTYPE_F64, BEL_DTYPE_I64};
+    enum { COUNT = 6, STEP = 2 };
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+        bel_graph *graph = bel_graph_create();
+        bel_shape shape = BEL_SHAPE(COUNT);
+        const int64_t start = 0, end = COUNT, step = STEP;
+        unsigned char x[COUNT * 8];
+        for (size_t i = 0; i < sizeof x; i++)
+            x[i] = (unsigned char)(i + 1);
+        bel_value *value = bel_input_value(graph, "x", dtypes[d], &shape);
+        bel_program_output output = {.value =
+                                         bel_slice(graph, value, NULL, &start, &end, &step, 1)};
+        bel_program *program;
+        BEL_ASSERT_OK(bel_program_compile(graph, &shape, &output, 1, NULL, &program));
+        void *arena = bel_xcalloc(bel_program_arena_bytes(program) + 1, 1);
+        bel_instance *instance = bel_instance_create(program, arena);
+        bel_run_context context = {.seed = 1};
+        bel_instance_bind_input(instance, 0, x);
+        BEL_ASSERT_OK(bel_instance_run(instance, NULL, &context, NULL, NULL));
+        const unsigned char *y = bel_instance_output(instance, 0).data;
+        size_t size = bel_dtype_size(dtypes[d]);
+        for (size_t i = 0; i < COUNT / STEP; i++)
+            assert_memory_equal(y + i * size, x + i * STEP * size, size);
+        bel_instance_destroy(instance);
+        bel_free(arena);
+        bel_program_destroy(program);
+        bel_graph_destroy(graph);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),          cmocka_unit_test(test_publication),
-        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_odd_outputs),
-        cmocka_unit_test(test_compile_errors), cmocka_unit_test(test_publication_of_parts),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_publication),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_odd_outputs),
+        cmocka_unit_test(test_compile_errors),
+        cmocka_unit_test(test_publication_of_parts),
+        cmocka_unit_test(test_elements_of_every_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
