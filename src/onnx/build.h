@@ -104,6 +104,7 @@ enum { BEL_ONNX_CONSTANT_ELEMENTS = 1 << 24 };
 // --- Values that several functions need ---------------------------------------------------------
 
 bel_value *bel_onnx_scalar(bel_graph *graph, bel_dtype dtype, double value); // of any type
+bel_value *bel_onnx_whole(bel_graph *graph, int64_t value);                  // I64
 // I64 [count], at most BEL_MAX_RANK of them.
 bel_value *bel_onnx_int_list(bel_graph *graph, const int64_t *elements, int64_t count);
 bel_value *bel_onnx_to(bel_graph *graph, bel_value *x, bel_dtype dtype); // a cast where needed

@@ -35,9 +35,7 @@ bel_status *bel_onnx_constant(bel_onnx_call *call)
     case BEL_ONNX_FLOAT:
         bel_onnx_out(call, 0, bel_scalar(call->graph, BEL_DTYPE_F32, attr->number));
         break;
-    case BEL_ONNX_INT:
-        bel_onnx_out(call, 0, bel_onnx_scalar(call->graph, BEL_DTYPE_I64, (double)attr->integer));
-        break;
+    case BEL_ONNX_INT: bel_onnx_out(call, 0, bel_onnx_whole(call->graph, attr->integer)); break;
     default: return constant_list(call, attr);
     }
     return NULL;
@@ -65,25 +63,59 @@ static bel_status *too_many(double elements)
     return BEL_ERR(BEL_UNIMPLEMENTED, "%.0f elements are too many for a constant", elements);
 }
 
+// How many steps lead from start to before limit.
+static bel_status *count_floats(const bel_tensor *ends, double *out_count)
+{
+    double start = bel_element_get(&ends[0], 0), limit = bel_element_get(&ends[1], 0);
+    double delta = bel_element_get(&ends[2], 0), count = fmax(ceil((limit - start) / delta), 0);
+    *out_count = count;
+    if (delta != 0 && count >= 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no way from %g to %g in steps of %g", start,
+                   limit, delta);
+}
+
+// The same without the way over double; distances are unsigned, as int64 does not hold all.
+static bel_status *count_whole(const bel_tensor *ends, double *out_count)
+{
+    int64_t start = bel_element_get_whole(&ends[0], 0), limit = bel_element_get_whole(&ends[1], 0);
+    int64_t delta = bel_element_get_whole(&ends[2], 0);
+    if (delta == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no way from %lld to %lld in steps of 0",
+                       (long long)start, (long long)limit);
+    }
+    bool up = delta > 0, any = up ? start < limit : start > limit;
+    uint64_t low = (uint64_t)(up ? start : limit), high = (uint64_t)(up ? limit : start);
+    uint64_t step = up ? (uint64_t)delta : 0 - (uint64_t)delta;
+    *out_count = any ? (double)((high - low - 1) / step + 1) : 0;
+    return NULL;
+}
+
 // start, start + delta … before limit.
 bel_status *bel_onnx_range(bel_onnx_call *call)
 {
-    double start, limit, delta;
-    BEL_TRY(bel_onnx_known_number(call, 0, &start));
-    BEL_TRY(bel_onnx_known_number(call, 1, &limit));
-    BEL_TRY(bel_onnx_known_number(call, 2, &delta));
-    double count = fmax(ceil((limit - start) / delta), 0);
-    if (!(delta != 0) || !(count >= 0)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no way from %g to %g in steps of %g", start,
-                       limit, delta);
+    bel_tensor ends[3];
+    for (int i = 0; i < 3; i++) {
+        BEL_TRY(bel_onnx_known(call, i, &ends[i]));
+        if (bel_shape_elements(&ends[i].shape) == 1 && ends[i].dtype == ends[0].dtype) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "input %d must hold one element of type %s", i,
+                       bel_dtype_name(ends[0].dtype));
     }
+    bool whole = bel_element_is_whole(ends[0].dtype);
+    double count = 0;
+    BEL_TRY(whole ? count_whole(ends, &count) : count_floats(ends, &count));
     if (count > BEL_ONNX_CONSTANT_ELEMENTS) return too_many(count);
-    bel_tensor first;
-    BEL_TRY(bel_onnx_known(call, 0, &first));
-    bel_tensor tensor = {.dtype = first.dtype, .shape = BEL_SHAPE((int64_t)count)};
+    bel_tensor tensor = {.dtype = ends[0].dtype, .shape = BEL_SHAPE((int64_t)count)};
     tensor.data = bel_xmalloc(bel_tensor_bytes(&tensor) + 1);
-    for (int64_t i = 0; i < tensor.shape.dims[0]; i++)
-        bel_element_set(&tensor, i, start + (double)i * delta);
+    for (int64_t i = 0; i < tensor.shape.dims[0]; i++) {
+        if (whole) { // the products of what is unsigned may wrap: the sums fit
+            uint64_t start = (uint64_t)bel_element_get_whole(&ends[0], 0);
+            uint64_t delta = (uint64_t)bel_element_get_whole(&ends[2], 0);
+            bel_element_set_whole(&tensor, i, (int64_t)(start + (uint64_t)i * delta));
+        } else {
+            double start = bel_element_get(&ends[0], 0);
+            bel_element_set(&tensor, i, start + (double)i * bel_element_get(&ends[2], 0));
+        }
+    }
     bel_onnx_out(call, 0, bel_constant(call->graph, &tensor));
     bel_free(tensor.data);
     return NULL;
@@ -163,7 +195,6 @@ bel_status *bel_onnx_size(bel_onnx_call *call)
 {
     bel_shape shape = bel_onnx_in_shape(call, 0);
     BEL_TRY(bel_onnx_closed(&shape, 0, "its size is asked for"));
-    bel_onnx_out(call, 0,
-                 bel_onnx_scalar(call->graph, BEL_DTYPE_I64, (double)bel_shape_elements(&shape)));
+    bel_onnx_out(call, 0, bel_onnx_whole(call->graph, bel_shape_elements(&shape)));
     return NULL;
 }

@@ -109,7 +109,7 @@ static bel_status *flatten_rows(bel_onnx_call *call, int32_t batch_rank, flat_ro
         int64_t end = i + 1, size = data.dims[batch_rank + i];
         bel_value *one = bel_slice(graph, all, &last, &i, &end, NULL, 1);
         one = bel_onnx_indices(graph, bel_squeeze(graph, one, &last, 1), size);
-        bel_value *scale = bel_onnx_scalar(graph, BEL_DTYPE_I64, (double)size);
+        bel_value *scale = bel_onnx_whole(graph, size);
         if (several) outside = or_outside(graph, outside, one, scale);
         flat = flat == NULL ? one : bel_add(graph, bel_mul(graph, flat, scale), one);
         rows_each *= size;

@@ -15,6 +15,12 @@ bel_value *bel_onnx_scalar(bel_graph *graph, bel_dtype dtype, double value)
     return bel_constant(graph, &tensor);
 }
 
+bel_value *bel_onnx_whole(bel_graph *graph, int64_t value)
+{
+    bel_tensor tensor = {.dtype = BEL_DTYPE_I64, .data = &value};
+    return bel_constant(graph, &tensor);
+}
+
 bel_value *bel_onnx_int_list(bel_graph *graph, const int64_t *elements, int64_t count)
 {
     int64_t storage[BEL_MAX_RANK] = {0};
@@ -77,8 +83,8 @@ bel_value *bel_onnx_indices(bel_graph *graph, bel_value *indices, int64_t size)
 {
     indices = bel_onnx_to(graph, indices, BEL_DTYPE_I64);
     if (size < 0) return indices;
-    bel_value *zero = bel_onnx_scalar(graph, BEL_DTYPE_I64, 0);
-    bel_value *offset = bel_onnx_scalar(graph, BEL_DTYPE_I64, (double)size);
+    bel_value *zero = bel_onnx_whole(graph, 0);
+    bel_value *offset = bel_onnx_whole(graph, size);
     bel_value *negative = bel_less(graph, indices, zero);
     return bel_where(graph, negative, bel_add(graph, indices, offset), indices);
 }
