@@ -178,7 +178,7 @@ BEL_API bel_value *bel_reduce_l1(bel_graph *graph, bel_value *x, const int64_t *
                                  int axis_count, bool keepdims);
 BEL_API bel_value *bel_reduce_l2(bel_graph *graph, bel_value *x, const int64_t *axes,
                                  int axis_count, bool keepdims);
-/// log of the sum of e^x, without overflow; x is finite. Made of other operations.
+/// log of the sum of e^x, without overflow; -INFINITY where all x are. Made of other operations.
 BEL_API bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
                                           int axis_count, bool keepdims);
 
@@ -412,7 +412,8 @@ BEL_API bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *
 /// shares them.
 
 /// Sum of values · weights over the sum of weights -> scalar; 0 where all weights are 0. Type T,
-/// values and weights of one shape. Turns any of the losses below into a weighted mean.
+/// values and weights of one shape. A value whose weight is 0 counts for nothing, be it infinite or
+/// NaN; its gradient is 0. Turns any of the losses below into a weighted mean.
 BEL_API bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights);
 
 /// (predicted - labels)², type T, which broadcast. bel_mean of it is the mean squared error.

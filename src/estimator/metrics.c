@@ -45,6 +45,8 @@ static bel_metric mean(bel_graph *g, const char *name, bel_value *values, bel_va
     if (weights == NULL) { // where there is a value: x == x
         weights = bel_cast(g, bel_equal(g, values, values), BEL_DTYPE_F32);
     } else {
+        bel_value *zero = bel_scalar(g, bel_value_dtype(values), 0); // 0 times NaN would be NaN
+        values = bel_where(g, bel_equal(g, weights, zero), zero, values);
         values = bel_mul(g, values, weights);
     }
     return (bel_metric){.name = name, .sum = total(g, values), .weight = total(g, weights)};

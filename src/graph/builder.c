@@ -4,6 +4,8 @@
 // here of public operations: vectors in MatMul, ReduceLogSumExp, L2 loss. A NULL input means
 // that something failed before; it may be handed on, but whoever looks at its shape must allow
 // for it.
+#include <math.h>
+
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
@@ -178,11 +180,16 @@ bel_value *bel_mean(bel_graph *graph, bel_value *x)
     return bel_reduce_mean(graph, x, NULL, 0, false);
 }
 
-// log sum e^(x - m) + m with m the maximum, which is taken off again where axes are not kept.
+// log sum e^(x - m) + m with m the maximum, or 0 where that is infinite, as infinity less infinity
+// is NaN; axes are taken off again where they are not kept.
 bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims)
 {
-    bel_value *shift = bel_reduce_max(graph, x, axes, axis_count, true);
+    bel_value *most = bel_reduce_max(graph, x, axes, axis_count, true);
+    bel_value *infinity = bel_scalar(graph, bel_value_dtype(x), INFINITY);
+    bel_value *infinite = bel_equal(graph, bel_abs(graph, most), infinity);
+    bel_value *zero = bel_scalar(graph, bel_value_dtype(x), 0);
+    bel_value *shift = bel_where(graph, infinite, zero, most);
     bel_value *power = bel_exp(graph, bel_sub(graph, x, shift));
     bel_value *sum = bel_reduce_sum(graph, power, axes, axis_count, true);
     bel_value *y = bel_add(graph, bel_log(graph, sum), shift);

@@ -1,8 +1,9 @@
 // Losses, one number for each element or example; taking a mean is the caller's. They are made
 // of public operations, so gradients follow by themselves; only CTC is an operation of its own.
-// What is ignored gets weight 0 and is not cut out, because shapes must not depend on data; its
-// label is replaced by class 0 first, as the one in the data need not exist. A mean by weights
-// divides by 1 where all weights add up to 0, so that such a batch gives 0.
+// What is ignored gets weight 0 and is not cut out, because shapes must not depend on data. Its
+// numbers and its label are replaced by 0 before anything is computed of them: the label need not
+// exist, and 0 times infinity or NaN is NaN, forward and backward. A mean by weights divides by 1
+// where all weights add up to 0, so that such a batch gives 0.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
@@ -13,7 +14,9 @@ static bel_value *number(bel_graph *graph, const bel_value *like, double value)
 
 bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights)
 {
-    bel_value *sum = bel_reduce_sum(graph, bel_mul(graph, values, weights), NULL, 0, false);
+    bel_value *zero = number(graph, weights, 0);
+    bel_value *counted = bel_where(graph, bel_equal(graph, weights, zero), zero, values);
+    bel_value *sum = bel_reduce_sum(graph, bel_mul(graph, counted, weights), NULL, 0, false);
     bel_value *total = bel_reduce_sum(graph, weights, NULL, 0, false);
     bel_value *none = bel_equal(graph, total, number(graph, total, 0));
     return bel_div(graph, sum, bel_where(graph, none, number(graph, total, 1), total));
@@ -51,12 +54,15 @@ bel_value *bel_weighted_softmax_cross_entropy(bel_graph *graph, bel_value *logit
                                               int64_t ignored, bel_value **out_weights)
 {
     *out_weights = NULL;
+    static const int64_t last[] = {-1};
     bel_value *none = bel_equal(graph, labels, whole_number(graph, ignored));
     bel_value *known = bel_where(graph, none, whole_number(graph, 0), labels);
+    bel_value *zero = number(graph, logits, 0);
     bel_value *weights = bel_cast(graph, bel_not(graph, none), bel_value_dtype(logits));
     if (class_weights != NULL) {
-        weights = bel_mul(graph, weights, bel_gather(graph, class_weights, known));
+        weights = bel_where(graph, none, zero, bel_gather(graph, class_weights, known));
     }
+    logits = bel_where(graph, bel_unsqueeze(graph, none, last, 1), zero, logits);
     bel_value *loss = bel_softmax_cross_entropy(graph, logits, known);
     loss = bel_mul(graph, loss, weights);
     if (loss != NULL) *out_weights = weights;

@@ -1,6 +1,7 @@
 // Losses over classes: scores [n, c, d…] and labels [n, d…], taken as rows [n · d…, c] and
-// labels [n · d…]. Ignored labels are replaced by class 0, which always exists, and get weight
-// 0: shapes must not depend on data. The mean with weights divides by the sum of the weights, as
+// labels [n · d…]. Ignored labels are replaced by class 0, which always exists, their scores by 0,
+// so that no infinity or NaN among them spreads, and they get weight 0: shapes must not depend on
+// data. The mean with weights divides by the sum of the weights, as
 // ONNX has it, and by 1 where that is 0. Log probabilities of SoftmaxCrossEntropyLoss are output
 // 1, in the order of the scores.
 #include "onnx/make.h"
@@ -10,10 +11,9 @@ typedef enum reduction { MEAN, NONE, SUM } reduction;
 // Log probabilities as rows [n · d…, c], labels [n · d…] as I64, and what is made of the losses.
 typedef struct class_loss {
     bel_value *rows, *labels, *weights; // weights [c], or NULL
+    bel_value *ignored;                 // [n · d…] BOOL, or NULL: no label is ignored
     bel_shape label_shape;
     int reduction;
-    bool ignores;
-    int64_t ignored;
 } class_loss;
 
 // The axis of the classes at the end, all before it as one.
@@ -43,27 +43,38 @@ static bel_status *read_loss(bel_onnx_call *call, class_loss *loss)
     loss->labels = bel_onnx_to(call->graph, bel_onnx_in(call, 1), BEL_DTYPE_I64);
     if (labels.rank > 1) loss->labels = bel_reshape(call->graph, loss->labels, &flat);
     loss->weights = bel_onnx_in(call, 2);
-    loss->ignores = bel_onnx_find_attr(call, "ignore_index") != NULL;
-    loss->ignored = bel_onnx_int(call, "ignore_index");
+    loss->ignored = NULL;
+    if (bel_onnx_find_attr(call, "ignore_index") == NULL) return NULL;
+    bel_graph *graph = call->graph;
+    bel_value *index = bel_onnx_whole(graph, bel_onnx_int(call, "ignore_index"));
+    loss->ignored = bel_equal(graph, loss->labels, index);
+    loss->labels = bel_where(graph, loss->ignored, bel_onnx_whole(graph, 0), loss->labels);
     return NULL;
+}
+
+// Scores [n, c, d…] as rows, with 0 for those of ignored labels.
+static bel_value *counted_rows(bel_graph *graph, const class_loss *loss, bel_value *scores)
+{
+    static const int64_t last[] = {1};
+    bel_value *rows = to_rows(graph, scores);
+    if (loss->ignored == NULL) return rows;
+    bel_value *zero = bel_onnx_scalar(graph, bel_value_dtype(rows), 0);
+    return bel_where(graph, bel_unsqueeze(graph, loss->ignored, last, 1), zero, rows);
 }
 
 // Of each example -log probability of its label, times the label's weight.
 static bel_value *reduced_loss(bel_graph *graph, const class_loss *loss)
 {
     static const int64_t last[] = {1};
-    bel_dtype dtype = bel_value_dtype(loss->rows);
-    bel_value *labels = loss->labels, *counts = NULL, *weight = NULL;
-    if (loss->ignores) {
-        bel_value *ignored = bel_onnx_scalar(graph, BEL_DTYPE_I64, (double)loss->ignored);
-        bel_value *is_ignored = bel_equal(graph, labels, ignored);
-        labels = bel_where(graph, is_ignored, bel_onnx_scalar(graph, BEL_DTYPE_I64, 0), labels);
-        counts = bel_cast(graph, bel_not(graph, is_ignored), dtype);
+    bel_value *weight = NULL;
+    if (loss->weights != NULL) weight = bel_gather(graph, loss->weights, loss->labels);
+    if (loss->ignored != NULL) {
+        bel_dtype dtype = bel_value_dtype(loss->rows);
+        bel_value *zero = bel_onnx_scalar(graph, dtype, 0);
+        if (weight == NULL) weight = bel_onnx_scalar(graph, dtype, 1);
+        weight = bel_where(graph, loss->ignored, zero, weight);
     }
-    if (loss->weights != NULL) weight = bel_gather(graph, loss->weights, labels);
-    if (weight != NULL && counts != NULL) weight = bel_mul(graph, weight, counts);
-    if (weight == NULL) weight = counts;
-    bel_value *index = bel_unsqueeze(graph, labels, last, 1);
+    bel_value *index = bel_unsqueeze(graph, loss->labels, last, 1);
     bel_value *picked =
         bel_squeeze(graph, bel_gather_elements(graph, loss->rows, index, 1), last, 1);
     bel_value *losses = bel_neg(graph, picked);
@@ -78,7 +89,7 @@ bel_status *bel_onnx_likelihood_loss(bel_onnx_call *call)
 {
     class_loss loss;
     BEL_TRY(read_loss(call, &loss));
-    loss.rows = to_rows(call->graph, bel_onnx_in(call, 0));
+    loss.rows = counted_rows(call->graph, &loss, bel_onnx_in(call, 0));
     bel_onnx_out(call, 0, reduced_loss(call->graph, &loss));
     return NULL;
 }
@@ -88,9 +99,14 @@ bel_status *bel_onnx_softmax_loss(bel_onnx_call *call)
     bel_graph *graph = call->graph;
     class_loss loss;
     BEL_TRY(read_loss(call, &loss));
-    bel_value *scores = bel_onnx_axis_last(graph, bel_onnx_in(call, 0), 1);
-    bel_value *log_softmax = bel_onnx_axis_back(graph, bel_log_softmax(graph, scores), 1);
-    loss.rows = to_rows(graph, log_softmax);
+    bel_value *scores = bel_onnx_in(call, 0);
+    bel_value *log_softmax = bel_log_softmax(graph, bel_onnx_axis_last(graph, scores, 1));
+    log_softmax = bel_onnx_axis_back(graph, log_softmax, 1);
+    if (loss.ignored == NULL) {
+        loss.rows = to_rows(graph, log_softmax);
+    } else { // of their own: output 1 has the log probabilities of all scores
+        loss.rows = bel_log_softmax(graph, counted_rows(graph, &loss, scores));
+    }
     bel_onnx_out(call, 0, reduced_loss(graph, &loss));
     bel_onnx_out(call, 1, log_softmax);
     return NULL;

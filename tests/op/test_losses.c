@@ -75,6 +75,22 @@ static void test_softmax_cross_entropy(void **state)
                      -0.11374617835370245, 0.030591058881849705, 0.08315511947185272});
 }
 
+// What is ignored may be anything.
+static void test_ignored_numbers(void **state)
+{
+    (void)state;
+    fixture f = make_fixture();
+    bel_graph *g = f.run.graph;
+    double scores[] = {1, 1, 1, NAN, INFINITY, -INFINITY}, class_weights[] = {INFINITY, 2, 1};
+    int64_t classes[] = {1, 7};
+    bel_value *x = add_input(&f, "x", BEL_DTYPE_F64, BEL_SHAPE(2, 3), scores);
+    bel_value *weights = add_input(&f, "w", BEL_DTYPE_F64, BEL_SHAPE(3), class_weights), *used;
+    bel_value *labels = add_input(&f, "labels", BEL_DTYPE_I64, BEL_SHAPE(2), classes);
+    bel_value *losses = bel_weighted_softmax_cross_entropy(g, x, labels, weights, 7, &used);
+    check(&f, losses, sum(&f, losses), (double[]){2.1972245773362196, 0},
+          (double[]){2.0 / 3, -4.0 / 3, 2.0 / 3, 0, 0, 0});
+}
+
 static void test_log_sum_exp(void **state)
 {
     (void)state;
@@ -90,6 +106,22 @@ static void test_log_sum_exp(void **state)
                      0.05906975759251023, 0.9240064735078669, 0.016923768899622816,
                      0.4954626425778431, 0.4954626425778431, 0.009074714844313747,
                      0.09003057317038045, 0.2447284710547976, 0.6652409557748218});
+}
+
+static void test_log_sum_exp_of_infinities(void **state)
+{
+    (void)state;
+    static const int64_t axes[] = {-1};
+    double numbers[] = {-INFINITY, -INFINITY, -INFINITY, 2, INFINITY, 1};
+    fixture f = make_fixture();
+    bel_value *x = add_input(&f, "x", BEL_DTYPE_F64, BEL_SHAPE(3, 2), numbers);
+    bel_value *y = bel_reduce_log_sum_exp(f.run.graph, x, axes, 1, false);
+    bel_program_output output = {.value = y};
+    op_run_compile(&f.run, &output, 1, false);
+    op_run_start(&f.run, 1);
+    const double *got = bel_instance_output(f.run.instance, 0).data;
+    assert_true(got[0] == -INFINITY && got[1] == 2 && got[2] == INFINITY);
+    op_run_destroy(&f.run);
 }
 
 static void test_regression(void **state)
@@ -131,7 +163,7 @@ static void test_weighted_mean(void **state)
 {
     (void)state;
     for (int nothing = 0; nothing < 2; nothing++) {
-        double v[] = {1, 2, 5}, w[] = {3, 1, 0}, none[] = {0, 0, 0};
+        double v[] = {1, 2, NAN}, w[] = {3, 1, 0}, none[] = {0, 0, 0};
         fixture f = make_fixture();
         bel_value *x = add_input(&f, "x", BEL_DTYPE_F64, BEL_SHAPE(3), v);
         bel_value *z = add_input(&f, "z", BEL_DTYPE_F64, BEL_SHAPE(3), nothing ? none : w);
@@ -156,7 +188,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_softmax_cross_entropy),
+        cmocka_unit_test(test_ignored_numbers),
         cmocka_unit_test(test_log_sum_exp),
+        cmocka_unit_test(test_log_sum_exp_of_infinities),
         cmocka_unit_test(test_regression),
         cmocka_unit_test(test_sigmoid_cross_entropy),
         cmocka_unit_test(test_weighted_mean),

@@ -1,6 +1,8 @@
 // The reader of ONNX models: what a model says, how it becomes a graph, and what is refused.
 #include "onnx/onnx.h"
 
+#include <math.h>
+
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "belfry/ops.h"
@@ -245,6 +247,75 @@ static void test_a_value_stands_for_an_input(void **state)
     bel_onnx_destroy(model);
 }
 
+// --- What is computed ----------------------------------------------------------------------------
+
+static void test_range_is_exact(void **state)
+{
+    (void)state;
+    static const int64_t start = INT64_MAX - 5, limit = INT64_MAX, delta = 2;
+    bel_str graph = {.text = NULL};
+    put(&graph, GRAPH_NODE, make_node("Range", "start limit delta", "y", NULL));
+    put(&graph, GRAPH_INITIALIZER, make_tensor("start", INT64, NULL, 0, &start, sizeof start));
+    put(&graph, GRAPH_INITIALIZER, make_tensor("limit", INT64, NULL, 0, &limit, sizeof limit));
+    put(&graph, GRAPH_INITIALIZER, make_tensor("delta", INT64, NULL, 0, &delta, sizeof delta));
+    put(&graph, GRAPH_OUTPUT, make_port("y", INT64, "3"));
+    bel_str bytes = make_model(&graph, 17);
+    built b;
+    BEL_ASSERT_OK(build(&bytes, NULL, &b));
+    const bel_tensor *y = &b.outputs[0]->node->constant;
+    assert_int_equal(y->shape.dims[0], 3);
+    for (int64_t i = 0; i < 3; i++)
+        assert_true(((const int64_t *)y->data)[i] == start + i * delta);
+    end(&b);
+}
+
+// One node over x and s, of which the first output's first element is asked for.
+static bel_status *run_one_node(bel_str node, int64_t opset, float *x, int64_t *s,
+                                float *out_element)
+{
+    built b;
+    bel_str bytes = one_node(node, opset);
+    BEL_ASSERT_OK(build(&bytes, NULL, &b));
+    const bel_shape shapes[] = {BEL_SHAPE(2, 3), BEL_SHAPE(2)};
+    const bel_program_output output = {.value = b.outputs[0]};
+    bel_program *program;
+    void *arena;
+    BEL_ASSERT_OK(bel_program_compile(b.graph, shapes, &output, 1,
+                                      &(bel_program_options){.threads = 1}, &program));
+    size_t size = bel_program_arena_bytes(program) + 64;
+    BEL_ASSERT_OK(bel_pages_create(size, false, "a test", &arena));
+    bel_instance *instance = bel_instance_create(program, arena);
+    bel_instance_bind_input(instance, 0, x);
+    bel_instance_bind_input(instance, 1, s);
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    bel_run_context context = {.seed = 1};
+    bel_status *status = bel_instance_run(instance, team, &context, NULL, NULL);
+    bel_tensor y = bel_instance_output(instance, 0);
+    *out_element = *(const float *)y.data;
+    bel_team_destroy(team);
+    bel_instance_destroy(instance);
+    bel_pages_destroy(arena, size);
+    bel_program_destroy(program);
+    end(&b);
+    return status;
+}
+
+// Scores of an ignored label may be anything.
+static void test_ignored_scores(void **state)
+{
+    (void)state;
+    static const char *const operators[] = {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"};
+    for (int i = 0; i < 2; i++) {
+        float x[] = {1, 1, 1, NAN, INFINITY, -INFINITY}, loss;
+        int64_t s[] = {1, -100};
+        bel_str attrs = make_int_attr("ignore_index", -100);
+        bel_str node = make_node(operators[i], "x s", "y", &attrs);
+        BEL_ASSERT_OK(run_one_node(node, 13, x, s, &loss));
+        assert_true(fabsf(loss - (i == 0 ? 1.0986123f : -1.0f)) < 1e-6f); // false for NaN
+    }
+}
+
 // --- What is refused -----------------------------------------------------------------------------
 
 static void test_nodes_are_checked(void **state)
@@ -357,34 +428,9 @@ static void test_sizes_that_do_not_fit(void **state)
 // together would be one.
 static bel_status *gather_nd(int64_t row, int64_t column, float *out_element)
 {
-    built b;
-    bel_str bytes = one_node(make_node("GatherND", "x s", "y", NULL), 13);
-    BEL_ASSERT_OK(build(&bytes, NULL, &b));
     float x[] = {0, 1, 2, 10, 11, 12};
     int64_t s[] = {row, column};
-    const bel_shape shapes[] = {BEL_SHAPE(2, 3), BEL_SHAPE(2)};
-    const bel_program_output output = {.value = b.outputs[0]};
-    bel_program *program;
-    void *arena;
-    BEL_ASSERT_OK(bel_program_compile(b.graph, shapes, &output, 1,
-                                      &(bel_program_options){.threads = 1}, &program));
-    size_t size = bel_program_arena_bytes(program) + 64;
-    BEL_ASSERT_OK(bel_pages_create(size, false, "a test", &arena));
-    bel_instance *instance = bel_instance_create(program, arena);
-    bel_instance_bind_input(instance, 0, x);
-    bel_instance_bind_input(instance, 1, s);
-    bel_team *team;
-    BEL_ASSERT_OK(bel_team_create(1, &team));
-    bel_run_context context = {.seed = 1};
-    bel_status *status = bel_instance_run(instance, team, &context, NULL, NULL);
-    bel_tensor y = bel_instance_output(instance, 0);
-    *out_element = *(const float *)y.data;
-    bel_team_destroy(team);
-    bel_instance_destroy(instance);
-    bel_pages_destroy(arena, size);
-    bel_program_destroy(program);
-    end(&b);
-    return status;
+    return run_one_node(make_node("GatherND", "x s", "y", NULL), 13, x, s, out_element);
 }
 
 static void test_each_index_is_checked(void **state)
@@ -411,6 +457,8 @@ int main(void)
         cmocka_unit_test(test_shapes_are_computed_when_built),
         cmocka_unit_test(test_bindings),
         cmocka_unit_test(test_a_value_stands_for_an_input),
+        cmocka_unit_test(test_range_is_exact),
+        cmocka_unit_test(test_ignored_scores),
         cmocka_unit_test(test_nodes_are_checked),
         cmocka_unit_test(test_attributes_are_checked),
         cmocka_unit_test(test_tensors_are_checked),
