@@ -138,10 +138,10 @@ typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec 
 ///
 /// Each function adds one metric to `spec`, in TRAIN for nothing but harmless. `weights` (F32, of
 /// the shape of what is weighted: labels, or values) say how much an example counts; NULL: once.
-/// What has a weight of 0 is not looked at: it may be infinite or NaN. Where all weights are 0 a metric is 0. Errors: the name is taken ("loss" and "global_step" are
+/// Where all weights are 0 a metric is 0. Errors: the name is taken ("loss" and "global_step" are
 /// reserved); more than BEL_MAX_METRICS; types and shapes that do not go together.
 
-/// The mean of `values` (F32, any shape).
+/// The mean of `values` (F32, any shape); one whose weight is 0 is not looked at.
 BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                              bel_value *values, bel_value *weights);
 

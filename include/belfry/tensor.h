@@ -85,7 +85,8 @@ typedef struct bel_tensor {
     void *data; ///< The first element; aligned to the type's size. May be NULL without elements.
 } bel_tensor;
 
-/// Bytes that the elements take. A shape with an open dimension ends the process.
+/// Bytes that the elements take, SIZE_MAX where that is not enough. A shape with an open dimension
+/// ends the process.
 BEL_API size_t bel_tensor_bytes(const bel_tensor *tensor);
 
 #ifdef __cplusplus

@@ -2,9 +2,9 @@
 // names lie in the graph's arena, so they keep their addresses while the arrays that list them
 // grow, and go all at once. A node is named by scope, operation and index; random operations
 // draw by a hash of that name (and variables begin by theirs), so naming nodes in another way
-// changes bits. Every inferred shape is held below 2^48 elements with open and empty dimensions
-// counted as 1, which lets later code multiply sizes in int64. A shape rule runs again for
-// closed shapes: it must depend on attributes and input specs alone.
+// changes bits. Every shape, of leaves and inferred, is held below 2^48 elements with open and
+// empty dimensions counted as 1, which lets later code multiply sizes in int64. A shape rule runs
+// again for closed shapes: it must depend on attributes and input specs alone.
 #include "graph/graph.h"
 
 #include <stdarg.h>
@@ -196,6 +196,13 @@ uint64_t bel_node_random_id(const bel_node *node)
 
 // --- Leaves --------------------------------------------------------------------------------------
 
+static void leaf_failed(bel_graph *graph, const char *kind, const char *name, bel_status *status)
+{
+    bel_graph_fail(graph, bel_status_code(status), "%s \"%s\": %s", kind, name,
+                   bel_status_message(status));
+    bel_status_destroy(status);
+}
+
 bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
                            const bel_shape *shape)
 {
@@ -207,9 +214,7 @@ bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
     bel_spec spec = {dtype, *shape};
     bel_status *status = check_size(&spec);
     if (status != NULL) {
-        bel_graph_fail(graph, bel_status_code(status), "input \"%s\": %s", name,
-                       bel_status_message(status));
-        bel_status_destroy(status);
+        leaf_failed(graph, "input", name, status);
         return NULL;
     }
     bel_node *node = new_node(graph, NULL, BEL_OP_INPUT, NULL);
@@ -239,9 +244,15 @@ bel_value *bel_graph_find_input(const bel_graph *graph, const char *name)
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor)
 {
     if (graph->error_code != BEL_OK) return NULL;
+    bel_spec spec = {tensor->dtype, tensor->shape};
+    bel_status *status = check_size(&spec);
+    if (status != NULL) {
+        leaf_failed(graph, "constant", name == NULL ? "" : name, status);
+        return NULL;
+    }
     bel_node *node = new_node(graph, name, BEL_OP_CONSTANT, NULL);
     node->constant = *tensor;
-    return new_output(graph, node, &(bel_spec){tensor->dtype, tensor->shape});
+    return new_output(graph, node, &spec);
 }
 
 bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor)
@@ -296,8 +307,13 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
     if (!bel_graph_full_name(graph, name, full)) return NULL;
     bel_value *existing = existing_variable(graph, full, shape);
     if (existing != NULL) return graph->error_code == BEL_OK ? existing : NULL;
-    int64_t elements = bel_shape_elements(shape);
-    if (elements <= 0 || elements > INT64_MAX / 16) {
+    bel_spec spec = {BEL_DTYPE_F32, *shape};
+    bel_status *status = check_size(&spec);
+    if (status != NULL) {
+        leaf_failed(graph, "variable", full, status);
+        return NULL;
+    }
+    if (bel_shape_elements(shape) <= 0) {
         char text[BEL_SHAPE_TEXT];
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
                        "variable \"%s\" needs a closed, non-empty shape, got %s", full,
@@ -305,7 +321,7 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
         return NULL;
     }
     bel_node *node = new_node(graph, NULL, BEL_OP_VARIABLE, NULL);
-    bel_value *value = new_output(graph, node, &(bel_spec){BEL_DTYPE_F32, *shape});
+    bel_value *value = new_output(graph, node, &spec);
     node->leaf = (int)graph->variable_count;
     graph->variables = bel_xgrow(graph->variables, &graph->variable_capacity,
                                  graph->variable_count + 1, sizeof *graph->variables);
@@ -378,11 +394,13 @@ bel_status *bel_graph_infer(const bel_graph *graph, const bel_shape *input_shape
         }
         const bel_value *value = node->outputs[0];
         out_specs[value->id] = value->spec;
-        if (node->op == BEL_OP_INPUT) out_specs[value->id].shape = input_shapes[node->leaf];
+        if (node->op != BEL_OP_INPUT) continue;
+        const char *name = graph->inputs[node->leaf].name;
+        out_specs[value->id].shape = input_shapes[node->leaf];
         if (bel_shape_elements(&out_specs[value->id].shape) < 0) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\" has an open dimension",
-                           graph->inputs[node->leaf].name);
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\" has an open dimension", name);
         }
+        BEL_TRY_CTX(check_size(&out_specs[value->id]), "input \"%s\"", name);
     }
     return NULL;
 }

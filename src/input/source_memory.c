@@ -75,9 +75,13 @@ static bel_status *check_field(const bel_memory_description *description, int in
     const bel_shape *shape = &field->data.shape;
     int64_t elements =
         shape->rank < 1 || shape->rank > BEL_MAX_RANK ? -1 : bel_shape_elements(shape);
-    if (elements < 0 || elements == INT64_MAX) {
+    if (elements < 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "memory: field \"%s\": expected a shape [record_count, …]", field->name);
+    }
+    if (bel_tensor_bytes(&field->data) > PTRDIFF_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "memory: field \"%s\": %s is too large for memory",
+                       field->name, bel_shape_text(shape, text));
     }
     if (elements > 0 && field->data.data == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "memory: field \"%s\" of shape %s has no data",

@@ -19,8 +19,8 @@ static bel_status *cannot_reshape(const bel_shape *from, const bel_shape *to)
                    bel_shape_text(from, ft), bel_shape_text(to, tt));
 }
 
-// Product of closed dimensions, and the one open symbol if there is exactly one (else 0, or a
-// count above one).
+// Product of closed dimensions, INT64_MAX where it does not fit (no input has so many), and
+// the one open symbol if there is exactly one (else 0, or a count above one).
 static int64_t closed_product(const bel_shape *shape, int64_t *out_symbol, int *out_open)
 {
     int64_t product = 1;
@@ -28,7 +28,8 @@ static int64_t closed_product(const bel_shape *shape, int64_t *out_symbol, int *
     *out_open = 0;
     for (int32_t i = 0; i < shape->rank; i++) {
         if (shape->dims[i] >= 0) {
-            product *= shape->dims[i];
+            bool fits = !__builtin_mul_overflow(product, shape->dims[i], &product);
+            if (!fits) product = INT64_MAX;
         } else {
             *out_symbol = shape->dims[i];
             ++*out_open;

@@ -118,6 +118,10 @@ static bel_status *place_transposed(const bel_attr_list *attrs, bel_window *w, i
                                     int64_t padding, int64_t shape)
 {
     int auto_pad = (int)bel_attr_number(attrs, "auto_pad", BEL_PAD_EXPLICIT);
+    if (w->out[d] > INT64_MAX / 4 / w->stride[d]) { // so that sums below cannot overflow
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld elements at strides of %lld are too many",
+                       (long long)w->out[d], (long long)w->stride[d]);
+    }
     int64_t covered = (w->out[d] - 1) * w->stride[d] + extent(w, d) + padding;
     bool same = auto_pad == BEL_PAD_SAME_UPPER || auto_pad == BEL_PAD_SAME_LOWER;
     if (shape > 0 || same) {

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "base/number.h"
 
@@ -79,5 +80,7 @@ size_t bel_tensor_bytes(const bel_tensor *tensor)
 {
     int64_t elements = bel_shape_elements(&tensor->shape);
     BEL_CHECK(elements >= 0);
-    return (size_t)elements * bel_dtype_size(tensor->dtype);
+    size_t bytes;
+    bool fits = bel_size_mul((size_t)elements, bel_dtype_size(tensor->dtype), &bytes);
+    return fits ? bytes : SIZE_MAX;
 }

@@ -93,6 +93,8 @@ static const struct {
     {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "strides=[2] output_padding=[2]",
      "ConvTranspose: 4 elements with windows of 3 at strides of 2 cannot become 11"},
     {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "pads=[3,3]", "cannot become 0 with pads of 3"},
+    {BEL_OP_CONV_TRANSPOSE, "f[1,1,281474976710656] f[1,1,1]", "strides=[2147483647]",
+     "281474976710656 elements at strides of 2147483647 are too many"},
     {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "output_shape=[7]", "cannot become 7 with pads"},
     {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "output_shape=[0]", "output_shape must be at le"},
     {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2]", "kernel_shape needs 2 numbers, got 1"},
@@ -145,6 +147,8 @@ static const struct {
     {BEL_OP_CUM_SUM, "f[3]", "axis=1", "CumSum: axis 1 does not exist in rank 1"},
     {BEL_OP_REDUCE_MIN, "i[3]", "", "ReduceMin: expected f32 or f64, got i64"},
     {BEL_OP_RESHAPE, "f[3,4]", "shape=[5,2]", "cannot reshape [3, 4] to [5, 2]"},
+    {BEL_OP_RESHAPE, "f[3,4]", "shape=[4,4611686018427387907]", // 2^64 + 12
+     "Reshape: cannot reshape [3, 4]"},
     {BEL_OP_RESHAPE, "f[3,4]", "shape=[5,-1]", "Reshape: cannot reshape [3, 4]"},
     {BEL_OP_RESHAPE, "f[3,4]", "shape=[-1,-1]", "Reshape: cannot reshape [3, 4]"},
     {BEL_OP_TRANSPOSE, "f[3,4]", "perm=[0,0]", "Transpose: [0, 0] is no permutation"},

@@ -237,6 +237,15 @@ static void test_too_many_elements(void **state)
     assert_null(input(graph, "x", BEL_SHAPE(side, side)));
     BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "input \"x\"");
     bel_graph_destroy(graph);
+    graph = bel_graph_create();
+    bel_spec specs[1];
+    bel_shape many = BEL_SHAPE(side * side);
+    input(graph, "x", BEL_SHAPE(BEL_DIM_BATCH));
+    BEL_ASSERT_FAILS(bel_graph_infer(graph, &many, specs), BEL_INVALID_ARGUMENT, "input \"x\"");
+    bel_tensor nothing = {BEL_DTYPE_F32, BEL_SHAPE(0, INT64_MAX), NULL};
+    assert_null(bel_constant(graph, &nothing)); // a product without the 0 would overflow
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "too many elements");
+    bel_graph_destroy(graph);
 }
 
 static void test_verify(void **state)
