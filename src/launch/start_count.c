@@ -1,7 +1,8 @@
 // One append, and the size that it leaves. The byte is synced before it is counted, so that a
 // crash of the machine does not give an incarnation away twice; a start that fails afterwards
-// has used up its number, which does no harm, since incarnations only have to rise. The size is
-// read behind the append and not with it: one process of a role is expected to start at a time.
+// has used up its number, which does no harm, since incarnations only have to rise. The file is
+// locked from the append to the look at its size, so that of two starts at one moment each has a
+// number of its own (where the file system has no locks, one start at a time is expected).
 #include "launch/start_count.h"
 
 #include <errno.h>
@@ -11,9 +12,12 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/linux_lock.h"
 #include "base/str.h"
 
-static bel_status *count_in(const char *path, uint32_t *out_count)
+enum { LOCK_SECS = 60 };
+
+static bel_status *append(const char *path, uint32_t *out_count)
 {
     struct stat about;
     int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -25,6 +29,15 @@ static bel_status *count_in(const char *path, uint32_t *out_count)
     if (!good) return bel_file_error(error, "write", path);
     *out_count = (uint32_t)about.st_size;
     return NULL;
+}
+
+static bel_status *count_in(const char *path, uint32_t *out_count)
+{
+    int lock;
+    BEL_TRY(bel_linux_lock(path, LOCK_SECS, &lock));
+    bel_status *status = append(path, out_count);
+    bel_linux_unlock(lock);
+    return status;
 }
 
 bel_status *bel_start_count(const char *model_dir, bel_role role, int index, uint32_t *out_count)

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/linux_lock.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "launch/folder_lock.h"
 #include "launch/old_sockets.h"
 #include "launch/start_count.h"
@@ -140,6 +141,43 @@ static void test_starts(void **state)
     bel_free(folder);
 }
 
+enum { STARTERS = 4, STARTS = 50 };
+
+typedef struct starter {
+    pthread_t thread;
+    const char *folder;
+    uint32_t counts[STARTS];
+} starter;
+
+static void *start_often(void *argument)
+{
+    starter *s = argument;
+    for (int i = 0; i < STARTS; i++) // what fails leaves 0, which is nobody's number
+        bel_status_ignore(bel_start_count(s->folder, BEL_ROLE_WORKER, 0, &s->counts[i]));
+    return NULL;
+}
+
+// However many begin at a moment, each has a number of its own.
+static void test_start_count_at_one_moment(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder();
+    starter starters[STARTERS];
+    bool given[STARTERS * STARTS + 1] = {true};
+    for (int i = 0; i < STARTERS; i++) {
+        starters[i] = (starter){.folder = folder};
+        BEL_ASSERT_OK(bel_thread_start(&starters[i].thread, start_often, &starters[i]));
+    }
+    for (int i = 0; i < STARTERS; i++)
+        assert_int_equal(pthread_join(starters[i].thread, NULL), 0);
+    for (int i = 0; i < STARTERS * STARTS; i++) {
+        uint32_t count = starters[i / STARTS].counts[i % STARTS];
+        assert_true(count <= STARTERS * STARTS && !given[count]);
+        given[count] = true;
+    }
+    bel_free(folder);
+}
+
 // Of the folders of killed jobs those go that nobody holds, once they are old.
 static void test_old_sockets(void **state)
 {
@@ -170,9 +208,13 @@ static void test_old_sockets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_given),       cmocka_unit_test(test_own),
-        cmocka_unit_test(test_renamed),     cmocka_unit_test(test_starts),
-        cmocka_unit_test(test_old_sockets), cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_renamed),
+        cmocka_unit_test(test_starts),
+        cmocka_unit_test(test_start_count_at_one_moment),
+        cmocka_unit_test(test_old_sockets),
+        cmocka_unit_test(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
