@@ -4,9 +4,9 @@
 // plain preads.
 //
 // While a job saves and removes, a listed checkpoint may be gone: then the folder is listed
-// again, and only one that is still listed and not whole counts as bad. Bad ones are passed
-// over; a system that refuses (no permission, too many open files) is an error, since going back
-// to an older state must not happen silently.
+// again, LOOKS times at most, and only one that is still listed and not whole counts as bad. Bad
+// ones are passed over; a system that refuses (no permission, too many open files) is an error,
+// since going back to an older state must not happen silently.
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/shard.h"
 
-enum { VERIFY_BLOCK_GRAINS = 16 };
+enum { VERIFY_BLOCK_GRAINS = 16, LOOKS = 100, NONE = -1 };
 
 // --- Opening ------------------------------------------------------------------------------------
 
@@ -196,23 +196,27 @@ static bel_status *open_listed(const char *model_dir, int64_t step, bel_ckpt_rea
     return status;
 }
 
-// One look at the folder. *out_again: a listed checkpoint was removed before it was open.
-static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_reader, bool *out_again)
+// One look at the folder. *out_gone: the step of a listed checkpoint that was removed before it was
+// open, or NONE.
+static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_reader,
+                               int64_t *out_gone)
 {
     int64_t *steps;
     size_t count;
-    *out_again = false;
+    *out_gone = NONE;
     BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
     bel_status *newest_reason = NULL, *status = NULL;
     bel_ckpt_reader *reader = NULL;
-    for (size_t i = count; i-- > 0 && reader == NULL && status == NULL && !*out_again;) {
-        status = open_listed(model_dir, steps[i], &reader, out_again);
+    bool gone = false;
+    for (size_t i = count; i-- > 0 && reader == NULL && status == NULL && !gone;) {
+        status = open_listed(model_dir, steps[i], &reader, &gone);
+        if (gone) *out_gone = steps[i];
         if (!is_bad(status)) continue;
-        if (!*out_again) {
+        if (!gone) {
             bel_log_write(BEL_LOG_WARN, "checkpoint ckpt-%08lld in %s is passed over: %s",
                           (long long)steps[i], model_dir, bel_status_message(status));
         }
-        if (!*out_again && newest_reason == NULL) {
+        if (!gone && newest_reason == NULL) {
             newest_reason =
                 BEL_ERR(BEL_DATA_LOSS, "none of the %zu checkpoints in %s is good; newest: %s",
                         count, model_dir, bel_status_message(status));
@@ -221,7 +225,7 @@ static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_read
         status = NULL;
     }
     bel_free(steps);
-    if (status == NULL && reader == NULL && !*out_again) {
+    if (status == NULL && reader == NULL && !gone) {
         status = newest_reason;
         newest_reason = NULL;
     }
@@ -230,12 +234,23 @@ static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_read
     return status;
 }
 
+static bel_status *gone_each_time(const char *model_dir, int64_t step)
+{
+    return BEL_ERR(
+        BEL_ABORTED,
+        "%d looks at %s found a checkpoint that was gone before it was open, ckpt-%08lld "
+        "at last; hint: does something else remove files there?",
+        LOOKS, model_dir, (long long)step);
+}
+
 bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader)
 {
-    bool again = true;
-    while (again)
-        BEL_TRY(open_newest(model_dir, out_reader, &again));
-    return NULL;
+    int64_t gone = NONE;
+    for (int look = 0; look < LOOKS; look++) {
+        BEL_TRY(open_newest(model_dir, out_reader, &gone));
+        if (gone == NONE) return NULL;
+    }
+    return gone_each_time(model_dir, gone);
 }
 
 // A setting of one checkpoint. NOT_FOUND, DATA_LOSS: this one does not give it.
@@ -254,15 +269,16 @@ static bel_status *read_setting(const char *model_dir, int64_t step, const char 
 
 // One look at the folder, as that of open_newest.
 static bel_status *look_for_setting(const char *model_dir, const char *name, char **out_value,
-                                    bool *out_again)
+                                    int64_t *out_gone)
 {
     int64_t *steps;
     size_t count;
     bool found = false;
-    *out_again = false;
+    *out_gone = NONE;
     BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
     bel_status *status = NULL;
-    for (size_t i = count; i-- > 0 && steps[i] > 0 && !found && !*out_again && status == NULL;) {
+    for (size_t i = count;
+         i-- > 0 && steps[i] > 0 && !found && *out_gone == NONE && status == NULL;) {
         bool listed = true;
         status = read_setting(model_dir, steps[i], name, out_value);
         found = status == NULL;
@@ -270,7 +286,7 @@ static bel_status *look_for_setting(const char *model_dir, const char *name, cha
         bool gone = bel_status_code(status) == BEL_NOT_FOUND;
         bel_status_ignore(status); // who opens it says so; another one may be good
         status = gone ? is_listed(model_dir, steps[i], &listed) : NULL;
-        *out_again = !listed;
+        if (!listed) *out_gone = steps[i];
     }
     bel_free(steps);
     return status;
@@ -278,11 +294,13 @@ static bel_status *look_for_setting(const char *model_dir, const char *name, cha
 
 bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name, char **out_value)
 {
-    bool again = true;
+    int64_t gone = NONE;
     *out_value = NULL;
-    while (again)
-        BEL_TRY(look_for_setting(model_dir, name, out_value, &again));
-    return NULL;
+    for (int look = 0; look < LOOKS; look++) {
+        BEL_TRY(look_for_setting(model_dir, name, out_value, &gone));
+        if (gone == NONE) return NULL;
+    }
+    return gone_each_time(model_dir, gone);
 }
 
 // --- What it says -------------------------------------------------------------------------------
