@@ -256,25 +256,8 @@ static bel_status *read_tls(const bel_yaml *yaml, const bel_yaml_node *node, voi
     return NULL;
 }
 
-static bel_status *read_listen(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
-{
-    bool *beyond = place;
-    const char *text = "";
-    BEL_TRY(bel_cluster_text(yaml, node, &text));
-    bool any = strcmp(text, "any") == 0;
-    if (!any && strcmp(text, "loopback") != 0) {
-        return bel_cluster_expected(yaml, node, "loopback or any");
-    }
-    *beyond = any;
-    return NULL;
-}
-
 static const bel_cluster_key security_keys[] = {
     {.name = "secret_file", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster, secret_file)},
-    {.name = "listen",
-     .kind = BEL_CLUSTER_OTHER,
-     .offset = offsetof(bel_cluster, listen_beyond),
-     .read = read_listen},
     {.name = "tls", .kind = BEL_CLUSTER_OTHER, .read = read_tls},
 };
 

@@ -14,8 +14,7 @@
 //   environment: {NAME: value}
 //   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600, restarts: 10,
 //            min_workers: 2}
-//   security: {secret_file: FILE, listen: loopback|any,
-//              tls: {ca: FILE, certificate: FILE, key: FILE}}
+//   security: {secret_file: FILE, tls: {ca: FILE, certificate: FILE, key: FILE}}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
 #define BELFRY_LAUNCH_CLUSTER_FILE_H
 
@@ -49,10 +48,9 @@ typedef struct bel_cluster {
     char **environment; // "NAME=value"
     size_t environment_count;
     double join_timeout_secs, silence_timeout_secs, stall_timeout_secs;
-    int restarts;       // of each process; 0: a process that dies ends the job
-    int min_workers;    // so many are enough to go on, the training master included; 0: all
-    char *secret_file;  // NULL: a secret is made up for the job
-    bool listen_beyond; // also on addresses other than loopback
+    int restarts;      // of each process; 0: a process that dies ends the job
+    int min_workers;   // so many are enough to go on, the training master included; 0: all
+    char *secret_file; // NULL: a secret is made up for the job
     char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
 } bel_cluster;
 

@@ -45,7 +45,7 @@ static void test_own_keys(void **state)
               "evaluators: {count: 1, machine: small, hosts: [root@10.0.0.1]}\n"
               "environment: {PATH: /bin, N: 3, EMPTY: }\n"
               "limits: {join_timeout: 5, silence_timeout: 0.5, stall_timeout: 60, restarts: 3}\n"
-              "security: {secret_file: s, listen: any, tls: {ca: a, certificate: b, "
+              "security: {secret_file: s, tls: {ca: a, certificate: b, "
               "key: c}}\n",
               &c));
     assert_string_equal(c->source, "c.yaml");
@@ -67,7 +67,7 @@ static void test_own_keys(void **state)
     assert_int_equal(c->roles[BEL_ROLE_MASTER].count, 1);
     assert_int_equal(c->roles[BEL_ROLE_MASTER].machine.devices, 2);
     assert_string_equal(c->roles[BEL_ROLE_MASTER].hosts[0], "m");
-    assert_true(c->master_trains && c->listen_beyond);
+    assert_true(c->master_trains);
     assert_int_equal(c->environment_count, 3);
     assert_string_equal(c->environment[0], "PATH=/bin");
     assert_string_equal(c->environment[1], "N=3");
@@ -99,7 +99,7 @@ static void test_defaults(void **state)
             assert_int_equal(c->roles[r].machine.devices, 0);
             assert_int_equal(c->roles[r].host_count, 0);
         }
-        assert_false(c->master_trains || c->listen_beyond || c->from_ai_platform);
+        assert_false(c->master_trains || c->from_ai_platform);
         assert_true(c->join_timeout_secs == 60 && c->silence_timeout_secs == 10);
         assert_true(c->stall_timeout_secs == 600);
         assert_int_equal(c->restarts, 10);
@@ -230,7 +230,7 @@ static void test_mistakes_in_values(void **state)
         {"environment: {A-B: 1}\n", "c.yaml:1:15: expected letters, digits and _, no digit first"},
         {"environment: {1A: 1}\n", "c.yaml:1:15: expected letters, digits and _"},
         {"environment: {'': 1}\n", "c.yaml:1:15: expected letters, digits and _"},
-        {"security: {listen: all}\n", "c.yaml:1:20: expected loopback or any, got \"all\""},
+        {"security: {listen: any}\n", "c.yaml:1:12: unknown key \"listen\""},
         {"security: {secret_file: [s]}\n", "c.yaml:1:25: expected a text, got a list"},
         {"security: {tls: yes}\n", "c.yaml:1:17: expected a mapping, got \"yes\""},
     };
