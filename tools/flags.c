@@ -72,8 +72,8 @@ static const bel_option table[] = {
     {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
      "How to read the files; auto takes names with \"idx\" or \"ubyte\" for IDX.", NULL},
     {"label_column", STRING, RUNNING, "", NULL, "NAME", DATA,
-     "Column of a CSV file that holds the class. Without it: the last one; for predict: there is "
-     "none.", NULL},
+     "column that holds the class. Without it: the last one; for predict: there is "
+     "none.", "input_format=csv"},
     {"id_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
      "columns of a CSV file that hold texts or numbers which name something: they become ids. "
      "Remembered by checkpoints.", "model=wide_deep"},
@@ -81,7 +81,8 @@ static const bel_option table[] = {
      "column of a CSV file that holds how many steps of a sequence count; without it all do. "
      "Remembered by checkpoints.", "model=gru|lstm"},
     {"header", BOOL, RUNNING, "true", NULL, NULL, DATA,
-     "CSV files begin with a line of column names; with --no_header columns are named 0, 1 …", NULL},
+     "the files begin with a line of column names; with --no_header columns are named 0, 1 …",
+     "input_format=csv"},
     {"feature_scale", DOUBLE, RUNNING, "1", NULL, NULL, DATA,
      "Every number of the features is multiplied by it. Remembered by checkpoints.", NULL},
     {"train_batch_size", INT, TRAINING, "128", "[1, inf)", "examples", DATA,

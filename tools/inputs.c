@@ -105,6 +105,20 @@ static bool is_idx(const bel_options *options, const char *path)
     return strstr(name, "idx") != NULL || strstr(name, "ubyte") != NULL;
 }
 
+const char *bel_flag_inputs_format(const bel_options *options)
+{
+    static const char *const flags[] = {"train_files", "eval_files"};
+    size_t tables = 0, files = 0;
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
+        if (!bel_options_is_given(options, flags[f])) continue;
+        size_t count;
+        const char *const *names = bel_options_list(options, flags[f], &count);
+        files += count;
+        tables += count > 0 && !is_idx(options, names[0]);
+    }
+    return files > 0 && tables == 0 ? "idx" : "csv";
+}
+
 // --- CSV ----------------------------------------------------------------------------------------
 
 // The name of a file's last column; free with bel_free.
@@ -203,6 +217,12 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--%s: expected one pair of IDX files (images,labels), got %d files",
                        files->flag, files->count);
+    }
+    if (input->id_columns != NULL || input->length_column != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s: IDX files have no columns, and --%s, given or remembered by the "
+                       "checkpoint, names some",
+                       files->flag, input->id_columns != NULL ? "id_columns" : "length_column");
     }
     char *beside = labels_beside(files->paths[0]);
     const char *labels = files->count == 2 ? files->paths[1] : beside;

@@ -18,6 +18,10 @@ typedef struct bel_flag_input {
 // NOT_FOUND, PERMISSION_DENIED: one of the files that the data flags name cannot be read here.
 bel_status *bel_flag_inputs_check(const bel_options *options) BEL_MUST_USE;
 
+// "csv" or "idx": how the files are read that the data flags name. With files of both kinds, and
+// without any, it is "csv", which reads more flags.
+const char *bel_flag_inputs_format(const bel_options *options);
+
 // Bytes of the files to train on, which stay in memory while they are read again and again. Packed
 // ones are taken to be five times as large.
 int64_t bel_flag_inputs_bytes(const bel_options *options);

@@ -42,13 +42,19 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
 
 // A flag that the chosen model, optimizer, schedule or mode does not read is refused. What a
 // package reads it alone knows (training warns of the rest), and a checkpoint may name the model.
+// The format of the data is that of its files.
 static bel_status *check_flags(const bel_options *options, bool is_package, const bel_setup *setup)
 {
-    static const char *const by_package[] = {
-        "model", "optimizer", "schedule", "weight_decay", "moving_average_decay", NULL};
-    static const char *const by_checkpoint[] = {"model", NULL}, *const none[] = {NULL};
     bool stored = setup->checkpoint != NULL && !bel_options_is_given(options, "model");
-    return bel_options_check_read(options, is_package ? by_package : stored ? by_checkpoint : none);
+    const char *model = is_package || stored ? NULL : bel_options_string(options, "model");
+    bel_option_meaning meanings[] = {{"input_format", bel_flag_inputs_format(options)},
+                                     {"model", model},
+                                     {is_package ? "optimizer" : NULL, NULL},
+                                     {"schedule", NULL},
+                                     {"weight_decay", NULL},
+                                     {"moving_average_decay", NULL},
+                                     {NULL, NULL}};
+    return bel_options_check_read(options, meanings);
 }
 
 static bel_status *gather_params(const bel_options *options, bel_params *params, bel_setup *setup)

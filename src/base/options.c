@@ -473,23 +473,34 @@ static bool is_among(const char *list, const char *text)
     }
 }
 
-// Whether a condition holds; *out_name is the option that it asks for, to be freed.
-static bool is_met(const bel_options *options, const char *when, char **out_name)
+// What the option comes to on which a condition rests; NULL: it is not known.
+static const char *meaning_of(const bel_options *options, const char *name,
+                              const bel_option_meaning *meanings)
 {
-    bool absent = when[0] == '!';
-    const char *name = when + absent, *equals = strchr(name, '=');
-    *out_name = equals != NULL ? bel_xstrndup(name, (size_t)(equals - name)) : bel_xstrdup(name);
-    const char *text = bel_options_text(options, *out_name);
+    for (; meanings->name != NULL; meanings++)
+        if (strcmp(meanings->name, name) == 0) return meanings->text;
+    return bel_options_text(options, name);
+}
+
+// The name of the option that a condition asks for, to be freed.
+static char *asked_for(const char *when)
+{
+    const char *name = when + (when[0] == '!');
+    return bel_xstrndup(name, strcspn(name, "="));
+}
+
+static bool is_met(const bel_options *options, const char *when, const char *name, const char *text)
+{
+    const char *equals = strchr(when, '=');
     if (equals != NULL) return is_among(equals + 1, text);
-    int row = find_exact(options, *out_name);
-    return (strcmp(text, options->table[row].otherwise) == 0) == absent;
+    int row = find_exact(options, name);
+    return (strcmp(text, options->table[row].otherwise) == 0) == (when[0] == '!');
 }
 
 // Says on which other flag it depends that somebody reads this one.
-static bel_status *not_read(const bel_options *options, const bel_option *option, const char *name)
+static bel_status *not_read(const bel_option *option, const char *name, const char *text)
 {
     const char *when = option->when, *equals = strchr(when, '=');
-    const char *text = bel_options_text(options, name);
     if (when[0] == '!') {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is not read with --%s: give one of the two",
                        option->name, name);
@@ -508,17 +519,16 @@ static bel_status *not_read(const bel_options *options, const bel_option *option
     return status;
 }
 
-bel_status *bel_options_check_read(const bel_options *options, const char *const *passed_over)
+bel_status *bel_options_check_read(const bel_options *options, const bel_option_meaning *meanings)
 {
     for (size_t i = 0; i < options->count; i++) {
         const bel_option *option = &options->table[i];
         bool given = options->values[i].source != BEL_OPTION_FROM_TABLE;
         if (!given || option->when == NULL || (option->uses & options->use) == 0) continue;
-        char *name;
-        bool counts = !is_met(options, option->when, &name);
-        for (size_t k = 0; passed_over[k] != NULL; k++)
-            counts = counts && strcmp(passed_over[k], name) != 0;
-        bel_status *status = counts ? not_read(options, option, name) : NULL;
+        char *name = asked_for(option->when);
+        const char *text = meaning_of(options, name, meanings);
+        bool good = text == NULL || is_met(options, option->when, name, text);
+        bel_status *status = good ? NULL : not_read(option, name, text);
         bel_free(name);
         if (status != NULL) return status;
     }

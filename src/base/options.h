@@ -91,11 +91,16 @@ const char *const *bel_options_arguments(const bel_options *options, size_t *out
 // How many of the arguments stood in front of "--"; all of them without it.
 size_t bel_options_own_argument_count(const bel_options *options);
 
+// What an option came to, such as "auto". `text` NULL: something else decides.
+typedef struct bel_option_meaning {
+    const char *name, *text;
+} bel_option_meaning;
+
 // A flag that is given and that nobody reads would be silently wrong. INVALID_ARGUMENT names the
-// first such one and what it needs. Conditions on the options in `passed_over` (NULL behind the
-// last) do not count: something else decides there.
+// first such one and what it needs. `meanings` (no name behind the last) stand for the values of
+// their options; conditions on one of which nothing is known here do not count.
 bel_status *bel_options_check_read(const bel_options *options,
-                                   const char *const *passed_over) BEL_MUST_USE;
+                                   const bel_option_meaning *meanings) BEL_MUST_USE;
 
 // The flags of this command by group, with defaults, units and ranges, for people.
 void bel_options_help(const bel_options *options, bel_str *out);

@@ -40,6 +40,12 @@ run_fails 2 '--image_shape is read only with --model cnn or resnet, and that is 
 run_fails 2 '--hidden_units is read only with --model dnn or wide_deep, and that is cnn' train x --model cnn
 run_fails 2 '--save_checkpoints_secs is not read with --save_checkpoints_steps' train x --save_checkpoints_steps 5 \
     --save_checkpoints_secs 5
+idx() { belfry train --model_dir x --train_files "$TRAIN_CSV,$TRAIN_CSV" --input_format idx "$@"; }
+run_fails 2 '--label_column is read only with --input_format csv, and that is idx' idx --label_column y
+run_fails 2 '--header is read only with --input_format csv, and that is idx' idx --no_header
+run_fails 2 'IDX files have no columns, and --id_columns' idx --model wide_deep --id_columns a
+run_fails 2 '--label_column is read only with --input_format csv, and that is idx' \
+    belfry train --model_dir x --train_files a-images-idx3-ubyte --label_column y
 run_fails 2 '--param is read only together with --package' train x --param units=3
 run_fails 2 '--towers_of_workers: expected a number for each of 2 workers, got 3' \
     train x --num_workers 2 --towers_of_workers 1,1,1

@@ -264,7 +264,9 @@ static void test_help(void **state)
 static void test_who_reads(void **state)
 {
     (void)state;
-    static const char *const none[] = {NULL}, *const by_optimizer[] = {"optimizer", NULL};
+    static const bel_option_meaning none[] = {{NULL, NULL}};
+    static const bel_option_meaning unknown[] = {{"optimizer", NULL}, {NULL, NULL}};
+    static const bel_option_meaning adam[] = {{"optimizer", "adam"}, {NULL, NULL}};
     static const struct {
         const char *line, *error; // NULL: it is read
     } rows[] = {
@@ -292,7 +294,13 @@ static void test_who_reads(void **state)
     }
     bel_options *options = make();
     BEL_ASSERT_OK(parse(options, "--beta 0.9"));
-    BEL_ASSERT_OK(bel_options_check_read(options, by_optimizer));
+    BEL_ASSERT_OK(bel_options_check_read(options, unknown));
+    BEL_ASSERT_OK(bel_options_check_read(options, adam));
+    bel_options_destroy(options);
+    options = make();
+    BEL_ASSERT_OK(parse(options, "--nesterov"));
+    BEL_ASSERT_FAILS(bel_options_check_read(options, adam), BEL_INVALID_ARGUMENT,
+                     "--nesterov is read only with --optimizer sgd or momentum, and that is adam");
     bel_str text = {0};
     bel_options_help(options, &text);
     assert_non_null(strstr(text.text, "sgd, momentum: looks ahead."));
