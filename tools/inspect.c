@@ -245,6 +245,8 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
                        "inspect: expected one folder (a model_dir or a checkpoint), got %zu",
                        count);
     }
+    static const bel_option_meaning none[] = {{NULL, NULL}};
+    BEL_TRY(bel_options_check_read(options, none));
     bool json = bel_options_bool(options, "json");
     const char *other = bel_options_string(options, "compare");
     bel_ckpt_reader *reader;

@@ -82,12 +82,12 @@ BEL_API double bel_context_param_number(bel_model_context *context, const char *
                                         double otherwise);
 
 /// The parameter, or the text `otherwise` (not NULL), as a list of whole numbers such as "512,512",
-/// "" for none. Sets the first `capacity` of them and returns how many were set; what is behind is
-/// passed over. Error: a piece is no whole number; the result is 0.
+/// "" for none. Returns how many were set. Error: a piece is no whole number, or there are more than
+/// `capacity`; the result is 0.
 BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
                                    const char *otherwise, int64_t *out_numbers, int capacity);
 
-/// The same for numbers ("0.1,0.01"), but more than `capacity` of them are an error, too.
+/// The same for numbers ("0.1,0.01").
 BEL_API int bel_context_param_numbers(bel_model_context *context, const char *name,
                                       const char *otherwise, double *out_numbers, int capacity);
 

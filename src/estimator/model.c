@@ -117,16 +117,15 @@ int bel_context_param_list(bel_model_context *context, const char *name, const c
 {
     const char *text = bel_context_param(context, name, otherwise), *rest = text;
     int count = 0;
-    while (*rest != '\0' && count < capacity) {
+    for (; *rest != '\0'; count++) {
         size_t length = strcspn(rest, ",");
-        if (!bel_parse_i64(rest, length, &out_numbers[count])) {
+        if (count == capacity || !bel_parse_i64(rest, length, &out_numbers[count])) {
             bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT,
-                           "parameter %s must be a list of whole numbers such as 512,256, got "
-                           "\"%s\"",
-                           name, text);
+                           "parameter %s must be a list of at most %d whole numbers such as "
+                           "512,256, got \"%s\"",
+                           name, capacity, text);
             return 0;
         }
-        count++;
         rest += length + (rest[length] == ',');
     }
     return count;

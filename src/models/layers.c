@@ -12,19 +12,12 @@ int bel_part_layers(bel_model_context *context, const char *name, const char *ot
                     int64_t high, int64_t out_sizes[BEL_PART_MAX_LAYERS])
 {
     bel_graph *g = bel_context_graph(context);
-    int64_t sizes[BEL_PART_MAX_LAYERS + 1];
-    int count = bel_context_param_list(context, name, otherwise, sizes, BEL_PART_MAX_LAYERS + 1);
-    if (count > BEL_PART_MAX_LAYERS) {
-        bel_graph_fail(g, BEL_INVALID_ARGUMENT, "parameter %s: at most %d layers", name,
-                       BEL_PART_MAX_LAYERS);
-        return 0;
-    }
+    int count = bel_context_param_list(context, name, otherwise, out_sizes, BEL_PART_MAX_LAYERS);
     for (int i = 0; i < count; i++) {
-        out_sizes[i] = sizes[i];
-        if (sizes[i] >= 1 && sizes[i] <= high) continue;
+        if (out_sizes[i] >= 1 && out_sizes[i] <= high) continue;
         bel_graph_fail(g, BEL_INVALID_ARGUMENT,
                        "parameter %s: layer %d must have 1 to %lld units, got %lld", name, i,
-                       (long long)high, (long long)sizes[i]);
+                       (long long)high, (long long)out_sizes[i]);
         return 0;
     }
     return count;
@@ -87,8 +80,8 @@ bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, const
 // [c, h, w] by parameter image_shape; without it one channel of the square root of `columns`.
 static bel_shape image_shape(bel_model_context *context, int64_t columns)
 {
-    int64_t sizes[4], side = (int64_t)lround(sqrt((double)columns));
-    int count = bel_context_param_list(context, "image_shape", "", sizes, 4);
+    int64_t sizes[3], side = (int64_t)lround(sqrt((double)columns));
+    int count = bel_context_param_list(context, "image_shape", "", sizes, 3);
     if (count == 0) return BEL_SHAPE(1, side, side);
     return count == 3 ? BEL_SHAPE(sizes[0], sizes[1], sizes[2]) : bel_shape_scalar();
 }

@@ -54,6 +54,11 @@ run_fails 2 'lamb takes norms itself' train x --clip_norm 1 --optimizer lamb
 run_fails 2 'class_count must be a whole number from 2' train x --class_count 0
 run_fails 2 '--model and --package exclude' train x --model dnn --package x.so
 run_fails 2 'inspect: expected one folder' belfry inspect
+run_fails 2 '--digest is not read with --compare: give one of the two' belfry inspect x --digest --compare y
+run_fails 2 '--cost is not read with --dump: give one of the two' \
+    belfry graph --train_files "$TRAIN_CSV" --cost --dump
+run_fails 2 'image_shape must be a list of at most 3 whole numbers' \
+    belfry train --model_dir x --train_files "$TRAIN_CSV" --model cnn --image_shape 1,8,8,1
 if [ -w /dev/full ]; then
     full() { belfry version >/dev/full; }
     run_fails 1 'cannot write to stdout' full

@@ -293,7 +293,7 @@ static void test_wrong_parameters_are_named(void **state)
         {{"class_count", "2.5"}, "class_count must be a whole number"},
         {{"class_count", "nan"}, "class_count must be a whole number"},
         {{"hidden_units", "8,0"}, "hidden_units: layer 1 must have 1 to"},
-        {{"hidden_units", "8,x"}, "hidden_units must be a list of whole numbers"},
+        {{"hidden_units", "8,x"}, "hidden_units must be a list of at most 64 whole numbers"},
         {{"dropout", "1"}, "dropout must be at least 0 and below 1, got 1"},
         {{"l2", "much"}, "l2 must be a number, got \"much\""},
         {{"optimizer", "adm"},
