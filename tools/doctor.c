@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/isa.h"
@@ -168,16 +169,24 @@ static bool proc_kib(const char *key, uint64_t *out_bytes)
 static void check_memory(doctor *d)
 {
     enum { LITTLE = 512 << 20 };
-    uint64_t total, available;
-    char text[128], total_text[32], available_text[32];
+    uint64_t total, available, limit = bel_cgroup_memory_limit("");
+    char text[160], total_text[32], available_text[32], limit_text[64] = "";
     if (!proc_kib("MemTotal", &total) || !proc_kib("MemAvailable", &available)) {
         report(d, WARN, "memory", "/proc/meminfo does not say", "mount /proc");
         return;
     }
-    bel_snprintf(text, sizeof text, "%s available of %s", bel_bytes_text(available, available_text),
-                 bel_bytes_text(total, total_text));
-    bool little = available < LITTLE;
-    report(d, little ? WARN : OK, "memory", text, little ? "end other programs" : NULL);
+    if (limit < total) { // version 1 says a huge number where there is no limit
+        char least[32];
+        bel_snprintf(limit_text, sizeof limit_text, ", of which a cgroup leaves %s",
+                     bel_bytes_text(limit, least));
+    }
+    bel_snprintf(text, sizeof text, "%s available of %s%s",
+                 bel_bytes_text(available, available_text), bel_bytes_text(total, total_text),
+                 limit_text);
+    const char *hint = available < LITTLE ? "end other programs"
+                       : limit < LITTLE   ? "raise the limit of the container or service"
+                                          : NULL;
+    report(d, hint != NULL ? WARN : OK, "memory", text, hint);
 }
 
 static void check_open_files(doctor *d)
