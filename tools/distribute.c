@@ -113,14 +113,13 @@ bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out
     if (bel_options_is_given(options, "min_workers")) {
         cluster->min_workers = (int)bel_options_int(options, "min_workers");
     }
-    if (cluster->roles[BEL_ROLE_WORKER].count == 0 && !cluster->master_trains) {
+    bel_status *status = bel_cluster_check(cluster);
+    if (status == NULL) {
+        *out_cluster = cluster;
+    } else {
         bel_cluster_destroy(cluster);
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--worker_count 0: nobody would train; expected at least one worker, or a "
-                       "cluster file with \"master: {trains: true}\"");
     }
-    *out_cluster = cluster;
-    return NULL;
+    return status;
 }
 
 // --- Training flags -----------------------------------------------------------------------------
@@ -158,12 +157,7 @@ bel_status *bel_distribution_check_elastic(const bel_options *training, const be
 
 static bel_status *check_min_workers(const bel_options *training, const bel_plan *plan)
 {
-    int least = plan->cluster->min_workers;
-    if (least == 0) return NULL;
-    if (least > plan->worker_count) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "min_workers is %d, but there are only %d workers",
-                       least, plan->worker_count);
-    }
+    if (plan->cluster->min_workers == 0) return NULL;
     return bel_distribution_check_elastic(training, plan, "min_workers");
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/yaml.h"
 #include "distribute.h"
 #include "inputs.h"
 #include "job_text.h"
@@ -92,7 +93,8 @@ static bel_status *add_and_start(bel_job_record *asked, bool replace, const bel_
 }
 
 static bel_status *submit(const bel_options *options, const char *name, const bel_engine *engine,
-                          const bel_cluster *cluster, const bel_words *words, int *out_exit_code)
+                          const bel_cluster *cluster, const char *cluster_text,
+                          const bel_words *words, int *out_exit_code)
 {
     bel_distribution distribution;
     BEL_TRY(bel_distribution_init(&distribution, words, cluster));
@@ -110,6 +112,7 @@ static bel_status *submit(const bel_options *options, const char *name, const be
     asked->engine = bel_xstrdup(engine->name);
     asked->model_dir = absolute(distribution.model_dir);
     asked->config = absolute(bel_options_string(options, "config"));
+    asked->cluster = bel_xstrdup(cluster_text);
     asked->argument_count = words->count;
     asked->arguments = bel_xcalloc(words->count, sizeof *asked->arguments);
     for (size_t i = 0; i < words->count; i++)
@@ -134,13 +137,20 @@ bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--config is needed: the cluster file that says which processes to start");
     }
-    BEL_TRY(bel_cluster_read(config, &cluster));
-    bel_words words = {0};
-    bel_words_from_flags(&words, options, 1, cluster);
-    bel_status *status = engine->check(cluster);
-    if (status == NULL) status = submit(options, name, engine, cluster, &words, out_exit_code);
-    bel_words_deinit(&words);
-    bel_cluster_destroy(cluster);
+    char *text; // read once: what is checked is what the job gets
+    size_t length;
+    BEL_TRY(bel_yaml_read_text(config, &text, &length));
+    bel_status *status = bel_cluster_parse(text, length, config, &cluster);
+    if (status == NULL) {
+        bel_words words = {0};
+        bel_words_from_flags(&words, options, 1, cluster);
+        status = engine->check(cluster);
+        if (status == NULL)
+            status = submit(options, name, engine, cluster, text, &words, out_exit_code);
+        bel_words_deinit(&words);
+        bel_cluster_destroy(cluster);
+    }
+    bel_free(text);
     return status;
 }
 

@@ -1,8 +1,7 @@
 // Verb jobs scale: a wish in the job's model folder, which its supervisor and its master find;
 // the command does not wait for it. What the wish may be follows from the job's words and its
-// cluster file, of which the plan is made once more: so the file must be what it was when the
-// job was submitted. On the command line workers do not include a master that trains, in the
-// wish they do.
+// cluster file, of both of which the job's folder has a copy: the plan is made once more of them.
+// On the command line workers do not include a master that trains, in the wish they do.
 #include "base/alloc.h"
 #include "distribute.h"
 #include "job_text.h"
@@ -79,7 +78,7 @@ bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
     bel_cluster *cluster;
     BEL_TRY(bel_registry_read(name, &record));
     bel_status *status = check_running(record);
-    if (status == NULL) status = bel_cluster_read(record->config, &cluster);
+    if (status == NULL) status = bel_job_record_cluster(record, &cluster);
     if (status == NULL) {
         status = scale(record, cluster, (int)bel_options_int(options, "worker_count"));
         bel_cluster_destroy(cluster);

@@ -37,7 +37,8 @@ typedef struct log_file {
     double time; // of the newest line that has one; others come with the line in front of them
 } log_file;
 
-// "worker-1.0.log" is of worker 1. False for files that are no process's log.
+// "worker-1.0.log" is of worker 1, of its first incarnation. False for files that are no process's
+// log.
 static bool read_name(const char *file_name, char process[32])
 {
     for (int r = 0; r < BEL_ROLE_COUNT; r++) {
@@ -47,7 +48,9 @@ static bool read_name(const char *file_name, char process[32])
         if (strncmp(file_name, role, length) != 0 || file_name[length] != '-') continue;
         digits = strspn(file_name + length + 1, "0123456789");
         if (!bel_parse_i64(file_name + length + 1, digits, &index) || index > INT16_MAX) continue;
-        if (file_name[length + 1 + digits] != '.') continue;
+        const char *rest = file_name + length + 1 + digits;
+        size_t incarnation = rest[0] == '.' ? strspn(rest + 1, "0123456789") : 0;
+        if (incarnation == 0 || strcmp(rest + 1 + incarnation, ".log") != 0) continue;
         bel_role_text((bel_role)r, (int)index, process);
         return true;
     }

@@ -125,7 +125,7 @@ bel_status *bel_verb_supervise(const bel_options *options, int *out_exit_code)
     bel_job_record *record;
     bel_cluster *cluster;
     BEL_TRY(bel_registry_claim(name, &record));
-    bel_status *status = bel_cluster_read(record->config, &cluster);
+    bel_status *status = bel_job_record_cluster(record, &cluster);
     if (status == NULL) {
         status = run_with_cluster(record, cluster, out_exit_code);
         bel_cluster_destroy(cluster);

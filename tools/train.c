@@ -42,7 +42,7 @@ static bel_status *train(const bel_options *options, bel_setup *setup, bel_resul
 
 // What the environment makes of this process: false and 0 without a task.
 typedef struct place {
-    bool member, has_supervisor, foreign;
+    bool member, has_supervisor;
     int worker_count;
 } place;
 
@@ -70,8 +70,7 @@ static bel_status *find_place(place *out_place)
     BEL_TRY(bel_task_from_environment(&task));
     *out_place = (place){0};
     if (task != NULL) {
-        *out_place = (place){.foreign = task->foreign,
-                             .member = task->role != BEL_ROLE_MASTER && !task->follows,
+        *out_place = (place){.member = task->role != BEL_ROLE_MASTER && !task->follows,
                              .has_supervisor = task->supervisor > 0,
                              .worker_count = task->worker_count};
     }
@@ -120,15 +119,18 @@ static bel_status *run_job(const bel_options *options, const place *where, bel_s
                              bel_options_bool(options, "json"));
 }
 
-// TF_CONFIG says how many there are; flags of one process would go unread.
+// A task says how many there are; flags of one process would go unread. A supervisor has compared
+// them with its cluster before it started anybody.
 static bel_status *check_counts(const bel_options *options, const place *where)
 {
-    static const char *const flags[] = {"num_workers", "parameter_server_count"};
-    for (int i = 0; i < 2 && where->foreign; i++) {
+    static const char *const flags[] = {"num_workers", "parameter_server_count",
+                                        "towers_of_workers"};
+    bool alone = where->worker_count == 0;
+    for (int i = 0; i < 3 && !alone && !where->has_supervisor; i++) {
         if (!bel_options_is_given(options, flags[i])) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--%s is for one process, and TF_CONFIG says which there are; leave the "
-                       "flag out",
+                       "--%s is for one process, and the environment (TF_CONFIG or BELFRY_TASK) "
+                       "says which there are; leave the flag out",
                        flags[i]);
     }
     return NULL;

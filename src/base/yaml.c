@@ -251,7 +251,7 @@ bel_status *bel_yaml_parse(const char *text, size_t length, const char *source, 
     return status;
 }
 
-bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml)
+bel_status *bel_yaml_read_text(const char *path, char **out_text, size_t *out_length)
 {
     struct stat info;
     if (stat(path, &info) != 0) {
@@ -264,15 +264,19 @@ bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: more than %d bytes are no configuration", path,
                        BEL_YAML_MAX_BYTES);
     }
+    bel_status *status = bel_file_read(path, out_text, out_length);
+    if (status == NULL) return NULL;
+    bel_status *other = BEL_ERR(BEL_INVALID_ARGUMENT, "%s", bel_status_message(status));
+    bel_status_destroy(status);
+    return other;
+}
+
+bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml)
+{
     char *text;
     size_t length;
-    bel_status *status = bel_file_read(path, &text, &length);
-    if (status != NULL) {
-        bel_status *other = BEL_ERR(BEL_INVALID_ARGUMENT, "%s", bel_status_message(status));
-        bel_status_destroy(status);
-        return other;
-    }
-    status = bel_yaml_parse(text, length, path, out_yaml);
+    BEL_TRY(bel_yaml_read_text(path, &text, &length));
+    bel_status *status = bel_yaml_parse(text, length, path, out_yaml);
     bel_free(text);
     return status;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "launch/cluster_reader.h"
 
@@ -291,48 +292,67 @@ enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
 
 // --- Rules between keys --------------------------------------------------------------------------
 
-static bel_status *check_hosts(const bel_yaml *yaml, const bel_yaml_node *root, const char *name,
-                               const bel_cluster_role *role)
+// The first rule that is broken: the section and key where it shows, and in words. False: none.
+typedef struct broken_rule {
+    const char *section, *key;
+    char words[160];
+} broken_rule;
+
+static bool find_broken(const bel_cluster *cluster, broken_rule *rule)
 {
-    if (role->host_count <= (size_t)role->count) return NULL;
-    const bel_yaml_node *hosts = bel_yaml_member(bel_yaml_member(root, name), "hosts");
-    return bel_yaml_error(yaml, hosts, "%zu host%s, but the count of %s is %d", role->host_count,
-                          role->host_count == 1 ? "" : "s", name, role->count);
+    static const char *const names[BEL_ROLE_COUNT] = {[BEL_ROLE_WORKER] = "workers",
+                                                      [BEL_ROLE_PS] = "parameter_servers",
+                                                      [BEL_ROLE_EVALUATOR] = "evaluators"};
+    int evaluators = cluster->roles[BEL_ROLE_EVALUATOR].count;
+    int workers = cluster->roles[BEL_ROLE_WORKER].count + (cluster->master_trains ? 1 : 0);
+    size_t size = sizeof rule->words;
+    if (evaluators > 1) {
+        *rule = (broken_rule){.section = "evaluators", .key = "count"};
+        bel_snprintf(rule->words, size, "at most one evaluator is possible, got %d", evaluators);
+        return true;
+    }
+    for (int r = 0; r < BEL_ROLE_COUNT; r++) {
+        const bel_cluster_role *role = &cluster->roles[r];
+        if (names[r] == NULL || role->host_count <= (size_t)role->count) continue;
+        *rule = (broken_rule){.section = names[r], .key = "hosts"};
+        bel_snprintf(rule->words, size, "%zu host%s, but the count of %s is %d", role->host_count,
+                     role->host_count == 1 ? "" : "s", names[r], role->count);
+        return true;
+    }
+    if (workers == 0 || workers > BEL_CLUSTER_MOST) {
+        *rule = (broken_rule){.section = "workers", .key = "count"};
+        if (workers == 0) {
+            bel_snprintf(rule->words, size,
+                         "there are no workers, and the master does not train: nobody would");
+        } else {
+            bel_snprintf(rule->words, size,
+                         "with the master that trains these are more than %d workers",
+                         BEL_CLUSTER_MOST);
+        }
+        return true;
+    }
+    if (cluster->min_workers <= workers) return false;
+    *rule = (broken_rule){.section = "limits", .key = "min_workers"};
+    bel_snprintf(rule->words, size, "min_workers is %d, but there are only %d workers",
+                 cluster->min_workers, workers);
+    return true;
 }
 
 static bel_status *check_own(const bel_yaml *yaml, const bel_yaml_node *root,
                              const bel_cluster *cluster)
 {
-    static const struct {
-        bel_role role;
-        const char *name;
-    } roles[] = {{BEL_ROLE_WORKER, "workers"},
-                 {BEL_ROLE_PS, "parameter_servers"},
-                 {BEL_ROLE_EVALUATOR, "evaluators"}};
-    int evaluators = cluster->roles[BEL_ROLE_EVALUATOR].count;
-    if (evaluators > 1) {
-        return bel_yaml_error(yaml, bel_yaml_member(bel_yaml_member(root, "evaluators"), "count"),
-                              "at most one evaluator is possible, got %d", evaluators);
-    }
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        BEL_TRY(check_hosts(yaml, root, roles[i].name, &cluster->roles[roles[i].role]));
-    int workers = cluster->roles[BEL_ROLE_WORKER].count;
-    const bel_yaml_node *of_workers = bel_cluster_place(root, "workers", root);
-    const bel_yaml_node *count = bel_cluster_place(of_workers, "count", of_workers);
-    if (workers == 0 && !cluster->master_trains) {
-        return bel_yaml_error(yaml, count,
-                              "there are no workers, and the master does not train: nobody would");
-    }
-    workers += cluster->master_trains ? 1 : 0;
-    if (workers > BEL_CLUSTER_MOST) {
-        return bel_yaml_error(yaml, count,
-                              "with the master that trains these are more than %d workers",
-                              BEL_CLUSTER_MOST);
-    }
-    if (cluster->min_workers <= workers) return NULL;
-    return bel_yaml_error(yaml, bel_yaml_member(bel_yaml_member(root, "limits"), "min_workers"),
-                          "min_workers is %d, but there are only %d workers", cluster->min_workers,
-                          workers);
+    broken_rule rule;
+    if (!find_broken(cluster, &rule)) return NULL;
+    const bel_yaml_node *section = bel_cluster_place(root, rule.section, root);
+    return bel_yaml_error(yaml, bel_cluster_place(section, rule.key, section), "%s", rule.words);
+}
+
+bel_status *bel_cluster_check(const bel_cluster *cluster)
+{
+    broken_rule rule;
+    if (!find_broken(cluster, &rule)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s with the counts of the command line: %s",
+                   cluster->source, rule.words);
 }
 
 // --- Families ------------------------------------------------------------------------------------

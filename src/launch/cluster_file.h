@@ -72,6 +72,9 @@ bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster) BEL_MU
 bel_status *bel_cluster_parse(const char *text, size_t length, const char *source,
                               bel_cluster **out_cluster) BEL_MUST_USE;
 
+// The rules between counts once more, for a cluster of which some were changed since it was read.
+bel_status *bel_cluster_check(const bel_cluster *cluster) BEL_MUST_USE;
+
 void bel_cluster_destroy(bel_cluster *cluster);
 
 #endif

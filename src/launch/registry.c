@@ -27,6 +27,7 @@
 
 static const char *const state_names[] = {"QUEUED", "RUNNING",   "SUCCEEDED",
                                           "FAILED", "CANCELLED", "LOST"};
+static const char cluster_file[] = "cluster.yaml";
 enum { STATE_COUNT = sizeof state_names / sizeof state_names[0] };
 
 const char *bel_job_state_name(bel_job_state state)
@@ -42,15 +43,23 @@ bool bel_job_state_is_final(bel_job_state state)
 void bel_job_record_destroy(bel_job_record *record)
 {
     if (record == NULL) return;
-    char *const texts[] = {record->name,      record->engine, record->folder,
-                           record->model_dir, record->config, record->message,
-                           record->boot_id,   record->host,   record->progress};
+    char *const texts[] = {record->name,   record->engine,  record->folder,  record->model_dir,
+                           record->config, record->cluster, record->message, record->boot_id,
+                           record->host,   record->progress};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         bel_free(texts[i]);
     for (size_t i = 0; i < record->argument_count; i++)
         bel_free(record->arguments[i]);
     bel_free(record->arguments);
     bel_free(record);
+}
+
+bel_status *bel_job_record_cluster(const bel_job_record *record, bel_cluster **out_cluster)
+{
+    char *path = bel_path_join(record->folder, cluster_file);
+    bel_status *status = bel_cluster_read(path, out_cluster);
+    bel_free(path);
+    return status;
 }
 
 static char *host_name(void)
@@ -237,6 +246,10 @@ static bel_status *fill_folder(const bel_job_record *record, const char *folder)
     bel_free(logs);
     bel_job_record queued = {.state = BEL_JOB_QUEUED};
     bel_job_record_set_process(&queued);
+    bel_str cluster = {0};
+    bel_str_puts(&cluster, record->cluster);
+    if (status == NULL) status = write_file(folder, cluster_file, &cluster);
+    bel_str_deinit(&cluster);
     if (status == NULL) status = write_status(&queued, folder);
     if (status == NULL) status = write_job(record, folder, now); // last: makes the job visible
     bel_free(queued.boot_id);

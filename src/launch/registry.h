@@ -1,6 +1,7 @@
 // Jobs that were submitted, in $XDG_STATE_HOME/belfry/jobs (or ~/.local/state/belfry/jobs): a
-// folder each, with job.json (what was asked), status.json (what became of it, rewritten atomically
-// about once a second while it runs) and logs/. docs/operations.md describes both files.
+// folder each, with job.json (what was asked), cluster.yaml (a copy of its cluster file),
+// status.json (what became of it, rewritten atomically about once a second while it runs) and
+// logs/. docs/operations.md describes these files.
 //
 // Thread-compatible. Processes may read at any time; a job's status is written by the process whose
 // pid stands in it: first the one that submits, then the supervisor.
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "belfry/status.h"
+#include "launch/cluster_file.h"
 
 typedef enum bel_job_state {
     BEL_JOB_QUEUED,
@@ -30,7 +32,8 @@ typedef struct bel_job_record {
     char *engine;     // "local"
     char *folder;     // of the job, in the registry; set by reading
     char *model_dir;  // "" when the arguments name none
-    char *config;     // path of the cluster file, absolute
+    char *config;     // path of the cluster file that was submitted, absolute
+    char *cluster;    // what it said then; not set by reading: bel_job_record_cluster
     char **arguments; // of every process
     size_t argument_count;
     bel_job_state state;
@@ -48,6 +51,11 @@ typedef struct bel_job_record {
 } bel_job_record;
 
 void bel_job_record_destroy(bel_job_record *record);
+
+// The cluster of a record that was read, as it was submitted, whatever became of that file since.
+// Free with bel_cluster_destroy.
+bel_status *bel_job_record_cluster(const bel_job_record *record,
+                                   bel_cluster **out_cluster) BEL_MUST_USE;
 
 // Puts this process into a record: supervisor, started_ticks, boot_id, host, pid_namespace.
 void bel_job_record_set_process(bel_job_record *record);

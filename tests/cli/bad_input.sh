@@ -106,6 +106,9 @@ check "a lock that cannot be opened is no other run" test "$(grep -c 'another ru
 run_fails 3 'missing.csv' env BELFRY_SECRET=0123456789abcdef TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"],
     "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}, "task": {"type": "worker", "index": 0}}' \
     "$BUILD/tools/belfry" train --model_dir model --train_files missing.csv
+run_fails 2 '--towers_of_workers is for one process' env BELFRY_TASK='{"role": "master", "index": 0, "worker_count": 1,
+    "parameter_server_count": 1, "master": "127.0.0.1:1"}' "$BUILD/tools/belfry" train --model_dir model \
+    --train_files "$TRAIN_CSV" --towers_of_workers 2
 run_fails 3 'folder/missing.csv' train_on missing.csv --data_dir folder
 gzip -k good.csv
 run_ok train_on good.csv.gz

@@ -67,7 +67,10 @@ run_ok belfry jobs describe broken
 check "facts for people" grep -q '^state FAILED$' out.txt
 run_ok belfry jobs list
 check "a row of the list" grep -qE '^broken +FAILED +- .*local$' out.txt
+logs=$XDG_STATE_HOME/belfry/jobs/broken/logs
+echo "of nobody" | tee "$logs/worker-0.0.log.old" "$logs/worker-0.x.log" >"$logs/worker-0.log"
 run_ok belfry jobs stream-logs broken
+check "no other file is a log" test "$(grep -c 'of nobody' out.txt)" = 0
 check "lines say whose they are" grep -qE '^\[(master|worker 0|ps 0)\] error: .*bad.csv' out.txt
 check "the end is told" grep -q 'job broken is FAILED: ' err.txt
 run_ok belfry jobs stream-logs broken --json --no_follow

@@ -20,7 +20,7 @@ run_fails 2 '--job_dir is needed' plan
 run_fails 2 'unknown flag --train_fils|did you mean --train_files?' plan -- --train_fils a.csv
 run_fails 2 'unexpected argument "a.csv" among the training flags' plan --job_dir d -- a.csv
 run_fails 2 '--worker_count|[0, 1024]' plan --worker_count 2000
-run_fails 2 '--worker_count 0: nobody would train' plan --worker_count 0 --job_dir d
+run_fails 2 'flags with the counts of the command line: there are no workers|nobody would' plan --worker_count 0 --job_dir d
 run_fails 2 "num_workers 3|the cluster has 2 workers" plan --job_dir d -- --num_workers 3
 run_ok plan --job_dir d -- --num_workers 2 # says what is so
 run_fails 2 'parameter_server_count 2|the cluster has 1 shards' plan --job_dir d -- \
@@ -34,6 +34,9 @@ run_fails 2 'missing.yaml' belfry local train --config missing.yaml --job_dir d 
 printf 'workers: {count: 2, hosts: [far-away.example]}\n' >far.yaml
 run_fails 2 'far.yaml|far-away.example|another machine' belfry local train --config far.yaml \
     --job_dir d --dry_run
+printf 'workers: {count: 2, hosts: [localhost, 127.0.0.1]}\n' >hosts.yaml
+run_fails 2 'hosts.yaml with the counts of the command line: 2 hosts, but the count of workers is 1' \
+    belfry local train --config hosts.yaml --worker_count 1 --job_dir d --dry_run
 printf 'workrs: {count: 2}\n' >wrong.yaml
 run_fails 2 'wrong.yaml:1:1|workers' belfry local train --config wrong.yaml --job_dir d --dry_run
 check "nothing was made" test ! -e d

@@ -22,11 +22,13 @@ static bel_status *add(const char *name, bool replace)
     char arguments[2][32] = {"train_and_evaluate", "--model_dir=a \"b\""};
     char *list[] = {arguments[0], arguments[1]};
     char local[] = "local", model_dir[] = "/runs/a", config[] = "/jobs/cluster.yaml";
+    char cluster[] = "workers: {count: 3}\n";
     char *copy = bel_xstrdup(name);
     bel_job_record record = {.name = copy,
                              .engine = local,
                              .model_dir = model_dir,
                              .config = config,
+                             .cluster = cluster,
                              .arguments = list,
                              .argument_count = 2};
     bel_status *status = bel_registry_add(&record, replace);
@@ -68,6 +70,10 @@ static void test_round_trip(void **state)
     assert_string_equal(record->engine, "local");
     assert_string_equal(record->model_dir, "/runs/a");
     assert_string_equal(record->config, "/jobs/cluster.yaml");
+    bel_cluster *cluster;
+    BEL_ASSERT_OK(bel_job_record_cluster(record, &cluster)); // though there is no such file
+    assert_int_equal(cluster->roles[BEL_ROLE_WORKER].count, 3);
+    bel_cluster_destroy(cluster);
     assert_int_equal(record->argument_count, 2);
     assert_string_equal(record->arguments[1], "--model_dir=a \"b\"");
     assert_true(record->submitted_at > 1e9);
@@ -122,6 +128,7 @@ static void test_texts(void **state)
                              .engine = local,
                              .model_dir = good,
                              .config = good,
+                             .cluster = good,
                              .arguments = arguments,
                              .argument_count = 1};
     char **const texts[] = {&record.model_dir, &record.config, &arguments[0]};
