@@ -67,8 +67,10 @@ bel_status *bel_linux_shared_create(const char *name, size_t bytes, int *out_des
     if (descriptor < 0) return memory_error("make", name, bytes);
     bel_status *status = NULL;
     void *memory = NULL;
-    if (bytes > INT64_MAX || ftruncate(descriptor, (off_t)bytes) != 0) {
+    if (bytes > INT64_MAX) {
         errno = EFBIG;
+        status = memory_error("size", name, bytes);
+    } else if (ftruncate(descriptor, (off_t)bytes) != 0) {
         status = memory_error("size", name, bytes);
     } else if ((memory = map_aligned(descriptor, bytes, PROT_READ | PROT_WRITE)) == NULL) {
         errno = ENOMEM;

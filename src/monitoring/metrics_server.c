@@ -61,7 +61,11 @@ static int keep_complaint(const struct mg_connection *connection, const char *me
 {
     const struct mg_context *context = mg_get_context(connection);
     bel_metrics_server *server = context != NULL ? mg_get_user_data(context) : NULL;
-    if (server != NULL) bel_snprintf(server->complaint, sizeof server->complaint, "%s", message);
+    if (server != NULL) { // on any of civetweb's threads
+        pthread_mutex_lock(&server->mutex);
+        bel_snprintf(server->complaint, sizeof server->complaint, "%s", message);
+        pthread_mutex_unlock(&server->mutex);
+    }
     return 1; // it is not printed
 }
 
@@ -92,10 +96,12 @@ bel_status *bel_metrics_server_start(const char *address, int port, bel_metrics_
     bool listens = server->context != NULL && mg_get_server_ports(server->context, 1, ports) == 1;
     bel_status *status = NULL;
     if (!listens) {
+        pthread_mutex_lock(&server->mutex);
         status = BEL_ERR(BEL_UNAVAILABLE,
                          "cannot serve metrics on %s%s%s; hint: another --metrics_port, or -1 for "
                          "a free one",
                          where, server->complaint[0] != '\0' ? ": " : "", server->complaint);
+        pthread_mutex_unlock(&server->mutex);
     }
     bel_free(where);
     if (status != NULL) {
