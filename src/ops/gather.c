@@ -68,6 +68,7 @@ bel_status *bel_infer_gather_grad(const bel_attr_list *attrs, const bel_spec *in
 // data is [outer, rows, width]; the result is [outer, count, width].
 typedef struct gather_params {
     int64_t outer, rows, width, count;
+    int64_t per_tile; // of the result's outer · count rows
 } gather_params;
 
 // outer: the dimensions before the axis, multiplied; width: those behind it.
@@ -82,6 +83,7 @@ static const gather_params *make_gather(const bel_prepare *prepare, const bel_sh
     for (int32_t d = axis + 1; d < data->rank; d++)
         p.width *= data->dims[d];
     p.count = bel_shape_elements(indices);
+    p.per_tile = bel_tile_rows(p.width);
     return bel_arena_copy(prepare->arena, &p, sizeof p);
 }
 
@@ -94,8 +96,9 @@ static void run_gather(const bel_kernel_call *call, int64_t tile)
     const int64_t *indices = call->inputs[1].data;
     size_t row = (size_t)p->width * bel_dtype_size(data->dtype);
     char *y = call->outputs[0].data;
-    int64_t end = bel_tile_end(tile, p->outer * p->count);
-    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+    int64_t all = p->outer * p->count, first = tile * p->per_tile;
+    int64_t end = all - first < p->per_tile ? all : first + p->per_tile;
+    for (int64_t i = first; i < end; i++) {
         int64_t index = indices[i % p->count];
         if (index < 0 || index >= p->rows) {
             bel_kernel_report(call, index, p->rows);
@@ -111,7 +114,7 @@ void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
 {
     const gather_params *p = make_gather(prepare, &call->inputs[0].shape, &call->inputs[1].shape);
     call->run = run_gather;
-    call->tile_count = bel_tiles_of(p->outer * p->count);
+    call->tile_count = (p->outer * p->count + p->per_tile - 1) / p->per_tile;
     call->params = p;
 }
 
