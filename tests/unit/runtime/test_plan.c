@@ -78,6 +78,61 @@ static void test_random_lifetimes(void **state)
     }
 }
 
+// As above in words: by size, each at the lowest of 0 and the ends of others where it meets none.
+static size_t plain_offset(const bel_plan_buffer *buffers, const bool *placed, int count,
+                           const bool *together, int b)
+{
+    size_t best = SIZE_MAX, size = rounded(buffers[b].size_bytes);
+    for (int after = -1; after < count; after++) {
+        if (after >= 0 && !placed[after]) continue;
+        size_t at = after < 0 ? 0 : buffers[after].offset + rounded(buffers[after].size_bytes);
+        bool free = at < best;
+        for (int i = 0; free && i < count; i++) {
+            const bel_plan_buffer *other = &buffers[i];
+            bool meets = together != NULL
+                             ? together[b * count + i]
+                             : buffers[b].first <= other->last && other->first <= buffers[b].last;
+            free = !placed[i] || !meets || at >= other->offset + rounded(other->size_bytes) ||
+                   other->offset >= at + size;
+        }
+        if (free) best = at;
+    }
+    return best;
+}
+
+static void test_lowest_offsets(void **state)
+{
+    (void)state;
+    for (uint64_t list = 0; list < 60; list++) {
+        bel_plan_buffer buffers[MAX_BUFFERS], plain[MAX_BUFFERS];
+        bool together[MAX_BUFFERS * MAX_BUFFERS], placed[MAX_BUFFERS] = {false};
+        for (int b = 0; b < MAX_BUFFERS; b++) {
+            uint64_t at = 10 * (uint64_t)b;
+            int first = (int)(random_number(100 + list, at) % INSTRUCTIONS);
+            int length = (int)(random_number(100 + list, at + 1) % 30);
+            // All sizes differ, so that there is one order.
+            size_t size = 97 * (random_number(100 + list, at + 2) % 90) + (size_t)b;
+            buffers[b] =
+                (bel_plan_buffer){.size_bytes = size, .first = first, .last = first + length};
+            for (int i = 0; i <= b; i++)
+                together[b * MAX_BUFFERS + i] = together[i * MAX_BUFFERS + b] =
+                    random_number(200 + list, (uint64_t)(b * MAX_BUFFERS + i)) % 4 == 0;
+        }
+        const bool *matrix = list % 2 == 1 ? together : NULL;
+        memcpy(plain, buffers, sizeof plain);
+        (void)bel_plan_buffers(buffers, MAX_BUFFERS, matrix, false);
+        for (int round = 0; round < MAX_BUFFERS; round++) {
+            int next = -1;
+            for (int b = 0; b < MAX_BUFFERS; b++)
+                if (!placed[b] && (next < 0 || plain[b].size_bytes > plain[next].size_bytes))
+                    next = b;
+            plain[next].offset = plain_offset(plain, placed, MAX_BUFFERS, matrix, next);
+            placed[next] = true;
+            assert_int_equal(buffers[next].offset, plain[next].offset);
+        }
+    }
+}
+
 // A forward and backward pass: buffer i is written at i and read again at the mirrored place.
 static void test_chain(void **state)
 {
@@ -116,6 +171,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_lifetimes),
+        cmocka_unit_test(test_lowest_offsets),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_invalid),
     };
