@@ -82,8 +82,8 @@ BEL_API double bel_context_param_number(bel_model_context *context, const char *
                                         double otherwise);
 
 /// The parameter, or the text `otherwise` (not NULL), as a list of whole numbers such as "512,512",
-/// "" for none. Returns how many were set. Error: a piece is no whole number, or there are more than
-/// `capacity`; the result is 0.
+/// "" for none. Returns how many were set. Error: a piece is no whole number, or there are more
+/// than `capacity`; the result is 0.
 BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
                                    const char *otherwise, int64_t *out_numbers, int capacity);
 
