@@ -4,8 +4,8 @@
 //   cluster.c         processes that die and come back, connections that break, what is explored
 //   cluster_master.c  src/master: remote.c, remote_members.c, train.c, save.c, members.c
 //   cluster_shard.c   src/ps/server/shard.c and src/member/member_shard.c: what all modes share
-//   cluster_sync.c    shard.c and values.c where everybody counts
-//   cluster_ledger.c  ledger.c, where shard 0 names who counts
+//   cluster_sync.c    policy_all.c and values.c: everybody counts
+//   cluster_ledger.c  policy_ledger.c, ledger.c, lease.c, answer.c: shard 0 names who counts
 //   cluster_worker.c  src/worker/worker.c and src/ps/client/client.c
 //
 // Values are what they were made of: in sync the number of their version, with a ledger the list of
