@@ -1,5 +1,5 @@
 // One row a flag. The help text, the checks and the dump of settings all come from here. `when`
-// says on which other flag it depends that somebody reads this one: a flag given in vain is
+// says on which other flag it depends that somebody reads this one: a flag that nobody reads is
 // refused (bel_options_check_read). Where it has the form NAME=VALUE the help text puts it in
 // front, so that `help` begins with a small letter.
 //

@@ -162,7 +162,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(lane, "grpc") == 0) config->lane = BEL_LANE_GRPC;
 }
 
-// A model of Belfry gets every flag, also as a default; what was given in vain was refused. Of a
+// A model of Belfry gets every flag, also as a default; what nobody reads was refused. Of a
 // package's parameters some are the command's own.
 static void mark_read(const bel_options *options, const bel_params *params, bel_setup *setup)
 {

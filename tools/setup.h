@@ -20,8 +20,8 @@ typedef struct bel_setup {
 // each other; errors of packages and of bel_estimator_create.
 bel_status *bel_setup_for_training(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
 
-// The same for who trains nothing: without --model_dir it is the current folder, which nobody
-// writes to.
+// The same for commands that train nothing: without --model_dir it is the current folder, to which
+// nobody writes.
 bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
 
 // For reading a checkpoint (--checkpoint, or the newest in --model_dir): model and parameters are

@@ -35,7 +35,7 @@ bel_status *bel_file_writer_open_beside(const char *path,
 // All of it in one go.
 bel_status *bel_file_write_atomic(const char *path, const void *data, size_t size) BEL_MUST_USE;
 
-// The same without syncing: for what is of no use after a crash of the machine.
+// The same without syncing: for what nobody needs after a crash of the machine.
 bel_status *bel_file_replace(const char *path, const void *data, size_t size) BEL_MUST_USE;
 
 // Folders.

@@ -10,7 +10,7 @@
 #include "belfry/status.h"
 
 // With quotes and escapes. Bytes that are no UTF-8 become U+FFFD: a reader takes the line, whatever
-// a file's name or a library's message holds. Or as they are, for who reads back what it wrote.
+// a file's name or a library's message holds. Or as they are, for a reader of its own writing.
 void bel_json_write_string(bel_str *out, const char *text);
 void bel_json_write_exact(bel_str *out, const char *text);
 void bel_json_write_number(bel_str *out,

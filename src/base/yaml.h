@@ -43,7 +43,7 @@ bel_status *bel_yaml_parse(const char *text, size_t length, const char *source,
 // The same for a file, which must be a regular one. Here too all errors are INVALID_ARGUMENT: a
 // configuration that cannot be read is a mistake in the settings, not in the data.
 bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml) BEL_MUST_USE;
-// Its text alone, for who keeps it as well; free with bel_free.
+// Its text alone, where the rest is not needed; free with bel_free.
 bel_status *bel_yaml_read_text(const char *path, char **out_text, size_t *out_length) BEL_MUST_USE;
 
 const bel_yaml_node *bel_yaml_root(const bel_yaml *yaml); // NULL: the document is empty

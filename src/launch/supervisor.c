@@ -82,7 +82,7 @@ static bool has_stopped(const bel_supervisor *s, const bel_child *child)
 }
 
 // The job has ended well, and this one ended so late that nothing depends on it: it was asked to,
-// was started or started again in vain, or died.
+// could not be started or started again, or died.
 static bool is_late(const bel_supervisor *s, const bel_child *child)
 {
     const bel_cluster *cluster = s->config->plan->cluster;

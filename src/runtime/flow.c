@@ -45,7 +45,7 @@ static void add_edge(finder *f, int from, bool data)
     dag->edges[(*end)++] = (bel_dag_edge){from, data};
 }
 
-// Waits for who wrote the buffer last, and is remembered for whoever writes it next.
+// Waits for the last writer of the buffer, and is remembered for the next one.
 static void read_buffer(finder *f, int buffer)
 {
     add_edge(f, f->writers[buffer], true);

@@ -87,7 +87,7 @@ bel_status *bel_table_snapshot(bel_table *table) BEL_MUST_USE;
 int64_t bel_table_snapshot_count(const bel_table *table);
 bel_status *bel_table_snapshot_read(const bel_table *table, int64_t *out_keys, float *out_rows,
                                     float *const *out_slots) BEL_MUST_USE;
-// The same for the n rows from the first-th on, for who writes a snapshot without having room for
+// The same for the n rows from the first-th on, for a writer of snapshots without room for
 // all of it. out_keys, out_rows, out_slots and each of the slots may be NULL. The first reading
 // sorts the keys, which takes 36 bytes a row for a moment and 4 until the end. RESOURCE_EXHAUSTED.
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
