@@ -1,5 +1,7 @@
 // Checks of an optimizer's settings: each by its row (settings.c), and then what two settings say
-// together.
+// together. Defaults are filled in here, so that whoever computes or writes numbers down afterwards
+// sees one number and not two. The first rate of a piecewise schedule is the default of
+// learning_rate, so that schedule is looked at first.
 #include "belfry/optimizer.h"
 
 #include "optim/multiplier.h"

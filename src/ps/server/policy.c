@@ -1,4 +1,6 @@
-// The policy of each way to count, and what a shard tells of its own.
+// The policy of each way to count, and what a shard tells of its own: how late reports were, how
+// many were dropped, how far the input is leased. These are the same calls for all policies; where
+// everybody counts the numbers are those of a ledger that nobody writes: zeros, and -1 for blocks.
 #include "ps/server/policy.h"
 
 #include <string.h>
