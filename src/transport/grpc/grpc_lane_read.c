@@ -1,0 +1,198 @@
+// What comes in on a gRPC lane's stream, piece by piece as the network cuts it: headers into the
+// parser, payloads straight to where the lane's owner wants them. The first frame of a stream
+// must be a hello, which on the side that waits also finds the lane; numbers then rise by one, so
+// a frame that came on the stream before is not sent again. Whatever does not fit ends the stream
+// with an error that cuts the lane for good (is_final in grpc_lane.c).
+//
+// All of it runs on the endpoint's thread. A payload is written without the lock: before each
+// piece it is asked whether the lane is closed or another stream has taken over, and closing
+// waits for events that are under way (bel_endpoint_settle).
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/rng.h"
+#include "transport/grpc/grpc_lane_inner.h"
+#include "wire/bytes.h"
+
+static bel_status *malformed(const char *what, const bel_wire_frame *frame)
+{
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "malformed frame: %s (kind %u, number %llu, from %d of generation %u and "
+                   "incarnation %u, %llu bytes)",
+                   what, frame->kind, (unsigned long long)frame->sequence, (int)frame->sender,
+                   frame->generation, frame->incarnation, (unsigned long long)frame->payload_bytes);
+}
+
+// Frames that the sender of a hello has received.
+static uint64_t received_of(const bel_wire_frame *hello)
+{
+    return bel_wire_get(hello->fields + 8, 8);
+}
+
+static bool fits_locked(const bel_grpc_lane *lane, const bel_wire_frame *hello)
+{
+    uint64_t has = received_of(hello);
+    return has <= lane->sent && has >= lane->acked && hello->taken <= lane->sent;
+}
+
+// Goes on behind what the peer has received.
+static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
+{
+    pthread_mutex_lock(&lane->mutex);
+    bool good = fits_locked(lane, frame) && !lane->answered;
+    lane->cursor = good ? received_of(frame) + 1 : lane->cursor;
+    lane->cursor_done = 0;
+    lane->answered = good;
+    pthread_mutex_unlock(&lane->mutex);
+    if (!good) return malformed("a hello that does not fit what was sent", frame);
+    bel_grpc_kick(lane);
+    return NULL;
+}
+
+static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_frame *frame)
+{
+    pthread_mutex_lock(&lane->mutex);
+    bool good = frame->taken <= lane->sent;
+    if (good && frame->taken > lane->acked) lane->acked = frame->taken;
+    pthread_mutex_unlock(&lane->mutex);
+    return good ? NULL : malformed("more was taken than was sent", frame);
+}
+
+static bel_status *finish_frame(bel_grpc_attachment *a)
+{
+    bel_grpc_lane *lane = a->lane;
+    pthread_mutex_lock(&lane->mutex);
+    bool ours = lane->current == a;
+    if (ours) lane->received++;
+    pthread_mutex_unlock(&lane->mutex);
+    a->header_bytes = 0;
+    if (!ours) return BEL_ERR(BEL_CANCELLED, "another stream has taken over");
+    a->frame.payload = a->payload;
+    bool ring = (lane->config.quiet >> a->frame.kind & 1u) == 0;
+    if (bel_frame_queue_put(lane->in, &a->frame, ring) != BEL_PUT_FULL) return NULL;
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "more frames than the lane holds");
+}
+
+static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *header)
+{
+    bel_grpc_lane *lane = a->lane;
+    if (header->kind == 0 || header->kind > BEL_FRAME_LAST_KIND) {
+        return malformed("its kind", header);
+    }
+    if (!lane->answered) return malformed("frames before the hello", header);
+    if (header->sequence != lane->received + 1) return malformed("its number", header);
+    if (header->generation != lane->generation) return malformed("its generation", header);
+    a->frame = (bel_frame){.kind = header->kind,
+                           .generation = header->generation,
+                           .incarnation = header->incarnation,
+                           .sender = header->sender,
+                           .payload_bytes = header->payload_bytes};
+    memcpy(a->frame.fields, header->fields, sizeof a->frame.fields);
+    a->payload = NULL;
+    a->payload_done = 0;
+    if (header->payload_bytes == 0) return finish_frame(a);
+    a->payload = lane->config.place(lane->config.place_context, &a->frame);
+    return a->payload != NULL ? NULL : malformed("its sender, fields or size", header);
+}
+
+static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *header)
+{
+    if (header->kind != BEL_GRPC_HELLO)
+        return malformed("a stream must begin with a hello", header);
+    bel_lane_hello hello = {.kind = (int32_t)bel_wire_get(header->fields, 4),
+                            .index = (int32_t)bel_wire_get(header->fields + 4, 4),
+                            .generation = header->generation,
+                            .incarnation = header->incarnation};
+    bel_lane *found = NULL;
+    BEL_TRY(a->find(a->find_context, &hello, &found));
+    if (found == NULL) return BEL_ERR(BEL_UNAVAILABLE, "that lane is not there yet");
+    bel_grpc_lane *lane = (bel_grpc_lane *)found;
+    pthread_mutex_lock(&lane->mutex);
+    if (lane->closed) {
+        pthread_mutex_unlock(&lane->mutex);
+        return BEL_ERR(BEL_CANCELLED, "closed");
+    }
+    if (!fits_locked(lane, header)) { // the stream that the lane has, stays
+        pthread_mutex_unlock(&lane->mutex);
+        return malformed("a hello that does not fit what was sent", header);
+    }
+    bel_stream *old = lane->current != NULL ? lane->current->stream : NULL;
+    if (old != NULL) bel_stream_retain(old);
+    lane->references++;
+    a->lane = lane;
+    lane->current = a;
+    lane->generation = hello.generation;
+    lane->greeted = lane->answered = false;
+    lane->streams++;
+    pthread_mutex_unlock(&lane->mutex);
+    if (old != NULL) bel_stream_end(old, BEL_CANCELLED, "another stream has taken over");
+    bel_stream_release(old);
+    return NULL;
+}
+
+static bel_status *take_header(bel_grpc_attachment *a)
+{
+    bel_wire_frame header;
+    if (!bel_wire_frame_read(a->header, &header)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed frame: it does not begin as one, with BEL2");
+    }
+    if (a->lane == NULL) BEL_TRY(find_lane(a, &header));
+    BEL_TRY(take_acknowledgement(a->lane, &header));
+    switch (header.kind) {
+    case BEL_GRPC_HELLO: a->header_bytes = 0; return take_hello(a->lane, &header);
+    case BEL_GRPC_TAKEN: a->header_bytes = 0; return NULL;
+    case BEL_GRPC_CLOSE:
+        pthread_mutex_lock(&a->lane->mutex);
+        bel_grpc_cut_locked(a->lane, "its other end has closed");
+        pthread_mutex_unlock(&a->lane->mutex);
+        return BEL_ERR(BEL_CANCELLED, "closed");
+    default: return begin_frame(a, &header);
+    }
+}
+
+static bool breaks_now(bel_grpc_attachment *a)
+{
+    if (!bel_fault_is(BEL_FAULT_LANE_BREAK) || a->lane == NULL) return false;
+    uint32_t words[4];
+    uint64_t streams = a->lane->streams;
+    bel_rng_block((bel_rng_key){{3, 4}}, streams, a->polls++, words);
+    return words[0] % 16 == 0;
+}
+
+// Nothing more is placed: the lane is closed, or another stream has taken over.
+static bool is_through(const bel_grpc_attachment *a)
+{
+    bel_grpc_lane *lane = a->lane;
+    if (lane == NULL) return false;
+    pthread_mutex_lock(&lane->mutex);
+    bool through = lane->closed || lane->current != a;
+    pthread_mutex_unlock(&lane->mutex);
+    return through;
+}
+
+bel_status *bel_grpc_received(void *context, const uint8_t *bytes, size_t count)
+{
+    bel_grpc_attachment *a = context;
+    if (breaks_now(a)) return BEL_ERR(BEL_UNAVAILABLE, "broken on purpose");
+    while (count > 0) {
+        if (is_through(a)) return BEL_ERR(BEL_CANCELLED, "closed");
+        size_t part;
+        if (a->header_bytes < sizeof a->header) {
+            size_t left = sizeof a->header - a->header_bytes;
+            part = count < left ? count : left;
+            memcpy(a->header + a->header_bytes, bytes, part);
+            a->header_bytes += part;
+            if (a->header_bytes == sizeof a->header) BEL_TRY(take_header(a));
+        } else {
+            size_t left = a->frame.payload_bytes - a->payload_done;
+            part = count < left ? count : left;
+            memcpy(a->payload + a->payload_done, bytes, part);
+            a->payload_done += part;
+            if (part == left) BEL_TRY(finish_frame(a));
+        }
+        bytes += part;
+        count -= part;
+    }
+    return NULL;
+}

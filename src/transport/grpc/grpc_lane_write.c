@@ -1,0 +1,120 @@
+// What a gRPC lane sends: on each stream a hello first, and once the peer has said its own, the
+// frames behind those that it has, each with its payload as spans of its owner's memory. gRPC
+// asks for the next message (fill) on the endpoint's thread; a payload may take several messages,
+// and the cursor says how far it is out. When nothing else goes out, what was taken is said in a
+// frame of its own.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/number.h"
+#include "transport/grpc/grpc_lane_inner.h"
+#include "wire/bytes.h"
+
+enum { CORRUPT_FRAME = 100 }; // of BELFRY_FAULT=lane:corrupt
+enum { SMALL_BYTES = 512 };   // copied rather than referred to
+
+void bel_grpc_release_attachment_locked(bel_grpc_attachment *a)
+{
+    if (--a->references > 0) return;
+    bel_stream_release(a->stream);
+    bel_free(a);
+}
+
+void bel_grpc_cut_locked(bel_grpc_lane *lane, const char *reason)
+{
+    if (lane->cut_reason[0] == '\0') {
+        bel_snprintf(lane->cut_reason, sizeof lane->cut_reason, "%s", reason);
+    }
+    bel_frame_queue_close(lane->in, lane->closing);
+}
+
+void bel_grpc_kick(bel_grpc_lane *lane)
+{
+    pthread_mutex_lock(&lane->mutex);
+    bel_grpc_attachment *a = lane->current;
+    if (a != NULL) a->references++; // the stream may end meanwhile, and then ask it what to send
+    pthread_mutex_unlock(&lane->mutex);
+    if (a == NULL) return;
+    bel_stream_kick(a->stream);
+    pthread_mutex_lock(&lane->mutex);
+    bel_grpc_release_attachment_locked(a);
+    pthread_mutex_unlock(&lane->mutex);
+}
+
+static void write_header_locked(bel_grpc_lane *lane, bel_stream_message *message,
+                                const bel_frame *frame, uint64_t sequence)
+{
+    uint64_t taken = bel_frame_queue_taken(lane->in);
+    bel_wire_frame header = {.kind = (uint8_t)frame->kind,
+                             .generation = frame->generation,
+                             .incarnation = frame->incarnation,
+                             .sender = frame->sender,
+                             .payload_bytes = frame->payload_bytes,
+                             .sequence = sequence,
+                             .taken = taken};
+    memcpy(header.fields, frame->fields, sizeof header.fields);
+    bool corrupt = sequence == CORRUPT_FRAME && bel_fault_is(BEL_FAULT_LANE_CORRUPT);
+    if (corrupt) header.kind = BEL_FRAME_LAST_KIND;
+    uint8_t bytes[BEL_WIRE_FRAME_BYTES];
+    bel_wire_frame_write(&header, bytes);
+    bel_stream_message_copy(message, bytes, sizeof bytes);
+    lane->taken_said = taken;
+}
+
+static void write_hello_locked(bel_grpc_lane *lane, bel_stream_message *message)
+{
+    bel_frame frame = {.kind = BEL_GRPC_HELLO,
+                       .generation = lane->hello.generation,
+                       .incarnation = lane->hello.incarnation};
+    uint8_t *at = bel_wire_put(frame.fields, (uint32_t)lane->hello.kind, 4);
+    at = bel_wire_put(at, (uint32_t)lane->hello.index, 4);
+    (void)bel_wire_put(at, lane->received, 8);
+    write_header_locked(lane, message, &frame, 0);
+    lane->greeted = true;
+}
+
+// Adds what fits of the frame at the cursor; moves the cursor when it is out.
+static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
+{
+    const bel_frame *frame = &lane->ring[lane->cursor % lane->config.capacity];
+    if (lane->cursor_done == 0) write_header_locked(lane, message, frame, lane->cursor);
+    size_t room = BEL_STREAM_MESSAGE_BYTES, used = bel_stream_message_bytes(message);
+    room = used < room ? room - used : 1;
+    size_t left = frame->payload_bytes - lane->cursor_done, count = left < room ? left : room;
+    const uint8_t *bytes = (const uint8_t *)frame->payload + lane->cursor_done;
+    if (count > SMALL_BYTES) {
+        bel_stream_message_span(message, bytes, count, lane->spans);
+    } else if (count > 0) {
+        bel_stream_message_copy(message, bytes, count);
+    }
+    lane->cursor_done += count;
+    if (lane->cursor_done < frame->payload_bytes) return;
+    lane->cursor++;
+    lane->cursor_done = 0;
+}
+
+void bel_grpc_fill(void *context, bel_stream_message *message)
+{
+    bel_grpc_attachment *a = context;
+    bel_grpc_lane *lane = a->lane;
+    if (lane == NULL) return;
+    pthread_mutex_lock(&lane->mutex);
+    if (lane->current != a) {
+        pthread_mutex_unlock(&lane->mutex);
+        return;
+    }
+    if (!lane->greeted) write_hello_locked(lane, message);
+    while (lane->answered && lane->cursor <= lane->sent &&
+           bel_stream_message_bytes(message) < BEL_STREAM_MESSAGE_BYTES)
+        write_frame_locked(lane, message);
+    bool all_out = lane->answered && lane->cursor > lane->sent;
+    uint64_t untold = bel_frame_queue_taken(lane->in) - lane->taken_said;
+    if (all_out && lane->closing && !lane->close_sent) {
+        lane->close_sent = true;
+        write_header_locked(lane, message, &(bel_frame){.kind = BEL_GRPC_CLOSE}, 0);
+    } else if (all_out && untold > 0 && untold * 2 >= lane->config.capacity) {
+        write_header_locked(lane, message, &(bel_frame){.kind = BEL_GRPC_TAKEN}, 0);
+    }
+    pthread_mutex_unlock(&lane->mutex);
+}
