@@ -1,9 +1,9 @@
-// Lanes: the two-way path between two members, usually one worker and one shard.
+// Lanes: the two-way path between two members of a job.
 //
 // A lane moves frames: a small header and, beside it, a span of bytes that stays where its sender
 // wrote it. Sending never blocks and never copies the span; the receiver takes frames on its own
 // thread, in the order in which they were sent (unless a fault is asked for), and must treat every
-// frame as one that may come twice or late: frames are keyed, the first complete copy wins.
+// frame as one that may come twice or late.
 //
 // Implementations: inproc/ (both ends in one process), shm/ (between processes of one host), grpc/
 // (between processes and hosts). tests/suite/test_lane.c runs one battery over all of them.
@@ -24,9 +24,9 @@ typedef struct bel_frame {
     uint32_t kind;
     uint32_t generation;  // rises when state goes back; others' frames are void
     uint32_t incarnation; // of the sender; rises when it is replaced
-    int32_t sender;       // worker or shard number
+    int32_t sender;       // its number among those of its kind
     uint8_t fields[BEL_FRAME_FIELD_BYTES];
-    const void *payload; // the sender keeps it unchanged until the step's version is published
+    const void *payload; // kept unchanged by the sender until its user knows that it was read
     size_t payload_bytes;
 } bel_frame;
 
@@ -46,7 +46,7 @@ uint64_t bel_doorbell_count(bel_doorbell *doorbell);
 typedef struct bel_lane bel_lane;
 typedef struct bel_lane_ops {
     const char *name;   // "inproc", "shm", "grpc"
-    bool shares_memory; // readers see what a shard writes: parameters need not be sent
+    bool shares_memory; // payloads stay where they are: the other end reads the sender's memory
     bool maps_memory;   // … after they have mapped it: it is another process's
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
@@ -90,7 +90,7 @@ typedef void *bel_frame_place(void *context, const bel_frame *frame);
 
 // What a lane between processes is, as the end that opens it says: the first thing it tells.
 typedef struct bel_lane_hello {
-    int32_t kind;  // the caller's own: what the opening end is (worker, shard, master)
+    int32_t kind;  // the caller's own: what the opening end is
     int32_t index; // which of them
     uint32_t generation, incarnation;
 } bel_lane_hello;
