@@ -56,7 +56,8 @@ static const char *name_of(const bel_member_view *member, char text[32])
 
 static void tell_end(bel_members *members, bel_mailbox *mailbox)
 {
-    Bel__End end = BEL__END__INIT;
+    Bel__End end;
+    bel__end__init(&end);
     end.code = (int32_t)members->end_code;
     end.text = members->end_text;
     bel_mailbox_send(mailbox, 0, &end.base);
@@ -288,7 +289,8 @@ void bel_members_set_vacant(bel_members *members, int member, bool vacant)
 void bel_members_retire(bel_members *members, int member)
 {
     seat *s = &members->seats[member];
-    const Bel__End end = BEL__END__INIT;
+    Bel__End end;
+    bel__end__init(&end);
     bel_mailbox_send(s->mailbox, 0, &end.base);
     s->came_back = s->member.here = false;
     s->member.vacant = true; // the mailbox stays until the worker has ended it

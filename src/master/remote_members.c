@@ -176,7 +176,8 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
 {
     const bel_member_view *view = bel_members_get(r->config.members, member);
     if (view->role == BEL_ROLE_WORKER) r->sets_up = true;
-    setup s = {.message = BEL__SETUP__INIT};
+    setup s = {0};
+    bel__setup__init(&s.message);
     s.message.checkpoint = r->checkpoint;
     s.message.step = step;
     s.message.clock_lead = view->clock_lead_ns;
@@ -334,7 +335,8 @@ void bel_remote_admit(remote *r, int worker)
     a->answers = 0;
     a->step = INT64_MAX;
     memset(a->answered, 0, (size_t)r->backend.shard_count * sizeof *a->answered);
-    Bel__Admit admit = BEL__ADMIT__INIT;
+    Bel__Admit admit;
+    bel__admit__init(&admit);
     admit.worker = worker;
     admit.incarnation = bel_members_get(r->config.members, member)->incarnation;
     send_to_shards(r, &admit.base);
@@ -368,9 +370,12 @@ static void take_admitted(remote *r, int member, const Bel__Admitted *m)
 // Says to a shard what all of them were asked.
 static void send_asked(remote *r, int shard)
 {
-    Bel__Save save = BEL__SAVE__INIT;
-    Bel__Values values = BEL__VALUES__INIT;
-    Bel__Finish finish = BEL__FINISH__INIT;
+    Bel__Save save;
+    bel__save__init(&save);
+    Bel__Values values;
+    bel__values__init(&values);
+    Bel__Finish finish;
+    bel__finish__init(&finish);
     save.step = values.step = finish.step = r->asked.step;
     save.folder = r->asked.folder;
     values.lane = r->reading;

@@ -12,25 +12,29 @@ void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind
 
 void bel_remote_send_stop(remote *r)
 {
-    const Bel__Stop stop = BEL__STOP__INIT;
+    Bel__Stop stop;
+    bel__stop__init(&stop);
     bel_remote_send_to_shard(r, 0, &stop.base);
 }
 
 void bel_remote_send_pause(remote *r)
 {
-    const Bel__Pause pause = BEL__PAUSE__INIT;
+    Bel__Pause pause;
+    bel__pause__init(&pause);
     bel_remote_send_to_shard(r, 0, &pause.base);
 }
 
 void bel_remote_release(remote *r)
 {
-    const Bel__Release release = BEL__RELEASE__INIT;
+    Bel__Release release;
+    bel__release__init(&release);
     bel_remote_send_to_shard(r, 0, &release.base);
 }
 
 void bel_remote_send_finish(remote *r, int member)
 {
-    const Bel__Finish finish = BEL__FINISH__INIT;
+    Bel__Finish finish;
+    bel__finish__init(&finish);
     bel_members_send(r->config.members, member, r->backend.generation, &finish.base);
 }
 

@@ -255,7 +255,8 @@ static void tell_failure(member *m, const bel_status *status)
     char name[32];
     char *text = bel_strf("%s: %s", bel_role_text(m->task->role, m->task->index, name),
                           bel_status_message(status));
-    Bel__Ended ended = BEL__ENDED__INIT;
+    Bel__Ended ended;
+    bel__ended__init(&ended);
     ended.code = (int32_t)bel_status_code(status);
     ended.text = text;
     bel_member_send(m, &ended.base);
@@ -300,7 +301,8 @@ static void send_status(member *m)
     if (words.length == 0) bel_str_puts(&words, "is ready");
     size_t count;
     double *numbers = bel_member_numbers(m, &count);
-    Bel__Status status = BEL__STATUS__INIT;
+    Bel__Status status;
+    bel__status__init(&status);
     status.step = step;
     status.doing = words.text;
     status.numbers = numbers;
@@ -351,7 +353,8 @@ static bel_status *check_master(member *m)
 static void send_stop(member *m)
 {
     char name[32];
-    Bel__Stop stop = BEL__STOP__INIT;
+    Bel__Stop stop;
+    bel__stop__init(&stop);
     stop.why = bel_strf("%s was asked to stop", bel_role_text(m->task->role, m->task->index, name));
     bel_member_send(m, &stop.base);
     bel_free(stop.why);

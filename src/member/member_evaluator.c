@@ -77,7 +77,8 @@ static void send_result(member *m, int index)
         metrics[i].name = result->metrics[i].name;
         metrics[i].value = result->metrics[i].value;
     }
-    Bel__Evaluated evaluated = BEL__EVALUATED__INIT;
+    Bel__Evaluated evaluated;
+    bel__evaluated__init(&evaluated);
     evaluated.evaluation = index;
     evaluated.step = result->global_step;
     evaluated.loss = result->loss;
@@ -104,7 +105,8 @@ bel_status *bel_member_evaluate(member *m, bool last)
     for (int i = 0; status == NULL && last && i < m->program->eval_count; i++)
         send_result(m, i);
     if (status == NULL && last) {
-        Bel__Ended ended = BEL__ENDED__INIT;
+        Bel__Ended ended;
+        bel__ended__init(&ended);
         ended.step = m->evaluated_step;
         ended.text = words.text;
         bel_member_send(m, &ended.base);

@@ -73,7 +73,8 @@ static void send_join(member *m)
     }
     char *version = bel_xstrdup(bel_version());
     char *address = bel_xstrdup(bel_endpoint_address(m->endpoint));
-    Bel__Join join = BEL__JOIN__INIT;
+    Bel__Join join;
+    bel__join__init(&join);
     join.protocol = BEL_PROTOCOL_VERSION;
     join.version = version;
     join.role = (int32_t)m->task->role;

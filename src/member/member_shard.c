@@ -158,7 +158,8 @@ static void send_progress(member *m, const bel_control_state *state)
             list[i].examples_per_second = points[i].examples_per_second;
         }
         bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
-        Bel__Progress progress = BEL__PROGRESS__INIT;
+        Bel__Progress progress;
+        bel__progress__init(&progress);
         progress.step = state->step;
         progress.loss = state->loss;
         progress.examples = state->examples;
@@ -325,7 +326,8 @@ static void save_and_answer(member *m, const Bel__Save *save)
 {
     bel_ckpt_shard *shard = NULL;
     bel_status *status = bel_shard_write(m->shard.shard, save->folder, &shard);
-    Bel__Saved saved = BEL__SAVED__INIT;
+    Bel__Saved saved;
+    bel__saved__init(&saved);
     saved.step = save->step;
     saved.code = (int32_t)bel_status_code(status);
     char *why = status != NULL ? bel_xstrdup(bel_status_message(status)) : NULL;
@@ -345,7 +347,8 @@ static void save_and_answer(member *m, const Bel__Save *save)
 static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
 {
     BEL_TRY(bel_shard_snapshot_now(m->shard.shard));
-    Bel__Snapshot snapshot = BEL__SNAPSHOT__INIT;
+    Bel__Snapshot snapshot;
+    bel__snapshot__init(&snapshot);
     snapshot.step = finish->step;
     snapshot.next_block = bel_shard_leased(m->shard.shard);
     bel_member_send(m, &snapshot.base);
@@ -427,7 +430,8 @@ static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed admit: worker %d of %d", worker,
                        s->assignment->worker_count);
     }
-    Bel__Admitted admitted = BEL__ADMITTED__INIT;
+    Bel__Admitted admitted;
+    bel__admitted__init(&admitted);
     admitted.worker = worker;
     admitted.incarnation = admit->incarnation;
     if (s->incarnations[worker] == admit->incarnation) {
@@ -487,7 +491,8 @@ static void tell_snapshot(member *m, const bel_control_state *state)
     if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
     if (version < 0 || version == s->snapshot_told) return;
     s->snapshot_told = version;
-    Bel__Snapshot snapshot = BEL__SNAPSHOT__INIT;
+    Bel__Snapshot snapshot;
+    bel__snapshot__init(&snapshot);
     snapshot.step = version;
     snapshot.save = state->save;
     snapshot.eval = state->eval;

@@ -171,13 +171,15 @@ void bel_member_worker_check(member *m)
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
     size_t count;
     double *numbers = bel_member_numbers(m, &count);
-    Bel__Times spent = BEL__TIMES__INIT;
+    Bel__Times spent;
+    bel__times__init(&spent);
     spent.input_ns = times.input_ns;
     spent.compute_ns = times.compute_ns;
     spent.exchange_ns = times.exchange_ns;
     spent.total_ns = times.total_ns;
     spent.steps = times.steps;
-    Bel__Ended ended = BEL__ENDED__INIT;
+    Bel__Ended ended;
+    bel__ended__init(&ended);
     ended.step = bel_worker_doing(w->worker, &words);
     ended.code = (int32_t)bel_status_code(w->status);
     ended.text = text;

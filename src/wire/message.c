@@ -26,7 +26,8 @@ static const ProtobufCFieldDescriptor *field_of(const ProtobufCMessageDescriptor
 uint8_t *bel_message_write(uint32_t generation, const ProtobufCMessage *kind, size_t *out_bytes)
 {
     enum { LENGTH = 4 };
-    Bel__Message message = BEL__MESSAGE__INIT;
+    Bel__Message message;
+    bel__message__init(&message);
     const ProtobufCFieldDescriptor *field = field_of(kind->descriptor);
     BEL_CHECK(field != NULL);
     message.generation = generation;

@@ -4,7 +4,8 @@
 // A message has one kind, and each kind is a struct of its own, Bel__Join and so on, made from the
 // .proto by protoc-c. Who sends one fills in its struct,
 //
-//     Bel__Admit admit = BEL__ADMIT__INIT;
+//     Bel__Admit admit;
+//     bel__admit__init(&admit);
 //     admit.worker = worker;
 //     bel_members_send(members, member, generation, &admit.base);
 //

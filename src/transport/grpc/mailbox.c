@@ -218,7 +218,8 @@ static void on_tick(void *context, bool due)
     bool wanted = due && !mailbox->over && !mailbox->closed;
     pthread_mutex_unlock(&mailbox->mutex);
     if (wanted) {
-        const Bel__Ping ping = BEL__PING__INIT;
+        Bel__Ping ping;
+        bel__ping__init(&ping);
         bel_mailbox_send(mailbox, 0, &ping.base);
         bel_endpoint_after(mailbox->endpoint, PING_MS, on_tick, mailbox);
         return;

@@ -82,7 +82,8 @@ static Bel__Join good_join(bel_role role, int index)
         settings[i].value = i == 0 ? value_one : value_x;
     }
     snprintf(version, sizeof version, "%s", bel_version());
-    Bel__Join join = BEL__JOIN__INIT;
+    Bel__Join join;
+    bel__join__init(&join);
     join.protocol = BEL_PROTOCOL_VERSION;
     join.version = version;
     join.role = (int32_t)role;

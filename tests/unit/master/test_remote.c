@@ -208,7 +208,8 @@ static void test_evaluations(void **state)
 {
     (void)state;
     static char name[] = "accuracy";
-    Bel__Metric accuracy = BEL__METRIC__INIT, *metrics[] = {&accuracy};
+    Bel__Metric accuracy, *metrics[] = {&accuracy};
+    bel__metric__init(&accuracy);
     accuracy.name = name;
     accuracy.value = 0.75;
     fixture f;
@@ -327,7 +328,8 @@ static void test_nobody_saves_twice(void **state)
     bel_remote_ask_shards(f.master, BEL_ASKED_SAVE, 15, folder);
     for (int k = 0; k < SHARDS; k++)
         hears(&f, PS_0 + k, BEL__MESSAGE__KIND_SAVE);
-    Bel__Saved answer = BEL__SAVED__INIT;
+    Bel__Saved answer;
+    bel__saved__init(&answer);
     answer.part.data = bel_ckpt_shard_pack(part, &answer.part.len);
     answer.step = 14; // of a checkpoint before
     say(&f, PS_0, &answer.base);

@@ -176,9 +176,12 @@ static void send_setup(fixture *f, char *address, char *checkpoint, Bel__Setup s
     char *shards[] = {address};
     int32_t replicas[] = {1};
     uint32_t incarnations[] = {0};
-    Bel__Schedule schedule = BEL__SCHEDULE__INIT; // every version is saved
-    Bel__Segment segment = BEL__SEGMENT__INIT;
-    Bel__Counting counting = BEL__COUNTING__INIT;
+    Bel__Schedule schedule;
+    bel__schedule__init(&schedule); // every version is saved
+    Bel__Segment segment;
+    bel__segment__init(&segment);
+    Bel__Counting counting;
+    bel__counting__init(&counting);
     schedule.last_step = 9;
     schedule.save_steps = 1;
     setup.checkpoint = checkpoint;
@@ -204,7 +207,8 @@ static void refuse_setup(Bel__Variable variable, Bel__Table table, bel_code code
     bel_message_destroy(take(&f, BEL__MESSAGE__KIND_JOIN));
     Bel__Variable *variables[] = {&variable};
     Bel__Table *tables[] = {&table};
-    Bel__Setup setup = BEL__SETUP__INIT;
+    Bel__Setup setup;
+    bel__setup__init(&setup);
     setup.variables = variables;
     setup.tables = tables;
     setup.n_variables = setup.n_tables = 1;
@@ -222,11 +226,13 @@ static void test_setups_that_cannot_be(void **state)
     (void)state;
     static char kernel[] = "dense", user[] = "user";
     int64_t four[] = {4}, most[] = {INT32_MAX, INT32_MAX, INT32_MAX}, negative[] = {-1};
-    Bel__Variable variable = BEL__VARIABLE__INIT;
+    Bel__Variable variable;
+    bel__variable__init(&variable);
     variable.name = kernel;
     variable.dims = four;
     variable.n_dims = 1;
-    Bel__Table table = BEL__TABLE__INIT;
+    Bel__Table table;
+    bel__table__init(&table);
     table.name = user;
     table.width = 4;
     table.ids = 8;
@@ -301,14 +307,17 @@ static void begin(fake_worker *w)
     char *checkpoint = write_checkpoint(w->f.folder);
     static char name[] = "optimizer", sgd[] = "sgd";
     int64_t dims[] = {ELEMENTS};
-    Bel__Variable variable = BEL__VARIABLE__INIT, *variables[] = {&variable};
+    Bel__Variable variable, *variables[] = {&variable};
+    bel__variable__init(&variable);
     variable.name = dense;
     variable.dims = dims;
     variable.n_dims = 1;
-    Bel__Setting setting = BEL__SETTING__INIT, *optimizer[] = {&setting};
+    Bel__Setting setting, *optimizer[] = {&setting};
+    bel__setting__init(&setting);
     setting.name = name;
     setting.value = sgd;
-    Bel__Setup setup = BEL__SETUP__INIT;
+    Bel__Setup setup;
+    bel__setup__init(&setup);
     setup.variables = variables;
     setup.n_variables = 1;
     setup.optimizer = optimizer;

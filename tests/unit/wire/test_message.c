@@ -25,11 +25,13 @@ static void test_there_and_back(void **state)
     char *shards[] = {address, folder};
     int32_t replicas[] = {2, -1};
     int64_t dims[] = {4, INT64_MAX};
-    Bel__Variable variable = BEL__VARIABLE__INIT, *variables[] = {&variable, &variable};
+    Bel__Variable variable, *variables[] = {&variable, &variable};
+    bel__variable__init(&variable);
     variable.name = name;
     variable.dims = dims;
     variable.n_dims = 2;
-    Bel__Schedule schedule = BEL__SCHEDULE__INIT;
+    Bel__Schedule schedule;
+    bel__schedule__init(&schedule);
     schedule.save_secs = 0.1;
     Bel__Message *got =
         there_and_back(7, BEL_TEST_KIND(Setup, setup, .checkpoint = folder, .step = -6,
@@ -85,7 +87,8 @@ static void test_damaged(void **state)
 {
     (void)state;
     static char name[] = "seed", value[] = "1";
-    Bel__Setting setting = BEL__SETTING__INIT, *settings[] = {&setting, &setting};
+    Bel__Setting setting, *settings[] = {&setting, &setting};
+    bel__setting__init(&setting);
     setting.name = name;
     setting.value = value;
     size_t count;
