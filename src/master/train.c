@@ -491,13 +491,20 @@ static bel_status *save_pause(bel_job *job)
     return job->saved_step != job->state.step ? bel_job_save(job, job->state.step) : NULL;
 }
 
+// True when the checkpoint alone says that training is over, so nobody is waited for: members that
+// were told so may be gone. With a ledger they may know better than what is expected of the input.
+static bool is_over(const bel_job *job)
+{
+    bool enough = job->spec->max_steps > 0 && job->first_step >= job->spec->max_steps;
+    bool known = enough || !bel_counting_has_ledger(&job->trainable.counting);
+    return known && nothing_left(job);
+}
+
 static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     BEL_TRY(prepare(job, evals, eval_count));
     for (;;) {
-        bool known = !bel_counting_has_ledger(
-            &job->trainable.counting); // with a ledger members may know better
-        bel_status *status = known && nothing_left(job) ? NULL : run(job);
+        bel_status *status = is_over(job) ? NULL : run(job);
         bool paused = job->backend->paused;
         if (status == NULL) status = paused ? save_pause(job) : finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;

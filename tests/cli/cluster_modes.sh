@@ -127,6 +127,18 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
     done
 done
 
+# --- A master that begins when all is done, and everybody else has gone
+settings=(--train_steps 30 --train_batch_size 8)
+for mode in "--mode async" "--replicas_to_aggregate 2"; do
+    read -ra flags <<<"$mode"
+    cluster 3 done --parameter_server_count 2 -- "${flags[@]}"
+    task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
+        "worker_count":3,"parameter_server_count":2,"recovers":1}'
+    run_ok env BELFRY_TASK="$task" timeout -k 5 30 "$BUILD/tools/belfry" train_and_evaluate --model_dir done \
+        "${digits[@]}" "${settings[@]}" "${flags[@]}"
+    check "$mode: nothing is left" grep -q "nothing to train: step 30 of 30" err.txt
+done
+
 # --- What cannot be
 run_fails 2 "replicas_to_aggregate is 4|3 workers" train bad --train_steps 10 --num_workers 3 --mode async \
     --replicas_to_aggregate 4
