@@ -76,7 +76,7 @@ typedef struct bel_schedule {
 enum { BEL_MAX_MULTIPLIERS = 16, BEL_PATTERN_BYTES = 64 };
 
 /// A factor for the variables whose names match a pattern: `*` stands for any characters, "/"
-/// included, `?` for one, `[ab]` for one of these (fnmatch).
+/// included, `?` for one, `[ab]` for one of these (fnmatch). "=" and commas cannot stand in it.
 typedef struct bel_multiplier {
     char pattern[BEL_PATTERN_BYTES]; ///< with its closing 0; "" ends a list
     double factor;                   ///< [0, 1e6]

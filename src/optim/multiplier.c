@@ -40,6 +40,12 @@ static bel_status *check_list(const bel_multiplier *list, const char *what)
                            "list",
                            what, m->pattern);
         }
+        if (strpbrk(m->pattern, "=,") != NULL) { // lists travel as texts
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "optimizer: %s: pattern \"%s\" must hold neither = nor a comma; hint: ? "
+                           "stands for any character",
+                           what, m->pattern);
+        }
         ended = m->pattern[0] == '\0';
         if (ended || (m->factor >= 0 && m->factor <= 1e6)) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -132,13 +138,14 @@ bel_status *bel_multipliers_parse(const char *text, bel_multiplier out_list[BEL_
     return NULL;
 }
 
-const char *bel_multipliers_text(const bel_multiplier list[BEL_MAX_MULTIPLIERS], char *text)
+const char *bel_multipliers_text(const bel_multiplier list[BEL_MAX_MULTIPLIERS], int digits,
+                                 char *text)
 {
     size_t length = 0;
     text[0] = '\0';
     for (int i = 0; i < BEL_MAX_MULTIPLIERS && list[i].pattern[0] != '\0'; i++) {
-        length += (size_t)bel_snprintf(text + length, BEL_MULTIPLIERS_TEXT - length, "%s%s=%.9g",
-                                       i > 0 ? "," : "", list[i].pattern, list[i].factor);
+        length += (size_t)bel_snprintf(text + length, BEL_MULTIPLIERS_TEXT - length, "%s%s=%.*g",
+                                       i > 0 ? "," : "", list[i].pattern, digits, list[i].factor);
     }
     return text;
 }

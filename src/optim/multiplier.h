@@ -14,8 +14,10 @@ bel_status *bel_multipliers_check(const bel_optimizer *optimizer) BEL_MUST_USE;
 bel_status *bel_multipliers_check_names(const bel_optimizer *optimizer, const char *const *names,
                                         size_t count) BEL_MUST_USE;
 
-// "dense_0/*=0.1,*/bias=0" into `text`, which has room for BEL_MULTIPLIERS_TEXT bytes.
+// "dense_0/*=0.1,*/bias=0" into `text`, which has room for BEL_MULTIPLIERS_TEXT bytes. With 17
+// digits a list that was checked comes back to the bit.
 enum { BEL_MULTIPLIERS_TEXT = BEL_MAX_MULTIPLIERS * (BEL_PATTERN_BYTES + 24) };
-const char *bel_multipliers_text(const bel_multiplier list[BEL_MAX_MULTIPLIERS], char *text);
+const char *bel_multipliers_text(const bel_multiplier list[BEL_MAX_MULTIPLIERS], int digits,
+                                 char *text);
 
 #endif

@@ -136,7 +136,7 @@ static bel_status *set_pieces(bel_optimizer *optimizer, const row *r, const char
     for (const char *piece = text; *piece != '\0'; count++) {
         const char *end = piece + strcspn(piece, ",");
         if (count == most) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be at most %zu, got \"%s\"", r->name,
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be at most %zu numbers, got \"%s\"", r->name,
                            most, text);
         }
         BEL_TRY(r->form == STEPS ? read_whole(r, piece, end, &schedule->boundaries[count])
@@ -206,7 +206,7 @@ static void write_value(const bel_optimizer *optimizer, const row *r, int digits
     case NUMBER: write_number(out, *(const double *)value, digits); break;
     case WHOLE: bel_str_printf(out, "%lld", (long long)*(const int64_t *)value); break;
     case SWITCH: bel_str_puts(out, *(const bool *)value ? "true" : "false"); break;
-    case FACTORS: bel_str_puts(out, bel_multipliers_text(value, factors)); break;
+    case FACTORS: bel_str_puts(out, bel_multipliers_text(value, digits, factors)); break;
     case STEPS: // one fewer than rates
         for (int i = 0; i + 1 < BEL_SCHEDULE_MAX_PIECES && schedule->rates[i + 1] != 0; i++)
             bel_str_printf(out, "%s%lld", i > 0 ? "," : "", (long long)schedule->boundaries[i]);

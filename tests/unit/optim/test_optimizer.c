@@ -191,9 +191,9 @@ static void test_multipliers(void **state)
     assert_true(bel_multiplier_get(o.lr_mults, "logits/kernel") == 1);
     assert_true(bel_multiplier_get(o.decay_mults, "logits/bias") == 1);
     char text[BEL_MULTIPLIERS_TEXT];
-    assert_string_equal(bel_multipliers_text(o.lr_mults, text),
+    assert_string_equal(bel_multipliers_text(o.lr_mults, 9, text),
                         "dense_?/*=0.5,*/bias=0,dense_1/bias=2");
-    assert_string_equal(bel_multipliers_text(o.decay_mults, text), "");
+    assert_string_equal(bel_multipliers_text(o.decay_mults, 9, text), "");
 
     static const char *const names[] = {"dense_1/kernel", "dense_1/bias", "logits/bias"};
     BEL_ASSERT_OK(bel_multipliers_check_names(&o, names, 3));
@@ -221,6 +221,12 @@ static void test_multipliers(void **state)
     BEL_ASSERT_OK(bel_multipliers_parse(longest + 1, o.lr_mults));
     memset(o.lr_mults[0].pattern, 'a', BEL_PATTERN_BYTES);
     BEL_ASSERT_FAILS(bel_optimizer_check(&o), BEL_INVALID_ARGUMENT, "pattern 0 must be shorter");
+    static const char *const no_text[] = {"a,b", "a=b"}; // of a list, it would read as another
+    for (size_t i = 0; i < sizeof no_text / sizeof no_text[0]; i++) {
+        o.lr_mults[0] = (bel_multiplier){.factor = 1};
+        memcpy(o.lr_mults[0].pattern, no_text[i], strlen(no_text[i]));
+        BEL_ASSERT_FAILS(bel_optimizer_check(&o), BEL_INVALID_ARGUMENT, "neither = nor a comma");
+    }
 }
 
 // --- Settings as texts ---------------------------------------------------------------------------
@@ -262,7 +268,7 @@ static void test_settings_come_back(void **state)
                                               {"rmsprop_centered", "true"},
                                               {"weight_decay", "0.0625"},
                                               {"lr_mult", "dense_0/*=0.5,*/bias=0"},
-                                              {"decay_mult", "*=3"},
+                                              {"decay_mult", "*=0.10000000000000001"},
                                               {"moving_average_decay", "0.5"},
                                               {"moving_average_ramp", "true"},
                                               {"table_mean", "contributors"},
