@@ -169,7 +169,8 @@ static void take_reports(const bel_shard *shard, bel_shard_chunk *chunk)
 {
     chunk->replicas = 0;
     for (int k = 0; k < shard->config.assignment->node_count; k++) {
-        bool taken = chunk->weights[k].replicas > 0 && bel_shard_counts(shard, k);
+        // Of others a report may come in meanwhile, so theirs are not looked at.
+        bool taken = bel_shard_counts(shard, k) && chunk->weights[k].replicas > 0;
         chunk->taken[k] = taken ? chunk->nodes[k] : NULL;
         if (taken) chunk->replicas += chunk->weights[k].replicas;
     }
