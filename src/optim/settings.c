@@ -136,8 +136,8 @@ static bel_status *set_pieces(bel_optimizer *optimizer, const row *r, const char
     for (const char *piece = text; *piece != '\0'; count++) {
         const char *end = piece + strcspn(piece, ",");
         if (count == most) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be at most %zu numbers, got \"%s\"", r->name,
-                           most, text);
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be at most %zu numbers, got \"%s\"",
+                           r->name, most, text);
         }
         BEL_TRY(r->form == STEPS ? read_whole(r, piece, end, &schedule->boundaries[count])
                                  : read_number(r, piece, end, &schedule->rates[count]));

@@ -131,10 +131,10 @@ done
 settings=(--train_steps 30 --train_batch_size 8)
 for mode in "--mode async" "--replicas_to_aggregate 2"; do
     read -ra flags <<<"$mode"
-    cluster 3 done --parameter_server_count 2 -- "${flags[@]}"
+    cluster 3 over --parameter_server_count 2 -- "${flags[@]}"
     task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
         "worker_count":3,"parameter_server_count":2,"recovers":1}'
-    run_ok env BELFRY_TASK="$task" timeout -k 5 30 "$BUILD/tools/belfry" train_and_evaluate --model_dir done \
+    run_ok env BELFRY_TASK="$task" timeout -k 5 30 "$BUILD/tools/belfry" train_and_evaluate --model_dir over \
         "${digits[@]}" "${settings[@]}" "${flags[@]}"
     check "$mode: nothing is left" grep -q "nothing to train: step 30 of 30" err.txt
 done
