@@ -386,11 +386,23 @@ static int64_t stop_step(const bel_job *job)
     return job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
 }
 
+// *out_over: nothing is left, and who would know better does not come.
+static bel_status *gather(bel_job *job, bool *out_over)
+{
+    bel_status *status = job->backend->ops->gather(job->backend);
+    *out_over = bel_status_code(status) == BEL_DEADLINE_EXCEEDED && nothing_left(job);
+    if (!*out_over) return status;
+    bel_status_ignore(status); // they were told that the job is over, by a master before this one
+    return NULL;
+}
+
 static bel_status *run(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
     int64_t eval_steps = 0;
-    BEL_TRY(job->backend->ops->gather(job->backend));
+    bool over;
+    BEL_TRY(gather(job, &over));
+    if (over) return NULL;
     bel_job_rescale(job);
     BEL_TRY(find_last_step(job)); // replicas may be others now, or blocks left out
     // Members that go on may stand further than the checkpoint, from which nothing would be left.
