@@ -11,7 +11,6 @@
 #include "optim/multiplier.h"
 #include "optim/rule.h"
 #include "ps/layout/row_buffer.h"
-#include "ps/layout/step_stats.h"
 
 // What was trained already binds the columns; in a new run the file does.
 static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *spec)

@@ -14,7 +14,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "ps/layout/step_stats.h"
 #include "ps/server/numbers.h"
 #include "transport/inproc/inproc.h"
 #include "worker/numbers.h"

@@ -9,7 +9,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "estimator/input_fn.h"

@@ -7,7 +7,6 @@
 // Events of the shard only set an atomic and ring the main thread, which does all the sending.
 // It tells of a snapshot before it tells of a later step. A file is written from the snapshot,
 // so training goes on beside it.
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"

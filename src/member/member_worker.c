@@ -13,7 +13,6 @@
 #include "base/thread.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
-#include "ps/layout/step_stats.h"
 #include "transport/inproc/inproc.h"
 
 bel_status *bel_member_worker_build(member *m)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "optim/multiplier.h"

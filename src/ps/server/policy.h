@@ -21,7 +21,6 @@
 #include "ps/server/shard.h"
 
 typedef struct bel_policy {
-    const char *name;
     // Every report of a step was computed on that step's version: workers read it in place, and
     // nothing is updated between a worker's pull of rows and its report.
     bool lockstep;

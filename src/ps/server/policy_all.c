@@ -116,7 +116,6 @@ static void published(bel_shard *shard)
 }
 
 const bel_policy bel_policy_all = {
-    .name = "all",
     .lockstep = true,
     .create = nothing,
     .destroy = nothing,

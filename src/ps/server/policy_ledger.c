@@ -5,7 +5,6 @@
 // A worker's report stays where it is until the worker is answered; then all that is kept of it is
 // forgotten, as it computes anew. No step is closed at another shard before all answers with its
 // version are known, so none is passed by.
-#include <string.h>
 
 #include "ps/server/shard_inner.h"
 
@@ -262,9 +261,7 @@ static void admitted(bel_shard *shard)
     .copied = bel_ledger_copied_locked, .published = published,                                    \
     .poll = bel_ledger_send_mail_locked, .forget = forget, .admitted = admitted
 
-const bel_policy bel_policy_backups = {LEDGER, .name = "backups",
-                                       .takes_stale = when_none_can_follow, .may_go_on = at_once};
-const bel_policy bel_policy_async = {LEDGER, .name = "async", .takes_stale = always,
-                                     .may_go_on = at_once};
-const bel_policy bel_policy_bounded = {LEDGER, .name = "bounded", .takes_stale = always,
-                                       .may_go_on = within_lead};
+const bel_policy bel_policy_backups = {LEDGER, .takes_stale = when_none_can_follow,
+                                       .may_go_on = at_once};
+const bel_policy bel_policy_async = {LEDGER, .takes_stale = always, .may_go_on = at_once};
+const bel_policy bel_policy_bounded = {LEDGER, .takes_stale = always, .may_go_on = within_lead};
