@@ -14,7 +14,8 @@
 // With a ledger a chunk is ready when those whom shard 0 has named have reported, a worker computes
 // on a copy that was made for it, and is given a version when its report was used or dropped.
 //
-// All functions are called under the shard's mutex, but for create and destroy.
+// All functions are called under the shard's mutex, but for create and destroy, and `counts`, which
+// passes ask too: of the step that they make, whose answer is known and stays.
 #ifndef BELFRY_PS_SERVER_POLICY_H
 #define BELFRY_PS_SERVER_POLICY_H
 

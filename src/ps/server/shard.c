@@ -27,8 +27,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->policy->begin(shard);
 }
 
-// True when all that this shard has to do for the step is done. It waits for every worker even if
-// it has no chunks: a version is not passed by before all have read it.
+// True when all that this shard has to do for the step is done, and all is in that is said of it.
 static bool step_done_locked(const bel_shard *shard)
 {
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
