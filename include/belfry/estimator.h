@@ -304,8 +304,10 @@ typedef struct bel_result {
     char digest[BEL_RESULT_TEXT]; ///< of the last checkpoint
 } bel_result;
 
-/// When and on what to evaluate. Several specs, up to 16, give several evaluations, each with a
-/// name of its own.
+enum { BEL_MAX_EVALS = 16 };
+
+/// When and on what to evaluate. Several specs, up to BEL_MAX_EVALS, give several evaluations, each
+/// with a name of its own.
 typedef struct bel_eval_spec {
     bel_input_fn *input_fn;
     void *input_user;
@@ -403,7 +405,7 @@ BEL_API bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *tr
 /// the checkpoint's digest, and adds an event to model_dir; where that cannot be written, a warning
 /// says so. Errors: NOT_FOUND, there is no checkpoint, or it lacks a variable of EVAL; DATA_LOSS,
 /// it is damaged or has another shape, or the input has no example; those of input and model
-/// function.
+/// function; INVALID_ARGUMENT, the input repeats forever and eval->steps is 0.
 BEL_API bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                                  const char *checkpoint, bel_result *out_result) BEL_MUST_USE;
 

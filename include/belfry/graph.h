@@ -53,8 +53,9 @@ BEL_API void bel_graph_pop_scope(bel_graph *graph);
 
 /// An input fed at run time, of the whole graph: scopes do not enter its name. The leading
 /// dimension is usually BEL_DIM_BATCH. In a model function the fields of the batch are already
-/// inputs (bel_context_feature), and nothing would feed others. Errors: ALREADY_EXISTS, an input
-/// has this name; more than 2^48 elements, open dimensions counted as 1.
+/// inputs (bel_context_feature); one that the function adds is refused when it has returned, as
+/// nothing would feed it. Errors: ALREADY_EXISTS, an input has this name; more than 2^48 elements,
+/// open dimensions counted as 1.
 BEL_API bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
                                    const bel_shape *shape);
 

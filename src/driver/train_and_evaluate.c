@@ -165,6 +165,10 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
         return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps must be at least 0, got %lld",
                        (long long)train_spec->max_steps);
     }
+    if (eval_count < 0 || eval_count > BEL_MAX_EVALS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "there can be from 0 to %d evaluations, got %d",
+                       BEL_MAX_EVALS, eval_count);
+    }
     bel_task *task;
     char lacks[BEL_ISA_TEXT];
     if (bel_isa_lacks(BEL_ISA_V3, lacks)[0] != '\0') {

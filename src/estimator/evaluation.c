@@ -122,12 +122,21 @@ static void list_outputs(group *g)
     }
 }
 
+static bel_status *never_ends(const bel_evaluation_config *config)
+{
+    bool predicts = config->built->mode == BEL_MODE_PREDICT;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s would never end: the input repeats forever%s",
+                   predicts ? "the prediction" : "the evaluation",
+                   predicts ? "" : " and steps is not set");
+}
+
 static bel_status *group_init(group *g, const bel_evaluation_config *config)
 {
     *g = (group){.config = config,
                  .block_count = bel_input_block_count(config->input, true),
                  .towers = bel_xcalloc((size_t)config->tower_count, sizeof *g->towers)};
     if (config->steps > 0 && config->steps < g->block_count) g->block_count = config->steps;
+    if (g->block_count == INT64_MAX) return never_ends(config);
     list_outputs(g);
     BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
     const bel_program_options options = {.fixed_variables = true, // a call has one set of values

@@ -167,9 +167,10 @@ bel_optimizer bel_context_optimizer(bel_model_context *context)
 
 // --- Building ------------------------------------------------------------------------------------
 
-static void add_inputs(bel_model_context *context, const bel_input *input, int *fields)
+// Returns how many of the input's fields are inputs of the graph.
+static size_t add_inputs(bel_model_context *context, const bel_input *input, int *fields)
 {
-    int used = 0;
+    size_t used = 0;
     for (int f = 0; f < bel_input_field_count(input); f++) {
         const char *name = bel_input_field_name(input, f);
         if (is_label(name) && context->mode == BEL_MODE_PREDICT) continue;
@@ -180,15 +181,24 @@ static void add_inputs(bel_model_context *context, const bel_input *input, int *
         if (is_label(name)) context->labels = value;
         fields[used++] = f;
     }
+    return used;
 }
 
-// Inputs that the model function has added are rows of tables: no field of a batch feeds them.
-static void add_lookups(bel_built *built)
+// Inputs that the model function has added, behind those of the batch, must be rows of tables:
+// nothing would feed others.
+static bel_status *add_lookups(bel_built *built, size_t batch_inputs)
 {
     const bel_graph *graph = built->graph;
     built->fields = bel_xrealloc(built->fields, (graph->input_count + 1) * sizeof *built->fields);
-    for (size_t l = 0; l < graph->lookup_count; l++)
-        built->fields[graph->lookups[l].rows] = -1;
+    for (size_t i = batch_inputs; i < graph->input_count; i++) {
+        built->fields[i] = -1;
+        if (bel_graph_lookup_of(graph, (int)i) != NULL) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "nothing feeds the input \"%s\", which the model function has added; hint: "
+                       "bel_context_feature gives the fields of the batch",
+                       graph->inputs[i].name);
+    }
+    return NULL;
 }
 
 static bel_status *check_scalar(const bel_value *value, const char *what)
@@ -262,10 +272,10 @@ bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int
                                  .params = params,
                                  .param_count = param_count,
                                  .read = built->params_read};
-    add_inputs(&context, input, built->fields);
+    size_t batch_inputs = add_inputs(&context, input, built->fields);
     bel_status *status = model_fn(&context, &built->spec);
     if (status == NULL) status = bel_graph_check(built->graph);
-    if (status == NULL) add_lookups(built);
+    if (status == NULL) status = add_lookups(built, batch_inputs);
     if (status == NULL) status = check_spec(&built->spec, mode);
     if (status != NULL) {
         bel_built_destroy(built);

@@ -14,8 +14,6 @@
 #include "base/file.h"
 #include "estimator/event_file.h"
 
-enum { MAX_FOLDERS = 16 };
-
 typedef struct folder {
     char *name;
     bel_event_file *events;
@@ -25,7 +23,7 @@ struct bel_run_log {
     char *model_dir;
     int64_t first_step;
     bel_event_file *events;
-    folder folders[MAX_FOLDERS];
+    folder folders[BEL_MAX_EVALS];
     int folder_count;
 };
 
@@ -69,8 +67,8 @@ static bel_status *folder_events(bel_run_log *log, const char *name, bel_event_f
         *out_events = log->folders[i].events;
         return NULL;
     }
-    if (log->folder_count == MAX_FOLDERS) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "more than %d evaluations", MAX_FOLDERS);
+    if (log->folder_count == BEL_MAX_EVALS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "more than %d evaluations", BEL_MAX_EVALS);
     }
     char *path = bel_path_join(log->model_dir, name);
     folder *f = &log->folders[log->folder_count];

@@ -52,6 +52,18 @@ static void train(const char *rate, int64_t steps, bel_result *out_result, bel_r
     bel_estimator_destroy(estimator);
 }
 
+// Known before anything is trained.
+static void test_too_many_evaluations(void **state)
+{
+    (void)state;
+    bel_estimator *estimator = estimator_with("0.1");
+    const bel_train_spec spec = {bel_test_digits_input, &batch, 1};
+    bel_eval_spec evals[BEL_MAX_EVALS + 1] = {0};
+    BEL_ASSERT_FAILS(bel_train_and_evaluate(estimator, &spec, evals, BEL_MAX_EVALS + 1, NULL),
+                     BEL_INVALID_ARGUMENT, "from 0 to 16 evaluations, got 17");
+    bel_estimator_destroy(estimator);
+}
+
 static char *report(void)
 {
     char *path = bel_path_join(bel_test_own_folder(), "report.html"), *page;
@@ -228,3 +240,4 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        BEL_TEST_IN_FOLDER(test_too_many_evaluations),
