@@ -59,10 +59,11 @@ BEL_API void bel_graph_pop_scope(bel_graph *graph);
 BEL_API bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
                                    const bel_shape *shape);
 
-/// A constant tensor of any type but STRING; the elements are copied. Its shape must be closed.
+/// A constant tensor; the elements are copied. Errors: the type is STRING; an open dimension; more
+/// than 2^48 elements.
 BEL_API bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor);
 
-/// A scalar constant: `value` as F64 if that is the dtype, else rounded to F32, whatever the dtype.
+/// A scalar constant, F64 or rounded to F32. Error: another dtype.
 BEL_API bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value);
 
 /// --- Variables ----------------------------------------------------------------------------------
@@ -101,7 +102,8 @@ typedef struct bel_initializer {
 
 /// A variable, F32, of closed shape, named "scope/name". A second call with the same name returns
 /// the same variable; the shape must agree, and initializer and kind are those of the first call.
-/// Errors: an open or empty shape; another shape than before; a name above 319 bytes.
+/// Errors: an open or empty shape; another shape than before; a name above 319 bytes;
+/// ALREADY_EXISTS, a table has this name.
 BEL_API bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *shape,
                                 bel_initializer initializer, bel_variable_kind kind);
 

@@ -250,6 +250,13 @@ bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tens
         leaf_failed(graph, "constant", name == NULL ? "" : name, status);
         return NULL;
     }
+    if (tensor->dtype == BEL_DTYPE_STRING || bel_shape_elements(&tensor->shape) < 0) {
+        char text[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sconstant: expected numbers in a closed shape, got %s %s", graph->scope,
+                       bel_dtype_name(tensor->dtype), bel_shape_text(&tensor->shape, text));
+        return NULL;
+    }
     bel_node *node = new_node(graph, name, BEL_OP_CONSTANT, NULL);
     node->constant = *tensor;
     return new_output(graph, node, &spec);
@@ -257,17 +264,24 @@ bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tens
 
 bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor)
 {
-    bel_tensor copy = *tensor;
-    copy.data = bel_arena_copy(graph->arena, tensor->data, bel_tensor_bytes(tensor));
-    return bel_graph_add_view(graph, NULL, &copy);
+    bel_value *value = bel_graph_add_view(graph, NULL, tensor);
+    if (value == NULL) return NULL;
+    value->node->constant.data =
+        bel_arena_copy(graph->arena, tensor->data, bel_tensor_bytes(tensor));
+    return value;
 }
 
 bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value)
 {
     float narrow = (float)value;
-    bool is_double = dtype == BEL_DTYPE_F64;
-    bel_tensor tensor = {.dtype = is_double ? BEL_DTYPE_F64 : BEL_DTYPE_F32,
-                         .data = is_double ? (void *)&value : (void *)&narrow};
+    if (dtype != BEL_DTYPE_F32 && dtype != BEL_DTYPE_F64) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sscalar: expected f32 or f64, got %s; hint: bel_constant takes any type",
+                       graph->scope, bel_dtype_name(dtype));
+        return NULL;
+    }
+    bel_tensor tensor = {.dtype = dtype,
+                         .data = dtype == BEL_DTYPE_F64 ? (void *)&value : (void *)&narrow};
     return bel_constant(graph, &tensor);
 }
 
@@ -284,6 +298,10 @@ static bel_value *existing_variable(bel_graph *graph, const char *name, const be
                            bel_shape_text(shape, want));
         }
         return variable->value;
+    }
+    for (size_t t = 0; t < graph->table_count; t++) {
+        if (strcmp(graph->tables[t].name, name) != 0) continue;
+        bel_graph_fail(graph, BEL_ALREADY_EXISTS, "variable \"%s\": a table has this name", name);
     }
     return NULL;
 }
@@ -306,7 +324,8 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
     char full[BEL_GRAPH_MAX_NAME];
     if (!bel_graph_full_name(graph, name, full)) return NULL;
     bel_value *existing = existing_variable(graph, full, shape);
-    if (existing != NULL) return graph->error_code == BEL_OK ? existing : NULL;
+    if (graph->error_code != BEL_OK) return NULL;
+    if (existing != NULL) return existing;
     bel_spec spec = {BEL_DTYPE_F32, *shape};
     bel_status *status = check_size(&spec);
     if (status != NULL) {

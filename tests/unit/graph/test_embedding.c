@@ -65,6 +65,12 @@ static void glorot(bel_graph *g)
                   (bel_initializer){.kind = BEL_INIT_GLOROT_UNIFORM});
 }
 
+static void variable_named_as_a_table(bel_graph *g)
+{
+    bel_embedding(g, "table", ids_of(g, "ids"), 4, zeros);
+    bel_variable(g, "table", &BEL_SHAPE(4), zeros, BEL_VARIABLE_TRAINABLE);
+}
+
 static void two_widths(bel_graph *g)
 {
     bel_value *ids = ids_of(g, "ids");
@@ -93,6 +99,7 @@ static void misuse_is_refused(void **state)
         {glorot, BEL_INVALID_ARGUMENT, "ZEROS, UNIFORM or NORMAL"},
         {two_widths, BEL_INVALID_ARGUMENT, "another width"},
         {name_of_a_variable, BEL_ALREADY_EXISTS, "a variable has this name"},
+        {variable_named_as_a_table, BEL_ALREADY_EXISTS, "\"table\": a table has this name"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_graph *g = bel_graph_create();

@@ -83,6 +83,15 @@ static void test_leaf_errors(void **state)
     assert_null(bel_dense(graph, input(graph, "x", BEL_SHAPE(3)), 5, "top"));
     BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "dense layer \"top\"");
     bel_graph_destroy(graph);
+    graph = bel_graph_create();
+    float number = 1;
+    assert_null(bel_constant(graph, &(bel_tensor){.shape = BEL_SHAPE(1, -1), .data = &number}));
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "closed shape, got f32 [1, ?]");
+    bel_graph_destroy(graph);
+    graph = bel_graph_create();
+    assert_null(bel_scalar(graph, BEL_DTYPE_I64, 3));
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "f32 or f64, got i64");
+    bel_graph_destroy(graph);
 }
 
 static void test_scopes(void **state)
