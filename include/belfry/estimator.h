@@ -137,11 +137,13 @@ typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec 
 /// --- Metrics ------------------------------------------------------------------------------------
 ///
 /// Each function adds one metric to `spec`, in TRAIN for nothing but harmless. `weights` (F32, of
-/// the shape of what is weighted: labels, or values) say how much an example counts; NULL: once.
-/// Where all weights are 0 a metric is 0. Errors: the name is taken ("loss" and "global_step" are
-/// reserved); more than BEL_MAX_METRICS; types and shapes that do not go together.
+/// the shape of what is weighted: labels, or values) say how much an example counts; NULL: once. An
+/// example whose weight is 0 is not looked at: it may be NaN, or its label be out of range. Where
+/// all weights are 0 a metric is 0. Errors: the name is taken ("loss" and "global_step" are
+/// reserved); more than BEL_MAX_METRICS; types and shapes that do not go together, also where they
+/// could be broadcast.
 
-/// The mean of `values` (F32, any shape); one whose weight is 0 is not looked at.
+/// The mean of `values` (F32, any shape).
 BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                              bel_value *values, bel_value *weights);
 

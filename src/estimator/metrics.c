@@ -39,17 +39,37 @@ static bel_value *total(bel_graph *g, bel_value *values)
     return bel_reduce_sum(g, values, NULL, 0, false);
 }
 
-// The sum of values · weights over the sum of weights; NULL: ones.
+// Other shapes would be broadcast, and the metric be another number.
+static void check_shapes(bel_graph *g, const char *name, const char *what, const bel_value *a,
+                         const bel_value *b)
+{
+    bel_shape left = bel_value_shape(a), right = bel_value_shape(b);
+    if (a == NULL || b == NULL || bel_shape_equal(&left, &right)) return;
+    char left_text[BEL_SHAPE_TEXT], right_text[BEL_SHAPE_TEXT];
+    bel_graph_fail(g, BEL_INVALID_ARGUMENT, "metric \"%s\": %s must have one shape, got %s and %s",
+                   name, what, bel_shape_text(&left, left_text),
+                   bel_shape_text(&right, right_text));
+}
+
+// What values come to by their weights (NULL: ones): 0 where the weight is, whatever the value, as
+// 0 times NaN would be NaN.
+static bel_value *weigh(bel_graph *g, const char *name, bel_value *values, bel_value *weights)
+{
+    if (weights == NULL) return values;
+    check_shapes(g, name, "weights and what they weigh", weights, values);
+    bel_value *zero = bel_scalar(g, BEL_DTYPE_F32, 0);
+    values = bel_where(g, bel_equal(g, weights, zero), zero, values);
+    return bel_mul(g, values, weights);
+}
+
+// The sum of values · weights over the sum of weights.
 static bel_metric mean(bel_graph *g, const char *name, bel_value *values, bel_value *weights)
 {
+    bel_value *sum = total(g, weigh(g, name, values, weights));
     if (weights == NULL) { // where there is a value: x == x
         weights = bel_cast(g, bel_equal(g, values, values), BEL_DTYPE_F32);
-    } else {
-        bel_value *zero = bel_scalar(g, bel_value_dtype(values), 0); // 0 times NaN would be NaN
-        values = bel_where(g, bel_equal(g, weights, zero), zero, values);
-        values = bel_mul(g, values, weights);
     }
-    return (bel_metric){.name = name, .sum = total(g, values), .weight = total(g, weights)};
+    return (bel_metric){.name = name, .sum = sum, .weight = total(g, weights)};
 }
 
 // 1 for yes and 0 for no.
@@ -68,6 +88,7 @@ void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, c
                          bel_value *labels, bel_value *predicted, bel_value *weights)
 {
     bel_graph *g = bel_context_graph(context);
+    check_shapes(g, name, "labels and predicted", labels, predicted);
     bel_value *right = bel_cast(g, bel_equal(g, labels, predicted), BEL_DTYPE_F32);
     bel_metric_mean(context, spec, name, right, weights);
 }
@@ -77,6 +98,11 @@ void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, cons
 {
     bel_graph *g = bel_context_graph(context);
     const int64_t column = 1;
+    if (weights != NULL) { // a label that does not count may be out of range: 0 stands for it
+        check_shapes(g, name, "weights and labels", weights, labels);
+        bel_value *counts = bel_cast(g, bel_cast(g, weights, BEL_DTYPE_BOOL), BEL_DTYPE_I64);
+        labels = bel_mul(g, labels, counts);
+    }
     bel_value *own = bel_gather_elements(g, scores, bel_unsqueeze(g, labels, &column, 1), 1);
     bel_value *behind = bel_cast(g, bel_greater_or_equal(g, own, scores), BEL_DTYPE_F32);
     bel_shape shape = bel_value_shape(scores);
@@ -97,8 +123,8 @@ void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, 
                           bel_value *labels, bel_value *predicted, bel_value *weights)
 {
     bel_graph *g = bel_context_graph(context);
-    bel_value *said = truth(g, predicted);
-    if (weights != NULL) said = bel_mul(g, said, weights);
+    check_shapes(g, name, "labels and predicted", labels, predicted);
+    bel_value *said = weigh(g, name, truth(g, predicted), weights);
     add(context, spec, mean(g, name, truth(g, labels), said));
 }
 
@@ -113,13 +139,11 @@ void bel_metric_f1(bel_model_context *context, bel_estimator_spec *spec, const c
                    bel_value *labels, bel_value *predicted, bel_value *weights)
 {
     bel_graph *g = bel_context_graph(context);
+    check_shapes(g, name, "labels and predicted", labels, predicted);
     bel_value *there = truth(g, labels), *said = truth(g, predicted);
     bel_value *both = bel_mul(g, there, said), *either = bel_add(g, there, said);
-    both = bel_add(g, both, both);
-    if (weights != NULL) {
-        both = bel_mul(g, both, weights);
-        either = bel_mul(g, either, weights);
-    }
+    both = weigh(g, name, bel_add(g, both, both), weights);
+    either = weigh(g, name, either, weights);
     add(context, spec,
         (bel_metric){.name = name, .sum = total(g, both), .weight = total(g, either)});
 }
@@ -129,24 +153,24 @@ void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimato
                                         bel_value *weights)
 {
     bel_graph *g = bel_context_graph(context);
+    check_shapes(g, name, "labels and predicted", labels, predicted);
     bel_metric metric = mean(g, name, bel_squared_error(g, predicted, labels), weights);
     metric.kind = BEL_METRIC_ROOT_MEAN;
     add(context, spec, metric);
 }
 
+// A score whose weights are both 0 is left out when batches are added.
 void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                     bel_value *labels, bel_value *probabilities, bel_value *weights)
 {
     bel_graph *g = bel_context_graph(context);
+    check_shapes(g, name, "labels and probabilities", labels, probabilities);
     bel_value *yes = truth(g, labels);
     bel_value *no = bel_sub(g, bel_scalar(g, BEL_DTYPE_F32, 1), yes);
-    if (weights != NULL) {
-        yes = bel_mul(g, yes, weights);
-        no = bel_mul(g, no, weights);
-    }
     const bel_shape row = BEL_SHAPE(1, -1);
-    bel_value *rows[] = {bel_reshape(g, probabilities, &row), bel_reshape(g, no, &row),
-                         bel_reshape(g, yes, &row)};
+    bel_value *rows[] = {bel_reshape(g, probabilities, &row),
+                         bel_reshape(g, weigh(g, name, no, weights), &row),
+                         bel_reshape(g, weigh(g, name, yes, weights), &row)};
     bel_value *pairs = bel_concat(g, rows, 3, 0);
     add(context, spec, (bel_metric){.name = name, .kind = BEL_METRIC_AUC, .sum = pairs});
 }
@@ -190,6 +214,7 @@ static void merge_scores(bel_metric_sums *sums, size_t most)
 static void add_scores(bel_metric_sums *sums, const float *rows, int64_t examples)
 {
     for (int64_t i = 0; i < examples; i++) {
+        if (rows[examples + i] == 0 && rows[2 * examples + i] == 0) continue;
         sums->undefined = sums->undefined || isnan(rows[i]);
         if (sums->count == (size_t)2 * BEL_METRIC_SCORES) merge_scores(sums, BEL_METRIC_SCORES);
         sums->scores =

@@ -138,7 +138,7 @@ static void check(const bel_result *result, bool weighted)
     assert_true(expected_auc(weighted) > 0.6 && expected_auc(weighted) < 0.9); // not all or nothing
 }
 
-static bel_input *open_batches(int64_t batch_size)
+static bel_input *open_epochs(int64_t batch_size, int64_t epochs)
 {
     const bel_memory_field fields[] = {
         {"label", {BEL_DTYPE_I64, BEL_SHAPE(EXAMPLES), labels}},
@@ -147,11 +147,17 @@ static bel_input *open_batches(int64_t batch_size)
         {"weight", {BEL_DTYPE_F32, BEL_SHAPE(EXAMPLES), weights}},
     };
     bel_dataset *dataset = bel_dataset_from_memory(fields, 4);
+    bel_dataset_repeat(dataset, epochs);
     bel_dataset_batch(dataset, batch_size);
     bel_input *input;
     BEL_ASSERT_OK(bel_input_open(dataset, NULL, &input));
     bel_dataset_destroy(dataset);
     return input;
+}
+
+static bel_input *open_batches(int64_t batch_size)
+{
+    return open_epochs(batch_size, 1);
 }
 
 static bel_input *open_input(void)
@@ -215,6 +221,27 @@ static void test_values(void **state)
     bel_input_destroy(input);
 }
 
+// What does not count may be anything.
+static void test_examples_without_weight(void **state)
+{
+    (void)state;
+    bel_result expected, result;
+    bel_input *input = open_input();
+    run(input, "1", 1, &expected);
+    bel_input_destroy(input);
+    for (int i = 0; i < EXAMPLES; i++) {
+        if (weights[i] != 0) continue;
+        labels[i] = i % 8 == 0 ? -1 : CLASSES;
+        probabilities[i] = scores[i][0] = NAN;
+    }
+    input = open_input();
+    run(input, "1", 2, &result);
+    for (int m = 0; m < expected.metric_count; m++)
+        assert_true(result.metrics[m].value == expected.metrics[m].value);
+    bel_input_destroy(input);
+    fill();
+}
+
 // --- Scores that are close, or many, or none -----------------------------------------------------
 
 // The area of `count` scores, one more likely to be a yes than the one before: x is a yes with
@@ -267,7 +294,7 @@ static void test_undefined_score(void **state)
 
 // --- Shapes of what a model function answers -----------------------------------------------------
 
-enum wrong { RIGHT, SCALAR, TURNED, ONE_ROW, FEW_CLASSES, AUC_BY_HAND, METRIC_COUNT };
+enum wrong { RIGHT, SCALAR, TURNED, ONE_ROW, FEW_CLASSES, AUC_BY_HAND, METRIC_COUNT, ADDED_INPUT };
 
 static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
 {
@@ -286,6 +313,7 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
     if (wrong == AUC_BY_HAND) spec->metrics[0] = (bel_metric){"auc", BEL_METRIC_AUC, all, NULL};
     if (wrong == AUC_BY_HAND) spec->metric_count = 1;
     if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
+    if (wrong == ADDED_INPUT) bel_input_value(g, "noise", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH));
     return NULL;
 }
 
@@ -309,6 +337,49 @@ static void test_wrong_shapes(void **state)
     expect_refused(input, BEL_MODE_EVAL, FEW_CLASSES, "scores must be [batch, classes], 6 classes");
     expect_refused(input, BEL_MODE_EVAL, AUC_BY_HAND, "must have a sum f32 [3, n]");
     expect_refused(input, BEL_MODE_EVAL, METRIC_COUNT, "metric_count must be from 0 to 16, got 17");
+    expect_refused(input, BEL_MODE_EVAL, ADDED_INPUT, "nothing feeds the input \"noise\"");
+    bel_input_destroy(input);
+}
+
+static bel_status *mix_shapes(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    const int64_t column = 1;
+    int which = (int)bel_context_param_number(context, "which", 0);
+    bel_value *flat = bel_context_feature(context, "weight");
+    bel_value *tall = bel_unsqueeze(g, flat, &column, 1), *label = bel_context_labels(context);
+    bel_value *score = bel_context_feature(context, "score");
+    spec->loss = bel_mean(g, flat);
+    if (which == 0) bel_metric_mean(context, spec, "m", flat, tall);
+    if (which == 1) bel_metric_accuracy(context, spec, "m", flat, flat, tall);
+    if (which == 2) bel_metric_top_k(context, spec, "m", label, score, 1, tall);
+    if (which == 3) bel_metric_precision(context, spec, "m", flat, flat, tall);
+    if (which == 4) bel_metric_recall(context, spec, "m", flat, flat, tall);
+    if (which == 5) bel_metric_f1(context, spec, "m", flat, flat, tall);
+    if (which == 6) bel_metric_root_mean_squared_error(context, spec, "m", flat, flat, tall);
+    if (which == 7) bel_metric_auc(context, spec, "m", flat, flat, tall);
+    if (which == 8) bel_metric_accuracy(context, spec, "m", flat, tall, NULL);
+    if (which == 9) bel_metric_f1(context, spec, "m", flat, tall, NULL);
+    if (which == 10) bel_metric_root_mean_squared_error(context, spec, "m", flat, tall, NULL);
+    if (which == 11) bel_metric_auc(context, spec, "m", flat, tall, NULL);
+    return NULL;
+}
+
+// None is broadcast.
+static void test_shapes_of_metrics(void **state)
+{
+    (void)state;
+    bel_input *input = open_input();
+    for (int which = 0; which < 12; which++) {
+        char number[8];
+        snprintf(number, sizeof number, "%d", which);
+        const bel_param param = {"which", number};
+        bel_built *built;
+        bel_status *status = bel_model_build(mix_shapes, &param, 1, BEL_MODE_EVAL, input, &built);
+        BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "must have one shape, got [?");
+        status = bel_model_build(mix_shapes, &param, 1, BEL_MODE_EVAL, input, &built);
+        BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "metric \"m\": ");
+    }
     bel_input_destroy(input);
 }
 
@@ -342,12 +413,42 @@ static void test_rows_that_are_not_there(void **state)
     bel_input_destroy(input);
 }
 
+// As training refuses it, before a batch is read; so many batches have an end.
+static void test_endless_input(void **state)
+{
+    (void)state;
+    const bel_param param = {"wrong", "0"};
+    bel_input *input = open_epochs(BATCH, BEL_REPEAT_FOREVER);
+    int rows = 0;
+    for (int mode = BEL_MODE_EVAL; mode <= BEL_MODE_PREDICT; mode++) {
+        bel_built *built;
+        bel_result result = {0};
+        BEL_ASSERT_OK(bel_model_build(answer, &param, 1, (bel_mode)mode, input, &built));
+        bel_evaluation_config config = {
+            .built = built, .input = input, .tower_count = 1, .thread_count = 1};
+        bel_status *status = mode == BEL_MODE_EVAL ? bel_evaluation_run(&config, &result)
+                                                   : bel_prediction_run(&config, count_row, &rows);
+        BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "would never end");
+        config.steps = 2;
+        if (mode == BEL_MODE_EVAL) BEL_ASSERT_OK(bel_evaluation_run(&config, &result));
+        if (mode == BEL_MODE_EVAL) assert_int_equal(result.examples, 2 * BATCH);
+        bel_built_destroy(built);
+    }
+    assert_int_equal(rows, 0);
+    bel_input_destroy(input);
+}
+
 int main(void)
 {
     fill();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_weighted_losses),
-        cmocka_unit_test(test_close_scores), cmocka_unit_test(test_undefined_score),
-        cmocka_unit_test(test_wrong_shapes), cmocka_unit_test(test_rows_that_are_not_there)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_weighted_losses),
+                                       cmocka_unit_test(test_examples_without_weight),
+                                       cmocka_unit_test(test_shapes_of_metrics),
+                                       cmocka_unit_test(test_close_scores),
+                                       cmocka_unit_test(test_undefined_score),
+                                       cmocka_unit_test(test_wrong_shapes),
+                                       cmocka_unit_test(test_rows_that_are_not_there),
+                                       cmocka_unit_test(test_endless_input)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
