@@ -4,6 +4,7 @@
 // here of public operations: vectors in MatMul, ReduceLogSumExp, L2 loss. A NULL input means
 // that something failed before; it may be handed on, but whoever looks at its shape must allow
 // for it.
+#include <float.h>
 #include <math.h>
 
 #include "belfry/ops.h"
@@ -180,19 +181,22 @@ bel_value *bel_mean(bel_graph *graph, bel_value *x)
     return bel_reduce_mean(graph, x, NULL, 0, false);
 }
 
-// log sum e^(x - m) + m with m the maximum, or 0 where that is infinite, as infinity less infinity
-// is NaN; axes are taken off again where they are not kept.
+// log sum e^(x - m) + m with m the maximum, cut to what is finite, as infinity less infinity is
+// NaN. A sum with a finite maximum is 1 or more. Where all of x is -infinity it is 0, whose
+// logarithm has no slope: half is taken for it, and -infinity for the result, so that gradients are
+// 0 there. Axes are taken off again where they are not kept.
 bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims)
 {
+    bel_dtype dtype = bel_value_dtype(x);
+    const double most_finite = dtype == BEL_DTYPE_F64 ? DBL_MAX : (double)FLT_MAX;
     bel_value *most = bel_reduce_max(graph, x, axes, axis_count, true);
-    bel_value *infinity = bel_scalar(graph, bel_value_dtype(x), INFINITY);
-    bel_value *infinite = bel_equal(graph, bel_abs(graph, most), infinity);
-    bel_value *zero = bel_scalar(graph, bel_value_dtype(x), 0);
-    bel_value *shift = bel_where(graph, infinite, zero, most);
+    bel_value *shift = bel_clip(graph, most, -most_finite, most_finite);
     bel_value *power = bel_exp(graph, bel_sub(graph, x, shift));
     bel_value *sum = bel_reduce_sum(graph, power, axes, axis_count, true);
-    bel_value *y = bel_add(graph, bel_log(graph, sum), shift);
+    bel_value *y = bel_add(graph, bel_log(graph, bel_clip(graph, sum, 0.5, INFINITY)), shift);
+    bel_value *nothing = bel_scalar(graph, dtype, -INFINITY);
+    y = bel_where(graph, bel_equal(graph, most, nothing), nothing, y);
     if (keepdims || y == NULL) return y;
     int32_t rank = bel_value_shape(x).rank;
     int64_t all[BEL_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};

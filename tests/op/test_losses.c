@@ -108,20 +108,30 @@ static void test_log_sum_exp(void **state)
                      0.09003057317038045, 0.2447284710547976, 0.6652409557748218});
 }
 
+// In F32 and F64; a row of -infinity has no slope, others keep theirs.
 static void test_log_sum_exp_of_infinities(void **state)
 {
     (void)state;
     static const int64_t axes[] = {-1};
-    double numbers[] = {-INFINITY, -INFINITY, -INFINITY, 2, INFINITY, 1};
-    fixture f = make_fixture();
-    bel_value *x = add_input(&f, "x", BEL_DTYPE_F64, BEL_SHAPE(3, 2), numbers);
-    bel_value *y = bel_reduce_log_sum_exp(f.run.graph, x, axes, 1, false);
-    bel_program_output output = {.value = y};
-    op_run_compile(&f.run, &output, 1, false);
-    op_run_start(&f.run, 1);
-    const double *got = bel_instance_output(f.run.instance, 0).data;
-    assert_true(got[0] == -INFINITY && got[1] == 2 && got[2] == INFINITY);
-    op_run_destroy(&f.run);
+    double numbers[] = {-INFINITY, -INFINITY, -INFINITY, 2, INFINITY, 1, NAN, 1};
+    float narrow[] = {-INFINITY, -INFINITY, -INFINITY, 2, INFINITY, 1, NAN, 1};
+    for (int wide = 0; wide < 2; wide++) {
+        fixture f = make_fixture();
+        bel_value *x = add_input(&f, "x", wide == 1 ? BEL_DTYPE_F64 : BEL_DTYPE_F32,
+                                 BEL_SHAPE(4, 2), wide == 1 ? (void *)numbers : (void *)narrow);
+        bel_value *y = bel_reduce_log_sum_exp(f.run.graph, x, axes, 1, false);
+        bel_program_output outputs[2] = {{.value = y}};
+        bel_gradients(f.run.graph, sum(&f, y), &x, 1, &outputs[1].value);
+        op_run_compile(&f.run, outputs, 2, false);
+        op_run_start(&f.run, 1);
+        bel_tensor got = bel_instance_output(f.run.instance, 0);
+        bel_tensor slopes = bel_instance_output(f.run.instance, 1);
+        assert_true(bel_element_get(&got, 0) == -INFINITY && bel_element_get(&got, 1) == 2);
+        assert_true(bel_element_get(&got, 2) == INFINITY && isnan(bel_element_get(&got, 3)));
+        for (int i = 0; i < 4; i++)
+            assert_true(bel_element_get(&slopes, i) == (i == 3 ? 1 : 0));
+        op_run_destroy(&f.run);
+    }
 }
 
 static void test_regression(void **state)
