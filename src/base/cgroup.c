@@ -13,27 +13,69 @@
 #include "base/file.h"
 #include "base/str.h"
 
-// The number in a file; UINT64_MAX: there is none ("max"), or no such file.
-static uint64_t read_limit(const char *path)
+// What one group's folder says; UINT64_MAX: no limit.
+typedef uint64_t read_limit(const char *folder);
+
+// Reads up to two numbers, and returns how many there are: none where it says "max", or is missing.
+static int read_numbers(const char *folder, const char *name, int64_t *out_first,
+                        int64_t *out_second)
 {
-    uint64_t limit;
+    char *path = bel_path_join(folder, name);
     FILE *file = fopen(path, "re");
-    if (file == NULL) return UINT64_MAX;
-    bool found = fscanf(file, "%" SCNu64, &limit) == 1;
-    fclose(file);
-    return found ? limit : UINT64_MAX;
+    int count = file == NULL ? 0 : fscanf(file, "%" SCNd64 " %" SCNd64, out_first, out_second);
+    if (file != NULL) fclose(file);
+    bel_free(path);
+    return count < 0 ? 0 : count;
+}
+
+static uint64_t bytes_in(const char *folder, const char *name)
+{
+    int64_t limit, rest;
+    bool found = read_numbers(folder, name, &limit, &rest) > 0 && limit >= 0;
+    return found ? (uint64_t)limit : UINT64_MAX;
+}
+
+static uint64_t memory_1(const char *folder)
+{
+    return bytes_in(folder, "memory.limit_in_bytes");
+}
+
+static uint64_t memory_2(const char *folder)
+{
+    return bytes_in(folder, "memory.max");
+}
+
+// The part of a core that is left counts as one.
+static uint64_t cores_of(int64_t quota, int64_t period)
+{
+    if (quota <= 0 || period <= 0) return UINT64_MAX; // -1: no limit
+    return (uint64_t)(quota / period + (quota % period > 0 ? 1 : 0));
+}
+
+static uint64_t cores_1(const char *folder)
+{
+    int64_t quota = -1, period = -1, rest;
+    bool found = read_numbers(folder, "cpu.cfs_quota_us", &quota, &rest) > 0 &&
+                 read_numbers(folder, "cpu.cfs_period_us", &period, &rest) > 0;
+    return found ? cores_of(quota, period) : UINT64_MAX;
+}
+
+// "max 100000" or "<quota> <period>".
+static uint64_t cores_2(const char *folder)
+{
+    int64_t quota = -1, period = -1;
+    return read_numbers(folder, "cpu.max", &quota, &period) == 2 ? cores_of(quota, period)
+                                                                 : UINT64_MAX;
 }
 
 // The least limit from `group` ("/a/b") up to the mounted root.
-static uint64_t least_limit(const char *mount, const char *group, const char *name)
+static uint64_t least_limit(const char *mount, const char *group, read_limit *read)
 {
     uint64_t least = UINT64_MAX;
     char *path = bel_strf("%s%s", mount, group);
     size_t top = strlen(mount);
     for (bool more = true; more;) {
-        char *file = bel_path_join(path, name);
-        uint64_t limit = read_limit(file);
-        bel_free(file);
+        uint64_t limit = read(path);
         if (limit < least) least = limit;
         char *slash = strrchr(path + top, '/');
         more = slash != NULL;
@@ -43,11 +85,13 @@ static uint64_t least_limit(const char *mount, const char *group, const char *na
     return least;
 }
 
-uint64_t bel_cgroup_memory_limit(const char *root)
+// The least limit of a controller over this process's groups of both versions.
+static uint64_t limit_of(const char *root, const char *controller, read_limit *read_1,
+                         read_limit *read_2)
 {
     uint64_t least = UINT64_MAX;
     char *path = bel_strf("%s/proc/self/cgroup", root), line[4096];
-    char *mount_1 = bel_strf("%s/sys/fs/cgroup/memory", root);
+    char *mount_1 = bel_strf("%s/sys/fs/cgroup/%s", root, controller);
     char *mount_2 = bel_strf("%s/sys/fs/cgroup", root);
     FILE *file = fopen(path, "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
@@ -56,9 +100,9 @@ uint64_t bel_cgroup_memory_limit(const char *root)
         *group++ = '\0';
         group[strcspn(group, "\n")] = '\0';
         bool second = names[1] == '\0';
-        if (!second && strstr(names, "memory") == NULL) continue;
-        uint64_t limit = second ? least_limit(mount_2, group, "memory.max")
-                                : least_limit(mount_1, group, "memory.limit_in_bytes");
+        if (!second && bel_list_find(names + 1, ",", controller) < 0) continue;
+        uint64_t limit =
+            second ? least_limit(mount_2, group, read_2) : least_limit(mount_1, group, read_1);
         if (limit < least) least = limit;
     }
     if (file != NULL) fclose(file);
@@ -66,4 +110,14 @@ uint64_t bel_cgroup_memory_limit(const char *root)
     bel_free(mount_1);
     bel_free(path);
     return least;
+}
+
+uint64_t bel_cgroup_memory_limit(const char *root)
+{
+    return limit_of(root, "memory", memory_1, memory_2);
+}
+
+uint64_t bel_cgroup_core_limit(const char *root)
+{
+    return limit_of(root, "cpu", cores_1, cores_2);
 }

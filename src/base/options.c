@@ -461,18 +461,6 @@ size_t bel_options_own_argument_count(const bel_options *options)
 
 // --- Who reads what ------------------------------------------------------------------------------
 
-// Whether `text` is one of a list "a|b|c".
-static bool is_among(const char *list, const char *text)
-{
-    size_t wanted = strlen(text);
-    for (const char *rest = list;; rest++) {
-        size_t length = strcspn(rest, "|");
-        if (length == wanted && strncmp(rest, text, length) == 0) return true;
-        rest += length;
-        if (*rest == '\0') return false;
-    }
-}
-
 // What the option comes to on which a condition rests; NULL: it is not known.
 static const char *meaning_of(const bel_options *options, const char *name,
                               const bel_option_meaning *meanings)
@@ -492,7 +480,7 @@ static char *asked_for(const char *when)
 static bool is_met(const bel_options *options, const char *when, const char *name, const char *text)
 {
     const char *equals = strchr(when, '=');
-    if (equals != NULL) return is_among(equals + 1, text);
+    if (equals != NULL) return bel_list_find(equals + 1, "|", text) >= 0;
     int row = find_exact(options, name);
     return (strcmp(text, options->table[row].otherwise) == 0) == (when[0] == '!');
 }

@@ -34,18 +34,6 @@ void bel_option_describe(const bel_option *option, bel_str *out)
     if (option->accepts != NULL) bel_str_printf(out, " in %s", option->accepts);
 }
 
-// Whether `text` is one of the choices "a|b|c".
-static bool is_choice(const char *choices, const char *text)
-{
-    size_t length = strlen(text);
-    for (const char *choice = choices;; choice++) {
-        size_t end = strcspn(choice, "|");
-        if (end == length && strncmp(choice, text, length) == 0) return true;
-        choice += end;
-        if (*choice == '\0') return false;
-    }
-}
-
 // By the type of the option, and the choices or the interval that it accepts.
 static bool is_accepted(const bel_option *option, const char *text)
 {
@@ -53,7 +41,8 @@ static bool is_accepted(const bel_option *option, const char *text)
     double number = 0;
     int64_t whole;
     switch (option->type) {
-    case BEL_OPTION_STRING: return option->accepts == NULL || is_choice(option->accepts, text);
+    case BEL_OPTION_STRING:
+        return option->accepts == NULL || bel_list_find(option->accepts, "|", text) >= 0;
     case BEL_OPTION_STRINGS: return length > 0;
     case BEL_OPTION_BOOL: return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case BEL_OPTION_PAIRS: return text[0] != '=' && strchr(text, '=') != NULL;

@@ -98,6 +98,18 @@ int bel_nearest_name(const char *word, const char *const *names, size_t count)
     return nearest;
 }
 
+int bel_list_find(const char *list, const char *separator, const char *text)
+{
+    size_t wanted = strlen(text);
+    int index = 0;
+    for (const char *item = list;; item++, index++) {
+        size_t length = strcspn(item, separator);
+        if (length == wanted && strncmp(item, text, length) == 0) return index;
+        item += length;
+        if (*item == '\0') return -1;
+    }
+}
+
 bool bel_parse_i64(const char *text, size_t length, int64_t *out_value)
 {
     bool negative = length > 0 && text[0] == '-';

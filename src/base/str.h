@@ -26,6 +26,9 @@ char *bel_strf(const char *format, ...) BEL_PRINTF(1, 2);
 // Index of the name nearest to `word` by edit distance, or -1 when none is near enough to suggest.
 int bel_nearest_name(const char *word, const char *const *names, size_t count);
 
+// The number of `text` among those of a list such as "a|b|c" (separator "|"), or -1: it is none.
+int bel_list_find(const char *list, const char *separator, const char *text);
+
 // Bytes of the character that begins at `text`, as RFC 3629 has it (overlong forms and halves of
 // pairs are none); 0: none begins there. The text ends with a zero byte.
 int bel_utf8_bytes(const char *text);

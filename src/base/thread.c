@@ -8,10 +8,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/linux_sched.h"
 
@@ -167,21 +167,9 @@ void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t til
     }
 }
 
-// cgroup v2: "max 100000" or "<quota> <period>".
-static int cgroup_cores(void)
-{
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "r");
-    if (file == NULL) return 0;
-    long quota = 0, period = 0;
-    int fields = fscanf(file, "%ld %ld", &quota, &period);
-    fclose(file);
-    if (fields != 2 || quota <= 0 || period <= 0) return 0;
-    return (int)((quota + period - 1) / period);
-}
-
 int bel_available_cores(void)
 {
     int cores = bel_linux_affinity_cores();
-    int quota = cgroup_cores();
-    return quota > 0 && quota < cores ? quota : cores;
+    uint64_t quota = bel_cgroup_core_limit("");
+    return quota < (uint64_t)cores ? (int)quota : cores;
 }

@@ -48,19 +48,6 @@ static const void *value_of(const bel_optimizer *optimizer, const row *r)
 
 // --- Choices -------------------------------------------------------------------------------------
 
-// The number of a word among those that a row accepts; -1: it is none of them.
-static int find_choice(const char *accepts, const char *text)
-{
-    size_t length = strlen(text);
-    int index = 0;
-    for (const char *choice = accepts;; choice++, index++) {
-        size_t end = strcspn(choice, "|");
-        if (end == length && strncmp(choice, text, length) == 0) return index;
-        choice += end;
-        if (*choice == '\0') return -1;
-    }
-}
-
 // An enumeration, or a bool where there are two choices.
 static int get_choice(const bel_optimizer *optimizer, const row *r)
 {
@@ -85,7 +72,7 @@ static bel_status *malformed(const row *r, const char *expected, const char *tex
 
 static bel_status *set_choice(bel_optimizer *optimizer, const row *r, const char *text)
 {
-    int choice = find_choice(r->accepts, text);
+    int choice = bel_list_find(r->accepts, "|", text);
     if (choice < 0) {
         bel_str expected = {0};
         bel_str_puts(&expected, "one of ");
@@ -265,7 +252,7 @@ static bool is_read(const bel_optimizer *optimizer, const row *r)
     if (r->when[length] == '\0') return !is_default(optimizer, on);
     bel_str choice = {0};
     write_choice(optimizer, on, &choice);
-    bool read = find_choice(r->when + length + 1, choice.text) >= 0;
+    bool read = bel_list_find(r->when + length + 1, "|", choice.text) >= 0;
     bel_str_deinit(&choice);
     return read;
 }

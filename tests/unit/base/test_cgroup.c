@@ -57,12 +57,52 @@ static void test_version_1(void **state)
     bel_free(root);
 }
 
+static void assert_cores(const char *root, uint64_t expected)
+{
+    assert_true(bel_cgroup_core_limit(root) == expected);
+}
+
+// A quota of a group above counts; a part of a core is one.
+static void test_cores_of_version_2(void **state)
+{
+    (void)state;
+    char *root = bel_test_folder();
+    assert_cores(root, UINT64_MAX);
+    put(root, "proc/self", "cgroup", "0::/a/b\n");
+    put(root, "sys/fs/cgroup/a/b", "cpu.max", "max 100000\n");
+    assert_cores(root, UINT64_MAX);
+    put(root, "sys/fs/cgroup/a", "cpu.max", "250000 100000\n");
+    assert_cores(root, 3);
+    put(root, "sys/fs/cgroup/a/b", "cpu.max", "20000 10000\n");
+    assert_cores(root, 2);
+    bel_free(root);
+}
+
+// The controller is "cpu", not one that begins like it.
+static void test_cores_of_version_1(void **state)
+{
+    (void)state;
+    char *root = bel_test_folder();
+    put(root, "proc/self", "cgroup", "2:cpuset:/b\n3:cpuacct,cpu:/a\n0::/\n");
+    put(root, "sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "-1\n");
+    put(root, "sys/fs/cgroup/cpu", "cpu.cfs_period_us", "100000\n");
+    put(root, "sys/fs/cgroup/cpu/b", "cpu.cfs_quota_us", "100000\n");
+    put(root, "sys/fs/cgroup/cpu/b", "cpu.cfs_period_us", "100000\n");
+    assert_cores(root, UINT64_MAX);
+    put(root, "sys/fs/cgroup/cpu/a", "cpu.cfs_quota_us", "150000\n");
+    put(root, "sys/fs/cgroup/cpu/a", "cpu.cfs_period_us", "50000\n");
+    assert_cores(root, 3);
+    bel_free(root);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_version_2),
         cmocka_unit_test(test_version_1),
+        cmocka_unit_test(test_cores_of_version_2),
+        cmocka_unit_test(test_cores_of_version_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,17 @@ static void test_nearest_name(void **state)
     assert_int_equal(bel_nearest_name(endless, names, 4), -1);
 }
 
+static void test_list_find(void **state)
+{
+    (void)state;
+    assert_int_equal(bel_list_find("sgd|adam|ftrl", "|", "sgd"), 0);
+    assert_int_equal(bel_list_find("sgd|adam|ftrl", "|", "ftrl"), 2);
+    assert_int_equal(bel_list_find("cpu,cpuacct", ",", "cpuacct"), 1);
+    assert_int_equal(bel_list_find("cpuset", ",", "cpu"), -1); // whole words
+    assert_int_equal(bel_list_find("cpu", ",", "cpuset"), -1);
+    assert_int_equal(bel_list_find("a||b", "|", ""), 1);
+}
+
 static void test_for_people(void **state)
 {
     (void)state;
@@ -149,7 +160,7 @@ int main(void)
         cmocka_unit_test(test_growing),      cmocka_unit_test(test_parse_i64),
         cmocka_unit_test(test_parse_f64),    cmocka_unit_test(test_nearest_name),
         cmocka_unit_test(test_for_people),   cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_json_strings), cmocka_unit_test(test_list_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
