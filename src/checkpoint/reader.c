@@ -173,18 +173,22 @@ static bel_status *is_listed(const char *model_dir, int64_t step, bool *out_list
     return NULL;
 }
 
-// Opens the checkpoint of a listed step while the folder's owner goes on. What is missing may have
-// been removed since the list was made (*out_gone), or have stepped aside for a new one of the same
-// step, which is then there at the second look.
-static bel_status *open_listed(const char *model_dir, int64_t step, bel_ckpt_reader **out_reader,
-                               bool *out_gone)
+// What is done with a listed checkpoint: opening it, or reading a setting. NOT_FOUND: something of
+// it is missing.
+typedef bel_status *look(const char *folder, void *context);
+
+// Looks into the checkpoint of a listed step while the folder's owner goes on. What is missing may
+// have been removed since the list was made (*out_gone), or have stepped aside for a new one of the
+// same step, which is then there at the second look.
+static bel_status *look_into_listed(const char *model_dir, int64_t step, look *look_into,
+                                    void *context, bool *out_gone)
 {
     bel_status *status = NULL;
     bool listed = true;
-    for (int look = 0; look < 2 && listed; look++) {
+    for (int tries = 0; tries < 2 && listed; tries++) {
         bel_status_destroy(status);
         char *folder = bel_ckpt_find_folder(model_dir, step);
-        status = bel_ckpt_open(folder, out_reader);
+        status = look_into(folder, context);
         bel_free(folder);
         if (bel_status_code(status) != BEL_NOT_FOUND) return status;
         bel_status *listing = is_listed(model_dir, step, &listed);
@@ -194,6 +198,11 @@ static bel_status *open_listed(const char *model_dir, int64_t step, bel_ckpt_rea
     }
     *out_gone = !listed;
     return status;
+}
+
+static bel_status *open_into(const char *folder, void *out_reader)
+{
+    return bel_ckpt_open(folder, out_reader);
 }
 
 // One look at the folder. *out_gone: the step of a listed checkpoint that was removed before it was
@@ -209,7 +218,7 @@ static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_read
     bel_ckpt_reader *reader = NULL;
     bool gone = false;
     for (size_t i = count; i-- > 0 && reader == NULL && status == NULL && !gone;) {
-        status = open_listed(model_dir, steps[i], &reader, &gone);
+        status = look_into_listed(model_dir, steps[i], open_into, &reader, &gone);
         if (gone) *out_gone = steps[i];
         if (!is_bad(status)) continue;
         if (!gone) {
@@ -246,47 +255,46 @@ static bel_status *gone_each_time(const char *model_dir, int64_t step)
 bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_reader)
 {
     int64_t gone = NONE;
-    for (int look = 0; look < LOOKS; look++) {
+    for (int tries = 0; tries < LOOKS; tries++) {
         BEL_TRY(open_newest(model_dir, out_reader, &gone));
         if (gone == NONE) return NULL;
     }
     return gone_each_time(model_dir, gone);
 }
 
-// A setting of one checkpoint. NOT_FOUND, DATA_LOSS: this one does not give it.
-static bel_status *read_setting(const char *model_dir, int64_t step, const char *name,
-                                char **out_value)
+typedef struct setting {
+    const char *name;
+    char *value; // NULL: the checkpoint does not have it
+} setting;
+
+static bel_status *read_setting(const char *folder, void *context)
 {
-    bel_ckpt_reader reader = {.arena = bel_arena_create(),
-                              .folder = bel_ckpt_find_folder(model_dir, step)};
+    setting *wanted = context;
+    bel_ckpt_reader reader = {.arena = bel_arena_create(), .folder = bel_xstrdup(folder)};
     bel_status *status = load_manifest(&reader);
-    const char *text = status == NULL ? bel_ckpt_setting(&reader, name) : NULL;
-    *out_value = text != NULL ? bel_xstrdup(text) : NULL;
+    const char *text = status == NULL ? bel_ckpt_setting(&reader, wanted->name) : NULL;
+    wanted->value = text != NULL ? bel_xstrdup(text) : NULL;
     bel_free(reader.folder);
     bel_arena_destroy(reader.arena);
     return status;
 }
 
 // One look at the folder, as that of open_newest.
-static bel_status *look_for_setting(const char *model_dir, const char *name, char **out_value,
-                                    int64_t *out_gone)
+static bel_status *look_for_setting(const char *model_dir, setting *wanted, int64_t *out_gone)
 {
     int64_t *steps;
     size_t count;
-    bool found = false;
+    bool found = false, gone = false;
     *out_gone = NONE;
     BEL_TRY(bel_ckpt_list(model_dir, &steps, &count));
     bel_status *status = NULL;
-    for (size_t i = count;
-         i-- > 0 && steps[i] > 0 && !found && *out_gone == NONE && status == NULL;) {
-        bool listed = true;
-        status = read_setting(model_dir, steps[i], name, out_value);
+    for (size_t i = count; i-- > 0 && steps[i] > 0 && !found && !gone && status == NULL;) {
+        status = look_into_listed(model_dir, steps[i], read_setting, wanted, &gone);
         found = status == NULL;
+        if (gone) *out_gone = steps[i];
         if (!is_bad(status)) continue;
-        bool gone = bel_status_code(status) == BEL_NOT_FOUND;
         bel_status_ignore(status); // who opens it says so; another one may be good
-        status = gone ? is_listed(model_dir, steps[i], &listed) : NULL;
-        if (!listed) *out_gone = steps[i];
+        status = NULL;
     }
     bel_free(steps);
     return status;
@@ -295,10 +303,13 @@ static bel_status *look_for_setting(const char *model_dir, const char *name, cha
 bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name, char **out_value)
 {
     int64_t gone = NONE;
+    setting wanted = {.name = name};
     *out_value = NULL;
-    for (int look = 0; look < LOOKS; look++) {
-        BEL_TRY(look_for_setting(model_dir, name, out_value, &gone));
-        if (gone == NONE) return NULL;
+    for (int tries = 0; tries < LOOKS; tries++) {
+        BEL_TRY(look_for_setting(model_dir, &wanted, &gone));
+        if (gone != NONE) continue;
+        *out_value = wanted.value;
+        return NULL;
     }
     return gone_each_time(model_dir, gone);
 }
