@@ -1,8 +1,8 @@
 // Gather and GatherElements, and their gradients. An index out of range ends the step; until
 // then it stands for zeros, or for nothing to add. Data counts as [outer, rows, width] around
 // the axis. The forward kernels move bytes and serve every type, so they have no plain form
-// beside them. A gradient is one tile that adds in the order of the indices, since equal indices
-// meet in one row: the same bits for any number of threads.
+// beside them. A gradient adds in the order of the indices, since equal indices meet in one row,
+// and its tiles are columns, if anything: the same bits for any number of threads.
 #include <string.h>
 
 #include "ops/families.h"
@@ -118,40 +118,59 @@ void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
     call->params = p;
 }
 
-// Rows are added in the order of the indices, by one tile: the same bits for any thread count.
+enum { GRAD_COLUMNS = 256 }; // of a tile
+
+// Sets columns of all rows to 0.
+static void clear_columns(const gather_params *p, const bel_tensor *x, int64_t first,
+                          int64_t columns)
+{
+    size_t size = bel_dtype_size(x->dtype);
+    if (columns == p->width) { // they lie one after another
+        memset(x->data, 0, bel_tensor_bytes(x));
+        return;
+    }
+    for (int64_t row = 0; row < p->outer * p->rows; row++)
+        memset((char *)x->data + (size_t)(row * p->width + first) * size, 0,
+               (size_t)columns * size);
+}
+
+// A tile adds some columns of the rows in the order of the indices: the same bits for any thread
+// count, and for any number of tiles.
 static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
 {
-    (void)tile;
     const gather_params *p = call->params;
     const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
     const int64_t *indices = call->inputs[1].data;
-    int64_t width = p->width;
-    memset(dx->data, 0, bel_tensor_bytes(dx));
+    int64_t first = tile * GRAD_COLUMNS, left = p->width - first;
+    int64_t columns = left < GRAD_COLUMNS ? left : GRAD_COLUMNS;
+    clear_columns(p, dx, first, columns);
     for (int64_t i = 0; i < p->outer * p->count; i++) {
         int64_t index = indices[i % p->count];
         if (index < 0 || index >= p->rows) {
             bel_kernel_report(call, index, p->rows);
             continue;
         }
-        int64_t to = (i / p->count * p->rows + index) * width;
+        int64_t to = (i / p->count * p->rows + index) * p->width + first;
+        int64_t from = i * p->width + first;
         if (dx->dtype == BEL_DTYPE_F32) {
             float *sum = (float *)dx->data + to;
-            const float *row = (const float *)dy->data + i * width;
-            bel_cpu_kernels_get()->binary[BEL_CPU_ADD](sum, row, sum, width);
+            const float *row = (const float *)dy->data + from;
+            bel_cpu_kernels_get()->binary[BEL_CPU_ADD](sum, row, sum, columns);
             continue;
         }
-        for (int64_t j = 0; j < width; j++) {
+        for (int64_t j = 0; j < columns; j++) {
             double sum = bel_element_get(dx, to + j);
-            bel_element_set(dx, to + j, sum + bel_element_get(dy, i * width + j));
+            bel_element_set(dx, to + j, sum + bel_element_get(dy, from + j));
         }
     }
 }
 
 void bel_prepare_gather_grad(const bel_prepare *prepare, bel_kernel_call *call)
 {
+    const gather_params *p = make_gather(prepare, &call->outputs[0].shape, &call->inputs[1].shape);
     call->run = run_gather_grad;
-    call->tile_count = 1;
-    call->params = make_gather(prepare, &call->outputs[0].shape, &call->inputs[1].shape);
+    call->tile_count = p->width > 0 ? (p->width + GRAD_COLUMNS - 1) / GRAD_COLUMNS : 1;
+    call->params = p;
 }
 
 // --- GatherElements ------------------------------------------------------------------------------
