@@ -61,7 +61,7 @@ static bel_status *print_plan(const bel_distribution *distribution)
     bel_options_list(distribution->training, "train_files", &files);
     if (files == 0) return write_plan(plan, NULL);
     bel_setup *setup;
-    BEL_TRY(bel_setup_for_training(distribution->training, &setup));
+    BEL_TRY(bel_setup_for_training(distribution->training, NULL, &setup));
     const bel_train_spec train = {.input_fn = bel_flag_input_open, .input_user = &setup->input};
     bel_plan_sizes sizes;
     int64_t *shard_bytes = NULL;

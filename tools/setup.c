@@ -182,6 +182,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
     bel_run_config config;
     bel_run_config_init(&config);
     config.model_dir = setup->model_dir;
+    config.job_file = setup->job_file;
     int *towers;
     BEL_TRY(set_towers(options, &config, &towers));
     set_run(options, &config);
@@ -255,7 +256,8 @@ static bel_status *finish(const bel_options *options, bel_params *params, bel_se
     return status;
 }
 
-bel_status *bel_setup_for_training(const bel_options *options, bel_setup **out_setup)
+bel_status *bel_setup_for_training(const bel_options *options, const char *job_file,
+                                   bel_setup **out_setup)
 {
     const char *model_dir = bel_options_string(options, "model_dir");
     if (model_dir == NULL) {
@@ -263,6 +265,7 @@ bel_status *bel_setup_for_training(const bel_options *options, bel_setup **out_s
     }
     bel_setup *setup = bel_xcalloc(1, sizeof *setup);
     setup->model_dir = bel_xstrdup(model_dir);
+    if (job_file != NULL) setup->job_file = bel_xstrdup(job_file);
     bel_params params = {.arena = bel_arena_create()};
     return finish(options, &params, setup, out_setup);
 }
@@ -319,5 +322,6 @@ void bel_setup_destroy(bel_setup *setup)
     bel_free(setup->label_column);
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);
+    bel_free(setup->job_file);
     bel_free(setup);
 }

@@ -14,11 +14,14 @@ typedef struct bel_setup {
     char *label_column;   // of it
     char *checkpoint;     // evaluate, predict: the folder that is read
     char *model_dir;
+    char *job_file; // train: what job.yaml gets, or NULL
 } bel_setup;
 
-// For training: all settings come from flags. INVALID_ARGUMENT: flags that are missing or exclude
-// each other; errors of packages and of bel_estimator_create.
-bel_status *bel_setup_for_training(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
+// For training: all settings come from flags. `job_file` is what job.yaml gets, or NULL.
+// INVALID_ARGUMENT: flags that are missing or exclude each other; errors of packages and of
+// bel_estimator_create.
+bel_status *bel_setup_for_training(const bel_options *options, const char *job_file,
+                                   bel_setup **out_setup) BEL_MUST_USE;
 
 // The same for commands that train nothing: without --model_dir it is the current folder, to which
 // nobody writes.

@@ -1,7 +1,6 @@
 // Verbs train_and_evaluate and train, in every role: the environment says which part of a job
 // this process plays, and flags are the same in all. Only who speaks for the job (the master, or
-// a single process) prints results and writes job.yaml; of a member the exit code counts, and
-// its error is logged.
+// a single process) prints results; of a member the exit code counts, and its error is logged.
 //
 // A request to stop is no error: it ends with 128 plus the signal's number and a checkpoint that
 // the same command goes on from. Where there was nothing to save yet, the status that says so
@@ -10,7 +9,6 @@
 #include <signal.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "launch/task.h"
 #include "results.h"
@@ -46,21 +44,15 @@ typedef struct place {
     int worker_count;
 } place;
 
-// All flags as they were in the end: --config_file takes it back, also in one process. The model is
-// trained and saved by now: without the file there is only a warning.
-static void write_job_file(const bel_options *options, const place *where, const char *model_dir)
+// All flags as they are: --config_file takes it back, also in one process. Free with bel_free.
+static char *make_job_file(const bel_options *options, const place *where)
 {
     bel_str text = {0};
     bel_options_dump(options, &text);
     if (where->worker_count > 0 && !bel_options_is_given(options, "num_workers")) {
         bel_str_printf(&text, "num_workers: %d # of the cluster\n", where->worker_count);
     }
-    char *path = bel_path_join(model_dir, "job.yaml");
-    bel_status *status = bel_file_write_atomic(path, text.text, text.length);
-    if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
-    bel_status_destroy(status);
-    bel_free(path);
-    bel_str_deinit(&text);
+    return text.text;
 }
 
 // In a cluster only the master speaks for the job: what ends it is in the master's message.
@@ -99,13 +91,11 @@ static bel_status *run_member(const bel_options *options, bel_setup *setup, int 
     return take_early_end(train(options, setup, &result), true, out_exit_code);
 }
 
-static bel_status *run_job(const bel_options *options, const place *where, bel_setup *setup,
-                           int *out_exit_code)
+static bel_status *run_job(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
     bel_result result = {0};
     bel_status *status = train(options, setup, &result);
     if (status != NULL) return take_early_end(status, false, out_exit_code);
-    write_job_file(options, where, setup->model_dir);
     if (result.interrupted) {
         bel_log_write(
             BEL_LOG_WARN,
@@ -142,10 +132,13 @@ bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
     BEL_TRY(find_place(&where));
     BEL_TRY(check_counts(options, &where));
     bel_setup *setup;
-    BEL_TRY(bel_setup_for_training(options, &setup));
+    char *job_file = make_job_file(options, &where);
+    bel_status *status = bel_setup_for_training(options, job_file, &setup);
+    bel_free(job_file);
+    BEL_TRY(status);
     bel_signals_install(where.has_supervisor);
-    bel_status *status = where.member ? run_member(options, setup, out_exit_code)
-                                      : run_job(options, &where, setup, out_exit_code);
+    status = where.member ? run_member(options, setup, out_exit_code)
+                          : run_job(options, setup, out_exit_code);
     bel_setup_destroy(setup);
     return status;
 }

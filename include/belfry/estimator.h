@@ -256,7 +256,10 @@ typedef struct bel_run_config {
     int metrics_port;     ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
     const char *metrics_address; ///< where it listens; NULL: 127.0.0.1
     const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
-    bel_average average;         ///< what replicas' gradients are weighted by [EXAMPLES]
+    /// Text for model_dir/job.yaml, written by who trains (in a cluster the master) when the folder
+    /// is locked and what is in it fits; NULL: none.
+    const char *job_file;
+    bel_average average; ///< what replicas' gradients are weighted by [EXAMPLES]
     /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
     /// much; false: the last step has what is left. [false]
     bool drop_remainder;

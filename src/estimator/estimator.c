@@ -189,6 +189,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     if (config->metrics_address != NULL) {
         estimator->config.metrics_address = bel_xstrdup(config->metrics_address);
     }
+    if (config->job_file != NULL) estimator->config.job_file = bel_xstrdup(config->job_file);
     if (config->trace_file != NULL) {
         estimator->config.trace_file = bel_xstrdup(config->trace_file);
     }
@@ -227,6 +228,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
     bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);
     free_text(estimator->config.trace_file);
+    free_text(estimator->config.job_file);
     free_text(estimator->config.metrics_address);
     bel_free(estimator);
 }

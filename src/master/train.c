@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
@@ -211,6 +212,16 @@ static void warn_unread(const bel_job *job)
     }
 }
 
+// How the run is begun again. A folder that does not take it takes no checkpoint either.
+static bel_status *write_job_file(const bel_run_config *config)
+{
+    if (config->job_file == NULL) return NULL;
+    char *path = bel_path_join(config->model_dir, "job.yaml");
+    bel_status *status = bel_file_write_atomic(path, config->job_file, strlen(config->job_file));
+    bel_free(path);
+    return status;
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -229,7 +240,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     BEL_TRY(bel_job_resume(job));
     BEL_TRY(find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
-    return NULL;
+    return write_job_file(config);
 }
 
 // --- While it runs -------------------------------------------------------------------------------

@@ -104,6 +104,16 @@ run_ok belfry train_and_evaluate --config_file a/job.yaml --model_dir replayed
 equal "replayed from job.yaml" "$(digest replayed)" "$first"
 run_ok belfry train_and_evaluate --config_file a/job.yaml --model_dir replayed --train_steps 35
 
+# It is there from the beginning, and a run that is refused leaves it as it is.
+BELFRY_FAULT=crash:checkpoint_after_rename#2 capture train killed --train_steps 30 --save_checkpoints_steps 10
+equal "killed on the way" "$code" 137
+check "job.yaml of a killed run" grep -q '^train_steps: 30' killed/job.yaml
+cp killed/job.yaml first.yaml
+run_fails 2 "was trained with other settings" train killed --train_steps 40 --seed 9
+check "job.yaml after a refused run" cmp -s killed/job.yaml first.yaml
+run_ok belfry train_and_evaluate --config_file killed/job.yaml
+check "job.yaml of the run that goes on" grep -q '^train_steps: 30' killed/job.yaml
+
 # What is printed after training is what lies there; evaluate repeats the last evaluation's numbers.
 run_ok train e --train_steps 30 --dropout 0.2
 equal "printed digest" "$(sed -n 's/^digest //p' out.txt)" "$first"
