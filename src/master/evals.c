@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/trace.h"
 #include "estimator/evaluation.h"
+#include "estimator/history.h"
 #include "estimator/input_fn.h"
 #include "master/job.h"
 
@@ -170,4 +171,47 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
         job->result = result;
     }
     return bel_run_log_evaluation(job->log, eval->folder, &result);
+}
+
+// --- Made up for ---------------------------------------------------------------------------------
+
+// Whether a run that nobody disturbs evaluates the version of this step. Where time decides it, no
+// version is missed.
+static bool belongs_to_series(const bel_job *job, const bel_job_eval *eval, int64_t step)
+{
+    int64_t every = eval->spec->every_steps, saves = job->estimator->config.save_checkpoints_steps;
+    if (step == 0) return false;
+    if (every > 0) return step % every == 0;
+    return saves > 0 && step % saves == 0 && eval->spec->throttle_secs == 0;
+}
+
+static bool has_result(const bel_history *history, const char *folder, int64_t step)
+{
+    const bel_report_series *losses = bel_history_find(history, folder, "loss");
+    for (size_t i = 0; losses != NULL && i < losses->point_count; i++)
+        if (losses->steps[i] == step) return true;
+    return false;
+}
+
+// A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster that
+// is not made up for: before members are gathered their messages must not be taken, and then they
+// go on.
+bel_status *bel_job_make_up_evals(bel_job *job)
+{
+    int64_t step = job->first_step;
+    if (job->task != NULL) return NULL;
+    bool in_hand = false;
+    bel_history *history = NULL;
+    bel_status *status = NULL;
+    for (int i = 0; i < job->eval_count && status == NULL; i++) {
+        bel_job_eval *eval = &job->evals[i];
+        if (eval->last_step == step || !belongs_to_series(job, eval, step)) continue;
+        if (history == NULL) status = bel_history_read(job->estimator->config.model_dir, &history);
+        if (status != NULL || has_result(history, eval->folder, step)) continue;
+        if (!in_hand) status = job->backend->ops->snapshot_now(job->backend);
+        in_hand = true;
+        if (status == NULL) status = bel_job_evaluate(job, eval, step);
+    }
+    bel_history_destroy(history);
+    return status;
 }

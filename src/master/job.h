@@ -61,6 +61,9 @@ typedef struct bel_job {
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
+// In one process: evaluates the checkpoint that the job goes on from, where a run without
+// interruption would have done it and the event files have no result of it.
+bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
 void bel_job_free_evals(bel_job *job);
 
 // save.c: checkpoints.

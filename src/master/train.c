@@ -527,7 +527,8 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
 {
     BEL_TRY(prepare(job, evals, eval_count));
     for (;;) {
-        bel_status *status = is_over(job) ? NULL : run(job);
+        bel_status *status = bel_job_make_up_evals(job);
+        if (status == NULL && !is_over(job)) status = run(job);
         bool paused = job->backend->paused;
         if (status == NULL) status = paused ? save_pause(job) : finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;

@@ -156,6 +156,49 @@ static void test_report_while_running(void **state)
     bel_free(page);
 }
 
+// Curves of both evaluations at steps 20, 40 and 60.
+static void read_losses(double out_losses[2][3])
+{
+    static const char *const names[] = {"eval", "eval_one"};
+    bel_history *history;
+    BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
+    for (int e = 0; e < 2; e++) {
+        const bel_report_series *losses = bel_history_find(history, names[e], "loss");
+        assert_non_null(losses);
+        assert_int_equal(losses->point_count, 3);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(losses->steps[i], 20 * (i + 1));
+            out_losses[e][i] = losses->values[i];
+        }
+    }
+    bel_history_destroy(history);
+}
+
+// Killed between a checkpoint and its evaluation: that is made up for.
+static void test_missed_evaluation(void **state)
+{
+    (void)state;
+    double whole[2][3], broken[2][3];
+    bel_result first, second;
+    train("0.001", 60, &first, &second);
+    read_losses(whole);
+    BEL_ASSERT_OK(bel_dir_remove(bel_test_own_folder()));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bel_fault_set("crash:checkpoint_after_rename#3"); // of steps 0, 20, 40
+        train("0.001", 60, &first, &second);
+        _exit(0);
+    }
+    int end;
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_true(WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL);
+    assert_int_equal(points("eval"), 1);
+    train("0.001", 60, &first, &second);
+    read_losses(broken);
+    assert_memory_equal(broken, whole, sizeof whole);
+}
+
 static void evaluate(int64_t step, bel_result *out_result)
 {
     bel_estimator *estimator = estimator_with("0.001");
@@ -233,11 +276,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_all_results_come_back),
         BEL_TEST_IN_FOLDER(test_report_remembers),
+        BEL_TEST_IN_FOLDER(test_too_many_evaluations),
         BEL_TEST_IN_FOLDER(test_report_while_running),
+        BEL_TEST_IN_FOLDER(test_missed_evaluation),
         BEL_TEST_IN_FOLDER(test_old_checkpoint),
         BEL_TEST_IN_FOLDER(test_read_only_folder),
         cmocka_unit_test(test_points_wait_for_the_master),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        BEL_TEST_IN_FOLDER(test_too_many_evaluations),
