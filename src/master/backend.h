@@ -42,7 +42,7 @@ typedef struct bel_backend_ops {
     void (*cancel)(bel_backend *backend);
     // After the workers have ended: the error that ended them, or NULL.
     bel_status *(*join)(bel_backend *backend);
-    // After training, or between load and start: the last version, or the one that was loaded,
+    // After training the last version, or in one process behind load the one that was loaded,
     // becomes the snapshot in hand.
     bel_status *(*snapshot_now)(bel_backend *backend);
     // After the last checkpoint: waits for what the backend still does with it.
