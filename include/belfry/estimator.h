@@ -136,8 +136,8 @@ typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec 
 
 /// --- Metrics ------------------------------------------------------------------------------------
 ///
-/// Each function adds one metric to `spec`, in TRAIN for nothing but harmless. `weights` (F32, of
-/// the shape of what is weighted: labels, or values) say how much an example counts; NULL: once. An
+/// Each function adds one metric to `spec`; in TRAIN that has no effect. `weights` (F32, of the
+/// shape of what is weighted: labels, or values) say how much an example counts; NULL: once. An
 /// example whose weight is 0 is not looked at: it may be NaN, or its label be out of range. Where
 /// all weights are 0 a metric is 0. Errors: the name is taken ("loss" and "global_step" are
 /// reserved); more than BEL_MAX_METRICS; types and shapes that do not go together, also where they
@@ -256,8 +256,8 @@ typedef struct bel_run_config {
     int metrics_port;     ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
     const char *metrics_address; ///< where it listens; NULL: 127.0.0.1
     const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
-    /// Text for model_dir/job.yaml, written by who trains (in a cluster the master) when the folder
-    /// is locked and what is in it fits; NULL: none.
+    /// Text for model_dir/job.yaml, written by the process that trains (in a cluster the master)
+    /// when the folder is locked and what is in it fits; NULL: none.
     const char *job_file;
     bel_average average; ///< what replicas' gradients are weighted by [EXAMPLES]
     /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
@@ -362,8 +362,8 @@ BEL_API void bel_estimator_destroy(bel_estimator *estimator);
 /// 6. **Evaluates** each spec: with every_steps at each multiple of it, else with each checkpoint
 ///    that is saved, the first one at once and then at most every throttle_secs. Moving averages,
 ///    if the optimizer keeps them, are evaluated in place of the variables. Training goes on
-///    meanwhile. An evaluation that a stop or a kill came before is made up for at the next start
-///    where steps alone say that it was due, but not in a cluster.
+///    meanwhile. An evaluation that a stop or a kill cut off is made up for at the next start, where
+///    steps alone say that it was due; not in a cluster.
 /// 7. **Ends**: saves the last version, if that is not done, and evaluates each spec that has not
 ///    seen it. Event files and report.html are written along the way and here.
 /// 8. **Returns** NULL with *out_result (NULL: not wanted): the evaluation of the last version by
