@@ -371,7 +371,7 @@ static void test_shapes_of_metrics(void **state)
     (void)state;
     bel_input *input = open_input();
     for (int which = 0; which < 12; which++) {
-        char number[8];
+        char number[16];
         snprintf(number, sizeof number, "%d", which);
         const bel_param param = {"which", number};
         bel_built *built;
