@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/linux_shared.h"
 
-enum { NAP_NS = 1000000 };
+enum { NAP_NS = 1000000 }; // between looks when there is no event to sleep on
 
 typedef struct entry {
     bel_doorbell_remote remote;
@@ -48,6 +48,8 @@ void bel_doorbell_destroy(bel_doorbell *doorbell)
     bel_free(doorbell);
 }
 
+// Counts first, looks for sleepers then; a sleeper does it the other way round (doorbell.h), so all
+// accesses are sequentially consistent. Of many ringing threads one clears `asleep` and signals.
 void bel_doorbell_ring(bel_doorbell *doorbell)
 {
     atomic_fetch_add(&doorbell->rung, 1);
@@ -57,6 +59,7 @@ void bel_doorbell_ring(bel_doorbell *doorbell)
     }
 }
 
+// True when any count has risen since it was last taken; takes them all.
 static bool take_rings_locked(bel_doorbell *doorbell)
 {
     uint64_t rung = atomic_load(&doorbell->rung);
@@ -71,6 +74,8 @@ static bool take_rings_locked(bel_doorbell *doorbell)
     return any;
 }
 
+// Says here and to every remote whether anybody sleeps. A ring that came meanwhile has cleared the
+// words; the next change of sleepers puts them right again.
 static void change_sleepers_locked(bel_doorbell *doorbell, int change)
 {
     doorbell->sleepers += change;
@@ -80,6 +85,7 @@ static void change_sleepers_locked(bel_doorbell *doorbell, int change)
         atomic_store(doorbell->entries[i].remote.asleep, asleep);
 }
 
+// Empties the event, so that it does not wake the next sleeper for rings that are taken.
 static void take_signals_locked(bel_doorbell *doorbell)
 {
     if (doorbell->event >= 0) doorbell->signals += bel_linux_event_take(doorbell->event);
@@ -99,7 +105,8 @@ bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns)
 {
     pthread_mutex_lock(&doorbell->mutex);
     bool was_rung = take_rings_locked(doorbell);
-    while (!was_rung) {
+    while (!was_rung) { // a signal may be an old one: sleep again until a ring or the deadline
+
         int64_t left_ns = deadline_ns - bel_clock_ns();
         if (left_ns <= 0) break;
         change_sleepers_locked(doorbell, 1);
@@ -130,7 +137,7 @@ void bel_doorbell_add(bel_doorbell *doorbell, const bel_doorbell_remote *remote)
     doorbell->entries[doorbell->count++] = (entry){.remote = *remote};
     bool asleep = doorbell->sleepers > 0;
     atomic_store(remote->asleep, asleep);
-    // Who sleeps already has not looked at this count.
+    // A thread that is already asleep has not looked at this count.
     bool signal = asleep && atomic_load(remote->rings) != 0 && doorbell->event >= 0;
     pthread_mutex_unlock(&doorbell->mutex);
     if (signal) bel_linux_event_signal(doorbell->event);

@@ -23,10 +23,10 @@ void bel_doorbell_add(bel_doorbell *doorbell, const bel_doorbell_remote *remote)
 void bel_doorbell_remove(bel_doorbell *doorbell, const bel_doorbell_remote *remote);
 
 // The event to signal (bel_linux_event_signal); it stays the doorbell's. -1: the process had no
-// descriptors left, and who waits looks every millisecond.
+// descriptors left, and a waiting thread looks every millisecond.
 int bel_doorbell_event(const bel_doorbell *doorbell);
 
-// How many signals its event has had, which are system calls of those who rang.
+// How many signals its event has had: each was a system call of the thread that rang.
 uint64_t bel_doorbell_signals(bel_doorbell *doorbell);
 
 #endif

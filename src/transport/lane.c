@@ -34,6 +34,7 @@ void bel_lane_close(bel_lane *lane)
     if (lane != NULL) lane->ops->close(lane);
 }
 
+// Thread of one closing end: bel_lane_close_all joins it.
 static void *closer_main(void *argument)
 {
     bel_lane_close(argument);

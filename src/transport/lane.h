@@ -58,8 +58,8 @@ struct bel_lane {
     const bel_lane_ops *ops;
 };
 
-// Sends a frame. UNAVAILABLE: the lane is cut. RESOURCE_EXHAUSTED: the peer has taken nothing for
-// so long that the lane is full; more would be more than two reports in flight.
+// Sends a frame. UNAVAILABLE: the lane is cut. RESOURCE_EXHAUSTED: the lane is full, as the peer
+// has taken nothing for a while; more would be more than two reports in flight.
 bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame) BEL_MUST_USE;
 
 // Takes the next frame; false when there is none now.
@@ -70,7 +70,7 @@ bool bel_lane_is_cut(const bel_lane *lane);
 
 // Why the lane is cut for good although its other end is there: a frame that came, here or there,
 // was malformed, or the other end refuses the lane. INTERNAL, with the frame. OK where it is not
-// cut, or where its other end has gone, which may come back.
+// cut, or where its other end has gone, as that one may come back.
 bel_status *bel_lane_fault(bel_lane *lane) BEL_MUST_USE;
 
 // Closes this end; the other end sees a cut after what was sent before. When this returns nothing
@@ -78,7 +78,7 @@ bel_status *bel_lane_fault(bel_lane *lane) BEL_MUST_USE;
 // fine.
 void bel_lane_close(bel_lane *lane);
 
-// Closes these ends, of which some may be NULL, side by side, and sets them to NULL: an end whose
+// Closes these ends, some of which may be NULL, side by side, and sets them to NULL: an end whose
 // peer's host is gone takes seconds.
 void bel_lane_close_all(bel_lane **lanes, int count);
 

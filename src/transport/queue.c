@@ -18,7 +18,7 @@ struct bel_frame_queue {
     bool closed;
     bel_frame repeated; // a frame that will come a second time
     bool has_repeated;
-    uint64_t polls, taken;
+    uint64_t polls, taken; // polls: of take_disturbed, which seed what it does
 };
 
 bel_frame_queue *bel_frame_queue_create(size_t capacity, bel_doorbell *bell)
@@ -55,6 +55,7 @@ bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame
     return result;
 }
 
+// Takes the frame `offset` places behind the head; those before it keep their order.
 static bel_frame take_at(bel_frame_queue *queue, size_t offset)
 {
     bel_frame frame = queue->frames[(queue->head + offset) % queue->capacity];
@@ -68,6 +69,7 @@ static bel_frame take_at(bel_frame_queue *queue, size_t offset)
     return frame;
 }
 
+// Takes as the faults ask. A repeated frame needs no frame in the queue: a copy was kept.
 static bool take_disturbed(bel_frame_queue *queue, bel_frame *out_frame)
 {
     uint32_t words[4];
@@ -88,6 +90,7 @@ static bool take_disturbed(bel_frame_queue *queue, bel_frame *out_frame)
     return true;
 }
 
+// Without a fault, taking draws no random numbers.
 static bool is_disturbed(void)
 {
     return bel_fault_is(BEL_FAULT_LANE_DELAY) || bel_fault_is(BEL_FAULT_LANE_REPEAT) ||

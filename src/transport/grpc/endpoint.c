@@ -1,11 +1,11 @@
 // An endpoint's life, its server and its thread. One thread takes the completion queue's events;
 // everything that a stream's owner is told comes from there, and alarms and the call that is
 // being accepted are its own, without a lock. `dispatches` is odd while an event runs, which is
-// all that settling needs. The secret is looked at before anybody is asked about the call.
+// all that settling needs. The secret is checked before anything else is done with the call.
 //
 // Connections of unix sockets come from a thread that only accepts. The end goes in order: no
 // new connections, then all streams cancelled and their owners told, then server, channels,
-// queue and thread. It waits for gRPC to give back every call, without a bound of its own.
+// queue and thread. It waits for gRPC to give back every call, without a time limit of its own.
 #include "transport/grpc/endpoint_inner.h"
 
 #include <errno.h>
@@ -35,6 +35,7 @@
 
 static pthread_once_t ground_once = PTHREAD_ONCE_INIT;
 
+// gRPC's own messages are for debugging: what matters comes as a status.
 static void log_from_grpc(gpr_log_func_args *args)
 {
     bel_log_write(BEL_LOG_DEBUG, "grpc: %s", args->message);
@@ -66,6 +67,8 @@ static void set_integer(arguments *a, const char *name, int value)
         (grpc_arg){.type = GRPC_ARG_INTEGER, .key = text.key, .value.integer = value};
 }
 
+// A dead peer is noticed by keepalive pings, also when no data flows; reconnecting is quick, as a
+// member that was started again listens within moments.
 static void make_arguments(arguments *a, bool is_server)
 {
     enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };
@@ -78,7 +81,7 @@ static void make_arguments(arguments *a, bool is_server)
     set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     if (is_server) {
         set_integer(a, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port that is taken must be an error
-        // Who says nothing, or makes no call, holds a descriptor.
+        // A peer that says nothing, or makes no call, still holds a descriptor.
         set_integer(a, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, STRANGER_MS);
         set_integer(a, GRPC_ARG_MAX_CONNECTION_IDLE_MS, STRANGER_MS);
         set_integer(a, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, KEEPALIVE_MS / 2);
@@ -106,6 +109,7 @@ static void free_pem(pem *p)
     bel_free(p->key);
 }
 
+// True when the text has a line `-----BEGIN … what` and an END line somewhere behind it.
 static bool holds_block(const char *text, const char *what)
 {
     static const char begin[] = "-----BEGIN ";
@@ -116,7 +120,7 @@ static bool holds_block(const char *text, const char *what)
     return false;
 }
 
-// gRPC says nothing of files that hold something else: then nobody answers.
+// gRPC does not report files that hold something else: calls just get no answer.
 static bel_status *read_pem_file(const char *path, const char *what, char **out_text)
 {
     size_t size;
@@ -182,6 +186,8 @@ static grpc_channel *open_local_channel(const char *address)
     return lame;
 }
 
+// The channel that streams to an address share, made with the first; a lame one where TLS files
+// cannot be read, so that the error comes with the stream's end.
 static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *address)
 {
     for (size_t i = 0; i < endpoint->channel_count; i++)
@@ -276,6 +282,7 @@ static gpr_timespec next_deadline(const bel_endpoint *endpoint)
 
 // --- The server ----------------------------------------------------------------------------------
 
+// One call is asked for at a time; accept_done asks for the next one.
 static void ask_for_call(bel_endpoint *endpoint)
 {
     grpc_call_details_init(&endpoint->accepted_details);
@@ -302,7 +309,7 @@ static bool shows_secret(const grpc_metadata_array *metadata, const char *secret
     return difference == 0;
 }
 
-// At most once a second, whoever knocks how often: who waits for a member should know.
+// At most once a second, however often strangers call: a user who waits for a member should know.
 static void say_stranger(bel_endpoint *endpoint)
 {
     const int64_t second_ns = 1000000000;
@@ -315,6 +322,8 @@ static void say_stranger(bel_endpoint *endpoint)
     gpr_free(peer);
 }
 
+// On the endpoint's thread: a call becomes a stream, or is refused with a status that its caller
+// sees.
 static void accept_call(bel_endpoint *endpoint)
 {
     char *path = grpc_slice_to_c_string(endpoint->accepted_details.method);
@@ -341,6 +350,7 @@ static void accept_call(bel_endpoint *endpoint)
     gpr_free(path);
 }
 
+// Not ok: the server is shutting down, and no call is asked for any more.
 static void accept_done(bel_grpc_op *op, bool ok)
 {
     bel_endpoint *endpoint = op->owner;
@@ -350,6 +360,7 @@ static void accept_done(bel_grpc_op *op, bool ok)
     if (ok) ask_for_call(endpoint);
 }
 
+// The server has given back every call: end_streams waits for it.
 static void shutdown_done(bel_grpc_op *op, bool ok)
 {
     (void)ok;
@@ -378,7 +389,7 @@ static void *acceptor_main(void *argument)
         int connection = bel_local_accept(endpoint->local_socket);
         if (connection < 0) {
             if (errno == EINVAL || errno == EBADF) break; // bel_local_shut
-            // For want of descriptors or memory, or a peer that has gone already.
+            // No descriptors or no memory, or the peer has gone already.
             (void)nanosleep(&(struct timespec){.tv_nsec = DEAF_NS}, NULL);
             continue;
         }
@@ -425,6 +436,8 @@ static bel_status *listen_on(bel_endpoint *endpoint)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// The endpoint's thread, until the queue is shut down and drained. Alarms that are left are told
+// that they are not due, so that their owners let go.
 static void *thread_main(void *argument)
 {
     bel_endpoint *endpoint = argument;
@@ -443,6 +456,8 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+// An odd count that has changed means that the event which ran is over, whatever runs now. Events
+// are short, so this naps; the default order makes what the event did visible here.
 void bel_endpoint_settle(bel_endpoint *endpoint)
 {
     enum { NAP_NS = 50000 };
@@ -486,7 +501,8 @@ bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint 
     return NULL;
 }
 
-// Cancels what runs and waits until every stream has told its owner.
+// Cancels what runs and waits until every stream has told its owner. A stream that is being opened
+// meanwhile is counted in `opening` and cancels itself once it sees `stopping`.
 static void end_streams(bel_endpoint *endpoint)
 {
     if (endpoint->server != NULL) {

@@ -29,7 +29,7 @@ typedef struct bel_stream_events {
     void (*opened)(void *context);
     // The peer's bytes. An error ends the stream: the peer learns of it.
     bel_status *(*received)(void *context, const uint8_t *bytes, size_t count);
-    // Adds what is to be sent next to the message; adds nothing when there is nothing to send.
+    // Adds to the message what is to be sent next; adds nothing when there is nothing to send.
     void (*fill)(void *context, bel_stream_message *message);
     // The last call: the stream is over, and `context` is not used again. NULL: the peer ended it
     // in order. The status is the callee's. UNAVAILABLE: nobody there, or the connection is lost;
@@ -74,8 +74,8 @@ bel_stream *bel_stream_open(bel_endpoint *endpoint, const char *address, const c
 void bel_endpoint_after(bel_endpoint *endpoint, int64_t delay_ms,
                         void (*each)(void *context, bool due), void *context);
 
-// Returns when the events that ran as it was called are over: whoever has seen to it that later
-// ones find nothing may then free what earlier ones used. Not from the endpoint's own thread.
+// Returns when the events that ran as it was called are over: a caller that has made sure that
+// later ones find nothing may then free what earlier ones used. Not from the endpoint's own thread.
 void bel_endpoint_settle(bel_endpoint *endpoint);
 
 // References: one is needed to call what follows. The endpoint holds its own until the end.

@@ -49,7 +49,7 @@ struct bel_endpoint {
     grpc_call_details accepted_details;
     grpc_metadata_array accepted_metadata;
     bel_grpc_op shutdown_op;
-    int64_t stranger_ns;      // when a call without the secret was last said; the thread's own
+    int64_t stranger_ns;      // when a call without the secret was last logged; the thread's own
     bel_alarm *alarms;        // the thread's own
     atomic_ullong dispatches; // of its events: odd while one runs
 

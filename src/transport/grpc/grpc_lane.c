@@ -29,6 +29,7 @@ static void unlock_and_release(bel_grpc_lane *lane)
 
 // --- Streams -------------------------------------------------------------------------------------
 
+// Codes that another stream would end with again.
 static bool is_final(bel_code code)
 {
     return code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED ||
@@ -36,6 +37,7 @@ static bool is_final(bel_code code)
            code == BEL_INVALID_ARGUMENT || code == BEL_RESOURCE_EXHAUSTED;
 }
 
+// An alarm's call, on the endpoint's thread; gives back the reference that on_closed took for it.
 static void on_retry(void *context, bool due)
 {
     bel_grpc_lane *lane = context;
@@ -47,6 +49,8 @@ static void on_retry(void *context, bool due)
     unlock_and_release(lane);
 }
 
+// A stream is over; on the endpoint's thread. `ours`: the lane has not taken another stream since,
+// so what this one says still counts for the lane.
 static void on_closed(void *context, bel_status *status)
 {
     bel_grpc_attachment *a = context;
@@ -82,6 +86,8 @@ static bel_stream_events events_of(bel_grpc_attachment *a)
         .context = a, .received = bel_grpc_received, .fill = bel_grpc_fill, .closed = on_closed};
 }
 
+// On the connecting thread, and later on the endpoint's. The stream may be over, and the lane
+// closed, before bel_stream_open has returned, so both are looked at afterwards under the lock.
 static void open_stream(bel_grpc_lane *lane)
 {
     bel_grpc_attachment *a = bel_xcalloc(1, sizeof *a);
@@ -132,6 +138,8 @@ bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *
 
 // --- The lane ------------------------------------------------------------------------------------
 
+// The ring holds frames acked + 1 to sent, each at its number modulo capacity. The kick is outside
+// the lock, which fill takes.
 static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
 {
     bel_grpc_lane *lane = (bel_grpc_lane *)base;
@@ -148,6 +156,8 @@ static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
     return NULL;
 }
 
+// When half of the lane's capacity is taken but not told, it is told at once: the peer's ring may
+// be nearly full, and no frame may be going back.
 static bool grpc_receive(bel_lane *base, bel_frame *out_frame)
 {
     bel_grpc_lane *lane = (bel_grpc_lane *)base;
@@ -191,7 +201,7 @@ static void grpc_close(bel_lane *base)
         in_time = bel_cond_wait_until(&lane->cond, &lane->mutex, deadline);
     bel_stream *stream = lane->current != NULL ? lane->current->stream : NULL;
     if (stream != NULL) bel_stream_retain(stream);
-    lane->current = NULL; // late events find nothing of ours
+    lane->current = NULL; // late events find nothing of this lane
     lane->closed = true;
     pthread_mutex_unlock(&lane->mutex);
     bel_endpoint_settle(lane->endpoint);

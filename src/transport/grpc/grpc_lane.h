@@ -26,7 +26,7 @@ typedef struct bel_grpc_lane_config {
 bel_lane *bel_grpc_lane_connect(bel_endpoint *endpoint, const char *address,
                                 const bel_lane_hello *hello, const bel_grpc_lane_config *config);
 
-// The end that waits for streams, which bel_grpc_lane_accept finds for it.
+// The end that waits for streams; bel_grpc_lane_accept brings them to it.
 bel_lane *bel_grpc_lane_create(bel_endpoint *endpoint, const bel_grpc_lane_config *config);
 
 // For bel_endpoint_config.accept at BEL_GRPC_LANE_PATH: reads the hello, which is the first frame

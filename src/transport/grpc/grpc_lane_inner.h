@@ -27,7 +27,7 @@ enum { BEL_GRPC_REASON_TEXT = 256 };
 typedef struct bel_grpc_lane bel_grpc_lane;
 
 typedef struct bel_grpc_attachment {
-    bel_grpc_lane *lane; // NULL: a server's stream that has not said which
+    bel_grpc_lane *lane; // NULL: a server's stream that has not yet said which
     bel_stream *stream;
     int references; // guarded by the lane's mutex once there is a lane
     bool over;
@@ -61,11 +61,11 @@ struct bel_grpc_lane {
     uint64_t cursor;      // of the next one to write on this stream
     size_t cursor_done;   // payload bytes of the cursor's frame that are out
     uint64_t received;    // frames that have come whole, over all streams
-    uint64_t taken_said;  // so many taken ones the peer was told of
+    uint64_t taken_said;  // how many taken frames the peer was told of
     bool closing, close_sent;
-    bool is_faulty;      // it is cut for what came, not because its other end has gone
+    bool is_faulty;      // it is cut because of what came, not because its other end has gone
     uint32_t generation; // that the hello of the end that connects names, as all of its frames do
-    bool closed;         // the owner is through: nothing that comes is placed any more
+    bool closed;         // the owner is done: nothing that comes is placed any more
     char cut_reason[BEL_GRPC_REASON_TEXT];
     uint64_t streams; // opened so far
 };

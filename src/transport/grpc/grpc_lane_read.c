@@ -29,6 +29,7 @@ static uint64_t received_of(const bel_wire_frame *hello)
     return bel_wire_get(hello->fields + 8, 8);
 }
 
+// A hello may name only what can still be sent again: the ring has what lies behind `acked`.
 static bool fits_locked(const bel_grpc_lane *lane, const bel_wire_frame *hello)
 {
     uint64_t has = received_of(hello);
@@ -49,6 +50,7 @@ static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
     return NULL;
 }
 
+// Every header says how many frames the peer has taken; a lower number than before changes nothing.
 static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_frame *frame)
 {
     pthread_mutex_lock(&lane->mutex);
@@ -58,6 +60,8 @@ static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_fram
     return good ? NULL : malformed("more was taken than was sent", frame);
 }
 
+// A frame has come whole: counts it and gives it to the receiver. A stream that was replaced counts
+// nothing, since its successor's hello has said what was received.
 static bel_status *finish_frame(bel_grpc_attachment *a)
 {
     bel_grpc_lane *lane = a->lane;
@@ -73,6 +77,9 @@ static bel_status *finish_frame(bel_grpc_attachment *a)
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "more frames than the lane holds");
 }
 
+// A frame's header has come: checks it before anything is believed, and asks where its payload
+// goes. `received` and `answered` are read without the lock, as they change on this thread only
+// while a stream is current.
 static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *header)
 {
     bel_grpc_lane *lane = a->lane;
@@ -95,6 +102,8 @@ static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *hea
     return a->payload != NULL ? NULL : malformed("its sender, fields or size", header);
 }
 
+// A server's stream says which lane it is for, and takes over from the stream that the lane had:
+// the peer opens another only when it has lost that one.
 static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *header)
 {
     if (header->kind != BEL_GRPC_HELLO)
@@ -130,6 +139,8 @@ static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *heade
     return NULL;
 }
 
+// The lane's own kinds end here (header_bytes 0: a header follows); a user's frame goes on to its
+// payload.
 static bel_status *take_header(bel_grpc_attachment *a)
 {
     bel_wire_frame header;
@@ -151,6 +162,7 @@ static bel_status *take_header(bel_grpc_attachment *a)
     }
 }
 
+// The fault: about one piece in sixteen breaks the stream, drawn anew for each stream.
 static bool breaks_now(bel_grpc_attachment *a)
 {
     if (!bel_fault_is(BEL_FAULT_LANE_BREAK) || a->lane == NULL) return false;
@@ -160,7 +172,7 @@ static bool breaks_now(bel_grpc_attachment *a)
     return words[0] % 16 == 0;
 }
 
-// Nothing more is placed: the lane is closed, or another stream has taken over.
+// True when nothing more is placed: the lane is closed, or another stream has taken over.
 static bool is_through(const bel_grpc_attachment *a)
 {
     bel_grpc_lane *lane = a->lane;
@@ -171,6 +183,8 @@ static bool is_through(const bel_grpc_attachment *a)
     return through;
 }
 
+// The parser: a header's bytes are gathered, a payload's go where they belong. A frame without
+// payload is finished by its header, so the loop never waits for 0 bytes.
 bel_status *bel_grpc_received(void *context, const uint8_t *bytes, size_t count)
 {
     bel_grpc_attachment *a = context;

@@ -14,6 +14,7 @@
 enum { CORRUPT_FRAME = 100 }; // of BELFRY_FAULT=lane:corrupt
 enum { SMALL_BYTES = 512 };   // copied rather than referred to
 
+// With the lane's mutex where there is a lane; an attachment without one has a single holder.
 void bel_grpc_release_attachment_locked(bel_grpc_attachment *a)
 {
     if (--a->references > 0) return;
@@ -21,6 +22,7 @@ void bel_grpc_release_attachment_locked(bel_grpc_attachment *a)
     bel_free(a);
 }
 
+// Closing the queue lets the receiver take what came before; a closing owner's bell is not rung.
 void bel_grpc_cut_locked(bel_grpc_lane *lane, const char *reason)
 {
     if (lane->cut_reason[0] == '\0') {
@@ -33,7 +35,7 @@ void bel_grpc_kick(bel_grpc_lane *lane)
 {
     pthread_mutex_lock(&lane->mutex);
     bel_grpc_attachment *a = lane->current;
-    if (a != NULL) a->references++; // the stream may end meanwhile, and then ask it what to send
+    if (a != NULL) a->references++; // the stream may end meanwhile, and still ask it what to send
     pthread_mutex_unlock(&lane->mutex);
     if (a == NULL) return;
     bel_stream_kick(a->stream);
@@ -42,6 +44,7 @@ void bel_grpc_kick(bel_grpc_lane *lane)
     pthread_mutex_unlock(&lane->mutex);
 }
 
+// Any header that goes out tells what was taken, so frames both ways need no other word.
 static void write_header_locked(bel_grpc_lane *lane, bel_stream_message *message,
                                 const bel_frame *frame, uint64_t sequence)
 {
@@ -62,6 +65,7 @@ static void write_header_locked(bel_grpc_lane *lane, bel_stream_message *message
     lane->taken_said = taken;
 }
 
+// Number 0: only users' frames are numbered.
 static void write_hello_locked(bel_grpc_lane *lane, bel_stream_message *message)
 {
     bel_frame frame = {.kind = BEL_GRPC_HELLO,
@@ -74,7 +78,8 @@ static void write_hello_locked(bel_grpc_lane *lane, bel_stream_message *message)
     lane->greeted = true;
 }
 
-// Adds what fits of the frame at the cursor; moves the cursor when it is out.
+// Adds what fits of the frame at the cursor; moves the cursor when it is out. A header that filled
+// the message leaves room for one byte, so that a payload always goes on.
 static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
 {
     const bel_frame *frame = &lane->ring[lane->cursor % lane->config.capacity];
@@ -94,6 +99,8 @@ static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
     lane->cursor_done = 0;
 }
 
+// One message: hello, then frames until it is full, then at the end of all a close or what was
+// taken. A stream that is not the lane's sends nothing.
 void bel_grpc_fill(void *context, bel_stream_message *message)
 {
     bel_grpc_attachment *a = context;

@@ -1,7 +1,7 @@
 // Listening, accepting, connecting. Connecting never blocks: a listener whose queue is full is
-// as good as none, and the caller tries again. A socket file is a left-over when nobody accepts
-// behind it; it is removed, and since the job's folder is its user's own nobody else comes
-// between. Shutting the descriptor down wakes the thread that accepts; closing it would not.
+// as good as none, and the caller tries again. A socket file is a left-over when nobody listens on
+// it; it is removed, and since the job's folder is its user's own nobody else comes between.
+// Shutting the descriptor down wakes the thread that accepts; closing it would not.
 #include "transport/grpc/local_socket.h"
 
 #include <errno.h>
@@ -41,6 +41,7 @@ static void prepare(int descriptor)
     (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
 }
 
+// A socket that processes started later do not inherit.
 static bel_status *open_socket(int *out_descriptor)
 {
     int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -75,7 +76,8 @@ bel_status *bel_local_connect(const char *address, int *out_descriptor)
     return NULL;
 }
 
-// A process listens there, though it may be too busy to answer. Otherwise the file is a left-over.
+// Taken: a process listens there, though it may be too busy to answer (EAGAIN). Otherwise the file
+// is a left-over.
 static bel_status *find_taken(const struct sockaddr_un *name, bool *out_taken)
 {
     int descriptor = -1;

@@ -11,13 +11,13 @@
 bool bel_local_is(const char *address); // begins with "unix:"
 
 // A listening descriptor at "unix:/path"; a socket file that nobody listens on is replaced.
-// UNAVAILABLE: somebody does. INVALID_ARGUMENT: the path is too long.
+// UNAVAILABLE: somebody listens. INVALID_ARGUMENT: the path is too long.
 bel_status *bel_local_listen(const char *address, int *out_descriptor) BEL_MUST_USE;
 
 // The next connection; -1 when the descriptor is shut down. Blocks.
 int bel_local_accept(int descriptor);
 
-// UNAVAILABLE: nobody listens there, or who does is too busy. Does not block.
+// UNAVAILABLE: nobody listens there, or the listener is too busy. Does not block.
 bel_status *bel_local_connect(const char *address, int *out_descriptor) BEL_MUST_USE;
 
 // Ends a listening descriptor's accept, on whatever thread it is, and removes the socket file.

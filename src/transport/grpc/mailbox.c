@@ -1,11 +1,11 @@
 // One list of texts to send, one of messages to take. The endpoint's thread puts messages in and
 // sends pings; the reader's fields are its own, the rest is under the mutex. Three references
 // keep the mailbox: the owner's, the stream's until it has told of its end, and the ping's
-// alarm's. What is sent after the end goes nowhere: members say it again when they join.
+// alarm's. What is sent after the end goes nowhere: members send it again when they join.
 //
 // A letter goes in parts of a megabyte and is freed when its last part has left. After closing
-// the bell is not rung any more. Closing waits for what was sent, and on the side that has
-// called for the peer to end the stream, as ending it from here may lose what was not taken yet.
+// the bell is not rung any more. Closing waits for what was sent, and, on the side that has opened
+// the stream, for the peer to end it, as ending it from here may lose what was not taken yet.
 #include "transport/grpc/mailbox.h"
 
 #include <pthread.h>
@@ -114,7 +114,8 @@ static bel_mailbox *create(bel_endpoint *endpoint, bel_doorbell *bell)
 
 // --- The stream's events -------------------------------------------------------------------------
 
-// A long letter goes in parts, as gRPC takes no message of any length.
+// A long letter goes in parts, as gRPC limits a message's length. That nothing is left is what
+// closing waits for.
 static void on_fill(void *context, bel_stream_message *message)
 {
     bel_mailbox *mailbox = context;
@@ -135,6 +136,7 @@ static void on_fill(void *context, bel_stream_message *message)
     pthread_mutex_unlock(&mailbox->mutex);
 }
 
+// The length, little-endian, is complete; it is checked before memory is taken for it.
 static bel_status *begin_body(bel_mailbox *mailbox)
 {
     size_t bytes = 0;
@@ -149,6 +151,7 @@ static bel_status *begin_body(bel_mailbox *mailbox)
     return NULL;
 }
 
+// A message is complete. A ping ends here: it has done its work by being heard.
 static bel_status *finish_body(bel_mailbox *mailbox)
 {
     letter *l = bel_xcalloc(1, sizeof *l);
@@ -168,6 +171,7 @@ static bel_status *finish_body(bel_mailbox *mailbox)
     return NULL;
 }
 
+// On the endpoint's thread. A body of 0 bytes is finished as soon as its length is there.
 static bel_status *on_received(void *context, const uint8_t *bytes, size_t count)
 {
     bel_mailbox *mailbox = context;
@@ -197,6 +201,7 @@ static bel_status *on_received(void *context, const uint8_t *bytes, size_t count
     return NULL;
 }
 
+// The stream's last event; gives back the stream's reference.
 static void on_closed(void *context, bel_status *status)
 {
     bel_mailbox *mailbox = context;
@@ -211,6 +216,7 @@ static void on_closed(void *context, bel_status *status)
 
 // --- Pings ---------------------------------------------------------------------------------------
 
+// A ping each second while the stream lives; the alarm's reference goes with the last one.
 static void on_tick(void *context, bool due)
 {
     bel_mailbox *mailbox = context;
@@ -228,6 +234,7 @@ static void on_tick(void *context, bool due)
     release_and_unlock(mailbox);
 }
 
+// The reference is the ping's alarm's.
 static void on_opened(void *context)
 {
     bel_mailbox *mailbox = context;

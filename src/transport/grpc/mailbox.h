@@ -24,7 +24,7 @@ bel_mailbox *bel_mailbox_accept(bel_stream *stream, bel_doorbell *bell,
 // is sent.
 void bel_mailbox_send(bel_mailbox *mailbox, uint32_t generation, const ProtobufCMessage *kind);
 
-// The next message, pings left out; NULL when there is none now. Free with bel_message_destroy.
+// The next message other than a ping; NULL when there is none now. Free with bel_message_destroy.
 Bel__Message *bel_mailbox_take(bel_mailbox *mailbox);
 
 // True once the peer has answered the call; the doorbell is rung then, too.

@@ -37,6 +37,7 @@ void bel_spans_begin(bel_spans *spans)
     atomic_fetch_add(&spans->count, 1);
 }
 
+// The count first, then the holder: a waiter that sees 0 may free the memory, not this object.
 void bel_spans_end(void *spans)
 {
     bel_spans *s = spans;

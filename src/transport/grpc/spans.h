@@ -1,6 +1,7 @@
-// Spans of memory that gRPC refers to instead of copying them. It may do so when their message is
-// sent and their call over: bytes wait in the connection to be encrypted and written. Only the end
-// of the last slice tells that the memory may go, so every slice is counted. Thread-safe.
+// Spans of memory that gRPC refers to instead of copying them. It may still do so when their
+// message is sent and their call over: bytes wait in the connection to be encrypted and written.
+// Only the end of the last slice tells that the memory may go, so every slice is counted.
+// Thread-safe.
 #ifndef BELFRY_TRANSPORT_GRPC_SPANS_H
 #define BELFRY_TRANSPORT_GRPC_SPANS_H
 
@@ -14,7 +15,7 @@ bel_spans *bel_spans_create(void); // with one holder, the caller
 void bel_spans_retain(bel_spans *spans);
 void bel_spans_release(bel_spans *spans);
 
-// A span begins to be referred to, or ends, on whatever thread.
+// A span begins, or ceases, to be referred to; on any thread.
 void bel_spans_begin(bel_spans *spans);
 void bel_spans_end(void *spans);
 

@@ -45,6 +45,7 @@ struct bel_stream {
 
 // --- Messages ------------------------------------------------------------------------------------
 
+// The message takes the slice over.
 static void add_slice(bel_stream_message *message, grpc_slice slice, size_t count)
 {
     BEL_CHECK(message->slice_count < MESSAGE_SLICES);
@@ -76,6 +77,7 @@ size_t bel_stream_message_bytes(const bel_stream_message *message)
     return message->byte_count;
 }
 
+// Empties the message into a buffer, which keeps the slices; NULL when there is nothing to send.
 static grpc_byte_buffer *take_message(bel_stream_message *message)
 {
     grpc_byte_buffer *buffer = NULL;
@@ -100,6 +102,7 @@ void bel_stream_retain(bel_stream *stream)
     atomic_fetch_add(&stream->references, 1);
 }
 
+// The last holder frees; the default order makes what the others did visible to it.
 void bel_stream_release(bel_stream *stream)
 {
     if (stream == NULL || atomic_fetch_sub(&stream->references, 1) > 1) return;
@@ -125,6 +128,7 @@ bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_chan
     return stream;
 }
 
+// Why the stream is over: this side's own error first, since gRPC's status only repeats it.
 static bel_status *closing_status(bel_stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);
@@ -144,6 +148,8 @@ static bel_status *closing_status(bel_stream *stream)
     return error;
 }
 
+// Runs once, when nothing is in flight: no lock is needed but for `call`, which other threads may
+// be about to cancel.
 static void finish(bel_stream *stream)
 {
     stream->events.closed(stream->events.context, closing_status(stream));
@@ -175,6 +181,7 @@ static bool begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc
     return open;
 }
 
+// A batch is back. Whoever brings the count to 0 after the status came ends the stream.
 static void end(bel_stream *stream, bool has_status)
 {
     pthread_mutex_lock(&stream->mutex);
@@ -192,6 +199,7 @@ static void receive_next(bel_stream *stream)
     (void)begin(stream, &op, 1, &stream->receive_op); // a stream that is over receives nothing
 }
 
+// Gives a message's bytes to the owner, slice by slice, where they lie.
 static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
 {
     grpc_byte_buffer_reader reader;
@@ -208,6 +216,8 @@ static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
     return status;
 }
 
+// Asks for the next message only when the owner has taken this one: that is the flow control. `end`
+// comes last, so that the stream cannot be over while its next batch is being started.
 static void receive_done(bel_grpc_op *op, bool ok)
 {
     bel_stream *stream = op->owner;
@@ -228,7 +238,8 @@ static void receive_done(bel_grpc_op *op, bool ok)
 }
 
 // Sends until fill has nothing more. Only one thread at a time is here: the one that raised kicks
-// from 0, and after that whoever completes a message.
+// from 0, and after that the one on which a message completes. kicks goes back to 0 only if it has
+// not changed since before fill was asked, so no kick is lost.
 static void send_next(bel_stream *stream)
 {
     for (;;) {
@@ -246,6 +257,7 @@ static void send_next(bel_stream *stream)
     }
 }
 
+// The message has left gRPC's hands as far as flow control goes; its spans may still be read.
 static void send_done(bel_grpc_op *op, bool ok)
 {
     bel_stream *stream = op->owner;
@@ -254,6 +266,7 @@ static void send_done(bel_grpc_op *op, bool ok)
     end(stream, false);
 }
 
+// Raises kicks; from 0 this thread sends, otherwise the one that sends already will look again.
 void bel_stream_kick(bel_stream *stream)
 {
     if (atomic_fetch_add(&stream->kicks, 1) == 0) send_next(stream);
@@ -285,6 +298,8 @@ static void status_done(bel_grpc_op *op, bool ok)
     end(op->owner, true);
 }
 
+// The call's metadata show the secret. The three batches are started in this order because the
+// status ends the stream (bel_stream_start).
 static void start_client(bel_stream *stream)
 {
     const char *secret = stream->endpoint->config.secret;
@@ -331,6 +346,7 @@ void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
     }
 }
 
+// From any thread; the closed event follows on the endpoint's.
 void bel_stream_cancel(bel_stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);

@@ -1,8 +1,8 @@
 // Two queues, one each way; spans are passed as pointers, so their memory must stay until the
-// receiver is through with it. Closing an end closes both queues, its own one silently, as its
-// doorbell may go, the other one with a ring: the peer still takes what was sent and then sees
-// the cut. Whoever closes last frees the memory; the count of ends has a mutex since they close
-// on two threads.
+// receiver is done with it. Closing an end closes both queues, its own one silently, as its
+// doorbell may go, the other one with a ring: the peer still takes what was sent and then sees the
+// cut. Whoever closes last frees the memory; the count of ends has a mutex since they close on two
+// threads.
 #include "transport/inproc/inproc.h"
 
 #include <pthread.h>
@@ -39,6 +39,7 @@ static bool inproc_receive(bel_lane *lane, bel_frame *out_frame)
     return bel_frame_queue_take(end->channel->queues[end->index], out_frame);
 }
 
+// Cut once this end has taken everything that was sent before the other one closed.
 static bool inproc_is_cut(const bel_lane *lane)
 {
     const inproc_end *end = (const inproc_end *)lane;

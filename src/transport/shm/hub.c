@@ -22,7 +22,7 @@
 
 enum {
     MOST_STRANGERS = 64,
-    HELLO_MS = 1000, // a stranger has to say who it is
+    HELLO_MS = 1000, // for a stranger to say who it is
     RETRY_MS = 5,
     CLOSE_MS = 1000,
     DEAF_MS = 50, // after a connection could not be accepted, for want of descriptors
@@ -33,7 +33,7 @@ static const char magic[4] = "BELS";
 _Static_assert(sizeof(bel_shm_message) == 36 + BEL_SHM_SECRET_BYTES + BEL_SHM_TEXT_BYTES,
                "the message has no holes");
 
-// Who has connected and not said yet for which lane.
+// A peer that has connected but has not yet said for which lane.
 typedef struct stranger {
     bel_shm_talk talk;
     int64_t deadline_ns;
@@ -68,6 +68,7 @@ static int64_t after_ms(int64_t ms)
 
 typedef enum talk_state { TALK_GOES_ON, TALK_COMPLETE, TALK_OVER } talk_state;
 
+// Reads what is there of one message, without blocking; a message may come in pieces.
 static talk_state listen_to(bel_shm_talk *talk)
 {
     while (talk->received < sizeof talk->message) {
@@ -81,6 +82,7 @@ static talk_state listen_to(bel_shm_talk *talk)
     return TALK_COMPLETE;
 }
 
+// Closes descriptors that nobody has taken, and makes room for the next message.
 static void forget_message(bel_shm_talk *talk)
 {
     while (talk->descriptor_count > 0)
@@ -88,6 +90,7 @@ static void forget_message(bel_shm_talk *talk)
     talk->received = 0;
 }
 
+// Compares all bytes whatever the first difference, so that time tells nothing.
 static bool shows_secret(const bel_shm_hub *hub, const bel_shm_message *message)
 {
     unsigned difference = 0;
@@ -96,6 +99,7 @@ static bool shows_secret(const bel_shm_hub *hub, const bel_shm_message *message)
     return difference == 0;
 }
 
+// A message fits into an empty socket's buffer, so it goes whole or not at all.
 static bool send_message(bel_shm_hub *hub, int socket, bel_shm_message *message,
                          const int *descriptors, int count)
 {
@@ -122,6 +126,8 @@ static bel_status *check_message(const bel_shm_hub *hub, const bel_shm_message *
 
 // --- Links --------------------------------------------------------------------------------------
 
+// Gives a socket up. The peer sees its end now; the hub's thread closes it later, as it may be
+// polling the descriptor, whose number must not be given to another file until then.
 static void discard_locked(bel_shm_hub *hub, bel_shm_talk *talk)
 {
     forget_message(talk);
@@ -133,6 +139,7 @@ static void discard_locked(bel_shm_hub *hub, bel_shm_talk *talk)
     talk->socket = -1;
 }
 
+// The link's end for good: its lane is cut.
 static void end_link_locked(bel_shm_hub *hub, bel_shm_link *link, const char *reason)
 {
     discard_locked(hub, &link->talk);
@@ -140,6 +147,7 @@ static void end_link_locked(bel_shm_hub *hub, bel_shm_link *link, const char *re
     bel_shm_lane_cut(link->lane, reason);
 }
 
+// The other end is not ready yet; the hub's thread calls again after a moment.
 static void retry_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     discard_locked(hub, &link->talk);
@@ -152,6 +160,7 @@ static void fail_link_locked(bel_shm_hub *hub, bel_shm_link *link, bel_status *s
     bel_status_ignore(status); // it is the reason of the cut
 }
 
+// The opening end's introduction: connects, checks whose process listens, says who calls.
 static void call_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     bel_status *status = bel_local_connect(link->address, &link->talk.socket);
@@ -173,6 +182,7 @@ static void call_locked(bel_shm_hub *hub, bel_shm_link *link)
     }
 }
 
+// What the waiting end has said: not yet, never, or its side of the lane.
 static void take_answer_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     bel_shm_message *message = &link->talk.message;
@@ -194,7 +204,7 @@ static void take_answer_locked(bel_shm_hub *hub, bel_shm_link *link)
     link->introduced = true;
 }
 
-// After the introduction a peer says nothing more; its end is all that comes.
+// After the introduction a peer says nothing more: all that can come is the end of its socket.
 static void watch_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     char byte;
@@ -203,6 +213,8 @@ static void watch_locked(bel_shm_hub *hub, bel_shm_link *link)
     end_link_locked(hub, link, got > 0 ? "malformed introduction" : "its other end has closed");
 }
 
+// One look at a link, on the hub's thread or in bel_shm_hub_add: calls, hears an answer, or
+// watches.
 static void serve_link_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     if (link->over) return;
@@ -223,6 +235,7 @@ static void serve_link_locked(bel_shm_hub *hub, bel_shm_link *link)
 
 // --- Strangers ----------------------------------------------------------------------------------
 
+// Takes waiting connections, up to the limit; the rest stay in the listener's queue.
 static void accept_strangers(bel_shm_hub *hub)
 {
     while (hub->listener >= 0 && hub->stranger_count < MOST_STRANGERS) {
@@ -266,6 +279,7 @@ static bel_status *introduce_locked(bel_shm_hub *hub, stranger *s, bel_shm_link 
     return NULL;
 }
 
+// Says no: status NULL means not yet, and the peer asks again.
 static void refuse(bel_shm_hub *hub, const stranger *s, const bel_status *status)
 {
     bel_shm_message answer = {.code = BEL_SHM_NOT_YET};
@@ -274,9 +288,11 @@ static void refuse(bel_shm_hub *hub, const stranger *s, const bel_status *status
         bel_snprintf(answer.text, sizeof answer.text, "%s", bel_status_message(status));
     }
     (void)send_message(hub, s->talk.socket, &answer, NULL,
-                       0); // who does not listen, learns nothing
+                       0); // a peer that does not listen learns nothing
 }
 
+// A stranger's message is complete: finds its lane, or refuses it. Only an introduction takes the
+// socket; afterwards the stranger is ended either way.
 static void answer_stranger(bel_shm_hub *hub, stranger *s)
 {
     const bel_shm_message *message = &s->talk.message;
@@ -303,6 +319,7 @@ static void end_stranger(stranger *s)
     s->talk.socket = -1;
 }
 
+// Keeps those that are still in time, in their order; ends the others.
 static void serve_strangers(bel_shm_hub *hub)
 {
     accept_strangers(hub);
@@ -351,6 +368,7 @@ static size_t prepare_poll_locked(bel_shm_hub *hub, int64_t *out_wake_ns)
     return count;
 }
 
+// Rounded up, so that what is due is due when the thread wakes.
 static int poll_timeout_ms(int64_t wake_ns)
 {
     if (wake_ns == INT64_MAX) return -1;
@@ -364,6 +382,9 @@ static void close_discarded_locked(bel_shm_hub *hub)
         close(hub->discarded[--hub->discarded_count]);
 }
 
+// The hub's thread. The poll runs without the lock: sockets it names are closed only by this
+// thread, and whoever changes the links signals the event. `changed` is told on each round, for
+// removals that linger.
 static void *hub_main(void *argument)
 {
     bel_shm_hub *hub = argument;

@@ -1,7 +1,7 @@
 // A region is a descriptor and a mapping from its beginning; the owner's is writable. The
 // descriptor stays open, to be given to peers and to map parts of it elsewhere. A reader looks
-// at the seals before it looks at the size: sealed, the size that it sees is for good, and no
-// access can fall behind the end later. Sizes and offsets are whole pages.
+// at the seals before it looks at the size: sealed, the size that it sees is final, and no access
+// can fall past the end later. Sizes and offsets are whole pages.
 #include "transport/shm/region.h"
 
 #include <stdint.h>
@@ -48,6 +48,7 @@ bel_status *bel_shm_region_create(const char *name, size_t bytes, bel_shm_region
     return NULL;
 }
 
+// Checks seals, then size, then maps; the descriptor is the region's on success only.
 static bel_status *open_sealed(int descriptor, size_t least_bytes, bel_shm_region **out_region)
 {
     if (!bel_linux_shared_is_sealed(descriptor)) {
@@ -98,11 +99,13 @@ int bel_shm_region_descriptor(const bel_shm_region *region)
     return region->descriptor;
 }
 
+// True when the part lies within the region; the difference cannot overflow, a sum could.
 static bool holds(const bel_shm_region *region, size_t offset, size_t bytes)
 {
     return offset <= region->bytes && bytes <= region->bytes - offset;
 }
 
+// From the page that the first byte lies in to the end of the one that the last byte lies in.
 void bel_shm_region_touch(bel_shm_region *region, size_t offset, size_t bytes)
 {
     BEL_CHECK(region->is_own && holds(region, offset, bytes));

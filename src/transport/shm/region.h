@@ -1,8 +1,8 @@
 // Regions: memory that one process writes and others read in place.
 //
 // A region belongs to one incarnation of one writer. It is a memfd, sized and mapped by its owner,
-// then sealed (F_SEAL_SHRINK, GROW, FUTURE_WRITE, SEAL), so that whoever gets its descriptor can
-// map it for reading only and never sees it change its size. A mapping cannot be revoked: readers
+// then sealed (F_SEAL_SHRINK, GROW, FUTURE_WRITE, SEAL), so that a process that gets its descriptor
+// can map it for reading only and never sees its size change. A mapping cannot be revoked: readers
 // drop theirs before they deal with a successor. Untouched pages cost no memory.
 #ifndef BELFRY_TRANSPORT_SHM_REGION_H
 #define BELFRY_TRANSPORT_SHM_REGION_H

@@ -25,6 +25,7 @@ static bel_status *malformed(const char *what, uint64_t value)
                    (unsigned long long)value);
 }
 
+// A payload in the region: bytes first, so that `most - bytes` below cannot wrap.
 static bel_status *check_span(const bel_shm_slot *slot, const bel_shm_region *region)
 {
     size_t most = region != NULL ? bel_shm_region_bytes(region) : 0;
@@ -68,6 +69,7 @@ bel_status *bel_shm_slot_read(const bel_shm_slot *slot, uint64_t number,
     return NULL;
 }
 
+// Where a payload lies in this end's region; the comparisons are ordered so that nothing wraps.
 static bel_status *find_offset(const bel_frame *frame, const bel_shm_region *region,
                                uint64_t *out_offset)
 {

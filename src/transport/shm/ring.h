@@ -30,12 +30,12 @@ typedef struct bel_shm_slot {
     uint8_t small[BEL_SHM_SMALL_BYTES];
 } bel_shm_slot;
 
-// Each line is written by its own threads: senders, the receiver, the doorbell.
+// Each cache line has its own writers: senders, the receiver, the doorbell.
 typedef struct bel_shm_ring {
     _Alignas(64) _Atomic uint64_t sent;   // frames so far
     _Atomic uint64_t rings;               // frames among them that ring the other's bell
-    _Alignas(64) _Atomic uint64_t taken;  // frames of the other's ring that are done with
-    _Alignas(64) _Atomic uint32_t asleep; // 1: who receives here sleeps
+    _Alignas(64) _Atomic uint64_t taken;  // frames of the other's ring that this end has taken
+    _Alignas(64) _Atomic uint32_t asleep; // 1: the thread that receives here sleeps
     _Alignas(64) bel_shm_slot slots[];
 } bel_shm_ring;
 

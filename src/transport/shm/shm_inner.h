@@ -19,7 +19,7 @@ enum {
 typedef struct bel_shm_message {
     char magic[4]; // "BELS"
     uint32_t version;
-    int32_t code;         // of an answer: 0, BEL_SHM_NOT_YET, or a bel_code: never
+    int32_t code;         // of an answer: 0, BEL_SHM_NOT_YET, or a bel_code: refused for good
     bel_lane_hello hello; // of the end that opens
     uint32_t slots;
     uint32_t holds;
@@ -36,20 +36,21 @@ typedef struct bel_shm_talk {
     int descriptor_count;
 } bel_shm_talk;
 
-// What the hub knows of a lane. Guarded by the hub.
+// What the hub knows of a lane. Guarded by the hub's mutex.
 typedef struct bel_shm_link bel_shm_link;
 struct bel_shm_link {
     bel_shm_link *next;
     bel_lane *lane;
     char *address; // "unix:/path"; NULL: the end that waits
     bel_lane_hello hello;
-    bel_shm_talk talk; // its socket stays open after the introduction
-    bool introduced, over;
-    int64_t try_at_ns;
+    bel_shm_talk talk;     // its socket stays open after the introduction
+    bool introduced, over; // over: the lane is cut, nothing more is tried
+    int64_t try_at_ns;     // when the end that opens calls again
 };
 
-// The hub begins, or ends, to know a lane. Nothing of it is touched after the second has returned;
-// it waits a moment for an introduction that is under way when `linger`: frames were sent.
+// The hub begins, or ceases, to know a lane. Nothing of it is touched after the second has
+// returned. With `linger` (frames were sent) it waits a moment for an introduction that is under
+// way.
 void bel_shm_hub_add(bel_shm_hub *hub, bel_shm_link *link);
 void bel_shm_hub_remove(bel_shm_hub *hub, bel_shm_link *link, bool linger);
 

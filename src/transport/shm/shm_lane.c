@@ -47,7 +47,7 @@ typedef struct shm_lane {
     peer peer;
     uint64_t sent, acknowledged, read;
     char cut_reason[REASON_TEXT];
-    bool is_faulty; // it is cut for what its other end wrote
+    bool is_faulty; // it is cut because of what its other end wrote
 } shm_lane;
 
 // --- Cuts ---------------------------------------------------------------------------------------
@@ -57,6 +57,7 @@ static bool is_cut_locked(const shm_lane *lane)
     return lane->cut_reason[0] != '\0';
 }
 
+// Cuts the lane for good; the first reason stays. Closing the queue rings the bell.
 static void cut_locked(shm_lane *lane, const char *reason)
 {
     if (is_cut_locked(lane)) return;
@@ -81,6 +82,9 @@ static bel_status *read_slot_locked(shm_lane *lane, bel_frame *out_frame)
     return NULL;
 }
 
+// Moves all that the peer has sent into the queue. The acquire pairs with the release of its
+// `sent`: slots up to it are written. It may have at most as many frames out as its ring has slots,
+// less those read ahead here and not taken, so the queue, which is no smaller, always has room.
 static bel_status *read_frames_locked(shm_lane *lane)
 {
     if (lane->peer.ring == NULL || is_cut_locked(lane)) return NULL;
@@ -110,6 +114,8 @@ static bool take_in_locked(shm_lane *lane)
     return false;
 }
 
+// The lock is held over reading and taking: `taken` then never goes back. Its release tells the
+// peer that those slots may be written again.
 static bool shm_receive(bel_lane *base, bel_frame *out_frame)
 {
     shm_lane *lane = (shm_lane *)base;
@@ -148,6 +154,7 @@ static int event_to_signal_locked(const shm_lane *lane)
     return asleep ? lane->peer.event : -1;
 }
 
+// Outside the lock, as it is a system call. The count is for tests: relaxed is enough.
 static void signal_peer(shm_lane *lane, int event)
 {
     if (event < 0) return;
@@ -155,6 +162,8 @@ static void signal_peer(shm_lane *lane, int event)
     atomic_fetch_add_explicit(&lane->signals, 1, memory_order_relaxed);
 }
 
+// Learns how far the peer has read. The acquire pairs with its release of `taken`: what it has read
+// of a slot happened before that slot is written again.
 static bel_status *check_room_locked(shm_lane *lane)
 {
     if (lane->peer.ring != NULL) {
@@ -171,6 +180,8 @@ static bel_status *check_room_locked(shm_lane *lane)
     return NULL;
 }
 
+// The release of `sent` makes the slot readable. `rings` and the look at `asleep` behind it are
+// sequentially consistent: the handshake of doorbell.h.
 static bel_status *send_locked(shm_lane *lane, const bel_frame *frame, int *out_event)
 {
     BEL_TRY(check_room_locked(lane));
@@ -233,6 +244,8 @@ static void close_peer(peer *p)
     if (p->event >= 0) close(p->event);
 }
 
+// Takes descriptors in their order (ring, event, region). On failure out_peer has what was opened
+// so far, which the caller closes; what is still in the talk stays there.
 static bel_status *open_peer(const bel_shm_lane_config *config, bel_shm_talk *talk, peer *out_peer)
 {
     const bel_shm_message *message = &talk->message;
@@ -264,6 +277,7 @@ static bel_status *open_peer(const bel_shm_lane_config *config, bel_shm_talk *ta
     return bel_shm_region_open(next_descriptor(talk), config->peer_bytes, &out_peer->region);
 }
 
+// What the doorbell needs of a peer: its count of rings, and our word that says whether we sleep.
 static bel_doorbell_remote remote_of(const shm_lane *lane)
 {
     return (bel_doorbell_remote){.rings = &lane->peer.ring->rings, .asleep = &lane->ring->asleep};
@@ -280,7 +294,7 @@ bel_status *bel_shm_lane_attach(bel_lane *base, bel_shm_talk *talk)
     }
     pthread_mutex_lock(&lane->mutex);
     lane->peer = found;
-    // Frames that were sent before could not ring.
+    // Frames that were sent before the peer was there could not signal it.
     bool has_rung = atomic_load(&lane->ring->rings) != 0;
     int event = has_rung ? event_to_signal_locked(lane) : -1;
     pthread_mutex_unlock(&lane->mutex);
@@ -332,6 +346,7 @@ static const bel_lane_ops shm_ops = {
     .close = shm_close,
 };
 
+// This end's ring and the copies of small payloads; without them the lane is cut from the start.
 static bel_status *make_memory(shm_lane *lane)
 {
     size_t capacity = lane->config.capacity;
@@ -349,6 +364,7 @@ static bel_status *make_memory(shm_lane *lane)
     return NULL;
 }
 
+// Either end: with a path and a hello it is the one that opens.
 static bel_lane *open_lane(bel_shm_hub *hub, const char *path, const bel_lane_hello *hello,
                            const bel_shm_lane_config *config)
 {
