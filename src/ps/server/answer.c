@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
+// The worker's copy is made: sends it where memory is not shared, then the version. Frozen chunks
+// go out with the first version only, as nothing changes them.
 static void announce_locked(bel_shard *shard, int worker, int64_t version)
 {
     bel_lane *lane = shard->config.worker_lanes[worker];
@@ -64,6 +66,7 @@ void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version)
     if (w->copies == 0) announce_locked(shard, worker, version);
 }
 
+// One copy is made; the last one lets the worker hear of the version.
 void bel_ledger_copied_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -87,7 +90,8 @@ static bool next_answer(bel_ledger *ledger, int64_t step, bel_answer_frame *out_
     return false;
 }
 
-// A worker that was replaced meanwhile has nothing to be given.
+// Gives what is due, in order; a worker that was replaced meanwhile gets nothing. Then the page may
+// be known: all workers that count are named, and all answers before its closing are given.
 void bel_ledger_give_answers_locked(bel_shard *shard)
 {
     bel_answer_frame answer;
@@ -102,6 +106,8 @@ void bel_ledger_give_answers_locked(bel_shard *shard)
     page->known = page->known || (named && shard->ledger.answers >= page->answers);
 }
 
+// Other shards: keeps an answer until its number is next and the shard stands at its version.
+// `known`: it was given, or waits already.
 void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -122,7 +128,7 @@ void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame)
     ledger->waiting = bel_xgrow(ledger->waiting, &ledger->waiting_capacity,
                                 ledger->waiting_count + 1, sizeof *ledger->waiting);
     ledger->waiting[ledger->waiting_count++] = answer;
-    if (shard->publishing) return; // soon
+    if (shard->publishing) return; // given when the version is published
     bel_ledger_give_answers_locked(shard);
     bel_ledger_page_known_locked(shard);
 }

@@ -1,7 +1,7 @@
 // Decisions and snapshots under one mutex. A decision is a function of the version, the schedule
-// and requests, so a step costs one look here; it is asked for by whoever publishes, snapshots
-// are released by the master's or the member's main thread. Asked again for a version after
-// "later", it counts the statistics once.
+// and requests, so a step costs one look here; the thread that publishes asks for it; the master's
+// or the member's main thread releases snapshots. Asked again for a version after "later", it
+// counts the statistics once.
 //
 // The next snapshot is ordered only when the last one was released: one by steps makes the step
 // wait, one by time is put off. Points are never lost to a busy master: the ring grows. Those
@@ -82,6 +82,8 @@ void bel_control_destroy(bel_control *control)
 
 // --- Decisions -----------------------------------------------------------------------------------
 
+// A point lies at its number modulo the room, so points that are not taken yet move to their new
+// places; those that were taken are gone from here on.
 static void grow_points_locked(bel_control *control)
 {
     int64_t room = 2 * control->point_room;
@@ -94,6 +96,7 @@ static void grow_points_locked(bel_control *control)
     control->point_first = control->points_taken;
 }
 
+// Called for a ring that may be full of points that nobody has taken: it grows then.
 static void add_point_locked(bel_control *control)
 {
     if (control->point_count - control->points_taken == control->point_room) {
@@ -108,6 +111,8 @@ static void add_point_locked(bel_control *control)
     control->point_examples = control->state.examples;
 }
 
+// What the step before said. A loss that is not finite ends the job with an error, which
+// decide_locked turns into a stop.
 static void take_stats_locked(bel_control *control, int64_t version, const double *stats, bool over)
 {
     const bel_control_config *config = &control->config;
@@ -142,6 +147,8 @@ static bool due_locked(bel_control *control, int64_t version, bool *out_save, bo
     return (*out_save || *out_eval) && version != config->last_step; // the end saves by itself
 }
 
+// In order: an error, the end, a request, a snapshot. A snapshot is decided one version ahead: the
+// step from `version` streams `version + 1`.
 static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
 {
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
@@ -172,6 +179,7 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
     return decision;
 }
 
+// Each shard calls once for a snapshot; the last one wakes the master.
 void bel_control_snapshot_ready(void *context, int shard, int64_t version)
 {
     (void)shard;
@@ -187,6 +195,7 @@ void bel_control_snapshot_ready(void *context, int shard, int64_t version)
 
 // --- The end -------------------------------------------------------------------------------------
 
+// Takes the status over.
 static void fail_locked(bel_control *control, bel_status *status)
 {
     bool cancelled = bel_status_code(status) == BEL_CANCELLED;
@@ -304,6 +313,8 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
     return count;
 }
 
+// From the oldest point that the ring still holds: not overwritten, and not left behind when it
+// grew.
 void bel_control_give_points_again(bel_control *control)
 {
     pthread_mutex_lock(&control->mutex);

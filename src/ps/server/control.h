@@ -1,6 +1,6 @@
 // The master's hand on a running job: what each step does, snapshots, progress, the end.
 //
-// Workers' threads ask `decide` at every version; the master's thread waits for snapshots and tells
+// Workers' threads ask `decide` at every version; the master's thread waits for snapshots and says
 // when it is done with them. Thread-safe.
 #ifndef BELFRY_PS_SERVER_CONTROL_H
 #define BELFRY_PS_SERVER_CONTROL_H

@@ -1,11 +1,13 @@
 // Where frames of lanes without shared memory land. Everything about a frame is checked here, on
 // the lane's thread and against things that never change, before a byte of its payload is
 // written; so no lock is taken. One room for each node is enough: a worker reports again only
-// when it has a newer version, and its last report is done with by then. A frame that comes
+// when it has a newer version, and its last report has been used by then. A frame that comes
 // again goes to the same place with the same bytes.
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
+// Room of a worker's nodes for this shard's chunks, end to end (inbox_offset), and for its rows.
+// Step statistics of all workers are one small array, made with the first.
 bel_status *bel_shard_reserve(bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -39,6 +41,7 @@ void bel_shard_free_inboxes(bel_shard *shard)
     bel_free(shard->factor_inbox);
 }
 
+// NULL where the chunk is not this shard's, as much as for a wrong size.
 static void *place_report(const bel_shard *shard, int32_t c, int32_t node, size_t bytes)
 {
     for (int i = 0; i < shard->chunk_count; i++) {
@@ -79,6 +82,7 @@ static void *place_stats(const bel_shard *shard, int32_t node, size_t bytes)
     return shard->stats_inbox + (size_t)node * BEL_STATS_COUNT;
 }
 
+// A worker's frame: only nodes that it plays may be written.
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -104,6 +108,8 @@ static void *place_from_worker(const bel_shard *shard, int worker, const bel_fra
     return NULL;
 }
 
+// Other shards send norms to shard 0, and shard 0 sends factors to them; nothing else has a
+// payload.
 void *bel_shard_place(void *context, const bel_frame *frame)
 {
     const bel_shard_peer *peer = context;

@@ -1,6 +1,6 @@
 // Leases of the input, at shard 0: each block goes to one worker once, in order. A worker has two
 // leases in hand, of its next step and of the one behind it, whose batch is read meanwhile. Those
-// of a worker that is replaced are leased again, before any block that nobody has had.
+// of a worker that is replaced are leased again, before any block that no worker has had.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
@@ -17,7 +17,8 @@ bool bel_ledger_has_blocks(const bel_ledger *ledger)
     return ledger->returned_count > 0 || ledger->next_block < ledger->block_end;
 }
 
-// The first block for one more step of a worker, while there are any.
+// The first block for one more step of a worker, while there are any. Those that came back go
+// first.
 static int64_t next_lease(bel_shard *shard, int worker)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -33,6 +34,7 @@ static int64_t next_lease(bel_shard *shard, int worker)
     return first;
 }
 
+// Numbered, so that a lease that comes twice is known for one.
 static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -41,7 +43,8 @@ static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
                           bel_lease_frame_write(lease, NULL, 0));
 }
 
-// A worker for which there are none at all is told so, and waits for the end.
+// Fills the worker's hand. One for which there are no blocks at all is told so, and waits for the
+// end.
 void bel_ledger_lease_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -53,6 +56,7 @@ void bel_ledger_lease_locked(bel_shard *shard, int worker)
     if (w->lease_count == 0) send_lease_locked(shard, worker, BEL_LEASE_NONE);
 }
 
+// The oldest one: its report was counted or dropped.
 void bel_ledger_use_up_lease(bel_shard_worker *worker)
 {
     if (worker->lease_count == 0) return;
@@ -60,6 +64,7 @@ void bel_ledger_use_up_lease(bel_shard_worker *worker)
     worker->lease_count--;
 }
 
+// The worker is lost: `returned` has room for two leases of each worker.
 void bel_ledger_return_leases(bel_shard *shard, bel_shard_worker *worker)
 {
     bel_ledger *ledger = &shard->ledger;

@@ -13,7 +13,7 @@ void bel_ledger_create(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;
     size_t workers = (size_t)shard->config.assignment->worker_count;
-    // Each page of a step that is not finished everywhere names a worker who still waits for it.
+    // Each page of a step that is not finished everywhere names a worker that still waits for it.
     ledger->page_count = (int)workers + 2;
     ledger->pages = bel_xcalloc((size_t)ledger->page_count, sizeof *ledger->pages);
     for (int i = 0; i < ledger->page_count; i++)
@@ -38,6 +38,7 @@ void bel_ledger_destroy(bel_shard *shard)
     bel_free(ledger->returned);
 }
 
+// Ready for the step that is page_count steps later.
 void bel_ledger_clear_page(const bel_shard *shard, bel_ledger_page *page)
 {
     memset(page->counts, 0, (size_t)shard->config.assignment->worker_count * sizeof *page->counts);
@@ -45,6 +46,8 @@ void bel_ledger_clear_page(const bel_shard *shard, bel_ledger_page *page)
     page->named = page->needed = 0;
 }
 
+// Another generation: nothing that was said holds any more. Leases begin anew with
+// bel_shard_lease_from.
 void bel_ledger_reset_locked(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -79,8 +82,8 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
             if (status == NULL) sent++;
         }
         bel_status_ignore(
-            status); // a full lane has room soon; that a shard is gone, the master notices
-        if (sent == 0) continue; // and where none waits, frames may be NULL
+            status); // a full lane has room soon; the master notices when a shard is gone
+        if (sent == 0) continue; // also where none waits: frames may be NULL then
         mail->count -= sent;
         memmove(mail->frames, mail->frames + sent, mail->count * sizeof *mail->frames);
     }
@@ -88,6 +91,7 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
 
 // --- Pages ---------------------------------------------------------------------------------------
 
+// It is known who counts: chunks and tables whose reports are in can be passed.
 void bel_ledger_page_known_locked(bel_shard *shard)
 {
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
@@ -96,6 +100,7 @@ void bel_ledger_page_known_locked(bel_shard *shard)
     bel_shard_look_at_all_locked(shard);
 }
 
+// The last bin takes all that are later still.
 static void note_staleness(bel_shard *shard, bel_shard_worker *worker)
 {
     int64_t versions = shard->step - worker->version, last = BEL_STALENESS_BINS - 1;
@@ -103,7 +108,7 @@ static void note_staleness(bel_shard *shard, bel_shard_worker *worker)
     worker->stale += versions > 0;
 }
 
-// So many reports make this step. When all blocks are leased, no more than there are workers that
+// How many reports make this step. When all blocks are leased, no more than there are workers that
 // still have some.
 static int needed_reports(const bel_shard *shard)
 {
@@ -114,6 +119,8 @@ static int needed_reports(const bel_shard *shard)
     return able > 0 && able < needed ? able : needed;
 }
 
+// Shard 0 closes its page itself; the others learn of it by mail, one frame for each worker that
+// counts, and go by `needed` and `answers` to know that they have all of it.
 void bel_ledger_close_page_locked(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;

@@ -1,12 +1,13 @@
 // Rules that need a norm of the whole model: when all chunks are summed, squares of grains go to
-// shard 0, and factors of the variables come back. Nobody waits for that: it is looked at behind
-// every job and every poll, and updates are queued once the factors are known. What comes twice
-// is dropped and counted, what nobody asked for fails the shard. Squares are read where they
+// shard 0, and factors of the variables come back. No thread waits for that: it is looked at after
+// every job and every poll, and updates are queued once the factors are known. What comes twice is
+// dropped and counted, what nobody asked for makes the shard fail. Squares are read where they
 // landed, as they stay until their shard has its factors.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
 
+// The second pass of every chunk may begin.
 static void factors_known_locked(bel_shard *shard)
 {
     shard->factors_known = true;
@@ -14,6 +15,8 @@ static void factors_known_locked(bel_shard *shard)
         bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
 }
 
+// Due once all chunks are summed and it is known that the step is run. Shard 0 goes on when all
+// others' squares are there, too.
 void bel_shard_move_norms_locked(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
@@ -40,6 +43,8 @@ void bel_shard_move_norms_locked(bel_shard *shard)
     factors_known_locked(shard);
 }
 
+// Squares at shard 0, factors at the others. A payload of shard 0's is not copied: it stays where
+// it is until that shard has its factors; factors are copied.
 void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;

@@ -1,11 +1,11 @@
 // The arithmetic of a chunk: sum over the tree, scale, clip, update, in pieces that stay in the
 // first-level cache. Chunks are independent of each other; nothing here takes a lock: a job is
-// queued when all that it reads is complete, and the step does not end before its jobs have. The
-// order of additions is fixed by the tree, by grains and by index, whoever runs the jobs and
+// queued when all that it reads is complete, and the step does not end before its jobs have ended.
+// The order of additions is fixed by the tree, by grains and by index, whoever runs the jobs and
 // when.
 //
 // With two passes the reports may be gone at the second one, so whatever needs them (state
-// variables, the count of replicas) is done in the first. The buffer turns last.
+// variables, the count of replicas) is done in the first. The buffers change places last.
 #include <math.h>
 #include <string.h>
 
@@ -35,12 +35,14 @@ typedef struct pass {
     float scale; // 1 / replicas that count; 0: none has examples, and nothing changes
 } pass;
 
+// Where the rule's slots of the elements from `offset` on lie: slots are laid out as the space.
 static void find_slots(const bel_shard *shard, int64_t offset, float *slots[BEL_RULE_MAX_SLOTS])
 {
     for (int k = 0; k < shard->rule->slot_count; k++)
         slots[k] = shard->slots[k] + offset;
 }
 
+// The rule, from the current buffer into the other one, and the moving average of the result.
 static void update_piece(pass *p, const bel_rule_step *numbers, int64_t offset, int64_t n,
                          const float *gradient, float factor)
 {
@@ -66,6 +68,7 @@ static void direct_piece(pass *p, const bel_rule_step *numbers, int64_t offset, 
     bel_rule_prepare(numbers, direction, p->values + offset, direction, slots, n);
 }
 
+// State variables have no rule: a mean over the replicas, or a sum on top of the old value.
 static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t n)
 {
     const float *sum = sum_piece(p->shard, p->chunk, offset, n);
@@ -84,6 +87,7 @@ static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
     if (p->new_values != p->values) memcpy(p->new_values + offset, p->values + offset, bytes);
 }
 
+// What a job does to `n` elements from `at` of a segment, which all belong to one variable.
 static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int64_t at, int64_t n)
 {
     bel_shard *shard = p->shard;
@@ -127,6 +131,7 @@ static void square_grains(const bel_layout *layout, const bel_segment *segment, 
     }
 }
 
+// The squares of values, where the rule trusts, lie behind those of directions.
 static void take_squares(const pass *p, const bel_segment *segment)
 {
     bel_shard *shard = p->shard;
@@ -143,12 +148,13 @@ void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const 
     for (int k = 0; k < shard->rule->slot_count; k++)
         memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset, bytes);
     if (shard->averages == NULL) return;
-    // What has no average stands for itself: the array is complete for those who evaluate.
+    // What has no average stands for itself: evaluation finds the array complete.
     bool averaged = chunk->kind == BEL_VARIABLE_TRAINABLE;
     memcpy(shard->config.snapshot_averages + chunk->offset,
            (averaged ? shard->averages : values) + chunk->offset, bytes);
 }
 
+// Piece by piece; a segment's squares are taken once its sums are whole.
 static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
 {
     const bel_layout *layout = p->shard->config.layout;
@@ -169,13 +175,15 @@ static void take_reports(const bel_shard *shard, bel_shard_chunk *chunk)
 {
     chunk->replicas = 0;
     for (int k = 0; k < shard->config.assignment->node_count; k++) {
-        // Of others a report may come in meanwhile, so theirs are not looked at.
+        // Others' reports may still come in meanwhile, so they are not looked at.
         bool taken = bel_shard_counts(shard, k) && chunk->weights[k].replicas > 0;
         chunk->taken[k] = taken ? chunk->nodes[k] : NULL;
         if (taken) chunk->replicas += chunk->weights[k].replicas;
     }
 }
 
+// The buffer index changes with a release, after the chunk's values are written, for those who read
+// it without the shard's lock; only the one job that passes a chunk changes it.
 static void pass_chunk(bel_shard *shard, bel_shard_job job)
 {
     bel_shard_chunk *local = &shard->chunks[job.local];
@@ -185,7 +193,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     const bel_assignment *assignment = shard->config.assignment;
 
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
-        // Reports may be gone at the update: what they come to stays.
+        // Reports may be gone at the update, so what is taken of them in the first pass stays.
         if (job.kind != BEL_JOB_UPDATE) take_reports(shard, local);
         pass p = {.shard = shard,
                   .chunk = local,
@@ -206,6 +214,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     }
 }
 
+// Without the lock, on whatever thread took the job.
 bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
 {
     switch (job.kind) {
@@ -219,7 +228,8 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     return NULL;
 }
 
-// Pairwise by index, in place: neighbours first, absent ones passed over.
+// Pairwise by index, in place: neighbours first, then sums of 2, 4, …; one without a partner waits
+// for the next round.
 static double add_pairwise(double *values, int64_t n)
 {
     for (int64_t stride = 1; stride < n; stride *= 2)
@@ -228,7 +238,9 @@ static double add_pairwise(double *values, int64_t n)
     return n > 0 ? values[0] : 0;
 }
 
-// Brings the grain squares of all shards together in shard 0's array.
+// Brings the grain squares of all shards together in shard 0's array. A segment's owner is that of
+// the last chunk that begins at it or before it; the step of grain_count goes from the squares of
+// directions to those of values.
 static void gather_squares(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
@@ -271,6 +283,7 @@ static double chunk_order_total(const bel_shard *shard)
     return total;
 }
 
+// What brings a norm down to its limit; 1 where it is within it.
 static float factor_of(double square, double limit)
 {
     double norm = sqrt(square);
@@ -288,6 +301,8 @@ static void combine_trust(bel_shard *shard, int v, double direction_square)
     shard->factors[v] = bel_rule_trust(numbers, values_square, direction_square);
 }
 
+// Grains to variables, variables to the whole, each pairwise in a fixed order. `totals` has
+// trainable variables only, so that others do not shift the order.
 void bel_shard_combine_norms(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;

@@ -1,6 +1,6 @@
-// Who counts in a step, and who is answered: what the four ways to count (ps/layout/counting.h)
-// have each for its own. A shard has one policy for its life and asks it; no other file of this
-// room asks which one it is.
+// Who counts in a step, and who is answered: in what the four ways to count (ps/layout/counting.h)
+// differ. A shard has one policy for its life and asks it; no other file of this room asks which
+// one it is.
 //
 //   all      (policy_all.c)    everybody counts. A chunk is ready when all nodes have reported, a
 //                              worker computes on the one newest version, which it reads in place
@@ -26,7 +26,7 @@ typedef struct bel_policy {
     // nothing is updated between a worker's pull of rows and its report.
     bool lockstep;
 
-    // Memory of its own; after destroy, too, the shard may be half made.
+    // Memory of its own. destroy may find the shard half made.
     void (*create)(bel_shard *shard);
     void (*destroy)(bel_shard *shard);
     void (*reset)(bel_shard *shard); // another generation
@@ -39,7 +39,7 @@ typedef struct bel_policy {
     bool (*may_go_on)(const bel_shard *shard, int worker, int64_t slowest); // is it answered now?
 
     // --- What is taken in
-    // True when a report of `worker` on that version is of use now; else it is late.
+    // True when a report of `worker` on that version can be used now; else it is late.
     bool (*accepts)(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                     uint32_t decision);
     // Step statistics that were late.
@@ -50,12 +50,12 @@ typedef struct bel_policy {
     // From shard 0. NULL: no such frame can come.
     void (*take_counts)(bel_shard *shard, const bel_frame *frame);
     void (*take_answer)(bel_shard *shard, const bel_frame *frame);
-    // True when rows may be read for who computes on that version.
+    // True when rows may be read for a worker that computes on that version.
     bool (*rows_fit)(const bel_shard *shard, int table, int worker, int64_t version);
 
     // --- A step
     void (*begin)(bel_shard *shard);         // forgets what was reported for the step before
-    bool (*is_done)(const bel_shard *shard); // all is in that those who count say of this step
+    bool (*is_done)(const bel_shard *shard); // all that those who count say of this step is in
     bool (*is_over)(const bel_shard *shard); // shard 0: no step can follow, the input is used up
     void (*chunk_passed)(bel_shard *shard, int local); // its new values are there
     void (*copied)(bel_shard *shard, int worker);      // a copy for a worker is made

@@ -1,8 +1,8 @@
 // Everybody counts: the policy of a synchronous job. A step is a function of the version before it,
-// so reports of another version are late, and a version is announced to everybody who begins with
-// it. A worker that replaces another may repeat a step that is finished here: it is sent the
+// so reports of another version are late, and a version is announced to every worker that begins
+// with it. A worker that replaces another may repeat a step that is finished here: it is sent the
 // version before, and this one once it has said all of that step again. Any other pull is late and
-// is dropped without an answer: who is admitted asks for a version that every shard still has.
+// is dropped without an answer: an admitted worker asks for a version that every shard still has.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
@@ -29,7 +29,7 @@ static bool counts(const bel_shard *shard, int worker)
     return true;
 }
 
-// Other shards learn from reports what the step does.
+// Reports also say what the step does: other shards learn the decision from them.
 static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                     uint32_t decision)
 {
@@ -43,8 +43,8 @@ static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_
     return true;
 }
 
-// A worker that repeats a step which is finished here is through with it: its last step statistics
-// are here.
+// Step statistics of a finished step: when its last node's are here, a worker that repeats the step
+// is done with it and gets this version.
 static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
 {
     bool repeats = shard->workers[worker].reader == BEL_READER_BEHIND &&
@@ -53,6 +53,8 @@ static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
         bel_shard_send_whole_locked(shard, worker, shard->step);
 }
 
+// This version, or the one before while its buffer is whole: nothing of the step was passed, and
+// there was a step before in this generation.
 static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
 {
     int64_t version = bel_pull_frame_read(frame).version;
@@ -65,12 +67,14 @@ static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
     }
 }
 
+// Rows have one place: they may be read until the table's update is queued.
 static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t version)
 {
     (void)worker;
     return version == shard->step && !shard->tables[table].queued;
 }
 
+// Forgets the reports of the step before: all of them were used in it.
 static void begin(bel_shard *shard)
 {
     size_t nodes = (size_t)shard->config.assignment->node_count;
@@ -86,24 +90,27 @@ static void begin(bel_shard *shard)
         shard->workers[w].complete = false;
 }
 
-// It waits for every worker even where there are no chunks: a version is not passed by before all
-// have read it.
+// It waits for every worker even where there are no chunks: no version goes by before all have read
+// it.
 static bool is_done(const bel_shard *shard)
 {
     return shard->stats_count == shard->config.assignment->node_count;
 }
 
-// The input never ends here: epochs follow each other, and who trains decides on the last step.
+// The input never ends here: epochs follow each other, and the control decides which step is the
+// last.
 static bool is_over(const bel_shard *shard)
 {
     (void)shard;
     return false;
 }
 
+// Those who follow have the chunks already and are told of the version; one that is exactly one
+// version behind gets all of it. An older one begins with a pull.
 static void published(bel_shard *shard)
 {
     int sent = shard->values_sent;
-    shard->values_sent = 0; // none of the step that begins: who gets a whole version follows
+    shard->values_sent = 0; // none of the new step: one that gets a whole version follows
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bel_shard_worker *worker = &shard->workers[w];
         worker->counted += shard->counters.versions > 1; // all versions but the first were made

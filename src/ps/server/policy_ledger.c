@@ -4,7 +4,7 @@
 //
 // A worker's report stays where it is until the worker is answered; then all that is kept of it is
 // forgotten, as it computes anew. No step is closed at another shard before all answers with its
-// version are known, so none is passed by.
+// version are known, so no answer is missed.
 
 #include "ps/server/shard_inner.h"
 
@@ -49,6 +49,7 @@ static bool at_once(const bel_shard *shard, int worker, int64_t slowest)
     return true;
 }
 
+// Bounded: at most max_lead counted reports ahead of the slowest worker.
 static bool within_lead(const bel_shard *shard, int worker, int64_t slowest)
 {
     return shard->workers[worker].counted - slowest <= shard->config.settings.counting.max_lead;
@@ -56,6 +57,7 @@ static bool within_lead(const bel_shard *shard, int worker, int64_t slowest)
 
 // --- What is taken in ----------------------------------------------------------------------------
 
+// A worker reports once on the version that it was given last; anything else was answered already.
 static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                     uint32_t decision)
 {
@@ -80,12 +82,14 @@ static void owe_locked(bel_shard *shard, int worker)
     }
 }
 
+// Its batches are used up all the same: the worker has moved on.
 static void drop_report(bel_shard_worker *worker)
 {
     worker->dropped++;
     bel_ledger_use_up_lease(worker);
 }
 
+// Shard 0: a report is whole. It queues up to be counted, or is dropped and its worker answered.
 static void completed(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -99,7 +103,7 @@ static void completed(bel_shard *shard, int worker)
     bel_ledger_close_page_locked(shard);
 }
 
-// Shard 0: a worker begins, whatever version it names.
+// Shard 0: a worker begins; whatever version it names, it gets the newest.
 static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
 {
     const bel_shard_worker *w = &shard->workers[worker];
@@ -143,7 +147,8 @@ static void take_counts(bel_shard *shard, const bel_frame *frame)
     bel_ledger_page_known_locked(shard);
 }
 
-// They are whatever they are; and who asks when training stops is not to wait for ever.
+// Rows are read as they are now, of whatever version; also for a worker that asks when training
+// stops, as it must not wait for ever.
 static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t version)
 {
     (void)table;
@@ -152,6 +157,7 @@ static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t vers
 
 // --- A step --------------------------------------------------------------------------------------
 
+// Every worker that counts is complete, and no copy for a worker is still being made.
 static bool is_done(const bel_shard *shard)
 {
     if (!is_known(shard) || shard->copies > 0) return false;
@@ -160,6 +166,7 @@ static bool is_done(const bel_shard *shard)
     return true;
 }
 
+// The input is leased, and no worker has a lease left but the one that this step uses up.
 static bool is_over(const bel_shard *shard)
 {
     if (bel_ledger_has_blocks(&shard->ledger)) return false;
@@ -170,14 +177,15 @@ static bool is_over(const bel_shard *shard)
     return true;
 }
 
-// Who was told that no blocks are left waits for the end, also when some have come back since.
+// A worker that was told that no blocks are left waits for the end, even when some have come back
+// since.
 static bool may_report(const bel_shard *shard, const bel_shard_worker *worker)
 {
     bool asks = worker->held || worker->version < 0;
     return worker->lease_count > 0 || (asks && bel_ledger_has_blocks(&shard->ledger));
 }
 
-// The fewest reports that were counted of a worker who has something left to do.
+// The fewest counted reports of any worker that has something left to do.
 static int64_t slowest_count(const bel_shard *shard)
 {
     int64_t slowest = INT64_MAX;
@@ -216,6 +224,7 @@ static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
     }
 }
 
+// The step before is closed for good, and its page is cleared for a later step.
 static void published(bel_shard *shard)
 {
     if (shard->step > 0) {
@@ -233,6 +242,7 @@ static void published(bel_shard *shard)
 
 // --- A worker is replaced ------------------------------------------------------------------------
 
+// What the lost worker had queued does not count, and its leases go to others.
 static void forget(bel_shard *shard, int worker)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -244,7 +254,7 @@ static void forget(bel_shard *shard, int worker)
     if (shard->config.shard == 0) bel_ledger_return_leases(shard, &shard->workers[worker]);
 }
 
-// Steps that had to wait for that are named.
+// Pages are not closed while a worker is being admitted; this one may be due.
 static void admitted(bel_shard *shard)
 {
     if (shard->config.shard == 0) bel_ledger_close_page_locked(shard);

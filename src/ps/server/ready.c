@@ -1,6 +1,6 @@
 // When the work of a step is ready: a chunk, or a table, once it is known who counts and all of
-// them have reported it. Asked whenever a report has come or the ledger's page has become known; a
-// chunk is queued once in a step, whatever comes later.
+// them have reported it. This is looked at whenever a report has come or the ledger's page has
+// become known; a chunk is queued once in a step, whatever comes later.
 #include "ps/server/shard_inner.h"
 
 void bel_shard_look_at_chunk_locked(bel_shard *shard, int local)

@@ -12,6 +12,7 @@
 
 // --- A step --------------------------------------------------------------------------------------
 
+// Everything that is known of a step is forgotten; what was reported goes as the policy says.
 static void begin_step_locked(bel_shard *shard)
 {
     shard->decision_known = false;
@@ -27,7 +28,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->policy->begin(shard);
 }
 
-// True when all that this shard has to do for the step is done, and all is in that is said of it.
+// True when all that this shard has to do for the step is done, and all that is said of it is in.
 static bool step_done_locked(const bel_shard *shard)
 {
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
@@ -46,7 +47,7 @@ static bel_trace_event event_of(const bel_shard *shard, bel_trace_span span, int
                              .span = (uint8_t)span};
 }
 
-// Whose reports are in this step, as far as 64 bits hold them.
+// Whose reports are in this step: bit w is worker w's, as far as 64 bits go.
 static uint64_t workers_of_step(const bel_shard *shard)
 {
     if (shard->policy->lockstep) return BEL_TRACE_EVERYBODY;
@@ -72,6 +73,8 @@ static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, 
 
 // --- Publication ---------------------------------------------------------------------------------
 
+// The shard stands at a new version: begins its step, and tells workers as the policy says. Other
+// shards learn the decision later, from reports or from the ledger.
 static void publish_locked(bel_shard *shard, uint32_t decision)
 {
     uint32_t last = shard->decision;
@@ -123,7 +126,7 @@ static bool try_publish_locked(bel_shard *shard)
 
 // --- Members that are replaced -------------------------------------------------------------------
 
-// True while something that was reported may be read.
+// True while a thread may be reading something that was reported.
 static bool is_reading_locked(const bel_shard *shard)
 {
     return shard->running > 0 || shard->publishing ||
@@ -157,13 +160,14 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     return before;
 }
 
+// The policy's reset and the start of a step see to the rest; memory stays as it is.
 void bel_shard_restart(bel_shard *shard, uint32_t generation)
 {
     pthread_mutex_lock(&shard->mutex);
     shard->config.generation = generation;
     shard->started = false;
     shard->counters.versions = 0;
-    bel_status_ignore(shard->error); // of a state that is void
+    bel_status_ignore(shard->error); // it was of a state that is void
     shard->error = NULL;
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bel_shard_forget_report_locked(shard, w);
@@ -180,6 +184,8 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
 
 // --- The engine ----------------------------------------------------------------------------------
 
+// The decision is asked for without the lock, as all calls out are; nobody else is in the shard
+// yet.
 void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
 {
     uint32_t decision = 0;
@@ -205,6 +211,7 @@ static void keep_error_locked(bel_shard *shard, bel_status *status)
     }
 }
 
+// What a finished job leads to. A chunk counts as passed after its only or second pass.
 static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent_ns)
 {
     if (job.kind == BEL_JOB_ROWS) {
@@ -261,6 +268,8 @@ static bool poll_locked(bel_shard *shard)
     return try_publish_locked(shard);
 }
 
+// One turn: frames and a publication, then one job. The caller comes again while it is true, and
+// waits for the bell otherwise.
 bool bel_shard_work(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
@@ -270,8 +279,8 @@ bool bel_shard_work(bel_shard *shard)
     return published || ran;
 }
 
-// Takes no frames: who found the next step's here would go on with it, and leave the thread that
-// calls the team waiting.
+// A team thread's share. Takes no frames: a thread that found the next step's here would go on with
+// it, and leave the thread that calls the team waiting.
 static void run_what_is_ready(void *context, int64_t tile)
 {
     (void)tile;
@@ -282,6 +291,7 @@ static void run_what_is_ready(void *context, int64_t tile)
     pthread_mutex_unlock(&shard->mutex);
 }
 
+// A single job is run by this thread alone: to wake the team would cost more than it gains.
 bool bel_shard_work_together(bel_shard *shard, bel_team *team)
 {
     pthread_mutex_lock(&shard->mutex);

@@ -17,8 +17,9 @@
 // makes the same steps. What a worker computes on is copied for it first, so it never sees a
 // version change.
 //
-// The work is taken by whoever calls bel_shard_work: a server's own threads, or in one process the
-// workers' threads while they would wait. Results do not depend on who does what, nor when.
+// The work is done by the threads that call bel_shard_work: a server's own threads, or in one
+// process the workers' threads while they would wait. Results do not depend on which thread does
+// what, nor when.
 #ifndef BELFRY_PS_SERVER_SHARD_H
 #define BELFRY_PS_SERVER_SHARD_H
 
@@ -98,7 +99,7 @@ void bel_shard_destroy(bel_shard *shard);
 
 // --- Lanes without shared memory -----------------------------------------------------------------
 
-// Who is at the other end of such a lane: a worker, or a shard with worker = -1.
+// What is at the other end of such a lane: a worker, or a shard with worker = -1.
 typedef struct bel_shard_peer {
     bel_shard *shard;
     int worker;

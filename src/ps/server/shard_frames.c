@@ -8,6 +8,7 @@
 
 #include "ps/server/shard_inner.h"
 
+// A chunk's index among this shard's, -1: it is another's.
 static int local_chunk(const bel_shard *shard, int chunk)
 {
     for (int i = 0; i < shard->chunk_count; i++)
@@ -29,7 +30,7 @@ static bool check_weight_locked(bel_shard *shard, const bel_frame *frame, int32_
     return false;
 }
 
-// True for a report that is of use now, of a node of its worker's.
+// True for a report that can be used now and is of a node that its worker plays.
 static bool accept_locked(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                           uint32_t decision, int32_t node)
 {
@@ -42,6 +43,7 @@ static bool accept_locked(bel_shard *shard, const bel_frame *frame, int worker, 
     return false;
 }
 
+// A node's sum for one chunk; the payload stays where it is and is read in the pass.
 static void take_report_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_report_frame report = bel_report_frame_read(frame);
@@ -69,6 +71,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
     bel_shard_look_at_chunk_locked(shard, local);
 }
 
+// The same for the rows of one table.
 static void take_row_report_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_row_report_frame report = bel_row_report_frame_read(frame);
@@ -79,7 +82,8 @@ static void take_row_report_locked(bel_shard *shard, const bel_frame *frame, int
     bel_shard_look_at_table_locked(shard, report.table);
 }
 
-// Step statistics are small and copied, so that nobody has to keep them.
+// Step statistics are small and copied, so that their sender need not keep them. They come last of
+// a worker's report on their lane: when all its nodes' are in, the report is complete.
 static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -119,6 +123,7 @@ static void take_from_worker_locked(bel_shard *shard, const bel_frame *frame, in
     }
 }
 
+// Which of these may come follows from the policy and from who is shard 0; each taker checks.
 static void take_from_shard_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_policy *policy = shard->policy;
@@ -150,6 +155,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     }
 }
 
+// All that has come on one lane; an error ends it, as nothing after a malformed frame is believed.
 static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 {
     bel_frame frame;
@@ -157,6 +163,7 @@ static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
         take_frame_locked(shard, &frame, worker);
 }
 
+// Shard 0 hears the others, where its own lane is NULL; they hear shard 0 only, at index 0.
 void bel_shard_drain_locked(bel_shard *shard)
 {
     if (!shard->started || shard->admitting > 0) return;

@@ -66,9 +66,9 @@ typedef struct bel_shard_worker {
     int copies;           // chunks that are still copied for it
     int64_t answer;       // the version that they belong to
     int64_t counted_step; // shard 0: the last that it counted in, -1: none
-    int64_t dropped;      // shard 0: its reports that were not
+    int64_t dropped;      // shard 0: its reports that were dropped
     int64_t stale;        // shard 0: its counted reports on older versions
-    bool held;            // shard 0: gets no version before slower ones have come nearer
+    bool held;            // shard 0: is owed a version, when it may go on
     int64_t leases[2];    // shard 0: first blocks leased and not used up, in order
     int lease_count;
     int64_t leased; // shard 0: leases so far
@@ -108,7 +108,7 @@ typedef struct bel_ledger {
     int64_t stale[BEL_STALENESS_BINS];
 } bel_ledger;
 
-// Rows that a worker asks for in a step; it may do so in several pulls. The answers stay until it
+// Rows that a worker asks for in a step, in one pull or several. The answers stay until it
 // asks in the next step: its successor may have to repeat this one when the rows are updated.
 typedef struct bel_shard_pull {
     bool busy;           // the newest is not yet answered …
@@ -208,7 +208,7 @@ struct bel_shard {
     int *node_firsts;        // by node of the assignment
 };
 
-// Sums of squares that a shard says: of directions, and of values where the rule trusts.
+// How many sums of squares a shard has: of directions, and of values where the rule trusts.
 static inline size_t bel_shard_norm_count(const bel_shard *shard)
 {
     return (shard->rule->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;

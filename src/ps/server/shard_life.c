@@ -20,6 +20,7 @@ static void start_slot(bel_shard *shard, int k)
     }
 }
 
+// What is as large as the space. Where no rule needs a norm, `sums` and its kin are not made.
 static bel_status *allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;

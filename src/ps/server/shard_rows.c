@@ -1,12 +1,13 @@
 // Rows of tables at a shard. A step: workers ask for rows, which are read as they are; every node
 // reports sums of rows; when all have, they are summed over the tree and the rows are updated. Rows
-// have one place, not two: everybody who asks for rows in a step has got them before he reports.
-// Who replaces a worker and repeats a step that is done here gets what its predecessor got.
+// have one place, not two: a worker that asks for rows in a step has got them before it reports.
+// One that replaces a worker and repeats a step that is done here gets what its predecessor got.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
+// A table as before its first frame, at the start and in another generation.
 static void forget_frames(const bel_shard *shard, bel_shard_table *table)
 {
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
@@ -19,6 +20,7 @@ static void forget_frames(const bel_shard *shard, bel_shard_table *table)
     table->due = table->updating = false;
 }
 
+// Without rooms of the lanes', answers lie in memory of the shard, one room for each worker.
 static bel_status *make_answer_rooms(bel_shard *shard)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -31,6 +33,7 @@ static bel_status *make_answer_rooms(bel_shard *shard)
     return NULL;
 }
 
+// A worker may pull once for each replica that it plays, and for `most` rows in all.
 static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int worker)
 {
     const bel_shard_config *config = &shard->config;
@@ -135,6 +138,7 @@ static void read_rows_locked(bel_shard *shard, int t, int worker)
                           (bel_shard_job){.kind = BEL_JOB_ROWS, .local = t, .worker = worker});
 }
 
+// With readers the update waits for the last of them (bel_shard_rows_answered_locked).
 void bel_shard_table_due_locked(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
@@ -144,6 +148,8 @@ void bel_shard_table_due_locked(bel_shard *shard, int t)
     bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_TABLE, .local = t});
 }
 
+// Row pulls of tables that are not being updated and have no update due, so that updates get their
+// turn.
 void bel_shard_answer_waiting_locked(bel_shard *shard)
 {
     for (int t = 0; t < shard->config.layout->table_count; t++) {
@@ -164,6 +170,7 @@ void bel_shard_table_updated_locked(bel_shard *shard, int t)
 
 // --- Frames --------------------------------------------------------------------------------------
 
+// The rows stay where they are (pull->rows) and go as the frame's payload.
 static void send_rows_locked(bel_shard *shard, int table, int worker, int32_t number)
 {
     const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
@@ -175,6 +182,7 @@ static void send_rows_locked(bel_shard *shard, int table, int worker, int32_t nu
                              (size_t)pull->counts[number] * width * sizeof(float)));
 }
 
+// The worker's first pull of a step: answers of the step before are given up.
 static void begin_pulls(bel_shard_pull *pull, int64_t step)
 {
     pull->step = step;
@@ -201,6 +209,8 @@ static void take_known_pull_locked(bel_shard *shard, const bel_frame *frame, int
     }
 }
 
+// Room is taken for the answer, aligned as lanes need it; it is made as soon as the table may be
+// read.
 static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
@@ -229,6 +239,7 @@ static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int w
     if (!shard->publishing) bel_shard_answer_waiting_locked(shard); // else soon
 }
 
+// False: there is no such table, and the shard has failed.
 static bool check_table_locked(bel_shard *shard, const bel_frame *frame, int32_t table)
 {
     if (table >= 0 && table < shard->config.layout->table_count) return true;
@@ -236,6 +247,7 @@ static bool check_table_locked(bel_shard *shard, const bel_frame *frame, int32_t
     return false;
 }
 
+// In order: a pull that was asked before in this step, one that is late or too early, a new one.
 void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
@@ -272,6 +284,7 @@ bool bel_shard_keep_rows_locked(bel_shard *shard, const bel_frame *frame,
     return true;
 }
 
+// A successor may ask for all pulls again: the answers stay, the keys were its predecessor's.
 void bel_shard_forget_pulls_locked(bel_shard *shard, int worker)
 {
     for (int t = 0; t < shard->config.layout->table_count; t++) {
@@ -290,6 +303,8 @@ void bel_shard_end_pulls_locked(bel_shard *shard, int worker)
 
 // --- Work ----------------------------------------------------------------------------------------
 
+// The job: nobody updates the table while there are readers, and this pull is this worker's only
+// one.
 void bel_shard_answer_rows(bel_shard *shard, int table, int worker)
 {
     const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
@@ -297,6 +312,7 @@ void bel_shard_answer_rows(bel_shard *shard, int table, int worker)
                           pull->rows + pull->firsts[pull->number], pull->places);
 }
 
+// The answer is made; the last reader lets an update go ahead that is due.
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
 {
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
@@ -308,6 +324,7 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
         bel_shard_table_due_locked(shard, table);
 }
 
+// A table has one snapshot: the one before ends, as the master has released it.
 static bel_status *mark_snapshot(bel_shard_table *table)
 {
     if (table->has_snapshot) bel_table_snapshot_end(table->table);
@@ -319,7 +336,7 @@ static bel_status *mark_snapshot(bel_shard_table *table)
 
 #define UNKNOWN (BEL_TABLE_NOWHERE - 1) // no row has this number
 
-// Both lists ascend: what the pull knows of the rows' places.
+// What the pull knows of the rows' places. Both lists ascend, so one walk over the two finds all.
 static void note_places(const bel_shard_pull *pull, const bel_row_set *rows, uint32_t *places)
 {
     int64_t i = 0, k = 0, count = pull->counts[pull->number];
@@ -331,8 +348,8 @@ static void note_places(const bel_shard_pull *pull, const bel_row_set *rows, uin
     }
 }
 
-// Where rows are that workers report: where they were when they pulled them for this step. NULL: it
-// is not known of all, as when a worker plays its replicas in turns and pulls for each.
+// Where the rows are that workers report: where they were when workers pulled them for this step.
+// NULL: it is not known of all, as when a worker plays its replicas in turns and pulls for each.
 static const uint32_t *find_places(const bel_shard *shard, bel_shard_table *table,
                                    const bel_row_set *rows)
 {
@@ -364,6 +381,8 @@ static const float *take_means(bel_shard_table *table, const bel_row_set *sums, 
     return table->means;
 }
 
+// The job, without the lock: it reads the reports of those who count, which stay until the step
+// ends, and nobody reads the table meanwhile.
 bel_status *bel_shard_update_table(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
@@ -377,7 +396,8 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
     bel_row_set all =
         bel_row_sum_run(&table->sum, shard->node_firsts, table->sets, table->set_weights,
                         assignment->node_count, bel_layout_report_width(layout));
-    // Without a replica that has examples there are no rows.
+    // Without a replica that has examples there are no rows, and the infinite scale is not
+    // used.
     float scale = (float)(1.0 / (double)table->set_weights[0].replicas);
     if (layout->counts_replicas) {
         all.rows = take_means(table, &all, layout->width);

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "ps/server/shard_inner.h"
 
+// Into buffer 0, which bel_shard_load makes current; slots and averages beside it.
 static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
                                 const bel_segment *segment)
 {
@@ -33,6 +34,7 @@ static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
                                  segment->first, segment->count, shard->averages + segment->offset);
 }
 
+// No step runs. A version's buffer then follows from how many steps were made since (`loaded`).
 bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
 {
     const bel_layout *layout = shard->config.layout;
@@ -51,6 +53,7 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
     return bel_shard_load_tables(shard, reader);
 }
 
+// No step runs, so everything is read without the lock.
 bel_status *bel_shard_snapshot_now(bel_shard *shard)
 {
     shard->ledger.leased = shard->ledger.next_block;
@@ -63,6 +66,7 @@ bel_status *bel_shard_snapshot_now(bel_shard *shard)
     return bel_shard_mark_tables(shard);
 }
 
+// Frame *sent of chunk_count + 1: the version's frame comes last and says that all are there.
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version, int *sent,
                                     bool *out_whole)
 {
@@ -115,13 +119,15 @@ static int name_array(const bel_shard *shard, const char *variable, int k, char 
     return bel_snprintf(name, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
 }
 
+// The snapshot's array that name_array names with the same k.
 static const float *find_array(const bel_shard *shard, int k)
 {
     if (k < 0) return shard->config.snapshot;
     return k < shard->rule->slot_count ? shard->snapshot_slots[k] : shard->config.snapshot_averages;
 }
 
-// Names live behind the pieces in one allocation.
+// One piece for each array of each segment. Names lie behind the pieces in one allocation; the
+// first walk measures it.
 static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
 {
     const bel_layout *layout = shard->config.layout;
@@ -173,6 +179,7 @@ static bel_status *check_finite(const bel_ckpt_piece *pieces, int count)
     return NULL;
 }
 
+// Reads the snapshot only, so training may go on.
 bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt_shard **out_shard)
 {
     int count;

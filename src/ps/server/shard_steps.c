@@ -10,6 +10,7 @@ void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
     bel_status_ignore(bel_shard_try_send_locked(shard, lane, frame));
 }
 
+// A lane that is NULL is no error: nobody is there, and a successor asks anew.
 bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 {
     frame.generation = shard->config.generation;
@@ -19,6 +20,7 @@ bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_fram
     return status;
 }
 
+// There is room for every job that can be queued at once (shard_life.c).
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
 {
     shard->ready[shard->ready_count++] = job;
@@ -30,7 +32,8 @@ void bel_shard_push_chunk_locked(bel_shard *shard, int local)
     bel_shard_push_locked(shard, (bel_shard_job){.kind = first, .local = local});
 }
 
-// Chunks without reports are ready as soon as it is known what the step does.
+// Frozen chunks have no reports: they are ready as soon as it is known what the step does, as a
+// snapshot needs them passed.
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
 {
     if (shard->decision_known) return;
@@ -48,6 +51,7 @@ bool bel_shard_is_stopping(const bel_shard *shard)
     return shard->decision_known && (shard->decision & BEL_DECIDE_STOP) != 0;
 }
 
+// The first error stays; the shard takes no frames and runs no jobs from then on.
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
 {
     if (shard->error != NULL) return;
@@ -73,6 +77,7 @@ void bel_shard_reset_worker(bel_shard_worker *worker)
                                  .stale = worker->stale};
 }
 
+// Sums are not touched: what was passed already stays in the step.
 void bel_shard_forget_report_locked(bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;

@@ -9,8 +9,9 @@
 
 #include "ps/server/shard_inner.h"
 
-// Where chunk `local` of a version lies: that of the step, the one that the step makes, or the one
-// before it, which is there while nothing of the step is passed.
+// Where chunk `local` of a version lies: the step's own, the one that the step makes, or the one
+// before the step's, which is there while nothing of the step is passed. The newest one is current;
+// the other, unless frozen, is in the other buffer.
 static const float *values_locked(const bel_shard *shard, int local, int64_t version)
 {
     const bel_shard_chunk *chunk = &shard->chunks[local];
@@ -28,6 +29,8 @@ bool bel_shard_reads_in_place(const bel_shard *shard, int worker)
     return lane == NULL || lane->ops->shares_memory;
 }
 
+// A chunk's values as a payload in place: the shard's buffer is not written before the worker has
+// reported on what it got.
 static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t version)
 {
     int c = shard->chunks[local].chunk;
