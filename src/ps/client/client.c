@@ -1,6 +1,7 @@
-// The parameter client over lanes. Frames are taken by the thread that waits and by no other, so
-// what is known of the shards needs no lock; `published` is atomic since others print it, and
-// leases have a mutex as prefetching threads wait for them.
+// The parameter client over lanes. Frames are taken by the worker's own thread when it waits and by
+// no other, so what is known of the shards needs no lock. `published` is atomic since others print
+// it, and relaxed since nothing is read by it: values are ordered by the lanes. Leases have a mutex
+// as prefetching threads wait for them.
 //
 // Values may come before their version or after it: it counts as soon as it is announced and all
 // its chunks are here. What is late or repeated is known by its step, chunk by chunk, and passed
@@ -55,6 +56,8 @@ static int64_t published(const shard_view *view)
     return atomic_load_explicit(&view->published, memory_order_relaxed);
 }
 
+// On the lane's thread. A chunk's next values come only after this worker has reported on the
+// current ones, so `current` does not change meanwhile.
 void *bel_client_place(void *context, const bel_frame *frame)
 {
     const bel_client_peer *peer = context;
@@ -77,6 +80,7 @@ void *bel_client_place(void *context, const bel_frame *frame)
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
 
+// Mapped memory: the shard says in which buffer the version lies; frozen chunks stay in the first.
 static void point_at_buffer(bel_client *client, int shard, unsigned char buffer)
 {
     const bel_layout *layout = client->config.layout;
@@ -108,6 +112,7 @@ static void complete_version(bel_client *client, int shard)
     atomic_store_explicit(&view->published, version, memory_order_relaxed);
 }
 
+// Leases come on shard 0's lane, and prefetching threads wait for them (bel_client_lease).
 static void take_lease(bel_client *client, const bel_frame *frame)
 {
     leases *g = &client->leases;
@@ -123,7 +128,7 @@ static void take_lease(bel_client *client, const bel_frame *frame)
     pthread_mutex_unlock(&g->mutex);
 }
 
-// Lanes check only what has a payload.
+// The end of the next wait. Lanes check only frames with a payload; the rest is checked here.
 static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     if (client->error != NULL) return;
@@ -133,7 +138,7 @@ static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
                             client->config.worker, shard, words);
 }
 
-// The values themselves are where the lane has put them.
+// Counts a chunk's values; they themselves are where the lane has put them.
 static void take_params(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
@@ -153,6 +158,7 @@ static void take_params(bel_client *client, int shard, const bel_frame *frame)
     complete_version(client, shard);
 }
 
+// A version counts once its values are here; whether they came before or come later.
 static void take_version(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
@@ -170,6 +176,7 @@ static void take_version(bel_client *client, int shard, const bel_frame *frame)
     complete_version(client, shard);
 }
 
+// Frames of another generation are void and passed over.
 static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     if (frame->generation != client->config.generation) return;
@@ -184,7 +191,7 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
     }
 }
 
-// Takes what has arrived; true when all shards stand at `version`.
+// Takes what has arrived, of each shard until it stands at `version`; true when all do.
 static bool drain(bel_client *client, int64_t version)
 {
     bool all = true;
@@ -208,6 +215,7 @@ static bool lacks_version(const bel_client *client, int64_t version, int shard)
     return published(&client->shards[shard]) < version;
 }
 
+// The shards of which something is still missing, as "0, 2".
 static void name_missing(const bel_client *client, int64_t version,
                          bool (*lacks)(const bel_client *client, int64_t version, int shard),
                          bel_str *out)
@@ -228,6 +236,7 @@ void bel_client_missing(const bel_client *client, int64_t version, bel_str *out)
     bel_str_deinit(&names);
 }
 
+// The error of a wait that ends without what it waited for; says what, and of which shards.
 static bel_status *missing(const bel_client *client, int64_t version,
                            const bel_client_awaited *awaited, bel_code code, const char *why)
 {
@@ -240,6 +249,7 @@ static bel_status *missing(const bel_client *client, int64_t version,
     return status;
 }
 
+// A cut lane matters only where something is still to come on it.
 static bel_status *check_lanes(const bel_client *client, int64_t version,
                                const bel_client_awaited *awaited)
 {
@@ -251,10 +261,12 @@ static bel_status *check_lanes(const bel_client *client, int64_t version,
     return NULL;
 }
 
+// The worker's thread. Work done for the shards, in one process, is progress and puts the stall
+// off. The first wait that succeeds maps other processes' memory (attach).
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
                                   const bel_client_awaited *awaited)
 {
-    enum { NAP_NS = 1000000 }; // how long a wait lasts before cancellation is asked again
+    enum { NAP_NS = 1000000 }; // between looks at cancellation, stall and cut lanes
     const bel_client_config *config = &client->config;
     int64_t stall_ns = (int64_t)(config->stall_timeout_secs * 1e9);
     int64_t deadline = bel_clock_ns() + stall_ns;
@@ -333,7 +345,7 @@ static bool has_lease(bel_client *client, int64_t index)
 }
 
 // Shard 0 has answered, and the other shards have given the same version. The lease is waited for
-// as well, since nobody takes frames while the step waits for its batch.
+// as well, since no frames are taken while the step waits for its batch.
 static bel_status *answer_is_there(bel_client *client, int64_t version, bool *out_there)
 {
     *out_there = false;
@@ -348,6 +360,7 @@ static bel_status *answer_is_there(bel_client *client, int64_t version, bool *ou
     return NULL;
 }
 
+// The count of answers is the index of the lease that the step after them reads.
 bel_status *bel_client_wait_next(bel_client *client, int64_t *version, uint32_t *out_decision)
 {
     static const bel_client_awaited an_answer = {"version", answer_is_there, lacks_version};
@@ -369,6 +382,7 @@ int64_t bel_client_lease(bel_client *client, int64_t index)
     return block;
 }
 
+// Any thread: those that wait for a lease get BEL_LEASE_NONE.
 void bel_client_end_leases(bel_client *client)
 {
     pthread_mutex_lock(&client->leases.mutex);

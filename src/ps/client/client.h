@@ -103,7 +103,7 @@ bel_status *bel_client_wait_rows(bel_client *client, int64_t step) BEL_MUST_USE;
 const float *bel_client_row(const bel_client *client, int table, int64_t index);
 
 // Sends node `node`'s sums of rows, with their weight, each to its shard; every shard gets a
-// report, if an empty one. The set is copied into the room. For one thread.
+// report, even an empty one. The set is copied into the room. For one thread.
 bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
                                    int node, bel_weight weight,
                                    const bel_row_set *set) BEL_MUST_USE;

@@ -56,8 +56,8 @@ struct bel_client {
     table_view *tables; // by table
 };
 
-// client.c: what a wait waits for, asked after everything that has come was taken; an error ends
-// it.
+// client.c: what a wait waits for; asked again and again. is_there takes what has come first; an
+// error ends the wait.
 typedef struct bel_client_awaited {
     const char *what; // "version"
     bel_status *(*is_there)(bel_client *client, int64_t version, bool *out_there);

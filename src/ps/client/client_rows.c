@@ -2,13 +2,14 @@
 // and found again where the answers lie, in the shard's memory or in the room for answers. At
 // most one pull of a table is under way; pulls of a step are numbered, since a worker may play
 // its replicas in turns. An answer to another pull is passed over, or refused by a lane that
-// would have to place it. Every shard gets a report, if an empty one: it counts nodes, not rows.
+// would have to place it. Every shard gets a report, even an empty one: it counts nodes, not rows.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "ps/client/client_inner.h"
 
+// A place in a room; without a room there is none.
 static char *at(void *room, size_t offset)
 {
     return room != NULL ? (char *)room + offset : NULL;
@@ -53,7 +54,8 @@ void bel_client_destroy_tables(bel_client *client)
 
 // --- Pulling -------------------------------------------------------------------------------------
 
-// Keys of a shard stay in their order.
+// Sorts keys by shard; those of a shard stay in their order. first[k + 1] counts shard k's keys,
+// then first[k] becomes the sum before shard k, moves on while keys are placed, and is moved back.
 static void group_keys(table_view *table, const int64_t *keys, int64_t count, int shard_count)
 {
     if (shard_count == 1) { // they are grouped
@@ -96,7 +98,7 @@ bel_status *bel_client_pull_rows(bel_client *client, int64_t step, int table, co
     return NULL;
 }
 
-// Where the rows of a frame were asked for, of a shard and by the newest pull; NULL: they were not.
+// The table for which the newest pull asked that shard for the frame's rows; NULL: none did.
 static table_view *awaited_table(const bel_client *client, int shard, const bel_frame *frame)
 {
     const bel_layout *layout = client->config.layout;
@@ -109,6 +111,7 @@ static table_view *awaited_table(const bel_client *client, int shard, const bel_
     return awaited && frame->payload_bytes == count * width * sizeof(float) ? view : NULL;
 }
 
+// The payload is the rows: in the shard's memory, or where bel_client_place_rows had them put.
 void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame)
 {
     table_view *view = awaited_table(client, shard, frame);
@@ -124,6 +127,7 @@ void *bel_client_place_rows(bel_client *client, int shard, const bel_frame *fram
     return view->room + (size_t)view->first[shard] * width;
 }
 
+// True when that shard was asked for rows of some table and has not answered.
 static bool lacks_rows(const bel_client *client, int64_t step, int shard)
 {
     (void)step;
@@ -150,6 +154,7 @@ bel_status *bel_client_wait_rows(bel_client *client, int64_t step)
     return bel_client_wait_until(client, step, &rows);
 }
 
+// The key's place among the grouped keys, then among its shard's. One shard: keys were not grouped.
 const float *bel_client_row(const bel_client *client, int table, int64_t index)
 {
     const bel_layout *layout = client->config.layout;

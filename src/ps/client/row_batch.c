@@ -1,7 +1,7 @@
 // A batch's ids are sorted together with their positions. The sort is stable, so the positions
 // of a key come in ascending order, which is the order in which gradients are summed. All arrays
-// lie in one allocation of the largest batch, and none comes later. Usual widths have a loop of
-// their own, and rows further on are fetched early: a sum jumps about in memory.
+// lie in one allocation, made for the largest batch; nothing is allocated later. Usual widths have
+// a loop of their own, and rows further on are fetched early: a sum jumps about in memory.
 #include "ps/client/row_batch.h"
 
 #include <stdint.h>
@@ -56,6 +56,7 @@ void bel_row_batch_destroy(bel_row_batch *batch)
     bel_free(batch);
 }
 
+// starts[k] to starts[k + 1] are key k's places among the sorted ids.
 void bel_row_batch_set(bel_row_batch *batch, const int64_t *ids, int64_t n)
 {
     BEL_CHECK(n >= 0 && n <= batch->capacity);
@@ -113,6 +114,7 @@ static inline __attribute__((always_inline)) void sum_rows(const bel_row_batch *
     }
 }
 
+// Widths that embeddings usually have get a loop of constant length.
 void bel_row_batch_sum(const bel_row_batch *batch, const float *gradients, int width,
                        float *out_sums)
 {

@@ -6,7 +6,7 @@
 // tools/protocol-tables) are made of them. Fields are packed in the order in which they stand, each
 // little-endian in as many bytes as its type has. A field means one thing, and only in its kind.
 //
-// To add a kind: a row in BEL_FRAME_KINDS, a list BEL_FIELDS_<name>, and who takes it.
+// To add a kind: a row in BEL_FRAME_KINDS, a list BEL_FIELDS_<name>, and code that takes it.
 #ifndef BELFRY_PS_FRAMES_FRAMES_H
 #define BELFRY_PS_FRAMES_FRAMES_H
 
@@ -111,7 +111,7 @@ typedef enum bel_frame_kind {
 // For each kind a struct bel_NAME_frame of its fields, and
 //
 //   bel_frame bel_NAME_frame_write(bel_NAME_frame fields, const void *payload, size_t bytes)
-//     A frame that borrows the payload; who sends it fills in generation, incarnation and sender.
+//     A frame that borrows the payload; its sender fills in generation, incarnation and sender.
 //   bel_NAME_frame bel_NAME_frame_read(const bel_frame *frame)
 //     The fields of a frame of this kind. They are a peer's word: nothing was checked.
 #define MEMBER(type, name, meaning) type name;
