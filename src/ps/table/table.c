@@ -1,10 +1,10 @@
-// A table: made, pulled, updated, loaded. Where rows lie is table_index.c's matter. Time is
-// cache misses here, so keys go in groups, of which one is worked on while records of the next
-// and the index of the one after it are on their way.
+// A table: made, pulled, updated, loaded. Where rows lie is the business of table_index.c. Time is
+// cache misses here, so keys go in groups, of which one is worked on while records of the next and
+// the index of the one after it are on their way.
 //
 // An update first finds or makes all its rows, which may fail with nothing changed, and then
 // works on tiles of distinct rows, so threads need no lock. A new row's start is a function of
-// its key, made by whoever has the tile.
+// its key, made by the thread that has the tile.
 #include "ps/table/table.h"
 
 #include <math.h>
@@ -164,8 +164,9 @@ static void copy_group(const bel_table *table, const int64_t *keys, const uint32
     }
 }
 
-// Three groups are under way: one is copied, of the next one records are asked for, of the one
-// after that the index.
+// Three groups are under way: one is copied, the next one's records are fetched, and the index for
+// the one after that. `rows` alternates, as a group's places are found while the one before is
+// copied. Groups past the end are empty.
 void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
                            uint32_t *out_places)
 {
@@ -205,6 +206,7 @@ typedef struct update_job {
     int64_t old_count; // rows from this number on are new
 } update_job;
 
+// A new row: its start values, then each slot's.
 static void start_record(const bel_table *table, int64_t key, float *record)
 {
     bel_table_start_values(table, key, record);
@@ -215,6 +217,7 @@ static void start_record(const bel_table *table, int64_t key, float *record)
     }
 }
 
+// Finds the records of a group and asks for their cache lines.
 static void fetch_records(const bel_table *table, const uint32_t *rows, int n, float **out_records)
 {
     for (int j = 0; j < n; j++) {
@@ -238,8 +241,8 @@ static void prepare_records(const update_job *job, int64_t at, int n, float *con
     }
 }
 
-// Positions of one tile; no two have the same row. The records of a group come while the one before
-// is worked on.
+// Positions of one tile, on a thread of the team; no two have the same row. The records of a group
+// come while the one before is worked on.
 static void update_tile(void *argument, int64_t tile)
 {
     const update_job *job = argument;
@@ -258,6 +261,7 @@ static void update_tile(void *argument, int64_t tile)
     }
 }
 
+// All that may fail comes first (bel_table_admit); the tiles then cannot fail.
 bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
                                     const int64_t *keys, const uint32_t *places, const float *sums,
                                     float scale, int64_t n)
@@ -308,6 +312,7 @@ static bel_status *check_distinct(const bel_table *table, const int64_t *keys, i
     return status;
 }
 
+// A key that has a row already came twice, over several loads.
 static bel_status *check_absent(const bel_table *table, const int64_t *keys, int64_t n)
 {
     for (int64_t i = 0; table->count > 0 && i < n; i += BEL_TABLE_GROUP) {
@@ -324,6 +329,7 @@ static bel_status *check_absent(const bel_table *table, const int64_t *keys, int
     return NULL;
 }
 
+// A record is values, then slots, each of `width` floats.
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n)
 {

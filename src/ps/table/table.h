@@ -51,8 +51,8 @@ void bel_table_destroy(bel_table *table);
 void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows);
 
 // The same, and notes in out_places where each row is, BEL_TABLE_NOWHERE where there is none. A row
-// never moves, so a place is right until bel_table_clear: whoever pulls rows and updates them later
-// spares the update its look-ups, half of its time. Places never come from a peer.
+// never moves, so a place is right until bel_table_clear: a caller that pulls rows and updates them
+// later spares the update its look-ups, half of its time. Places never come from a peer.
 #define BEL_TABLE_NOWHERE UINT32_MAX
 void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
                            uint32_t *out_places);
@@ -76,7 +76,7 @@ int64_t bel_table_bytes(const bel_table *table); // memory held: what memory_lim
 
 // --- Snapshots -----------------------------------------------------------------------------------
 
-// Marks the state of now. Rows that later updates change are copied aside before, so that the
+// Marks the state of now. Rows are copied aside before a later update changes them, so that the
 // snapshot can be read by another thread while updates go on. One snapshot at a time. Neither
 // bel_table_bytes nor memory_limit counts the copies: whether an update succeeds must not depend
 // on how fast a checkpoint is written. RESOURCE_EXHAUSTED.
@@ -112,7 +112,7 @@ bel_ckpt_rows bel_table_rows(const bel_table *table);
 bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, int shard,
                               int shard_count) BEL_MUST_USE;
 
-// No rows; memory is kept for the next ones. Not while there is a snapshot.
+// Removes all rows; memory is kept for the next ones. Not while there is a snapshot.
 void bel_table_clear(bel_table *table);
 
 #endif

@@ -27,8 +27,9 @@ static inline int first_free(const bel_table_bucket *bucket)
     return at;
 }
 
-// Where a hash is, or the free place where it would have to be. A free place whose hash, 0, is the
-// one that is looked for is the latter.
+// Where a hash is, or the free place where it would have to be. Where the hash looked for is 0, it
+// equals that of a free place, which is the right answer too. A bucket fills from the front, so its
+// last place tells whether it is full; the search then goes on with the next bucket, round the end.
 static inline index_place find_place(const bel_table_part *part, uint64_t hash)
 {
     for (uint64_t b = bel_table_place(part, hash);; b = b + 1 == part->capacity ? 0 : b + 1) {
@@ -84,14 +85,15 @@ static void shrink_blocks(bel_table_blocks *blocks, size_t count)
         bel_pages_destroy(blocks->at[--blocks->count], blocks->bytes);
 }
 
+// Blocks that so many rows need, at least those that are there.
 static size_t blocks_for(const bel_table_blocks *blocks, int64_t rows)
 {
     size_t needed = (size_t)((rows + (INT64_C(1) << blocks->bits) - 1) >> blocks->bits);
     return needed > blocks->count ? needed : blocks->count;
 }
 
-// Four rows to a bucket of five places are the most; a part grows by half, in whole pages: 16 to 24
-// bytes a row.
+// At most four rows to a bucket of five places, on average; a part grows by half, in whole pages:
+// 16 to 24 bytes a row.
 static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
 {
     if (rows <= part->capacity * FILL) return part->capacity;
@@ -113,6 +115,7 @@ typedef struct admission {
     int64_t bytes; // of the table, afterwards
 } admission;
 
+// What the new rows will take, before anything is taken: bytes that can be held against the limit.
 static void plan(admission *a, int64_t new_rows)
 {
     const bel_table *table = a->table;
@@ -129,6 +132,7 @@ static void plan(admission *a, int64_t new_rows)
     }
 }
 
+// On failure some of it may be taken; reserve gives it back.
 static bel_status *take_room(admission *a)
 {
     bel_table *table = a->table;
@@ -144,6 +148,7 @@ static bel_status *take_room(admission *a)
     return NULL;
 }
 
+// Takes all room for the new rows, or none.
 static bel_status *reserve(admission *a, int64_t new_rows)
 {
     bel_table *table = a->table;
@@ -173,7 +178,7 @@ static bel_status *reserve(admission *a, int64_t new_rows)
 
 // --- New rows ------------------------------------------------------------------------------------
 
-// Looks those keys up whose place is not known.
+// Looks up those keys whose place is not known; returns how many have no row.
 static int64_t find_rest(const admission *a, int64_t first, int64_t end)
 {
     int64_t missing = 0;
@@ -188,6 +193,7 @@ static int64_t find_rest(const admission *a, int64_t first, int64_t end)
     return missing;
 }
 
+// The index of the next group is fetched while this one is looked up.
 static int64_t find_all(const admission *a, int64_t first, int64_t end)
 {
     int64_t i = first, missing = 0;
@@ -205,6 +211,8 @@ static int64_t find_all(const admission *a, int64_t first, int64_t end)
     return missing;
 }
 
+// Threads of the team look tiles up side by side. The count is relaxed: it is read after the team's
+// run, which orders it.
 static void find_tile(void *argument, int64_t tile)
 {
     admission *a = argument;
@@ -234,6 +242,8 @@ static void list_missing(admission *a)
     }
 }
 
+// Fills a larger part from a smaller one. Both are in the order of hashes, so it is one run over
+// each.
 static void move_rows(const bel_table_part *from, const bel_table_part *to)
 {
     for (uint64_t b = 0; b < from->capacity; b++) {
@@ -285,6 +295,7 @@ static void run(bel_team *team, bel_team_job *job, void *argument, int64_t tiles
         job(argument, tile);
 }
 
+// Row numbers and missing positions, in one allocation; the contents are not kept.
 static bel_status *grow_scratch(bel_table *table, int64_t n)
 {
     if (n <= table->scratch_capacity) return NULL;
@@ -298,6 +309,8 @@ static bel_status *grow_scratch(bel_table *table, int64_t n)
     return NULL;
 }
 
+// The phases of the head of this file. The snapshot's room comes before rows are made, so that an
+// error leaves the table as it was.
 bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
                             const uint32_t *places, int64_t n)
 {

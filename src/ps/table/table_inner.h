@@ -53,8 +53,8 @@ typedef struct bel_table_blocks {
     int bits;
 } bel_table_blocks;
 
-// The rows of a moment. A row that is changed afterwards is copied aside first, under the lock of
-// its number; who reads it takes the same lock and looks where it is.
+// The rows of a moment. A row that is changed afterwards is copied aside first, and its place noted
+// under the lock of its number; a reader takes the same lock and looks where the row is.
 typedef struct bel_table_snapshot_state {
     int64_t count;   // rows below this number belong to it
     uint32_t *saved; // [row]: place of its copy + 1; 0: not changed since
@@ -87,7 +87,7 @@ struct bel_table {
     bel_table_snapshot_state *snapshot;
 };
 
-// Keys of the group that begins at `at`, of those before `end`.
+// How many keys the group that begins at `at` has, of those before `end`; 0 past the end.
 static inline int bel_table_group(int64_t at, int64_t end)
 {
     if (at >= end) return 0;
@@ -99,11 +99,13 @@ static inline unsigned bel_table_part_of(uint64_t hash)
     return (unsigned)(hash >> (64 - BEL_TABLE_PART_BITS));
 }
 
+// 32 bits of the hash, as a fraction of the capacity: so places are in the order of hashes.
 static inline uint64_t bel_table_place(const bel_table_part *part, uint64_t hash)
 {
     return (uint64_t)(uint32_t)(hash >> BEL_TABLE_SHARD_BITS) * part->capacity >> 32;
 }
 
+// The low bits of a row's number are its place in the block, the others say which block.
 static inline void *bel_table_item(char *const *blocks, int bits, size_t item_bytes, uint32_t row)
 {
     return blocks[row >> bits] + (row & ((UINT32_C(1) << bits) - 1)) * item_bytes;

@@ -2,8 +2,8 @@
 //
 // Nothing is copied at the beginning. An update copies a row aside before it changes it for the
 // first time since. What must stay true: `saved` of a row is written under the row's lock and only
-// by who updates it, so an updater may look at it without the lock; a reader looks and copies under
-// the lock, so it sees the row as it was, here or there.
+// by the thread that updates the row, so an updater may look at it without the lock; a reader looks
+// and copies under the lock, so it sees the row as it was, here or there.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,6 +16,7 @@ static size_t saved_bytes(const bel_table_snapshot_state *snapshot)
     return (size_t)snapshot->count * sizeof(uint32_t);
 }
 
+// The table's own directory may move when it grows; the blocks stay where they are.
 static char **copy_directory(const bel_table_blocks *blocks)
 {
     char **copy = bel_xcalloc(blocks->count, sizeof *copy);
@@ -73,6 +74,8 @@ static void *copy_at(const bel_table *table, int64_t place)
                           table->record_floats * sizeof(float), (uint32_t)place);
 }
 
+// Counts rows of the snapshot that were not yet saved; all copies fit as many blocks as the table
+// had.
 bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
@@ -91,6 +94,7 @@ bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n)
     return NULL;
 }
 
+// The copy is whole before `saved` names it; the place is any free one, so its counter is relaxed.
 void bel_table_snapshot_save(bel_table *table, uint32_t row)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
@@ -113,6 +117,7 @@ static int64_t key_of(const bel_table_snapshot_state *snapshot, uint32_t row)
     return *key;
 }
 
+// The order of keys, made at the first reading and kept for the others.
 static bel_status *sort_rows(const bel_table *table)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
@@ -159,6 +164,8 @@ static void read_row(const bel_table *table, uint32_t row, int64_t place, float 
     pthread_mutex_unlock(lock);
 }
 
+// Rows lie in the order in which they were made, so reading by key jumps about: records ahead are
+// fetched.
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
                                      int64_t *out_keys, float *out_rows, float *const *out_slots)
 {

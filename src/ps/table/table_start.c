@@ -21,6 +21,7 @@ static double quantile(double q)
     return q * over / under;
 }
 
+// One 32-bit word gives one element.
 static float start_element(const bel_table *table, uint32_t word)
 {
     if (table->start == BEL_TABLE_UNIFORM) {
@@ -31,6 +32,7 @@ static float start_element(const bel_table *table, uint32_t word)
     return (float)(quantile(q * within) * (double)table->scale);
 }
 
+// A block of random words gives four elements, whichever thread or shard computes them.
 void bel_table_start_values(const bel_table *table, int64_t key, float *out_values)
 {
     if (table->start == BEL_TABLE_ZEROS) {

@@ -1,11 +1,12 @@
 // A table's way into a checkpoint and back. Columns are read block by block from the snapshot,
-// while updates go on, and no copy of the whole is made; each number is looked at on its way
-// out, so a table that is not finite cannot be saved. On the way in a shard takes the rows that
-// the hash gives it, whichever number of shards wrote them.
+// while updates go on, and no copy of the whole is made; each number is checked on its way out, so
+// a table that is not finite cannot be saved. On the way in a shard takes the rows that the hash
+// gives it, whichever number of shards wrote them.
 #include <math.h>
 
 #include "ps/table/table_inner.h"
 
+// What the checkpoint writes and expects: column 0 is the values, the others are the rule's slots.
 static bel_ckpt_table describe(const bel_table *table)
 {
     return (bel_ckpt_table){
@@ -31,6 +32,7 @@ static bel_status *check_finite(const bel_table *table, const int64_t *keys, int
     return NULL;
 }
 
+// Of one column only its own array is asked for, so nothing else is copied.
 static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t *out_keys,
                                int column, float *out_floats)
 {
@@ -61,6 +63,7 @@ typedef struct restoring {
     int shard, shard_count;
 } restoring;
 
+// The hash decides, so a checkpoint of any number of shards can be loaded.
 static bool is_mine(void *context, int64_t key)
 {
     const restoring *r = context;
