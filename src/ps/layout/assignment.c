@@ -25,6 +25,8 @@ static bel_assignment_node largest_node(int worker, int first, int end, int tota
     return (bel_assignment_node){worker, level, first, last - first};
 }
 
+// Ids go to workers in order, and each worker's block is cut into nodes from its first id on. There
+// are at most as many nodes as replicas.
 bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
 {
     bel_assignment *assignment = bel_xcalloc(1, sizeof *assignment);
@@ -75,8 +77,8 @@ void bel_assignment_destroy(bel_assignment *assignment)
     bel_free(assignment);
 }
 
-// Both factors are of doubles that hold the quotients to the last bit, so they do not depend on
-// who computes them.
+// Both factors are quotients in double, rounded to float at the end, so they do not depend on which
+// process computes them.
 bel_weight bel_weight_add(bel_weight left, bel_weight right, float *out_left, float *out_right)
 {
     const bel_weight both = {left.replicas + right.replicas, left.examples + right.examples};
@@ -95,6 +97,7 @@ static void add_f32(float *sum, const float *a, const float *b, int64_t n)
         sum[i] = a[i] + b[i];
 }
 
+// The same with factors, where means of examples differ.
 static void add_scaled(float *sum, const float *a, float a_factor, const float *b, float b_factor,
                        int64_t n)
 {
@@ -102,7 +105,7 @@ static void add_scaled(float *sum, const float *a, float a_factor, const float *
         sum[i] = a[i] * a_factor + b[i] * b_factor;
 }
 
-// a + b of two weights that both count; `sum` may be either of them.
+// a + b, both with replicas that count; `sum` may be either of them.
 static bel_weight add_weighted(float *sum, const float *a, bel_weight a_weight, const float *b,
                                bel_weight b_weight, int64_t n)
 {
@@ -151,8 +154,8 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
         if (s->inputs[listed] != NULL) *out_weight = s->weights[listed];
         return s->inputs[listed];
     }
-    // The left half may come back in its own level's scratch, which the right half then overwrites:
-    // so each half has scratch of its own side, and this node's sum goes to row `level`.
+    // The left half's sum may lie in the row below, which the right half then overwrites: so it
+    // moves to this node's own row first, where the sum of both goes as well.
     bel_weight right_weight;
     const float *left = sum_below(s, level - 1, first, out_weight);
     float *row = s->scratch + (int64_t)level * s->n;
@@ -193,6 +196,7 @@ static const float *sum_divided(const bel_assignment *assignment, const float *c
     return scratch;
 }
 
+// A single node is the whole tree: its input is the sum, and nothing is copied.
 const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
                                 const bel_weight *weights, int64_t n, float *scratch)
 {
@@ -205,7 +209,9 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
     return sum_below(&s, assignment->depth, 0, &weight);
 }
 
-// Adds the right neighbour's double sums to the left one's, level by level.
+// Adds the right neighbour's double sums to the left one's, level by level: at level l the left
+// node begins at a multiple of 2^(l+1), the right one 2^l after it. `alive`: its sum is not yet in
+// a left one's.
 void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
                             int64_t n, double *out_sum)
 {
@@ -261,6 +267,7 @@ static bel_weight sum_replicas(float *const *ranges, const bel_weight *weights, 
     return right;
 }
 
+// ranges and weights are indexed from the node's first replica, so the node's tree begins at 0.
 bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const *ranges,
                                    const bel_weight *weights, int64_t offset, int64_t n)
 {

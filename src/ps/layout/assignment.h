@@ -60,14 +60,14 @@ static inline int bel_assignment_replicas(const bel_assignment *assignment, int 
     return assignment->first_replica[worker + 1] - assignment->first_replica[worker];
 }
 
-// False for any number that is no node, too.
+// Also false for any number that is no node.
 static inline bool bel_assignment_is_node_of(const bel_assignment *assignment, int node, int worker)
 {
     return node >= assignment->first_node[worker] && node < assignment->first_node[worker + 1];
 }
 
-// Assigns `replica_count` ids to the workers that are present, of which there is one at least, as
-// evenly as can be: the first of them get one more. Writes worker_count numbers, 0 for the absent.
+// Assigns `replica_count` ids to the workers that are present (at least one) as evenly as can be:
+// the first of them get one more. Writes worker_count numbers, 0 for the absent.
 void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,
                            int *out_replicas_of);
 
@@ -88,7 +88,7 @@ void bel_assignment_sum_f64(const bel_assignment *assignment, const double *cons
 
 // Sums the replicas [first, first + count) of one node into the first of them, in place, for `n`
 // elements at `offset`: ranges[j] is the gradient range of replica first + j, and weights[j] its
-// weight. Returns the node's; without a replica that has examples nothing is written.
+// weight. Returns the node's weight; without a replica that has examples nothing is written.
 bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const *ranges,
                                    const bel_weight *weights, int64_t offset, int64_t n);
 

@@ -1,7 +1,7 @@
-// From the settings of a run to whose reports make a step: asked by those who train, and by those
-// who only show what a job would do (--dry_run), so that both say the same N and R. A sync job that
-// wants as many reports as it has workers, or more, needs no ledger: it is one where all count, and
-// workers take turns for the surplus.
+// From the settings of a run to whose reports make a step: asked when a job is trained and when it
+// is only shown (--dry_run), so that both give the same N and R. A sync job that wants as many
+// reports as it has workers, or more, needs no ledger: all count in it, and workers take turns for
+// the surplus.
 #include "ps/layout/counting.h"
 
 bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int workers, int64_t max_lead)

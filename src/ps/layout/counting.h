@@ -13,7 +13,7 @@ typedef enum bel_counting_kind {
     BEL_COUNTING_ALL,     // a step is made of everybody's reports
     BEL_COUNTING_BACKUPS, // of the first `workers` on the newest version; others are dropped
     BEL_COUNTING_ASYNC,   // of the first `workers`, whatever version they were computed on
-    BEL_COUNTING_BOUNDED, // the same, but who is too far ahead of the slowest waits
+    BEL_COUNTING_BOUNDED, // the same, but a worker too far ahead of the slowest waits
     BEL_COUNTING_KIND_COUNT
 } bel_counting_kind;
 
@@ -30,8 +30,8 @@ static inline bool bel_counting_has_ledger(const bel_counting *counting)
     return counting->kind != BEL_COUNTING_ALL;
 }
 
-// What the settings of a run come to. `asked` is BACKUPS (mode sync), ASYNC or BOUNDED; `wanted` is
-// replicas_to_aggregate, 0: all where the mode is sync, else one.
+// The counting that the settings of a run amount to. `asked` is BACKUPS (mode sync), ASYNC or
+// BOUNDED; `wanted` is replicas_to_aggregate, 0: all where the mode is sync, else one.
 bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int workers, int64_t max_lead);
 
 // How many turns a worker takes in a step: where more reports are wanted than there are workers,

@@ -1,7 +1,7 @@
 // Initial values, by counters instead of states: an element's number depends on its place in the
-// variable alone, and the key on the seed and the variable's name. So other variables, their
-// order and how they are cut do not enter. An orthogonal matrix is the exception: it is computed
-// as a whole, in double, its sums in a fixed order, with as much memory as that takes.
+// variable alone, and the key on the seed and the variable's name. So other variables, their order
+// and how they are cut make no difference. An orthogonal matrix is the exception: it is computed as
+// a whole, in double, its sums in a fixed order, with as much memory as that takes.
 #include "ps/layout/initial.h"
 
 #include <math.h>
@@ -31,6 +31,7 @@ static void fill_constant(float *values, int64_t count, double value)
         values[i] = (float)value;
 }
 
+// Four elements from a block of random words.
 static void fill_uniform(float *values, int64_t count, double limit, bel_rng_key key)
 {
     for (int64_t i = 0; i < count; i += 4) {
@@ -52,6 +53,7 @@ static void normal_pair(bel_rng_key key, uint64_t draw, int64_t pair, double out
     out_normal[1] = radius * sin(angle);
 }
 
+// Two elements from a pair.
 static void fill_normal(float *values, int64_t count, double deviation, bel_rng_key key)
 {
     for (int64_t i = 0; i < count; i += 2) {

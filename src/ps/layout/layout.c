@@ -1,8 +1,8 @@
-// Laying out, cutting, assigning, in this order: the limit of a chunk follows from the size of
-// the whole, variables are placed and cut in forward order, and chunks go to shards when all are
-// known. The result is a function of variables and shard count alone, so that every process
-// computes it by itself and only names, shapes and kinds travel. A chunk has variables of one
-// kind, and small ones share a chunk, each from a border of 64 bytes on.
+// Lays out, cuts, assigns, in this order: the limit of a chunk follows from the size of the whole,
+// variables are placed and cut in forward order, and chunks go to shards when all are known. The
+// result is a function of variables and shard count alone, so that every process computes it by
+// itself and only names, shapes and kinds travel. A chunk has variables of one kind, and small ones
+// share a chunk, each from a border of 64 bytes on.
 #include "ps/layout/layout.h"
 
 #include <stdlib.h>
@@ -32,6 +32,7 @@ static int64_t take_variables(bel_layout *layout, const bel_layout_variable *var
     return size;
 }
 
+// About eight chunks to a shard, within bounds; whole grains.
 static int64_t chunk_limit(int64_t size, int shard_count)
 {
     int64_t limit = size / (8 * (int64_t)shard_count);
@@ -46,6 +47,7 @@ typedef struct cutter {
     int64_t limit;
 } cutter;
 
+// The chunk that segments are added to from now on.
 static void open_chunk(cutter *c, int64_t offset, bel_variable_kind kind)
 {
     bel_layout *layout = c->layout;
@@ -55,6 +57,7 @@ static void open_chunk(cutter *c, int64_t offset, bel_variable_kind kind)
         (bel_chunk){.offset = offset, .first_segment = layout->segment_count, .kind = kind};
 }
 
+// The chunk ends with the segment; padding between two segments of a chunk belongs to it.
 static void add_segment(cutter *c, bel_chunk *chunk, int variable, int64_t first, int64_t count)
 {
     bel_layout *layout = c->layout;
@@ -66,8 +69,8 @@ static void add_segment(cutter *c, bel_chunk *chunk, int variable, int64_t first
     chunk->count = offset + count - chunk->offset;
 }
 
-// Room in the open chunk behind `offset`, for `left` elements of a variable of that kind; 0: the
-// next chunk begins.
+// How many of `left` elements of a variable of that kind go into the open chunk from `offset` on;
+// 0: a new chunk begins. A part of a variable is whole grains, so that the cut is a grain's border.
 static int64_t room_for(const cutter *c, bel_variable_kind kind, int64_t offset, int64_t left)
 {
     if (c->layout->chunk_count == 0) return 0;
@@ -100,6 +103,7 @@ static void place_variable(cutter *c, int v)
     }
 }
 
+// Equal ones by offset, so that the order is the same in every process.
 static int larger_first(const void *a, const void *b)
 {
     const bel_chunk *p = *(bel_chunk *const *)a, *q = *(bel_chunk *const *)b;
@@ -156,6 +160,7 @@ void bel_layout_destroy(bel_layout *layout)
     bel_free(layout);
 }
 
+// Tables come after the variables and take no part of the space.
 void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table)
 {
     size_t count = (size_t)layout->table_count + 1;

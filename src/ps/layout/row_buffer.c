@@ -1,8 +1,8 @@
 // Offsets are sums over what lies before, computed by both ends from layout and assignment, so
-// that nothing about them travels. Only bel_row_buffer_check looks for overflow: it bounds all
-// room of a job together, and whoever asks for offsets has asked it before. Each part of a
-// report, and each pull's answer, may need filling up to the next multiple; room for that is
-// added by the number of shards and of replicas.
+// that nothing about them travels. Only bel_row_buffer_check looks for overflow: it bounds all room
+// of a job together, and is called before any offset is asked for. Each part of a report, and each
+// pull's answer, may need filling up to the next multiple; room for that is added by the number of
+// shards and of replicas.
 #include "ps/layout/row_buffer.h"
 
 #include "base/alloc.h"
@@ -56,12 +56,14 @@ static size_t report_room(const bel_layout *layout, const bel_assignment *assign
     return bel_row_aligned(bel_row_buffer_report_bytes(layout, assignment, table, node) + filling);
 }
 
+// Keys of 8 bytes need no filling.
 static size_t key_room(const bel_layout *layout, const bel_assignment *assignment, int worker,
                        int table)
 {
     return (size_t)bel_row_buffer_ids(layout, assignment, worker, table) * sizeof(int64_t);
 }
 
+// Behind the keys and reports of all tables before.
 size_t bel_row_buffer_keys(const bel_layout *layout, const bel_assignment *assignment, int worker,
                            int table)
 {
@@ -85,6 +87,8 @@ size_t bel_row_buffer_report(const bel_layout *layout, const bel_assignment *ass
     return bytes;
 }
 
+// Rows of the tables before, each pull filled up to the next multiple: a worker pulls once for each
+// of its replicas at most.
 size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *assignment,
                               int worker, int table)
 {

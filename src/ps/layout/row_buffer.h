@@ -1,6 +1,6 @@
 // Room for rows on their way between a worker and the shards. What another process reads in place
-// must have its place before the two meet, and both must know how much there is; so room is for the
-// most that can come: every id of a worker's batches another one, and all of them at one shard.
+// must have its place before the two meet, and both must know how much there is; so there is room
+// for the most that can come: all ids of a worker's batches distinct, and all of them at one shard.
 // Pages that nobody uses cost nothing.
 //
 //   a worker's, for each table:  the keys of the pull that is under way
@@ -17,8 +17,8 @@
 
 enum { BEL_ROW_ALIGN = 8 };
 
-// All room of a job together may take so many bytes: what is more is no model, and would not find
-// addresses either.
+// The bytes that all room of a job together may take: a model that needs more is none, and there
+// would not be addresses for it.
 #define BEL_ROW_BUFFER_MOST ((size_t)1 << 44)
 
 static inline size_t bel_row_aligned(size_t bytes)

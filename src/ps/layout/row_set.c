@@ -36,7 +36,7 @@ void bel_row_sum_deinit(bel_row_sum *sum)
     bel_free(sum->rows);
 }
 
-// Of two sets, with what the rows of each are multiplied by.
+// Two sets, with what the rows of each are multiplied by.
 typedef struct pair {
     const bel_row_set *left, *right;
     float left_factor, right_factor;
@@ -81,6 +81,7 @@ static bel_row_set merge(bel_row_sum *sum, const pair *p, int width)
     return (bel_row_set){count, keys, rows};
 }
 
+// The set that begins at an id, -1: there is none.
 static int set_at(const int *firsts, int count, int first)
 {
     for (int i = 0; i < count; i++)
@@ -88,7 +89,7 @@ static int set_at(const int *firsts, int count, int first)
     return -1;
 }
 
-// Where only one has rows and they stay as they are, nothing is copied.
+// The sum of two sets. Where only one has rows and they stay as they are, nothing is copied.
 static bel_row_set add_sets(bel_row_sum *sum, const pair *p, int width)
 {
     bool alike = p->left_factor == 1 && p->right_factor == 1;
@@ -97,6 +98,8 @@ static bel_row_set add_sets(bel_row_sum *sum, const pair *p, int width)
     return merge(sum, p, width);
 }
 
+// At each level a set at a multiple of 2^(level+1) takes in the one 2^level after it, where there
+// is one; sets[0] has all in the end.
 bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *sets,
                             bel_weight *weights, int count, int width)
 {

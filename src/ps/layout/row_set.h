@@ -56,9 +56,9 @@ typedef struct bel_row_sum {
 void bel_row_sum_deinit(bel_row_sum *sum);
 
 // The sum of `count` sets over the summation tree: sets[i] is what is known of the ids from
-// firsts[i] on (ascending), and weights[i] its weight as in assignment.h; a row that a set has not
-// is passed over, never added as zero. Sets and weights are used up; the result lies in one of them
-// or in `sum`, until it is used again, and weights[0] is its weight.
+// firsts[i] on (ascending), and weights[i] its weight as in assignment.h; a row that a set does not
+// have is passed over, never added as zero. Sets and weights are used up; the result lies in one of
+// them or in `sum`, until it is used again, and weights[0] is its weight.
 bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *sets,
                             bel_weight *weights, int count, int width);
 

@@ -1,4 +1,4 @@
-// What all shards of a job must know of it beside the layout: a master that holds its shards takes
+// What all shards of a job must know of it besides the layout: a master that holds its shards takes
 // it from the trainable, and writes it into the setups of parameter servers.
 #ifndef BELFRY_PS_LAYOUT_SHARD_SETTINGS_H
 #define BELFRY_PS_LAYOUT_SHARD_SETTINGS_H

@@ -16,7 +16,7 @@ typedef struct bel_space {
     atomic_uchar *current; // by chunk
 } bel_space;
 
-// Two buffers, or one that is updated in place: for whom nobody reads while updates run.
+// Two buffers, or one that is updated in place, where nobody reads while updates run.
 // RESOURCE_EXHAUSTED without memory. All elements are zero, buffer 0 is current.
 bel_status *bel_space_create(const bel_layout *layout, int buffer_count,
                              bel_space **out_space) BEL_MUST_USE;

@@ -1,4 +1,4 @@
-// The step statistics: what a replica says about a step beside its gradients. All entries are
+// The step statistics: what a replica says about a step besides its gradients. All entries are
 // doubles, summed over replicas by the same tree as the gradients.
 #ifndef BELFRY_PS_LAYOUT_STEP_STATS_H
 #define BELFRY_PS_LAYOUT_STEP_STATS_H
