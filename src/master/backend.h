@@ -19,7 +19,7 @@ typedef struct bel_backend_ops {
     bel_status *(*gather)(bel_backend *backend);
     // Starts shards and workers, which read the blocks of `segment`, those of a ledger up to
     // `block_end`; they run until the schedule's last step, the end of the input, a request to
-    // stop, a pause, or an error. After a loss or a pause it is called again, behind load and
+    // stop, a pause, or an error. After a loss or a pause it is called again, after load and
     // gather.
     bel_status *(*start)(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end);
@@ -30,13 +30,13 @@ typedef struct bel_backend_ops {
     // checkpoint written into `folder`; done with it.
     bel_status *(*read_values)(bel_backend *backend);
     // The rows of a table in the snapshot in hand replace those of `into` (rows.h). NULL: the
-    // backend hands out none, a checkpoint has them.
+    // backend hands out none, they are read from a checkpoint.
     bel_status *(*read_rows)(bel_backend *backend, int table, bel_table *into);
     bel_status *(*write_shards)(bel_backend *backend, const char *folder,
                                 bel_ckpt_shard **out_shards);
     void (*release_snapshot)(bel_backend *backend);
     // Looks at what has happened meanwhile, for a master that is busy with something long; an error
-    // says that it need not go on.
+    // says that there is no point in going on.
     bel_status *(*attend)(bel_backend *backend);
     // Ends training at once.
     void (*cancel)(bel_backend *backend);

@@ -1,9 +1,9 @@
-// A list with a lock. Whoever is heard is taken out of the list for that time: `sit` runs
+// A list with a lock. Callers are taken out of the list while they are heard: `sit` runs
 // without the mutex, so the endpoint's thread, which adds callers, never waits for the master's.
 //
 // A refusal is kept until it is sent: a caller that is blind may join again on the same stream,
-// and the newer answer counts. A caller that has said nothing stays until its stream ends. To
-// send one away may hold the master's thread up for LINGER_MS, until the reason is out.
+// and the newer answer counts. A caller that has said nothing stays until its stream ends. Sending
+// one away may hold the master's thread up for LINGER_MS, until the reason is out.
 #include "master/callers.h"
 
 #include <pthread.h>
@@ -17,8 +17,8 @@ enum { LINGER_MS = 500 }; // a refusal may be on its way
 typedef struct caller {
     struct caller *next;
     bel_mailbox *mailbox;
-    bel_status *refusal; // what it has said so far will not do; NULL: it has not said anything
-    bool blind;          // for it does not see the model folder, which may come
+    bel_status *refusal; // why what it said last is refused; NULL: it has not said anything
+    bool blind;          // as it does not see the model folder yet
     int64_t blind_ns;    // since when
 } caller;
 
@@ -66,11 +66,11 @@ void bel_callers_add(bel_callers *callers, bel_mailbox *mailbox)
     put(callers, c);
 }
 
-// It is sat down, or c->refusal says why not.
+// It gets its seat, or c->refusal says why not.
 static void take_word(bel_callers *callers, caller *c, const Bel__Message *word)
 {
     bool joins = word->kind_case == BEL__MESSAGE__KIND_JOIN;
-    if (c->blind && !joins) return; // it says so again when it sits
+    if (c->blind && !joins) return; // it says that again once it has a seat
     bel_status_ignore(c->refusal);  // it joins once more
     c->refusal =
         joins
@@ -80,7 +80,8 @@ static void take_word(bel_callers *callers, caller *c, const Bel__Message *word)
     if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_ns();
 }
 
-// False: it has not said who it is, or may still come to see the model folder.
+// True when the caller can leave the list. False: it has not said who it is, or may still come to
+// see the model folder.
 static bool is_through(const caller *c, int64_t patience_ns, int64_t until_ns)
 {
     int64_t now = bel_clock_ns();
@@ -115,6 +116,8 @@ static bel_status *dismiss(caller *c)
     return refusal;
 }
 
+// The master's thread has the whole list to itself meanwhile; callers that came during this are
+// heard next time.
 bel_status *bel_callers_hear(bel_callers *callers, int64_t patience_ns, int64_t until_ns,
                              bool joining)
 {

@@ -3,9 +3,9 @@
 // a worker by itself one buffer of parameters is enough, as it works for the shards only when it
 // has computed.
 //
-// A shard that has failed publishes nothing more and tells nobody, so the master asks for its
-// error whenever it looks for news. The workers' threads are joined before anything is freed,
-// and doorbells outlive all lanes. Nobody can be lost: gather, attend, finish and dismiss do
+// A shard that has failed publishes nothing more and tells nobody, so the master asks for its error
+// whenever it looks for news. The workers' threads are joined before anything is freed, and
+// doorbells outlive all lanes. No member can be lost: gather, attend, finish and dismiss do
 // nothing.
 #include "master/embedded.h"
 
@@ -53,6 +53,7 @@ typedef struct bel_embedded {
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// Each lane has an end in the worker's row and one in the shard's; its owner closes it.
 static void make_lanes(bel_embedded *embedded)
 {
     const bel_layout *layout = embedded->trainable->layout;
@@ -193,6 +194,7 @@ typedef struct help {
     atomic_bool worked;
 } help;
 
+// Runs on every thread of the worker's towers. `worked` only tells the worker to go on helping.
 static void help_on_thread(void *context)
 {
     help *h = context;
@@ -210,6 +212,7 @@ static bool help_shards(void *context)
     return atomic_load(&h.worked);
 }
 
+// A worker's thread.
 static void *worker_main(void *argument)
 {
     thread_worker *m = argument;
@@ -282,6 +285,7 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
 
 // --- The master's side ---------------------------------------------------------------------------
 
+// The master's thread.
 static void wait_for_news(bel_backend *backend, double secs, bel_control_state *out_state)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
@@ -382,6 +386,7 @@ static bel_worker_times times(const bel_backend *backend)
     return mean;
 }
 
+// The worker's thread goes on meanwhile: what is asked here is thread-safe.
 static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_board *board)
 {
     bel_board_row *row = bel_board_find(board, BEL_BOARD_WORKER, w);

@@ -13,6 +13,7 @@
 #include "estimator/input_fn.h"
 #include "master/job.h"
 
+// The training table of that name and width, -1: there is none.
 static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
 {
     for (int t = 0; t < layout->table_count; t++) {
@@ -22,7 +23,7 @@ static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
     return -1;
 }
 
-// Shards of other processes have written them into a checkpoint, or do so now.
+// Rows held by other processes: their shards have written them into a checkpoint, or do so now.
 static bel_status *read_saved_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     if (job->saved_step != step) BEL_TRY(bel_job_save(job, step));
@@ -132,6 +133,7 @@ static void log_result(const char *folder, const bel_result *result)
     bel_str_deinit(&line);
 }
 
+// Between batches: a long evaluation still hears members and shows progress.
 static bel_status *attend(void *context)
 {
     bel_job *job = context;
@@ -139,6 +141,7 @@ static bel_status *attend(void *context)
     return job->backend->ops->attend(job->backend);
 }
 
+// The snapshot stays in hand all the while. The first evaluation's result is the job's.
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     const bel_estimator *estimator = job->estimator;

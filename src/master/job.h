@@ -42,8 +42,8 @@ typedef struct bel_job {
     bel_reporter *reporter;
     bel_watchdog *watchdog; // of a cluster's master; else NULL
     int lock;               // bel_folder_lock's
-    int64_t folder_ns;      // when it was looked at last
-    bool folder_told;       // that this could not be done
+    int64_t folder_ns;      // when it was last looked at
+    bool folder_told;       // the user was told that it could not be looked at
     bool replaces;          // bel_remote_listen's
     bel_job_eval *evals;
     int eval_count;

@@ -10,6 +10,7 @@
 #include "estimator/history.h"
 #include "master/job.h"
 
+// A rate with as many digits as are worth showing.
 static char *count_text(double value)
 {
     return bel_strf(value < 1000 ? "%.1f" : "%.0f", value);
@@ -73,6 +74,7 @@ static int make_parts(const bel_job *job, bool over, bel_report_part *parts)
     return 4;
 }
 
+// Tiles own their values, which are freed here; everything else is borrowed.
 static bel_status *write_report(bel_job *job, bool over, const bel_history *history)
 {
     enum { MAX_TILES = 16 };

@@ -1,9 +1,9 @@
 // Versions, seats, folder and settings, in this order. A seat is checked before the folder so
 // that a process that was replaced is told so at once; only a member at the right seat is given
-// time to see the folder. A higher incarnation takes the seat also while its predecessor is
-// connected, as that one may hang; another connection of the same process takes it again.
-// Settings are compared for workers alone, since nobody else builds the model. A value that the
-// member does not send is a difference.
+// time to see the folder. A higher incarnation takes the seat even while its predecessor is
+// connected, as that one may hang; another connection of the same process takes it again. Settings
+// are compared for workers alone, since nobody else builds the model. A value that the member does
+// not send is a difference.
 #include "master/join.h"
 
 #include <string.h>

@@ -14,7 +14,7 @@ typedef struct bel_join_rules {
 // `seat` is the one that the member asks for, NULL when there is none; `connected`: its process has
 // a mailbox. FAILED_PRECONDITION: another version, no seat or a taken one, another folder, another
 // setting (named, with both values). ALREADY_EXISTS: the process was replaced by a later one.
-// *out_blind: it is the folder, which the member may see later than it was written.
+// *out_blind: the folder is why, which the member may see later than it was written.
 bel_status *bel_join_check(const bel_join_rules *rules, const Bel__Join *join,
                            const bel_member_view *seat, bool connected,
                            bool *out_blind) BEL_MUST_USE;

@@ -25,6 +25,7 @@ static bool ends_with_a_line(int descriptor)
     return size <= 0 || (pread(descriptor, &last, 1, size - 1) == 1 && last == '\n');
 }
 
+// Owns the descriptor; see the head of this file for what a line's write promises.
 static bel_status *append(const char *path, const bel_str *line, bool sync)
 {
     int descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -69,6 +70,7 @@ typedef struct visitor {
     bool has_assignment;
 } visitor;
 
+// Numbers that are missing or malformed count as 0: that worker plays none.
 static void read_assignment(const bel_json_value *list, visitor *v)
 {
     v->has_assignment = list != NULL;
@@ -80,6 +82,7 @@ static void read_assignment(const bel_json_value *list, visitor *v)
     }
 }
 
+// Takes a line that is of the wanted generation, or at least of the highest so far.
 static void visit_line(const char *line, size_t length, visitor *v)
 {
     bel_json *json = NULL;

@@ -17,7 +17,7 @@ typedef struct bel_master_config {
     const bel_task *task; // of a cluster's master; NULL: everything in this process
 } bel_master_config;
 
-// Runs the job to its end on the calling thread; all members have been told of it when this
+// Runs the job to its end on the calling thread; all members have been told of its end when this
 // returns. Errors: the first of those that ended the job; ABORTED or FAILED_PRECONDITION: another
 // run holds the model folder, or this one's settings differ from the checkpoint's.
 bel_status *bel_master_run(const bel_master_config *config, bel_result *out_result) BEL_MUST_USE;

@@ -1,12 +1,12 @@
-// A seat for each member that there may be, from the start, workers behind each other by index.
-// The first message on a caller's mailbox says who it is. The endpoint's thread only adds
-// callers to a list (callers.c); everything else happens on the master's thread, so seats need
-// no lock.
+// A seat for each member that there may be, from the start; workers' seats stand together, by
+// index. The first message on a caller's mailbox says who it is. The endpoint's thread only adds
+// callers to a list (callers.c); everything else happens on the master's thread, so seats need no
+// lock.
 //
 // A member that sits down anew is told to the caller before any message of its new
 // mailbox; what the old one still held is gone, and the member says it again. Messages are taken
-// from everybody in turn. The patience with a lost member counts from the moment at which the
-// loss was noticed. Who joins after the end is told of it at once.
+// from all members in turn. The patience with a lost member counts from the moment at which the
+// loss was noticed. A member that joins after the end is told of it at once.
 #include "master/members.h"
 
 #include <string.h>
@@ -69,7 +69,8 @@ static void set_text(char **text, const char *value)
     *text = bel_xstrdup(value);
 }
 
-// Sits a caller down, or says why not. *out_blind: bel_join_check's.
+// Gives a caller its seat, or says why not; for callers.c, on the master's thread. *out_blind:
+// bel_join_check's.
 static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__Join *join,
                                uint32_t generation, bool *out_blind)
 {
@@ -82,9 +83,9 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
                            taken != NULL && taken->mailbox != NULL, out_blind));
     seat *s = &members->seats[member];
-    bool was_vacant = s->member.vacant;    // it is there once more because it is wanted again
+    bool was_vacant = s->member.vacant;    // it is here again because it is wanted again
     members->losses += s->mailbox != NULL; // and back before anybody noticed
-    bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of whom it replaces
+    bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of its predecessor
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
@@ -105,6 +106,7 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// On the endpoint's thread: control streams become callers, other paths are the backend's.
 static bel_status *accept_stream(void *context, const char *path, bel_stream *stream,
                                  bel_stream_events *out_events)
 {
@@ -117,6 +119,7 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
     return NULL;
 }
 
+// Workers beyond the wanted number have vacant seats.
 static void add_seats(bel_members *members, bel_role role)
 {
     for (int i = 0; i < members->config.counts[role]; i++) {
@@ -218,7 +221,7 @@ static bel_status *hear_callers(bel_members *members, bool joining)
     return bel_callers_hear(members->callers, patience_ns, members->patient_until_ns, joining);
 }
 
-// True while somebody has not joined or not come back.
+// True while a member has not joined or not come back; lists their names.
 static bool is_missing(const bel_members *members, bel_str *out_names)
 {
     char text[32];
@@ -239,8 +242,9 @@ static bel_status *late(const bel_members *members, const char *names)
         names, members->config.join_timeout_secs, bel_endpoint_address(members->endpoint));
 }
 
-// --- Workers that are done without ---------------------------------------------------------------
+// --- Workers that the job goes on without --------------------------------------------------------
 
+// A worker beyond those that are wanted now.
 static bool is_unwanted(const bel_members *members, const seat *s)
 {
     return s->member.role == BEL_ROLE_WORKER && s->member.index >= members->config.wanted_workers;
@@ -264,7 +268,7 @@ static bool give_up(bel_members *members, seat *s)
     return true;
 }
 
-// False: somebody is missing whom the job needs.
+// Gives up all that are away, if the job may; false: one is missing that the job needs.
 static bool give_up_missing(bel_members *members)
 {
     bool all = true;
@@ -297,6 +301,8 @@ void bel_members_retire(bel_members *members, int member)
     s->member.generation = 0;
 }
 
+// Ends when no seat is missing, on an error, on a stop, or at the deadline if somebody is missing
+// whom the job needs. The nap bounds how late a stop is noticed.
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
                                int count, bool (*stop)(void))
 {
@@ -361,7 +367,7 @@ static void take_numbers(seat *s, double **numbers, size_t *count)
     *count = 0;
 }
 
-// What is only noted here; false: it is for the caller.
+// True when a message is only noted here; false: it is for the caller as well.
 static bool note(seat *s, Bel__Message *message)
 {
     if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
@@ -380,6 +386,7 @@ static bool note(seat *s, Bel__Message *message)
     return message->kind_case == BEL__MESSAGE__KIND_JOIN; // it sits already
 }
 
+// News of one seat: that it was taken anew comes before any message of its new mailbox.
 static bool take_from(seat *s, Bel__Message **out_message)
 {
     *out_message = NULL;
@@ -394,6 +401,8 @@ static bool take_from(seat *s, Bel__Message **out_message)
     return false;
 }
 
+// Begins behind the seat that had the last word, so that a talkative member does not keep out the
+// others.
 bool bel_members_take(bel_members *members, double secs, int *out_member,
                       Bel__Message **out_message)
 {
@@ -428,7 +437,7 @@ void bel_members_note_step(bel_members *members, int64_t step)
     members->step = step;
 }
 
-// Its place is empty from now on.
+// The member's place is empty from now on; its process may still live, and come back.
 static void lose(bel_members *members, seat *s, const char *why)
 {
     char text[32];
@@ -447,6 +456,7 @@ static void lose(bel_members *members, seat *s, const char *why)
     }
 }
 
+// Whether one member is still here: its stream, then its silence.
 static void look_after(bel_members *members, seat *s)
 {
     if (s->mailbox == NULL) return;
@@ -472,6 +482,7 @@ void bel_members_give_up_recovery(bel_members *members)
     members->config.recovers = false;
 }
 
+// A lost member has `patience` to come back; then the job does without it, or ends.
 bel_status *bel_members_check(bel_members *members)
 {
     double patience = members->config.recovers ? members->config.join_timeout_secs : 0;
@@ -512,7 +523,7 @@ void bel_members_dismiss(bel_members *members, bel_code code, const char *text, 
     for (;;) {
         int member, here = 0;
         Bel__Message *message;
-        while (bel_members_take(members, 0, &member, &message)) // nothing counts any more
+        while (bel_members_take(members, 0, &member, &message)) // nothing they say matters now
             bel_message_destroy(message);
         for (int i = 0; i < members->seat_count; i++)
             here += members->seats[i].mailbox != NULL &&

@@ -1,14 +1,12 @@
-// The master's members: who has joined, who is heard, who waits for whom. The roles behind the
-// mailboxes are the backend's business (remote_members.c); what must hold for any of them is
-// here.
+// The master's members: which have joined, which are heard, which wait for which. What roles say
+// and do is the backend's business (remote_members.c); what must hold for any of them is here.
 //
 // A member that is lost may come back, as another process under a higher incarnation, or as the
 // same one over another connection: when the job recovers, it is waited for. A process that was
 // replaced is refused for good.
-//
 // A seat is vacant while nobody is waited for there. Workers have more seats than are wanted at
-// first, and those are vacant; so becomes the seat of a worker that did not come back, where the
-// job may go on without it. Whoever joins at a vacant seat takes it.
+// first, and those are vacant; the seat of a worker that did not come back becomes vacant as well,
+// where the job may go on without it. A worker that joins at a vacant seat takes it.
 //
 // Two clocks. Silence: a member of whom nothing is heard, not even a ping, is lost; a connection
 // that ends is lost at once. Stall: all are heard, but no step comes about. Bound to one thread,
@@ -28,13 +26,13 @@ typedef struct bel_members_config {
     // Where the master listens, with the job's secret; `accept` is asked for streams that are not
     // control streams.
     bel_endpoint_config endpoint;
-    int counts[BEL_ROLE_COUNT]; // seats of each role; the master's is passed over
-    int wanted_workers;         // those below this index
-    int min_workers;   // a worker that stays away is done without while so many remain; 0: never
-    const char *token; // what a member must have read in the model folder
+    int counts[BEL_ROLE_COUNT];  // seats of each role; the master's is passed over
+    int wanted_workers;          // those below this index
+    int min_workers;             // it goes on without a lost worker while so many remain; 0: never
+    const char *token;           // what a member must have read in the model folder
     double folder_patience_secs; // one that has read something else may join again within that
     double join_timeout_secs, silence_timeout_secs;
-    bool recovers; // who is lost may come back within the join timeout
+    bool recovers; // a lost member may come back within the join timeout
 } bel_members_config;
 
 // Listens; members may call from now on. Errors: those of bel_endpoint_create.
@@ -65,7 +63,7 @@ typedef struct bel_member_view {
     int64_t pid;
     int64_t step;    // of its newest status
     char *doing;     // the same: "computes", "waits for version 7 of shard 1"
-    bool ended;      // it has said that it is through
+    bool ended;      // it has said that it is done
     double *numbers; // that it has sent last
     size_t number_count;
     int64_t numbers_ns;    // when
@@ -79,11 +77,11 @@ int bel_members_count(const bel_members *members); // they are numbered from 0
 // The member is told to begin anew at this generation.
 void bel_members_set_generation(bel_members *members, int member, uint32_t generation);
 
-// So many workers are wanted from now on, those of the lowest indices. Newcomers find seats;
-// whoever is not wanted any more keeps its seat until it is retired or lost.
+// How many workers are wanted from now on: those of the lowest indices. Newcomers find seats; a
+// worker that is not wanted any more keeps its seat until it is retired or lost.
 void bel_members_want(bel_members *members, int workers);
 
-// Nobody is waited for at this seat, or somebody is.
+// Says whether this seat is vacant: nobody is waited for there.
 void bel_members_set_vacant(bel_members *members, int member, bool vacant);
 
 // A worker that is here and plays no part any more is told that the job is over for it, and its
@@ -107,7 +105,7 @@ int64_t bel_members_restarts(const bel_members *members);
 // The job has reached this step: what messages about lost members name.
 void bel_members_note_step(bel_members *members, int64_t step);
 
-// Nobody starts members again from now on: who is lost is lost for good.
+// Members are not started again from now on: a lost one is lost for good.
 void bel_members_give_up_recovery(bel_members *members);
 
 // Looks for members that are lost. UNAVAILABLE names the first, its host, pid, last step and why;
@@ -115,10 +113,11 @@ void bel_members_give_up_recovery(bel_members *members);
 // or are workers that the job can do without, whose seats are vacant now.
 bel_status *bel_members_check(bel_members *members) BEL_MUST_USE;
 
-// "worker 0 computes step 7; shard 1 waits for …": what everybody said last.
+// "worker 0 computes step 7; shard 1 waits for …": what each member said last.
 void bel_members_describe(const bel_members *members, bel_str *out);
 
-// Tells everybody that the job is over, also who joins now, and gives them `wait_secs` to go.
+// Tells all members that the job is over, also those that join now, and gives them `wait_secs` to
+// go.
 void bel_members_dismiss(bel_members *members, bel_code code, const char *text, double wait_secs);
 
 #endif

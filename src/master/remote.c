@@ -33,7 +33,8 @@ static bel_status *refuse_lane(void *context, const char *path, bel_stream *stre
     return BEL_ERR(BEL_UNIMPLEMENTED, "the master has no %s", path);
 }
 
-// Every worker needs a replica; where R follows the workers there may be as many as anywhere.
+// Every worker needs a replica, so R is the limit; where R follows the workers, it is what any
+// cluster may have.
 static int worker_seats(const bel_task *task, const bel_estimator *estimator)
 {
     if (task->ps_count == 0) return task->worker_count; // they hold the shards
@@ -90,6 +91,8 @@ void bel_remote_unlisten(const bel_run_config *config, const bel_members *member
 
 // --- The start -----------------------------------------------------------------------------------
 
+// The master reads the values too, for evaluations, and to find a bad checkpoint before members do.
+// Shards load the folder themselves, when they are told to begin.
 static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
 {
     remote *r = (remote *)backend;
@@ -113,6 +116,7 @@ static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
     return NULL;
 }
 
+// Waits for all seats that are not vacant; settings are compared as members join.
 static bel_status *gather_members(remote *r)
 {
     const bel_settings *settings = &r->config.trainable->settings;
@@ -149,6 +153,8 @@ static void take_over(remote *r)
     }
 }
 
+// A number that no generation had before, in the journal or at any member; it is on disk before any
+// member hears of it.
 static bel_status *begin_generation(remote *r)
 {
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
@@ -195,6 +201,7 @@ static void forget(remote *r)
     r->examples_before = 0;
 }
 
+// Begins with nothing known. Whether the job goes on as it is shows once all shards are here.
 static bel_status *gather(bel_backend *backend)
 {
     remote *r = (remote *)backend;
@@ -207,6 +214,7 @@ static bel_status *gather(bel_backend *backend)
     return NULL;
 }
 
+// A stop that was asked for while nobody could hear it is sent now.
 static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {
@@ -227,7 +235,7 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
 
 // --- While it runs -------------------------------------------------------------------------------
 
-// True while the next step takes longer than those before: somebody starts, joins or compiles.
+// True while the next step takes longer than those before: a member starts, joins or compiles.
 static bool waits_for_members(const remote *r)
 {
     bool waits = r->sets_up || r->longest_step_ns == 0;
@@ -242,8 +250,8 @@ static bool waits_for_members(const remote *r)
     return waits;
 }
 
-// How long no step may come about. Who was asked to stop is waited for no longer than a step of
-// this job may take by what was seen of it.
+// How long the master waits for the next step. After a request to stop it waits no longer than a
+// step of this job may take by what was seen of it, unless it waits for members.
 static double patience_secs(const remote *r)
 {
     enum { STOP_SECS = 30, STEPS = 3 };
@@ -253,16 +261,18 @@ static double patience_secs(const remote *r)
     return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
 }
 
+// The stall clock: progress, a release or a request to stop sets it back.
 static void check_stall(remote *r)
 {
     if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
     if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
     double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
     bool waits =
-        !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master who works
+        !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master that works
     if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
 
+// One round of the master's wait; train.c comes again while `running`.
 static void wait_for_news(bel_backend *backend, double secs, bel_control_state *out_state)
 {
     remote *r = (remote *)backend;
@@ -291,6 +301,8 @@ static int take_points(bel_backend *backend, bel_control_point *out_points, int 
     return (int)count;
 }
 
+// Shard 0 tells the job that the snapshot may be overwritten; a release that is lost is said again
+// (take_snapshot).
 static void release_snapshot(bel_backend *backend)
 {
     remote *r = (remote *)backend;
@@ -321,6 +333,7 @@ static bel_status *join(bel_backend *backend)
 
 // --- The snapshot in hand ------------------------------------------------------------------------
 
+// Shards write into `folder` side by side; out_shards get their parts as the answers come.
 static bel_status *write_shards(bel_backend *backend, const char *folder,
                                 bel_ckpt_shard **out_shards)
 {
@@ -357,6 +370,8 @@ static bel_status *meet(remote *r)
     return NULL;
 }
 
+// The end of training, or a pause: shards copy what they have, as no step runs. Where training was
+// not even begun there is nothing to copy.
 static bel_status *snapshot_now(bel_backend *backend)
 {
     remote *r = (remote *)backend;
@@ -385,7 +400,7 @@ static bel_status *wait_for_evaluator(remote *r)
     bool met = began(r) && bel_members_get(r->config.members, member)->here;
     if (!r->started && !met) return NULL;
     r->finishing = true;
-    // The last checkpoint is written: nobody else is needed, whoever goes or comes back.
+    // The last checkpoint is written: no other member is needed, whether it goes or comes back.
     for (int i = 0; i < bel_members_count(r->config.members); i++)
         if (i != member) bel_members_set_vacant(r->config.members, i, true);
     bel_remote_send_finish(r, member);
@@ -399,6 +414,7 @@ static bel_status *finish(bel_backend *backend)
     return wait_for_evaluator((remote *)backend);
 }
 
+// Sums over workers become means; `steps` is of the last one that ended.
 static bel_worker_times times(const bel_backend *backend)
 {
     const remote *r = (const remote *)backend;
@@ -425,7 +441,7 @@ static void destroy(bel_backend *backend)
     bel_remote_close_lanes(r);
     bel_doorbell_destroy(r->bell);
     bel_space_free_array(r->config.trainable->layout, backend->values);
-    bel_status_ignore(r->error); // reported, or of no interest any more
+    bel_status_ignore(r->error); // reported, or it does not matter any more
     for (int w = 0; w < r->seats; w++)
         bel_free(r->admissions[w].answered);
     bel_free(r->replicas);

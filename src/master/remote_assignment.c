@@ -25,7 +25,7 @@ static bool is_elastic(const remote *r)
     return r->config.task->ps_count > 0 && !bel_counting_has_ledger(&r->config.trainable->counting);
 }
 
-// Looks how many workers are wanted.
+// Reads how many workers are wanted (job.scale); without a wish the number stays.
 static void look_for_wish(remote *r)
 {
     r->scale_ns = bel_clock_ns();
@@ -36,6 +36,7 @@ static void look_for_wish(remote *r)
     bel_members_want(r->config.members, wish);
 }
 
+// A new master of a running job waits only for workers that played; others would keep it waiting.
 void bel_remote_expect(remote *r)
 {
     look_for_wish(r);
@@ -54,7 +55,7 @@ void bel_remote_expect(remote *r)
 
 // --- The assignment ------------------------------------------------------------------------------
 
-// All whose seats are not vacant and who are wanted; should there be none, those who are not.
+// The wanted workers whose seats are not vacant; if there are none, the others.
 static bool *find_present(const remote *r)
 {
     bool *present = bel_xcalloc((size_t)r->seats, sizeof *present), any = false;
@@ -67,6 +68,8 @@ static bool *find_present(const remote *r)
     return present;
 }
 
+// With elastic_rescale replicas follow towers; otherwise R is fixed, and the cluster's own division
+// is kept while exactly its workers are here.
 static void find_assignment(const remote *r, int *out_replicas)
 {
     const bel_estimator *estimator = r->config.trainable->estimator;
@@ -85,6 +88,7 @@ static void find_assignment(const remote *r, int *out_replicas)
     bel_free(present);
 }
 
+// What the backend says of itself to the job's story.
 static void count_assignment(remote *r)
 {
     r->backend.worker_count = r->backend.replica_count = 0;
@@ -107,6 +111,7 @@ static void say_assignment(const remote *r)
     bel_str_deinit(&text);
 }
 
+// A generation that runs keeps the assignment that the journal has for it.
 void bel_remote_assign(remote *r, bool runs)
 {
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
@@ -135,7 +140,7 @@ void bel_remote_take_newcomer(remote *r, int worker)
 
 // --- While it runs -------------------------------------------------------------------------------
 
-// A worker that plays, is not through, and is not waited for any more; -1: none.
+// A worker that plays, has not ended, and is not waited for any more; -1: none.
 static int find_lost(const remote *r)
 {
     for (int w = 0; w < r->seats; w++)
@@ -143,6 +148,7 @@ static int find_lost(const remote *r)
     return -1;
 }
 
+// On each round. One request at a time: a pause that was sent leads to a new generation.
 void bel_remote_check_assignment(remote *r)
 {
     enum { LOOK_NS = 1000000000 };

@@ -15,7 +15,8 @@ typedef struct admission {
     int64_t counted; // the last step in which the one before counted, -1: none
 } admission;
 
-// What all shards were asked for and have not all answered; each other's field is not used.
+// What all shards were asked for and have not all answered. Fields that a kind does not name are
+// unused.
 typedef enum bel_asked {
     BEL_ASKED_NOTHING,
     BEL_ASKED_SAVE,   // to write the snapshot of `step` into `folder`
@@ -47,14 +48,14 @@ typedef struct remote {
     bool sets_up;            // a worker was told to begin, and no step has come about since
     int64_t stop_ns;         // when a stop was asked for, 0: not yet
     bool heard_progress;     // of this generation, or since this master took it over
-    int64_t examples_before; // this master took over; -1: not yet known
+    int64_t examples_before; // made before this master took over; -1: not yet known
 
     int seats;     // for workers; what follows by worker is by seat
     int *replicas; // by worker: how many it plays in this generation
     int wanted;    // workers below this index are to play
     bool gathered; // members have been waited for once
     bool pause_sent;
-    int64_t scale_ns; // when the wish for a number of workers was looked for
+    int64_t scale_ns; // when job.scale was last read for the number of workers that is wanted
 
     bool *ended; // by worker
     int ended_workers;
@@ -90,7 +91,7 @@ void bel_remote_send_setup(remote *r, int member, int64_t step);
 // A worker joins the running generation: asks the shards, which leads to its setup.
 void bel_remote_admit(remote *r, int worker);
 
-// Takes messages for up to `secs`, or one at least; notes who is lost.
+// Takes messages for up to `secs`, or at least one; notes which members are lost.
 void bel_remote_pump(remote *r, double secs);
 // The same while an answer is waited for that was asked for at begun_ns, under the stall clock.
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what);
@@ -102,11 +103,11 @@ bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can 
 
 // --- remote_assignment.c -------------------------------------------------------------------------
 
-// Before members are waited for: how many workers are wanted, and for a master that replaces
-// another who played when it was lost.
+// Before members are waited for: how many workers are wanted, and, for a master that replaces
+// another, which of them played when that one was lost.
 void bel_remote_expect(remote *r);
 // Once members are there: the assignment of the generation that runs, or of the one that begins, in
-// which all have a part who are there and wanted; others are retired.
+// which all workers have a part that are there and wanted; others are retired.
 void bel_remote_assign(remote *r, bool runs);
 // While it runs: asks for a pause when there should be another assignment; state is lost with a
 // worker that is not waited for any more.

@@ -1,8 +1,8 @@
 // What the master says to members, what their messages mean, and members that come back. What
-// belongs to another generation is dropped in one place, take_message, save a request to stop
-// and the word of a member that could not begin. The rest may come twice, since members repeat
-// what may not have been heard: each shard's snapshot, part of a checkpoint and answer to an
-// admission counts once, and so does each worker's end.
+// belongs to another generation is dropped in one place, take_message, except a request to stop and
+// the word of a member that could not begin. The rest may come twice, since members repeat what may
+// not have been heard: each shard's snapshot, part of a checkpoint and answer to an admission
+// counts once, and so does each worker's end.
 //
 // What the master has asked for is kept until it is answered, and asked again of a shard that
 // comes back over another connection. A part that is saved is not asked for again: it would be
@@ -25,6 +25,7 @@ static void send_to_shards(remote *r, const ProtobufCMessage *kind)
         bel_remote_send_to_shard(r, k, kind);
 }
 
+// Which shard a member holds, -1: none.
 static int shard_of(const remote *r, int member)
 {
     for (int k = 0; k < r->backend.shard_count; k++)
@@ -43,7 +44,7 @@ void bel_remote_fail(remote *r, bel_status *status)
 
 // --- Beginning anew ------------------------------------------------------------------------------
 
-// A setup and what it points at.
+// A setup and what it points at; free_setup frees what is not borrowed.
 typedef struct setup {
     Bel__Setup message;
     Bel__Schedule schedule;
@@ -107,7 +108,7 @@ static void describe_settings(const remote *r, setup *s)
     bel_optimizer_list(&settings.optimizer, add_setting, s);
     size_t count = s->message.n_optimizer;
     s->message.optimizer = bel_xcalloc(count + 1, sizeof *s->message.optimizer);
-    for (size_t i = 0; i < count; i++) // the list has its place now
+    for (size_t i = 0; i < count; i++) // the list does not move any more
         s->message.optimizer[i] = &s->settings[i];
     bel__counting__init(&s->counting);
     s->counting.kind = (int32_t)settings.counting.kind;
@@ -136,6 +137,7 @@ static void describe_schedule(const remote *r, setup *s)
     s->message.segment = &s->segment;
 }
 
+// Replicas and incarnations by worker, up to the last that plays; addresses by shard.
 static void describe_members(const remote *r, Bel__Setup *message)
 {
     const bel_members *members = r->config.members;
@@ -202,6 +204,7 @@ static void take_staleness(remote *r, const Bel__Progress *m)
     staleness->dropped = m->dropped;
 }
 
+// Shard 0's word. The longest step is measured between two words of it.
 static void take_progress(remote *r, int member, const Bel__Progress *m)
 {
     if (shard_of(r, member) != 0) return; // it alone decides
@@ -233,7 +236,7 @@ static void take_progress(remote *r, int member, const Bel__Progress *m)
 static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 {
     int shard = shard_of(r, member);
-    if (shard < 0 || m->step < r->snapshots[shard]) return; // said once more, and over
+    if (shard < 0 || m->step < r->snapshots[shard]) return; // an old one, said once more
     r->snapshots[shard] = m->step;
     if (shard == 0 && m->step == r->released) { // the word of that was lost
         bel_remote_release(r);
@@ -294,6 +297,7 @@ static void take_evaluation(remote *r, const Bel__Evaluated *m)
         *r->config.evals[m->evaluation].out_result = result;
 }
 
+// A worker's end counts once, whatever it says again.
 static void take_ended(remote *r, int member, const Bel__Ended *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
@@ -327,6 +331,8 @@ void bel_remote_ask_to_stop(remote *r, const char *why)
 
 // --- Members that come back ----------------------------------------------------------------------
 
+// Every shard lets the newcomer take its predecessor's place and says where it stands; its setup
+// follows when all have answered (take_admitted).
 void bel_remote_admit(remote *r, int worker)
 {
     int member = bel_remote_worker(r, worker);
@@ -342,6 +348,8 @@ void bel_remote_admit(remote *r, int worker)
     send_to_shards(r, &admit.base);
 }
 
+// The newcomer begins with the lowest step of all shards; where everybody counts, a shard that has
+// finished that step still has its version.
 static void take_admitted(remote *r, int member, const Bel__Admitted *m)
 {
     int shard = shard_of(r, member);
@@ -367,7 +375,7 @@ static void take_admitted(remote *r, int member, const Bel__Admitted *m)
     bel_remote_send_setup(r, worker, a->step);
 }
 
-// Says to a shard what all of them were asked.
+// Asks one shard for what all of them were asked.
 static void send_asked(remote *r, int shard)
 {
     Bel__Save save;
@@ -399,12 +407,13 @@ static void ask_again(remote *r, int shard)
         if (r->admissions[w].under_way) bel_remote_admit(r, w);
 }
 
+// A member has come back. A shard without the running state means that state is lost.
 static void take_join(remote *r, int member)
 {
     const bel_member_view *m = bel_members_get(r->config.members, member);
     int shard = shard_of(r, member);
     bool holds = m->generation == r->backend.generation;
-    if (!r->started) return; // the next start looks at everybody
+    if (!r->started) return; // the next start looks at all members
     if (m->role == BEL_ROLE_EVALUATOR) {
         bel_remote_send_setup(r, member, 0);
         if (r->finishing) bel_remote_send_finish(r, member);
@@ -421,6 +430,7 @@ static void take_join(remote *r, int member)
     }
 }
 
+// A stop holds whatever the generation; an end without one is of a member that could not begin.
 static void take_message(remote *r, int member, const Bel__Message *m)
 {
     bool of_now = m->generation == r->backend.generation;
@@ -452,7 +462,8 @@ static void take_news(remote *r, int member, const Bel__Message *message)
     }
 }
 
-// Takes messages for up to `secs`, or one at least; notes who is lost.
+// Takes messages for up to `secs`, or at least one; notes which members are lost. The watchdog is
+// fed here, as every wait of the master comes by.
 void bel_remote_pump(remote *r, double secs)
 {
     bel_watchdog_feed(r->config.watchdog, false);

@@ -1,8 +1,8 @@
-// Who is who: the numbers of workers and shards among the members, how far replicas are
+// Which member is which: the numbers of workers and shards among the members, how far replicas are
 // assigned, and the ways to speak to one of them. It calls nothing of the other remote files, so
-// that they can call it without a circle. Numbers of workers rest on the order in which
-// members.c makes seats. A message to a member that is away is dropped: whoever waits for an
-// answer asks again when it has come back.
+// that they can call it without a circle. Numbers of workers rest on the order in which members.c
+// makes seats. A message to a member that is away is dropped: code that waits for an answer asks
+// again when it has come back.
 #include "master/remote_inner.h"
 
 void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind)

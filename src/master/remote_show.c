@@ -1,8 +1,7 @@
 // The numbers that members have sent, on the master's board. They are those of a member's last
 // status or end, so up to a second old, and stay while it is away. The list is numbers.h's, to
-// which the process with shard 0 adds three numbers for each worker; one that is too short is
-// not read behind its end. Where worker 0 shares the master's process its memory is in the
-// master's row.
+// which the process with shard 0 adds three numbers for each worker; one that is too short is not
+// read past its end. Where worker 0 shares the master's process its memory is in the master's row.
 #include "base/clock.h"
 #include "master/remote_inner.h"
 

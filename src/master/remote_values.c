@@ -2,9 +2,9 @@
 // straight into the backend's array. The lanes are opened for the first snapshot of a generation
 // and stay for the next ones; their number, which has the master's incarnation in it, keeps a
 // shard from taking another master's lane for this one. Shards are asked before their lanes are
-// connected, since that makes their ends; a hello that comes too early is tried again. Frames of
-// another snapshot are passed over by their step. `values_step` says what the array holds, so
-// that several evaluations of a snapshot read it once.
+// connected, since that makes the shards create their ends; a hello that comes too early is tried
+// again. Frames of another snapshot are passed over by their step. `values_step` says what the
+// array holds, so that several evaluations of a snapshot read it once.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "master/remote_inner.h"
@@ -77,6 +77,7 @@ static bool drain_values(remote *r, int *arrived, int *expected)
     return complete == r->backend.shard_count;
 }
 
+// A lane that has broken is opened again by itself; one that is cut for good ends the job.
 static void check_lanes(remote *r)
 {
     for (int k = 0; k < r->backend.shard_count; k++) {
@@ -87,6 +88,8 @@ static void check_lanes(remote *r)
     }
 }
 
+// Ends when all chunks are here, with an error, or by the stall clock. `arrived` counts this
+// snapshot's chunks only.
 bel_status *bel_remote_read_values(bel_backend *backend)
 {
     enum { NAP_NS = 50000000 };

@@ -1,5 +1,5 @@
 // Checkpoints: saving, and where a run begins. Between the shards' answers and the rename the
-// master looks at its members once more: one that was replaced meanwhile, or has lost somebody,
+// master looks at its members once more: one that was replaced meanwhile, or has lost a member,
 // must not make the checkpoint visible. After any error the unfinished folder is removed; what a
 // kill leaves is removed by the next master that begins a checkpoint.
 //
@@ -20,7 +20,7 @@
 // --- Saving --------------------------------------------------------------------------------------
 
 // With a ledger positions do not follow from the step: a run that goes on from here begins with the
-// first block that nobody was leased. What was leased and not used by then is left out.
+// first block that was not leased to anybody. What was leased and not used by then is left out.
 static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
 {
     int count = job->segment_count;
@@ -33,6 +33,7 @@ static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_
     return count + 1;
 }
 
+// Makes the checkpoint visible; its digest is the result's.
 static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
 {
     bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
@@ -159,6 +160,7 @@ void bel_job_rescale(bel_job *job)
                   (long long)job->segments[0].replica_count);
 }
 
+// Takes the checkpoint's place in the input and its values.
 static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
@@ -193,6 +195,7 @@ static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
     return differs;
 }
 
+// A checkpoint is there afterwards in any case, and it is loaded.
 bel_status *bel_job_resume(bel_job *job)
 {
     const char *model_dir = job->estimator->config.model_dir;
@@ -214,6 +217,8 @@ bel_status *bel_job_resume(bel_job *job)
     return status;
 }
 
+// After a loss, or on after a pause. Evaluations of steps that will be made again count as not
+// made.
 bel_status *bel_job_go_back(bel_job *job)
 {
     bel_ckpt_reader *reader;

@@ -1,8 +1,8 @@
-// Nothing here ends training, but for a port that is taken at the very first start: a master
+// Nothing here ends training, except a port that is taken at the very first start: a master
 // that replaces another goes on without it, and a file that cannot be written is one warning.
 // The file is replaced as a whole, unsynced, since nobody needs it after a crash of the machine.
 // The HTTP server is given finished texts, never the board, so the board needs no lock. Bound to
-// the master's thread, which a long save holds up: numbers are then as old as that.
+// the master's thread, which a long save holds up: the numbers are then that old.
 #include "master/status_reporter.h"
 
 #include "base/alloc.h"
@@ -21,6 +21,7 @@ struct bel_reporter {
     int64_t updated_ns;
 };
 
+// A negative port asks for any free one.
 static bel_status *open_port(bel_reporter *reporter, const bel_run_config *config,
                              const bel_task *task)
 {

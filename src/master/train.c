@@ -24,8 +24,8 @@
 
 // --- Before --------------------------------------------------------------------------------------
 
-// Behind the last block that is read: with drop_remainder whole steps of all replicas, or with a
-// ledger of one worker.
+// The block behind the last one that is read. With drop_remainder only whole steps are read: of all
+// replicas, or with a ledger of one worker.
 static int64_t find_block_end(const bel_job *job)
 {
     const bel_input_segment *segment = &job->segments[job->segment_count - 1];
@@ -127,6 +127,7 @@ static void describe(const bel_job *job)
     bel_str_deinit(&plan);
 }
 
+// Threads of this process, or members of a cluster.
 static bel_status *make_backend(bel_job *job)
 {
     if (job->task == NULL) return bel_embedded_create(&job->trainable, &job->backend);
@@ -140,7 +141,7 @@ static bel_status *make_backend(bel_job *job)
     return bel_remote_create(&config, &job->backend);
 }
 
-// What another number of workers needs.
+// What the settings must be where the number of workers may change.
 static bel_status *check_elastic(const bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -222,6 +223,8 @@ static bel_status *write_job_file(const bel_run_config *config)
     return status;
 }
 
+// In this order: the folder is this run's before anything is written; members may call while the
+// model is built.
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -245,6 +248,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
 
 // --- While it runs -------------------------------------------------------------------------------
 
+// Points of steps before the first one were written by an earlier run or master.
 static void write_points(bel_job *job)
 {
     bel_control_point points[64];
@@ -303,6 +307,7 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     p->shown_ns = now;
 }
 
+// By steps, or with checkpoints, no more often than throttle_secs.
 static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state)
 {
     int64_t every = eval->spec->every_steps;
@@ -329,6 +334,7 @@ static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
     return failure;
 }
 
+// The snapshot in hand is saved, then evaluated; training goes on meanwhile.
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     BEL_TRY(look_at_folder(job, true));
@@ -353,6 +359,8 @@ static void report_so_far(bel_job *job, bool has_news)
     if (first || bel_clock_ns() - job->reported_ns > pause) bel_job_report(job, false);
 }
 
+// The master's wait, to the end of training or a loss. After an error of its own it cancels and
+// goes on taking news until the workers have ended.
 static bel_status *watch(bel_job *job)
 {
     bel_backend *backend = job->backend;
@@ -397,7 +405,7 @@ static int64_t stop_step(const bel_job *job)
     return job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
 }
 
-// *out_over: nothing is left, and who would know better does not come.
+// *out_over: nothing is left, and the members that would know better do not come.
 static bel_status *gather(bel_job *job, bool *out_over)
 {
     bel_status *status = job->backend->ops->gather(job->backend);
@@ -407,6 +415,7 @@ static bel_status *gather(bel_job *job, bool *out_over)
     return NULL;
 }
 
+// One assignment's training: from members that are here to workers that have ended.
 static bel_status *run(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -485,6 +494,7 @@ static void fill_result(bel_job *job)
     job->result = result;
 }
 
+// The end of a job: the last version is saved, evaluated and reported.
 static bel_status *finish(bel_job *job)
 {
     bel_backend *backend = job->backend;
@@ -514,7 +524,7 @@ static bel_status *save_pause(bel_job *job)
     return job->saved_step != job->state.step ? bel_job_save(job, job->state.step) : NULL;
 }
 
-// True when the checkpoint alone says that training is over, so nobody is waited for: members that
+// True when the checkpoint alone says that training is over, so no member is waited for: those that
 // were told so may be gone. With a ledger they may know better than what is expected of the input.
 static bool is_over(const bel_job *job)
 {
@@ -523,6 +533,8 @@ static bool is_over(const bel_job *job)
     return known && nothing_left(job);
 }
 
+// Rounds of training: after a loss from the newest checkpoint, after a pause from the one just
+// made.
 static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     BEL_TRY(prepare(job, evals, eval_count));
@@ -537,6 +549,7 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     }
 }
 
+// Whatever happened, members are told, and everything that prepare may have made is undone.
 static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     bel_status *status = train(job, evals, eval_count);

@@ -1,7 +1,7 @@
 // One thread that wakes eight times within the limit and looks whether it was fed since. It
-// counts its own naps rather than the time, so that a process that was stopped and goes on is
-// not over. The state is one word: the watched thread writes FED or RESTING over anything, the
-// dog HUNGRY over FED only, by compare and exchange, so that no meal is overlooked.
+// counts its own naps rather than the time, so that a process that was suspended and goes on is not
+// taken for dead. The state is one word: the watched thread writes FED or RESTING over anything,
+// the dog HUNGRY over FED only, by compare and exchange, so that no feeding is overlooked.
 // `stands_still` is called without the mutex, at most once, as it may end the process.
 #include "master/watchdog.h"
 
@@ -26,6 +26,8 @@ struct bel_watchdog {
     bool stop;
 };
 
+// The dog's thread. A nap that finds the state HUNGRY already saw no food; one that finds FED makes
+// it HUNGRY, and RESTING counts as fed.
 static void *watch(void *argument)
 {
     bel_watchdog *dog = argument;
@@ -79,6 +81,7 @@ void bel_watchdog_stop(bel_watchdog *dog)
     bel_free(dog);
 }
 
+// The watched thread; the state is the only thing that the two share without the mutex.
 void bel_watchdog_feed(bel_watchdog *dog, bool rests)
 {
     if (dog != NULL) atomic_store(&dog->state, rests ? RESTING : FED);

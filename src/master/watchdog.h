@@ -1,5 +1,5 @@
-// The clock of a master's own main thread. It is the one that looks for stalls of all others, so
-// nobody would notice if it stood still itself, in a write to a disk that does not answer, say.
+// The clock of a master's own main thread. That thread looks for stalls of all others, so nobody
+// would notice if it stood still itself, say in a write to a disk that does not answer.
 #ifndef BELFRY_MASTER_WATCHDOG_H
 #define BELFRY_MASTER_WATCHDOG_H
 
