@@ -1,7 +1,7 @@
 // The loop of a member's main thread: the start of its parts, messages, clocks, the end.
 // Training itself runs on the threads of member_worker.c and member_shard.c; joining is
-// member_join.c. They ring the main thread's bell; it looks around 20 times a second besides, an
-// evaluator's once.
+// member_join.c. They ring the main thread's bell; besides, it looks around 20 times a second, in
+// an evaluator once a second.
 //
 // A setup always ends what runs: first the worker's thread, then the shard, which reads the
 // worker's reports where they lie, then the worker's memory. Memory is made once, what depends
@@ -24,6 +24,7 @@
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000 };
 
+// Takes `why`; NULL: its end of the stream was in order.
 static bel_status *lost_master(const member *m, bel_status *why)
 {
     if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "its connection has ended");
@@ -41,8 +42,7 @@ static bool is_assignment(const bel_assignment *assignment, const Bel__Setup *se
     return same;
 }
 
-// True when everybody's numbers of replicas make an assignment in which this process has a part to
-// play.
+// True when the numbers of replicas make an assignment in which this process has a part to play.
 static bool check_assignment(const member *m, const Bel__Setup *setup)
 {
     enum { MOST_WORKERS = 1024, MOST_REPLICAS = 1 << 20 };
@@ -75,6 +75,7 @@ static bel_status *take_assignment(member *m, const Bel__Setup *setup)
     return NULL;
 }
 
+// Of a parameter server's own layout, from the master's description, which is checked here.
 static bel_status *add_tables(member *m, const Bel__Setup *setup)
 {
     for (size_t t = 0; t < setup->n_tables; t++) {
@@ -111,6 +112,7 @@ static bool read_shape(const Bel__Variable *from, bel_shape *out_shape)
     return true;
 }
 
+// A parameter server's layout: the same function of names, shapes and kinds as the master's.
 static bel_status *make_layout(member *m, const Bel__Setup *setup)
 {
     const int64_t most = (int64_t)1 << 40; // parameters
@@ -159,6 +161,7 @@ static bel_status *make_memory(member *m)
     return bel_member_make_outboxes(m);
 }
 
+// What must agree with the layout, which a worker has from its own model.
 static bel_status *check_setup(const member *m, const Bel__Setup *setup)
 {
     const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
@@ -201,7 +204,8 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *ou
     bool good = setup->schedule != NULL && setup->segment != NULL && counting != NULL &&
                 counting->kind >= 0 && counting->kind < BEL_COUNTING_KIND_COUNT &&
                 counting->workers > 0;
-    // Only where everybody counts may there be more reports than workers, who take turns.
+    // Only where everybody counts may there be more reports than workers, which then take
+    // turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
         good = (size_t)counting->workers <= setup->n_replicas;
     if (!good)
@@ -248,6 +252,7 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
 
 // --- The loop ------------------------------------------------------------------------------------
 
+// Once: a failure ends this member, and the master ends the job or goes on without it.
 static void tell_failure(member *m, const bel_status *status)
 {
     if (m->told_failure) return;
@@ -263,6 +268,7 @@ static void tell_failure(member *m, const bel_status *status)
     bel_free(text);
 }
 
+// A shard hears only what belongs to its generation; a setup and the end are always heard.
 static bel_status *take_message(member *m, const Bel__Message *message)
 {
     m->answered = true;
@@ -282,6 +288,7 @@ static bel_status *take_message(member *m, const Bel__Message *message)
     return NULL;
 }
 
+// At most once a second: what it does, in words, and what it has counted.
 static void send_status(member *m)
 {
     int64_t now = bel_clock_ns();
@@ -312,6 +319,7 @@ static void send_status(member *m)
     bel_str_deinit(&words);
 }
 
+// Answers that another call would get again.
 static bool is_final(const bel_status *why)
 {
     bel_code code = bel_status_code(why);
@@ -328,7 +336,7 @@ static void tell_again(member *m)
 }
 
 // The master may be replaced, or only the connection may have broken: training goes on meanwhile,
-// and whoever is master then is told everything again.
+// and the master that answers is told everything again.
 static bel_status *find_master_again(member *m, bel_status *why)
 {
     if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
@@ -360,6 +368,8 @@ static void send_stop(member *m)
     bel_free(stop.why);
 }
 
+// The main thread's loop, until the master says that the job is over. The naps bound how late
+// anything is noticed that does not ring.
 static bel_status *obey(member *m)
 {
     while (!m->over) {
@@ -393,6 +403,7 @@ static bel_status *obey(member *m)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// What may fail for this process's own reasons comes before it joins.
 static bel_status *run(member *m)
 {
     const bel_task *task = m->task;
@@ -425,11 +436,12 @@ static bel_status *run(member *m)
     return status;
 }
 
+// Threads first, then the master's last word, then lanes' transports, then memory that they read.
 static void release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
-    if (m->traces) bel_trace_stop(); // before the master hears that this process is through
+    if (m->traces) bel_trace_stop(); // before the master hears that this process is done
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_shm_hub_destroy(m->hub);
     bel_endpoint_destroy(m->endpoint);

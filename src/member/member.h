@@ -8,7 +8,7 @@
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
-// What the program was called with. Of it, a worker uses the training part, an evaluator the
+// What the program was called with. A worker uses the training part of it, an evaluator the
 // evaluations, and a parameter server nothing: it runs no user code.
 typedef struct bel_member_program {
     bel_estimator *estimator;

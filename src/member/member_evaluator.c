@@ -1,10 +1,11 @@
 // The evaluator of a cluster: follows the checkpoints in the model folder. Only the newest one
-// counts; those that came and went during an evaluation are passed over. It evaluates on the
-// member's main thread, which answers nothing meanwhile; pings go on from the endpoint's.
+// counts; those that came during an evaluation and are not the newest are passed over. It evaluates
+// on the member's main thread, which answers nothing meanwhile; the endpoint's thread goes on
+// sending pings.
 //
-// The last checkpoint is evaluated if that was not done before, and every result is sent before
-// the word that the evaluator is through. A master that asks again gets the results that were
-// kept. bel_member_follow does the same without a master, by looking every 200 ms.
+// The last checkpoint is evaluated if that was not done before, and every result is sent before the
+// word that the evaluator is done. A master that asks again gets the results that were kept.
+// bel_member_follow does the same without a master, by looking every 200 ms.
 #include <poll.h>
 
 #include "base/alloc.h"
@@ -15,6 +16,7 @@
 #include "estimator/predict.h"
 #include "member/member_inner.h"
 
+// The newest checkpoint's step, -1: there is none.
 static bel_status *newest_step(const char *model_dir, int64_t *out_step)
 {
     int64_t *steps;
@@ -88,6 +90,7 @@ static void send_result(member *m, int index)
     bel_member_send(m, &evaluated.base);
 }
 
+// looked_step keeps a newest checkpoint that cannot be read from being tried on each round.
 bel_status *bel_member_evaluate(member *m, bool last)
 {
     int64_t step;
@@ -114,7 +117,7 @@ bel_status *bel_member_evaluate(member *m, bool last)
     return status;
 }
 
-// Evaluates the newest checkpoint as it comes, until the last one that will.
+// Evaluates the newest checkpoint whenever there is a new one, until the last one that will come.
 static bel_status *follow(const bel_member_program *program, bel_result *results)
 {
     enum { NAP_MS = 200 };

@@ -50,7 +50,7 @@ typedef struct member_shard {
     int64_t read_step;           // the snapshot whose values the master asked for last, -1: none
     int64_t sending;             // the same while some of them are not sent, -1: all are
     int sent;                    // frames of it that are
-    atomic_bool resuming;        // somebody was replaced: the next version is worth a line
+    atomic_bool resuming;        // a member was replaced: the next version is worth a line
 
     pthread_mutex_t mutex;    // guards what follows: which lanes can be found
     uint32_t open_generation; // 0: none
@@ -128,7 +128,7 @@ bel_status *bel_member_open_hub(member *m, bel_lane_find *find) BEL_MUST_USE;
 char *bel_member_shm_path(const char *address);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
                                        bel_space **out_space) BEL_MUST_USE;
-// Another assignment has other rooms for rows, and they are a part of a shard's region: that and
+// Another assignment has other rooms for rows, which are a part of a shard's region: the region and
 // its space are made anew. A process with a worker and a shard keeps its assignment.
 void bel_member_forget_answers(member *m);
 bel_status *bel_member_make_ranges(member *m) BEL_MUST_USE;
@@ -150,7 +150,7 @@ void bel_member_shard_stop(member *m); // ends its thread and closes its lanes
 void bel_member_shard_forget_assignment(
     member *m);                        // once stopped: the next start makes a shard anew
 void bel_member_shard_free(member *m); // once the endpoint is gone
-// Answers what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
+// Does what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
 bel_status *bel_member_shard_message(member *m, const Bel__Message *message) BEL_MUST_USE;
 void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
@@ -171,12 +171,12 @@ bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
 // Why a lane of its worker is cut for good; OK: none is.
 bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;
 void bel_member_worker_check(member *m); // tells the master when the worker has ended
-void bel_member_worker_end(member *m, double patience_secs); // its thread; so long for its step
+void bel_member_worker_end(member *m, double patience_secs); // its thread; so long a step may take
 void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read
 void bel_member_worker_free(member *m); // once the endpoint is gone
 
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
-// master that it is through.
+// master that it is done.
 bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
 
 // Opens the inputs of all evaluations once, so that what is wrong with them is known before

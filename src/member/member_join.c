@@ -1,12 +1,11 @@
 // How a member finds its master and says who it is, the first time and again. It calls every 20
-// ms until the join timeout, counted anew from each loss; only a master that cannot be reached
-// is called again, any other answer is final. A stop, or the end of a master in this process,
-// ends the calls.
+// ms until the join timeout, counted anew from each loss; only a master that cannot be reached is
+// called again; any other answer is final. A stop, or the end of a master in this process, ends the
+// calls.
 //
 // The token may be an old one for a while on a network file system. So the folder's names are
 // listed first, and until the master has answered another token is joined with on the same
-// stream, no longer than the master has patience. While it calls, the main thread does nothing
-// else.
+// stream, no longer than the master has patience. While the main thread calls it does nothing else.
 #include <string.h>
 #include <unistd.h>
 
@@ -58,6 +57,7 @@ static int64_t step_of(const member *m)
     return step;
 }
 
+// Says who this is, what state it holds, and, of a worker, with which settings it was built.
 static void send_join(member *m)
 {
     char host[HOST_TEXT] = "?";
@@ -137,6 +137,7 @@ static bel_status *no_master(const member *m, bel_status *why)
     return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s", address);
 }
 
+// On the main thread. Ends with an open stream, or when no further call makes sense.
 bel_status *bel_member_join(member *m)
 {
     enum { RETRY_NS = 20000000 };
@@ -150,7 +151,7 @@ bel_status *bel_member_join(member *m)
         if (!again) return no_master(m, why);
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
     }
-    bel_status_ignore(why); // of calls when it was not there yet
+    bel_status_ignore(why); // of earlier calls, when the master was not there yet
     m->answered = false;
     m->joined_ns = bel_clock_ns();
     (void)read_token(m);
@@ -158,6 +159,7 @@ bel_status *bel_member_join(member *m)
     return NULL;
 }
 
+// Ten times a second at most, and only until the master has answered or would lose patience.
 bool bel_member_join_with_new_token(member *m)
 {
     enum { PAUSE_NS = 100000000 };

@@ -1,7 +1,7 @@
-// Memory of a member that others of its host read in place: a shard's parameters, a worker's
-// gradients. Without shared memory it is the process's own. A shard's region has two buffers of
-// the whole space, with a ledger a copy for each worker, then the rooms for rows; only the pages
-// of its own chunks are touched, the rest costs nothing.
+// Memory of a member that other processes of its host read in place: a shard's parameters, a
+// worker's gradients. Without shared memory it is the process's own. A shard's region has two
+// buffers of the whole space, with a ledger a copy for each worker, then the rooms for rows; only
+// the pages of its own chunks are touched, the rest costs nothing.
 //
 // A worker maps each run of a shard's chunks over its own space when the first version is there;
 // that also replaces the mapping of a generation before. Gradients are made anew with each
@@ -86,7 +86,7 @@ size_t bel_member_parameter_bytes(const member *m)
     return bytes;
 }
 
-// Behind the values.
+// The rooms for rows lie behind the values, worker after worker.
 static void place_answers(member *m)
 {
     member_shard *s = &m->shard;
@@ -100,6 +100,7 @@ static void place_answers(member *m)
     }
 }
 
+// One run of chunks, in each array of the region.
 static bel_status *touch_run(void *context, size_t offset, size_t bytes)
 {
     const member *m = context;
@@ -108,6 +109,8 @@ static bel_status *touch_run(void *context, size_t offset, size_t bytes)
     return NULL;
 }
 
+// With a hub and a shard the space lies in the region; a worker alone has one of its own, over
+// which it maps the shards' parts.
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
 {
     if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, 2, out_space);
@@ -134,7 +137,8 @@ void bel_member_forget_answers(member *m)
     m->parameters = NULL;
 }
 
-// Before the region: it is a part of it.
+// With a ledger worker w's copy is array 2 + w of the region, behind the two buffers; the process's
+// own worker has memory of its own, and without a hub each copy is an array.
 bel_status *bel_member_make_outboxes(member *m)
 {
     member_shard *s = &m->shard;
@@ -161,6 +165,7 @@ typedef struct mapping {
     size_t first_array, arrays; // of the region: those that take the place of the buffers
 } mapping;
 
+// With a ledger only this worker's copy is mapped, over the first buffer.
 static bel_status *map_run(void *context, size_t offset, size_t bytes)
 {
     const mapping *map = context;
@@ -194,6 +199,7 @@ bel_status *bel_member_attach(void *context)
 
 // --- A worker's gradients ------------------------------------------------------------------------
 
+// Without a hub: rooms for rows of this process alone.
 static bel_status *make_own_rooms(member *m)
 {
     member_worker *w = &m->worker;
@@ -204,6 +210,7 @@ static bel_status *make_own_rooms(member *m)
     return bel_pages_create(got, false, "rows", &w->answer_room);
 }
 
+// With a hub one region holds the ranges, one after the other, and the rooms for rows behind them.
 bel_status *bel_member_make_ranges(member *m)
 {
     member_worker *w = &m->worker;

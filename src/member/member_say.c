@@ -14,6 +14,7 @@ void bel_member_send(member *m, const ProtobufCMessage *kind)
     bel_mailbox_send(m->mailbox, m->generation, kind);
 }
 
+// Shard 0 adds three numbers for each worker: what it knows of their reports.
 double *bel_member_numbers(const member *m, size_t *out_count)
 {
     bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;

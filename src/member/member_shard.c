@@ -1,11 +1,11 @@
 // The shard of a member: its memory, its lanes, its thread, and what the master asks of it. The
 // engine's thread and its team do the shard's work; the main thread answers the master, also
 // while steps go on; threads of the endpoint and the hub look for lanes. The mutex guards which
-// lanes they find. A lane is closed in three strokes: it cannot be found any more, calls under
-// way are over (settle), then it is closed.
+// lanes they find. A lane is closed in three steps: it cannot be found any more, calls under way
+// are over (settle), then it is closed.
 //
 // Events of the shard only set an atomic and ring the main thread, which does all the sending.
-// It tells of a snapshot before it tells of a later step. A file is written from the snapshot,
+// It reports a snapshot before it reports a later step. A file is written from the snapshot,
 // so training goes on beside it.
 
 #include "base/alloc.h"
@@ -41,6 +41,8 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
     return NULL;
 }
 
+// On threads of the endpoint and the hub: workers of this host come over shared memory where there
+// is a hub, everybody else over gRPC.
 static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool shm,
                              bel_lane **out_lane)
 {
@@ -80,6 +82,7 @@ static void *refuse_frame(void *context, const bel_frame *frame)
     return NULL; // the master sends nothing
 }
 
+// The shard's end; the worker's region must hold all its ranges and its rooms for rows.
 static bel_lane *make_worker_lane(member *m, int worker)
 {
     member_shard *s = &m->shard;
@@ -104,6 +107,7 @@ static bel_lane *make_worker_lane(member *m, int worker)
     return bel_grpc_lane_create(m->endpoint, &config);
 }
 
+// Shard 0 waits for the others, which connect to it.
 static void make_shard_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
@@ -124,6 +128,7 @@ static void make_shard_lanes(member *m, const Bel__Setup *setup)
     s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
 }
 
+// Before the engine runs. Admitting gives the shard its lanes and the workers' incarnations.
 static void make_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
@@ -142,6 +147,7 @@ static void make_lanes(member *m, const Bel__Setup *setup)
 
 // --- Events of the shard -------------------------------------------------------------------------
 
+// In messages of up to 64 points; the last one may have none.
 static void send_progress(member *m, const bel_control_state *state)
 {
     enum { MOST = 64 };
@@ -174,7 +180,7 @@ static void send_progress(member *m, const bel_control_state *state)
     } while (count == MOST);
 }
 
-// Shard 0. The last step is told without delay.
+// Shard 0, on the engine's thread. The last step is reported without delay.
 static uint32_t decide(void *context, int64_t version, const double *stats, bool over)
 {
     member *m = context;
@@ -191,6 +197,7 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bool
     return decision;
 }
 
+// On the engine's thread, or one of its team's: the main thread tells the master.
 static void snapshot_ready(void *context, int shard, int64_t version)
 {
     (void)shard;
@@ -201,6 +208,7 @@ static void snapshot_ready(void *context, int shard, int64_t version)
     bel_doorbell_ring(m->bell);
 }
 
+// The engine's thread. The nap bounds how late it sees `stop`; frames ring the bell.
 static void *engine_main(void *argument)
 {
     enum { NAP_NS = 50000000 };
@@ -218,6 +226,7 @@ static void *engine_main(void *argument)
 
 // --- The start -----------------------------------------------------------------------------------
 
+// More threads than chunks would have nothing to do.
 static bel_status *make_team(member_shard *s)
 {
     int chunks = 0, cores = bel_available_cores();
@@ -298,6 +307,8 @@ static void forget_told(member_shard *s)
     s->progress_ns = 0;
 }
 
+// Lanes can be found only once everything behind them stands: open_generation is set last, before
+// the engine starts.
 bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
@@ -321,6 +332,8 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 
 // --- What the master asks ------------------------------------------------------------------------
 
+// On the main thread, from the snapshot; the engine goes on with steps. An error is the master's to
+// handle.
 static void save_and_answer(member *m, const Bel__Save *save)
 {
     bel_ckpt_shard *shard = NULL;
@@ -342,7 +355,7 @@ static void save_and_answer(member *m, const Bel__Save *save)
     bel_status_destroy(status);
 }
 
-// The end of training is a snapshot that nobody has decided.
+// The end of training is a snapshot that no decision has asked for.
 static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
 {
     BEL_TRY(bel_shard_snapshot_now(m->shard.shard));
@@ -415,12 +428,12 @@ static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
     s->incarnations[worker] = incarnation;
     s->replacing[worker] = false;
     pthread_mutex_unlock(&s->mutex);
-    bel_doorbell_ring(s->bell); // reports have waited
+    bel_doorbell_ring(s->bell); // reports have waited meanwhile
     return step;
 }
 
-// The master asks again when a connection broke meanwhile. Who is admitted already may have begun
-// on the first answer: its lane stays.
+// The master asks again when a connection broke meanwhile. A worker that is admitted already may
+// have begun on the first answer: its lane stays.
 static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
 {
     member_shard *s = &m->shard;
@@ -468,8 +481,8 @@ bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
     return NULL;
 }
 
-// That a step is the last one is told also when the step itself was told before: it may have waited
-// for a snapshot, and was stopped then.
+// That a step is the last one is reported even when the step itself was reported before: it may
+// have waited for a snapshot, and was stopped then.
 static void tell_progress(member *m, const bel_control_state *state, bool due)
 {
     enum { EVERY_NS = 100000000 };
@@ -499,6 +512,7 @@ static void tell_snapshot(member *m, const bel_control_state *state)
     bel_member_send(m, &snapshot.base);
 }
 
+// Main thread, on each round: news for the master, and values that did not fit the lane before.
 void bel_member_shard_progress(member *m)
 {
     member_shard *s = &m->shard;
@@ -518,7 +532,7 @@ void bel_member_shard_tell_again(member *m)
     if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
 }
 
-// A peer that is gone comes back; one that sends what is malformed would do so again.
+// A peer that is gone comes back; one that sends malformed frames would do so again.
 static bel_status *check_lanes(const member_shard *s)
 {
     for (int w = 0; w < s->assignment->worker_count; w++)
@@ -537,6 +551,7 @@ bel_status *bel_member_shard_check(member *m)
 
 // --- The end -------------------------------------------------------------------------------------
 
+// First no lane can be found, then the engine ends, then lanes are closed: nobody is inside them.
 void bel_member_shard_stop(member *m)
 {
     member_shard *s = &m->shard;

@@ -1,10 +1,10 @@
-// The worker of a member: its model, its lanes and its thread. The main thread reads what the
-// worker's thread has come to only after `ended`. A worker that has ended since a shard's lane
-// is cut says nothing where the job recovers: the job begins anew, or the master ends it.
+// The worker of a member: its model, its lanes and its thread. The main thread reads the outcome of
+// the worker's thread only after `ended`. A worker that has ended because a shard's lane is cut
+// says nothing where the job recovers: the job begins anew, or the master ends it.
 //
-// Each wait has a bound. The client's is longer than the master's stall clock, as the master
-// knows who waits for whom. A step that does not end within the patience ends the process:
-// nobody can take a thread back that hangs in a user's code.
+// Each wait has a bound. The client's is longer than the master's stall clock, as the master knows
+// who waits for whom. A step that does not end within the patience ends the process: a thread that
+// hangs in a user's code cannot be ended otherwise.
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,6 +20,8 @@ bel_status *bel_member_worker_build(member *m)
     return bel_trainable_init(&m->worker.trainable, m->estimator, m->program->train);
 }
 
+// The quiet kinds announce nothing by themselves: the shard is woken by the step statistics behind
+// them.
 static void connect_shm_lane(member *m, const char *address, int shard, const bel_lane_hello *hello,
                              size_t capacity)
 {
@@ -67,6 +69,8 @@ static bool is_cancelled(void *context)
     return atomic_load(&w->cancelled);
 }
 
+// The worker's thread. `status` is written before `ended`, whose default order shows it to the main
+// thread.
 static void *worker_main(void *argument)
 {
     member *m = argument;
@@ -85,7 +89,7 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     config.space = w->space;
     config.client = w->client;
     config.ranges = w->ranges;
-    config.ledger = bel_member_has_ledger(m); // the master's word
+    config.ledger = bel_member_has_ledger(m); // as the master says
     config.first_step = setup->step;
     config.segment = (bel_input_segment){.first_step = segment->first_step,
                                          .first_block = segment->first_block,
@@ -93,6 +97,7 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     return bel_worker_create(&config, &w->worker);
 }
 
+// Before the shard of this process starts, which takes over the other end of their lane.
 bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
 {
     member_worker *w = &m->worker;
@@ -159,6 +164,7 @@ bel_status *bel_member_worker_check_lanes(const member *m)
     return NULL;
 }
 
+// Main thread: the worker's end, its times and its last numbers, once for each master.
 void bel_member_worker_check(member *m)
 {
     member_worker *w = &m->worker;
@@ -218,6 +224,7 @@ static void wait_for_worker(member *m, double patience_secs)
     _exit(1);
 }
 
+// The worker sees `cancelled` at its next wait at the latest.
 void bel_member_worker_end(member *m, double patience_secs)
 {
     member_worker *w = &m->worker;
@@ -235,7 +242,7 @@ void bel_member_worker_stop(member *m)
     if (w->lanes != NULL) bel_lane_close_all(w->lanes, layout->shard_count);
     bel_worker_destroy(w->worker);
     bel_client_destroy(w->client);
-    bel_status_ignore(w->status); // the master has been told, or it is of no account
+    bel_status_ignore(w->status); // the master has been told, or it does not matter
     bel_free(w->lanes);
     w->worker = NULL;
     w->client = NULL;
