@@ -1,8 +1,8 @@
 // What a tower has finished becomes reports: elements are counted down chunk by chunk, by any
-// thread of any tower, and whoever finishes the last of a chunk sends its sum to the chunk's
-// shard. The countdown is acquire and release, so that whoever brings it to zero sees what all
-// the others have written. The sum is made in place, in the range of the node's first replica,
-// and stays as it is until the next version has come: lanes do not copy it.
+// thread of any tower, and the thread that finishes the last of a chunk sends its sum to the
+// chunk's shard. The countdown is acquire and release, so that the thread that brings it to zero
+// sees what all the others have written. The sum is made in place, in the range of the node's first
+// replica, and stays as it is until the next version has come: lanes do not copy it.
 #include "base/fault.h"
 #include "base/trace.h"
 #include "worker/worker_inner.h"
@@ -51,6 +51,7 @@ bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
     return NULL;
 }
 
+// A variable may lie in several chunks, one after the other: each is counted down by its own part.
 bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, int64_t count)
 {
     const bel_layout *layout = worker->config.layout;

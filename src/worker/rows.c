@@ -1,5 +1,5 @@
 // A worker's rows of tables: the ids of its replicas' batches, the rows that come for them, and
-// the sums of their gradients. Room is for the most ids that a batch can have, so that steps
+// the sums of their gradients. There is room for the most ids that a batch can have, so that steps
 // allocate next to nothing.
 //
 // Replicas that run side by side pull together, each distinct row once; one that runs alone uses
@@ -123,6 +123,7 @@ static int64_t ids_of(const bel_tower *tower, const bel_graph_lookup *lookup)
     return bel_shape_elements(&tower->input_shapes[lookup->ids]);
 }
 
+// All lookups of a table make one list, in the order of lookups; without a batch it is empty.
 void bel_tower_gather_ids(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -143,6 +144,7 @@ void bel_tower_gather_ids(bel_tower *tower)
     }
 }
 
+// The worker's thread. `first` of a replica is where its distinct ids begin in the round's list.
 bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
 {
     bel_client *client = worker->config.client;
@@ -152,7 +154,7 @@ bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
     for (int t = 0; t < worker->config.layout->table_count; t++) {
         bel_worker_table *table = &worker->tables[t];
         int64_t count = 0;
-        for (int r = first; r < end && end - first > 1; r++) { // of one alone they are its own
+        for (int r = first; r < end && end - first > 1; r++) { // one alone uses its own list
             bel_replica_rows *rows = &table->replicas[r];
             int64_t distinct = bel_row_batch_count(rows->batch);
             memcpy(table->keys + count, bel_row_batch_keys(rows->batch),
@@ -174,12 +176,13 @@ bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// The round has one replica.
+// True when the round has one replica.
 static bool runs_alone(const bel_worker *worker)
 {
     return worker->config.tower_count == 1 || worker->round + 1 == worker->replica_count;
 }
 
+// An id's position → its distinct id in the replica → the same in the round → the client's row.
 void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
 {
     const bel_worker *worker = tower->worker;
@@ -238,6 +241,7 @@ void bel_tower_sum_rows(bel_tower *tower)
 
 // --- Reporting -----------------------------------------------------------------------------------
 
+// The sum over one node's replicas, by the tree: each replica's set stands at its id.
 static bel_status *report_node(bel_worker *worker, int t, int k)
 {
     bel_worker_table *table = &worker->tables[t];

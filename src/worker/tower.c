@@ -1,11 +1,10 @@
 // One tower: its threads, its program, its batches. Which block a replica reads follows from
 // step and replica id alone, or with a ledger from leases, so a prefetching thread reads ahead
 // and a worker that replaces another reads the same. A replica behind the end of the input has
-// no batch; it counts as through with all elements, so that its chunks are reported all the
-// same.
+// no batch; all its elements count as finished, so that its chunks are reported all the same.
 //
-// Gradients are published from any thread of the team while the program runs; the mutex guards
-// the first error of theirs, which ends the step when all towers are through.
+// Gradients are published from any thread of the team while the program runs; the mutex guards the
+// first of their errors, which ends the step when all towers are done.
 #include <math.h>
 #include <string.h>
 
@@ -69,6 +68,8 @@ void bel_tower_deinit(bel_tower *tower)
     if (tower->worker != NULL) pthread_mutex_destroy(&tower->mutex);
 }
 
+// Any thread of the team, while the program runs: part of an output is final. Outputs behind the
+// reports are the loss and rows.
 static void publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
@@ -85,6 +86,8 @@ static void publish(void *context, int output, int64_t first, int64_t count)
     pthread_mutex_unlock(&tower->mutex);
 }
 
+// Inputs are the batch's, variables the current version's, outputs the replica's gradient range:
+// nothing is copied.
 static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)
 {
     const bel_worker *worker = tower->worker;
@@ -111,6 +114,7 @@ static double *stats_of(const bel_tower *tower)
     return worker->stats_list + (size_t)tower->replica * BEL_STATS_COUNT;
 }
 
+// The loss follows the reports among the outputs.
 static void fill_stats(bel_tower *tower, const bel_instance *instance)
 {
     double *stats = stats_of(tower);
@@ -145,6 +149,7 @@ static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, in
                   begun, done);
 }
 
+// Waits for the prefetching thread. Rows get the shape of their ids and the table's width behind.
 static bel_status *take_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -191,7 +196,7 @@ static bel_status *run_batch(bel_tower *tower)
     return NULL;
 }
 
-// A replica without examples is through with all that others write; nobody reads its gradients.
+// A replica without examples counts as having written everything; nobody reads its gradients.
 static void pass_over(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -200,6 +205,7 @@ static void pass_over(bel_tower *tower)
         publish(tower, r, 0, layout->variables[worker->output_variables[r]].elements);
 }
 
+// On the tower's own thread, when no thread publishes.
 static void keep_error(bel_tower *tower, bel_status *status)
 {
     const bel_worker *worker = tower->worker;
@@ -230,6 +236,8 @@ void bel_tower_run(bel_tower *tower)
     }
 }
 
+// Without tables: each replica's batch and program, one after the other, on the thread of this
+// tower.
 void bel_tower_step(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;

@@ -1,6 +1,6 @@
 // The step loop of a worker, on one thread; a team of its own runs the towers side by side.
 // Within a step reports come first, chunks to which nothing is written as zeros, and step
-// statistics last: they are what a shard waits for to know that this worker is through. A worker
+// statistics last: a shard knows by them that this worker is done. A worker
 // keeps nothing beyond a step, so one that replaces it repeats the step with the same bits.
 //
 // What others ask meanwhile, the step, what it does and its times, is kept in atomics beside the
@@ -37,7 +37,8 @@ bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_
     return outputs;
 }
 
-// The outputs, whose they are, and how many reported elements each chunk holds.
+// The outputs, to which variable or lookup each belongs, and how many reported elements each chunk
+// holds.
 static void list_outputs(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
@@ -97,7 +98,7 @@ void bel_worker_destroy(bel_worker *worker)
 {
     if (worker == NULL) return;
     if (worker->config.ledger)
-        bel_client_end_leases(worker->config.client); // readers wait for them
+        bel_client_end_leases(worker->config.client); // prefetching threads wait for them
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
@@ -115,6 +116,7 @@ void bel_worker_destroy(bel_worker *worker)
 
 // --- Reports -------------------------------------------------------------------------------------
 
+// Relaxed: the towers' threads start after it, by the team.
 static void begin_reports(bel_worker *worker)
 {
     for (int c = 0; c < worker->config.layout->chunk_count; c++) {
@@ -157,13 +159,14 @@ static bel_status *report_stats_list(bel_worker *worker)
 
 // --- The loop ------------------------------------------------------------------------------------
 
+// One tile is one tower; each runs on a thread of the dispatch team.
 static void run_tower(void *argument, int64_t tile)
 {
     bel_worker *worker = argument;
     bel_tower_step(&worker->towers[tile]);
 }
 
-// The first error of any tower; the others' are the same story.
+// The error of the lowest tower that has one; the others' are usually consequences.
 static bel_status *take_errors(bel_worker *worker)
 {
     bel_status *first = NULL;
@@ -207,6 +210,7 @@ static bel_status *run_rounds(bel_worker *worker)
     return bel_worker_report_rows(worker);
 }
 
+// From a version to the last report: the order of the head of this file.
 static bel_status *run_step(bel_worker *worker)
 {
     begin_reports(worker);
@@ -238,6 +242,7 @@ static bel_status *next_version(bel_worker *worker)
     return NULL;
 }
 
+// Relaxed: each number is read by itself, and none guards anything.
 static void show_times(bel_worker *worker, int64_t total_ns)
 {
     bel_worker_times t = bel_worker_time(worker);
@@ -258,6 +263,8 @@ bel_worker_times bel_worker_time_so_far(const bel_worker *worker)
         .steps = atomic_load_explicit(&worker->shown_times.steps, memory_order_relaxed)};
 }
 
+// The worker's thread. `step` is the version that is computed on; with a ledger it is whatever came
+// last.
 bel_status *bel_worker_run(bel_worker *worker)
 {
     int64_t begun = bel_clock_ns();
@@ -297,6 +304,7 @@ static void run_thread_job(void *argument, int64_t tile)
     j->job(j->context);
 }
 
+// On one thread of the dispatch team for each tower, which starts the job on that tower's own team.
 static void spread_thread_job(void *argument, int64_t tile)
 {
     const thread_job *j = argument;
