@@ -15,7 +15,7 @@
 
 // --- Values --------------------------------------------------------------------------------------
 
-// Devices that the well-known machine types bring; all others have none.
+// Devices that the well-known machine types have; all others have none.
 static int devices_of(const char *type)
 {
     static const struct {
@@ -49,6 +49,7 @@ static bel_status *read_type(const bel_yaml *yaml, const bel_yaml_node *node, vo
     return NULL;
 }
 
+// A tier sets counts, which rows behind it may change (CUSTOM).
 static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     static const struct {
@@ -157,6 +158,7 @@ const bel_yaml_node *bel_ai_platform_first_key(const bel_yaml_node *root)
 
 // --- Rules between keys --------------------------------------------------------------------------
 
+// A count and its type go together, and only with CUSTOM.
 static bel_status *check_pairs(const bel_yaml *yaml, const bel_yaml_node *input, bool custom,
                                const bel_cluster *cluster)
 {
@@ -187,6 +189,7 @@ static bel_status *check_pairs(const bel_yaml *yaml, const bel_yaml_node *input,
     return NULL;
 }
 
+// A tier in any case; the master's type exactly with CUSTOM.
 static bel_status *check_rules(const bel_yaml *yaml, const bel_yaml_node *input,
                                const bel_cluster *cluster)
 {
@@ -208,6 +211,7 @@ static bel_status *check_rules(const bel_yaml *yaml, const bel_yaml_node *input,
 
 // --- Files ---------------------------------------------------------------------------------------
 
+// Lists the keys of a mapping that mean nothing here.
 static void add_passed_over(const bel_yaml_node *mapping, const bel_cluster_key *table,
                             size_t count, bel_str *names)
 {
@@ -218,6 +222,7 @@ static void add_passed_over(const bel_yaml_node *mapping, const bel_cluster_key 
     }
 }
 
+// Keys stand at the top, or all under trainingInput.
 bel_status *bel_ai_platform_read(const bel_yaml *yaml, const bel_yaml_node *root,
                                  bel_cluster *cluster)
 {

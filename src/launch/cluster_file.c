@@ -1,12 +1,12 @@
 // Belfry's own keys of cluster.yaml, and the choice between the two families. Each mapping has a
 // table of its keys; what no table can say (one key against another) is checked when all is
 // read, with the place in the file that a person would have to change. In role_keys `devices`
-// stands behind `machine`, whose value it replaces, and as the last row, since only workers have
+// stands behind `machine`, whose value it replaces, and is the last row, since only workers have
 // it.
 //
 // Machines are checked once under `machines` and read again by each role that names one, so a
-// mistake in a machine that nobody uses is reported too. Arrays are counted as they are filled:
-// a cluster that was read in part can be destroyed.
+// mistake in a machine that no role uses is reported too. Arrays are counted as they are filled: a
+// cluster that was read in part can be destroyed.
 #include "launch/cluster_file.h"
 
 #include <string.h>
@@ -57,6 +57,7 @@ static bel_status *check_machines(const bel_yaml *yaml, const bel_yaml_node *nod
     return NULL;
 }
 
+// The error of a name that `machines` does not have; names the nearest.
 static bel_status *no_machine(const bel_yaml *yaml, const bel_yaml_node *node,
                               const bel_yaml_node *machines)
 {
@@ -180,6 +181,7 @@ static bel_status *read_master(const bel_yaml *yaml, const bel_yaml_node *node, 
 
 // --- The rest ------------------------------------------------------------------------------------
 
+// What a shell takes for a variable's name.
 static bool is_variable(const char *name)
 {
     static const char letters[] = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -187,6 +189,7 @@ static bool is_variable(const char *name)
     return name[0] != '\0' && !digit_first && name[strspn(name, letters)] == '\0';
 }
 
+// What launchers set themselves cannot be set by a file.
 static bel_status *read_environment(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     bel_cluster *cluster = place;
@@ -244,6 +247,7 @@ static const bel_cluster_key tls_keys[] = {
     {.name = "key", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster, tls_key)},
 };
 
+// All three files or none: one alone secures nothing.
 static bel_status *read_tls(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     size_t count = sizeof tls_keys / sizeof tls_keys[0];
@@ -338,6 +342,7 @@ static bool find_broken(const bel_cluster *cluster, broken_rule *rule)
     return true;
 }
 
+// The broken rule, at the key where it would have to be changed, or as near to it as the file goes.
 static bel_status *check_own(const bel_yaml *yaml, const bel_yaml_node *root,
                              const bel_cluster *cluster)
 {
@@ -373,6 +378,7 @@ static bel_status *no_family(const bel_yaml *yaml, const bel_yaml_node *root)
     return status;
 }
 
+// Finds out which family the file is of, and reads it; on an error the cluster may be half filled.
 static bel_status *read_document(const bel_yaml *yaml, bel_cluster *cluster)
 {
     const bel_yaml_node *root = bel_yaml_root(yaml);
@@ -414,6 +420,7 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
     return cluster;
 }
 
+// Takes the document. A file that says little has one worker and one parameter server.
 static bel_status *finish(bel_yaml *yaml, bel_cluster **out_cluster)
 {
     bel_cluster *cluster = bel_cluster_create(1, 1, 0);

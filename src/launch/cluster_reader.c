@@ -91,6 +91,7 @@ static bel_status *read_switch(const bel_yaml *yaml, const bel_yaml_node *node, 
     return NULL;
 }
 
+// A number, then spaces or none, then a unit of the table.
 static bel_status *read_bytes(const bel_yaml *yaml, const bel_yaml_node *node, int64_t *place)
 {
     static const struct {
@@ -138,6 +139,7 @@ const bel_yaml_node *bel_cluster_place(const bel_yaml_node *mapping, const char 
     return value != NULL ? value : otherwise;
 }
 
+// Every key of the mapping is in the table.
 static bel_status *check_names(const bel_yaml *yaml, const bel_yaml_node *mapping,
                                const bel_cluster_key *keys, size_t key_count)
 {

@@ -12,7 +12,7 @@ typedef enum bel_cluster_kind {
     BEL_CLUSTER_BYTES,       // int64_t, above 0: "64 GiB", "500 MB"
     BEL_CLUSTER_SECONDS,     // double, from 0.001 to BEL_CLUSTER_MOST_SECONDS
     BEL_CLUSTER_SWITCH,      // bool: true or false
-    BEL_CLUSTER_OTHER,       // whatever `read` makes of it
+    BEL_CLUSTER_OTHER,       // what `read` makes of it
     BEL_CLUSTER_PASSED_OVER, // known, and without meaning here
 } bel_cluster_kind;
 

@@ -2,10 +2,10 @@
 // detached from the terminal: this program again, with the verb `supervise`, in a session of its
 // own.
 //
-// The supervisor reads the record and the cluster file itself; nothing is handed over but the
-// job's name. It has started when it has written a status of its own, which is waited for up to
-// 30 s; until then a reason to fail is the last line of its log. Cancelling is a signal, sent
-// only where boot id and start time show that the pid is still that process.
+// The supervisor reads the record and the cluster file itself; it is given only the job's name. It
+// has started when it has written a status of its own, which is waited for up to 30 s; if it fails
+// before that, the last line of its log is the reason. Cancelling is a signal, sent only where boot
+// id and start time show that the pid is still that process.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,6 +18,7 @@
 #include "base/linux_process.h"
 #include "launch/engines.h"
 
+// The local host by any of the names that a cluster file may use for it.
 static bool is_this_host(const char *host)
 {
     char name[256] = "";
@@ -101,6 +102,8 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
     }
 }
 
+// Spawns the supervisor with its output in the log, in a session of its own, so that it outlives
+// the terminal.
 static bel_status *start(const bel_job_record *record, const char *log_path)
 {
     static char program_name[] = "belfry", verb[] = "supervise";
@@ -122,6 +125,7 @@ static bel_status *start(const bel_job_record *record, const char *log_path)
     return status;
 }
 
+// The job's status says why it never ran.
 static void record_failure(bel_job_record *record, const bel_status *status)
 {
     record->state = BEL_JOB_FAILED;
@@ -144,6 +148,7 @@ static bel_status *submit(bel_job_record *record, const bel_cluster *cluster)
 
 // --- Cancelling ---------------------------------------------------------------------------------
 
+// SIGTERM to the supervisor, which lets the job save and end.
 static bel_status *cancel(const bel_job_record *record)
 {
     if (record->elsewhere) {

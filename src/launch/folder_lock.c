@@ -1,6 +1,6 @@
-// A file beside the checkpoints, locked with flock and never removed: whoever removed it could
-// leave two runs with a lock each, on two files of one name. So a run also looks from time to
-// time whether its lock is still that of the path (bel_folder_lock_check).
+// A file beside the checkpoints, locked with flock and never removed: removing it could leave two
+// runs with a lock each, on two files of one name. So a run also looks from time to time whether
+// its lock is still that of the path (bel_folder_lock_check).
 //
 // What killed processes have left half-written is removed only under the lock: then nobody else
 // writes there, and a pid in the name that is not of this host does no harm. A new file that
@@ -67,6 +67,7 @@ bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
     return NULL;
 }
 
+// A given descriptor is checked against the path, as a number alone may by now be another file's.
 bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double patience_secs,
                                       bool (*stop)(void), int *out_lock)
 {
@@ -96,7 +97,8 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
     return status;
 }
 
-// False only when it is known. A job must not end because a file system failed for a moment.
+// False only when it is known that the lock is another file's. A job must not end because a file
+// system failed for a moment.
 static bool may_be_same(const char *model_dir, int lock, bool *told)
 {
     bool same = false;

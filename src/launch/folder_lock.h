@@ -10,7 +10,7 @@
 
 // Makes the folder and locks job.lock in it, at once or not at all; end it with bel_linux_unlock.
 // Files that processes were killed in the middle of writing there are removed then.
-// For who trains in one process, and for the supervisor of a cluster, which gives its lock to the
+// For a run in one process, and for the supervisor of a cluster, which gives its lock to the
 // masters: so the folder stays locked while either is there, and when a master is replaced.
 // FAILED_PRECONDITION: another run has it. Errors of bel_dir_create.
 bel_status *bel_folder_lock(const char *model_dir, int *out_lock) BEL_MUST_USE;

@@ -1,5 +1,5 @@
-// Each process writes what it does into a file of its own, without asking anybody; the master
-// makes one of them when all others have ended. A master that replaces another (incarnation
+// Each process writes what it does into a file of its own and needs no other for that; the master
+// makes one file of all when the others have ended. A master that replaces another (incarnation
 // above 0) keeps the parts there are, as its predecessor's spans are among them.
 //
 // The path of the whole is tried before training, by opening a file beside it: a trace that
@@ -33,6 +33,8 @@ static bel_status *check_path(const char *path)
     return NULL;
 }
 
+// The name of a part has the incarnation in it, so that a process started again keeps its
+// predecessor's spans.
 bel_status *bel_job_trace_start(const char *trace_file, const char *model_dir, const bel_task *task)
 {
     if (trace_file == NULL || bel_trace_is_on()) return NULL;

@@ -1,4 +1,4 @@
-// The trace of a job: each process's part in model_dir/logs, and the whole in the end.
+// The trace of a job: each process's part in model_dir/logs, and the whole of them at the end.
 #ifndef BELFRY_LAUNCH_JOB_TRACE_H
 #define BELFRY_LAUNCH_JOB_TRACE_H
 

@@ -1,8 +1,8 @@
-// A folder of sockets is in use while somebody has it locked. The lock is on the folder itself:
-// no file in it keeps its last process from removing it. A folder is removed under that lock,
-// and only when it is this user's own, no link, and unchanged for ten minutes: its job may have
-// been started a moment ago and not have locked it yet. Errors are not reported, since the next
-// job looks again.
+// A folder of sockets is in use while it is locked. The lock is on the folder itself, so there is
+// no lock file in it that would have to be removed last. A folder is removed under that lock, and
+// only when it is this user's own, no link, and unchanged for ten minutes: its job may have been
+// started a moment ago and not have locked it yet. Errors are not reported, since the next job
+// looks again.
 #include "launch/old_sockets.h"
 
 #include <stdbool.h>
@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/linux_lock.h"
 
+// This user's own folder, no link to one, untouched for ten minutes.
 static bool is_old(const char *folder)
 {
     enum { AGE_SECS = 600 };
@@ -23,6 +24,7 @@ static bool is_old(const char *folder)
            time(NULL) - about.st_mtime > AGE_SECS;
 }
 
+// Removes it only while holding its lock.
 static void look_at(const char *folder)
 {
     int lock = -1;
@@ -36,7 +38,7 @@ void bel_old_sockets_remove(const char *base)
 {
     char **names = NULL;
     size_t count = 0;
-    // Nothing is removed then; making the own folder says what is wrong.
+    // Nothing is removed then; making this job's own folder says what is wrong.
     bel_status_ignore(bel_dir_list(base, &names, &count));
     for (size_t i = 0; i < count; i++) {
         if (strncmp(names[i], BEL_SOCKETS_PREFIX, strlen(BEL_SOCKETS_PREFIX)) != 0) continue;

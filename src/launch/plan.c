@@ -14,6 +14,7 @@
 
 // --- Making --------------------------------------------------------------------------------------
 
+// Of each worker of a role: what was asked for, else the machine's devices, else one.
 static bel_status *towers_of(const bel_cluster_role *role, const char *what, int wanted,
                              int *out_towers)
 {
@@ -33,11 +34,13 @@ static bel_status *towers_of(const bel_cluster_role *role, const char *what, int
     return NULL;
 }
 
+// Processes go to hosts in turn; NULL: this host.
 static const char *host_of(const bel_cluster_role *role, int index)
 {
     return role->host_count > 0 ? role->hosts[(size_t)index % role->host_count] : NULL;
 }
 
+// Processes of a role, numbered from `first`.
 static void add(bel_plan *plan, bel_role role, int first, int towers, bool has_shard)
 {
     const bel_cluster_role *r = &plan->cluster->roles[role];
@@ -57,7 +60,7 @@ static bool same_host(const bel_plan_process *a, const bel_plan_process *b)
     return strcmp(a->host, b->host) == 0;
 }
 
-// The cores of a process's machine, divided by the towers of all processes there; where nobody
+// The cores of a process's machine, divided by the towers of all processes there; where no process
 // trains, by the processes.
 static int threads_of(const bel_plan *plan, const bel_plan_process *process)
 {
@@ -73,6 +76,7 @@ static int threads_of(const bel_plan *plan, const bel_plan_process *process)
     return threads < MOST_THREADS ? threads : MOST_THREADS;
 }
 
+// Counts first, then processes, then threads, which depend on who shares a host.
 bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
                             bel_plan **out_plan)
 {
@@ -108,6 +112,7 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     return NULL;
 }
 
+// Processes that train come in the order of workers, so they are counted on the way.
 void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
                            int64_t max_staleness)
 {
@@ -173,6 +178,7 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
 
 // --- Showing -------------------------------------------------------------------------------------
 
+// The terms are those of bel_plan_write's comment in plan.h.
 static double memory_of(const bel_plan *plan, const bel_plan_process *p, const bel_plan_sizes *s)
 {
     enum { PROGRAM_MIB = 16 }; // code, libraries, connections and their buffers, as seen

@@ -24,7 +24,7 @@ typedef struct bel_plan {
     int shard_count;
 } bel_plan;
 
-// What is known of the model when the plan is printed; zeros when nothing is.
+// What is known of the model when the plan is printed; zeros when nothing is known.
 typedef struct bel_plan_sizes {
     int64_t parameters;         // elements
     int64_t slot_elements;      // of the optimizer, for all parameters
@@ -36,7 +36,7 @@ typedef struct bel_plan_sizes {
 
 // `towers` is what the flags say for every worker (0: the machine's devices, or one); `threads` the
 // same for each tower (0: the cores of the machine divided by the towers that share it, counting
-// every worker of that host; where nobody trains, divided by the processes). The cluster must
+// every worker of that host; where no process trains, divided by the processes). The cluster must
 // outlive the plan. INVALID_ARGUMENT: flags ask for more towers than a machine has devices, or for
 // more than BEL_CLUSTER_MOST_DEVICES.
 bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,

@@ -1,5 +1,5 @@
-// The registry: two JSON files a job, each replaced as a whole, so readers need no lock. The
-// job's folder is what holds a name; who takes a name or a queued job has the registry's lock
+// The registry: two JSON files a job, each replaced as a whole, so readers need no lock. The job's
+// folder is what holds a name; a process that takes a name or a queued job has the registry's lock
 // meanwhile. job.json is written last and makes a job visible, so a submission that was cut off
 // leaves a folder that counts as damaged and goes with --replace.
 //
@@ -104,6 +104,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+// Also keeps a name from being a path.
 static bel_status *check_name(const char *name)
 {
     enum { LONGEST = 100 };
@@ -129,6 +130,7 @@ static bel_status *find_folder(const char *name, char **out_folder)
     return NULL;
 }
 
+// Beside the folder of all jobs, not in it, where everything is a job.
 static bel_status *lock(int *out_lock)
 {
     static const double patience_secs = 10;
@@ -163,6 +165,7 @@ static bel_status *write_file(const char *folder, const char *name, const bel_st
     return status;
 }
 
+// What was asked for; never changed afterwards.
 static bel_status *write_job(const bel_job_record *record, const char *folder, double now)
 {
     bel_str text = {0};
@@ -184,6 +187,7 @@ static bel_status *write_job(const bel_job_record *record, const char *folder, d
     return status;
 }
 
+// What became of it; replaced as a whole, so readers see the old or the new.
 static bel_status *write_status(const bel_job_record *record, const char *folder)
 {
     bel_str text = {0};
@@ -238,6 +242,7 @@ static bel_status *make_room(const char *name, const char *folder, bool replace)
     return status;
 }
 
+// job.json makes the job visible, so it comes when all else is there.
 static bel_status *fill_folder(const bel_job_record *record, const char *folder)
 {
     double now = bel_clock_wall();
@@ -283,6 +288,7 @@ static bel_status *check_texts(const bel_job_record *record)
     return NULL;
 }
 
+// A folder that could not be filled does not stay.
 static bel_status *add_locked(const bel_job_record *record, const char *folder, bool replace)
 {
     BEL_TRY(make_room(record->name, folder, replace));
@@ -333,6 +339,7 @@ bel_status *bel_registry_remove(const char *name)
     return status;
 }
 
+// Under the lock only one process finds the job QUEUED.
 static bel_status *claim_locked(const char *name, bel_job_record **out_record)
 {
     bel_job_record *record;
@@ -391,6 +398,7 @@ static char *copy_text(const bel_json_value *object, const char *name)
     return bel_xstrdup(text);
 }
 
+// The arguments end with NULL, as a program's do.
 static bel_status *read_job(const char *folder, bel_job_record *record)
 {
     bel_json *json;
@@ -469,6 +477,7 @@ static bool is_elsewhere(const bel_job_record *record)
     return other;
 }
 
+// The same pid started at the same tick of the same boot: no other process can be that.
 static bool is_alive(const bel_job_record *record)
 {
     char boot_id[64];
@@ -476,7 +485,7 @@ static bool is_alive(const bel_job_record *record)
            bel_linux_start_ticks(record->supervisor) == record->started_ticks;
 }
 
-// A process that seems gone may have ended properly since its status was read: that is why it is
+// A process that seems gone may have ended properly since its status was read: so the status is
 // read once more before the job counts as lost.
 static bel_status *read_record(const char *folder, bel_job_record *record)
 {
@@ -496,6 +505,7 @@ static bel_status *read_record(const char *folder, bel_job_record *record)
     return NULL;
 }
 
+// Reads all jobs, for the nearest name.
 static bel_status *not_found(const char *name)
 {
     bel_job_record **records;
@@ -546,6 +556,7 @@ static int compare_records(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+// A job that is gone by the time it is read is left out, and so is one that is not there yet.
 bel_status *bel_registry_list(bel_job_record ***out_records, size_t *out_count)
 {
     char *root = NULL, **names = NULL;

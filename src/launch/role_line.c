@@ -1,6 +1,6 @@
-// Lines are JSON objects as base/log.c and the command's main function write them. Whatever else
-// comes is shown too, as a warning: often it says why a process died. Both kinds lose their
-// control characters before they reach a terminal; the log file has the bytes as they came.
+// Lines are JSON objects as base/log.c and the command's main function write them. Other lines are
+// shown too, as warnings: often they say why a process died. Both kinds lose their control
+// characters before they reach a terminal; the log file has the bytes as they came.
 //
 // A line of an unknown level counts as debug, and figures that are missing or null stay NAN: a
 // line of another version of Belfry is shown as well as it can be and never refused.
@@ -13,6 +13,7 @@
 
 // --- Progress -----------------------------------------------------------------------------------
 
+// False: the object is none of progress, or lacks its steps.
 static bool read_progress(const bel_json_value *object, bel_progress *out_progress)
 {
     const char *event;
@@ -80,6 +81,7 @@ static void put_clean(bel_str *out, const char *bytes, size_t length)
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
+// False: an object, but not a line of Belfry's.
 static bool read_object(const bel_json_value *object, bel_role_line *line)
 {
     const char *level, *message, *code, *event;
@@ -97,12 +99,13 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     line->kind = BEL_ROLE_LINE_MESSAGE;
     if (bel_json_string(object, "code", &code)) line->kind = BEL_ROLE_LINE_ERROR;
     if (bel_json_string(object, "event", &event) && strcmp(event, "lost") == 0) {
-        (void)bel_json_i64(object, "pid", &line->lost_pid); // without one there is nobody to end
+        (void)bel_json_i64(object, "pid", &line->lost_pid); // without one no process ends
     }
     put_clean(&line->text, message, strlen(message));
     return true;
 }
 
+// A line as it came; a carriage return at its end is no part of it.
 static void read_foreign(const char *bytes, size_t length, bel_role_line *line)
 {
     line->kind = BEL_ROLE_LINE_FOREIGN;
@@ -138,6 +141,7 @@ void bel_role_line_write(const bel_role_line *line, const char *name, bel_str *o
     bel_str_puts(out, "\n");
 }
 
+// The name goes in behind the opening brace of the object as it came.
 void bel_role_line_write_json(const bel_role_line *line, const char *bytes, size_t length,
                               const char *name, bel_str *out)
 {

@@ -3,9 +3,9 @@
 //
 //   {"workers": 3}    the master included when it trains
 //
-// The supervisor starts and lets go processes by it, the master assigns replicas by it; both look
-// about once a second. Without the file the job has the workers of its description. The supervisor
-// removes it before it starts the job; it outlives a master that is replaced.
+// By it the supervisor starts processes and lets them go, and the master assigns replicas; both
+// look about once a second. Without the file the job has the workers of its description. The
+// supervisor removes it before it starts the job; it outlives a master that is replaced.
 #ifndef BELFRY_LAUNCH_SCALE_H
 #define BELFRY_LAUNCH_SCALE_H
 

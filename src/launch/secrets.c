@@ -1,8 +1,8 @@
-// The two checks, in one place for all who are given secrets: the supervisor (secret_file,
-// tls.key) and a process that takes them from its environment. Group members may read a file, as
-// deployments share keys by group; others may not. The mode that counts is that of the file
-// behind a link. A file that cannot be looked at is left to whoever opens it, who has the better
-// message.
+// The two checks, in one place for all processes that are given secrets: the supervisor
+// (secret_file, tls.key) and a process that takes them from its environment. Group members may read
+// a file, as deployments share keys by group; others may not. The mode that counts is that of the
+// file behind a link. A file that cannot be looked at is left to the code that opens it, which has
+// the better message.
 #include "launch/secrets.h"
 
 #include <stdbool.h>

@@ -31,6 +31,7 @@ static bel_status *append(const char *path, uint32_t *out_count)
     return NULL;
 }
 
+// Locked over append and look, so that two starts never see the same size.
 static bel_status *count_in(const char *path, uint32_t *out_count)
 {
     int lock;

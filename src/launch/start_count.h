@@ -1,5 +1,5 @@
 // How often a role of TF_CONFIG was started in a model folder: its incarnation. Clocks may be set
-// back, and whoever starts these processes says nothing about it.
+// back, and the launcher of these processes says nothing about it.
 //
 // model_dir/job.starts/ROLE-INDEX has a byte for each start, so that counting is one append:
 // nothing is ever read back that could have been written in part. Needs a folder that every host

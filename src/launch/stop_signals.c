@@ -1,7 +1,7 @@
 // The self-pipe. Neither end blocks: a handler must not wait for a full pipe, which has signals
 // enough, and the poll loop reads until there is no more. The previous handlers are kept and put
-// back before the pipe is closed, so that no handler writes into a descriptor that is somebody
-// else's by then. All state is static because a handler has no argument: one user in a process.
+// back before the pipe is closed, so that no handler writes into a descriptor that has another use
+// by then. All state is static because a handler has no argument: one user in a process.
 #include "launch/stop_signals.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD};
 enum { NUMBER_COUNT = sizeof numbers / sizeof numbers[0] };
 static struct sigaction before[NUMBER_COUNT];
 
+// On any thread. Only calls that are safe in a handler, and errno stays what it was.
 static void on_signal(int number)
 {
     int error = errno;

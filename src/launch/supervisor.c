@@ -1,7 +1,7 @@
 // The supervisor's one loop: signals, what children say, their ends, and the time they have left.
 //
-// It must always come to an end: every wait behind the end of the master or behind a failure has a
-// deadline, after which all are killed.
+// It must always come to an end: every wait after the end of the master or after a failure has a
+// deadline, at which all are killed.
 #include "launch/supervisor.h"
 
 #include <poll.h>
@@ -25,6 +25,7 @@ static bool is_running(const bel_child *child)
     return child->process.descriptor >= 0;
 }
 
+// One that waits to be started again counts too.
 static bool any_running(const bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++)
@@ -47,6 +48,7 @@ static void kill_all(bel_supervisor *s)
 
 // --- Signals ------------------------------------------------------------------------------------
 
+// The first signal is passed on, so that the job saves; a second one kills.
 static void take_signals(bel_supervisor *s)
 {
     int number;
@@ -81,8 +83,8 @@ static bool has_stopped(const bel_supervisor *s, const bel_child *child)
            (code == 128 + SIGINT || code == 128 + SIGTERM);
 }
 
-// The job has ended well, and this one ended so late that nothing depends on it: it was asked to,
-// could not be started or started again, or died.
+// The job has ended well, and this one ended so late that nothing depends on it: it was asked to
+// end, could not be started or started again, or died.
 static bool is_late(const bel_supervisor *s, const bel_child *child)
 {
     const bel_cluster *cluster = s->config->plan->cluster;
@@ -99,6 +101,7 @@ static bool was_told(const bel_supervisor *s, const bel_child *child)
            child->last_error.length == 0;
 }
 
+// An end that is the job's failure.
 static bool has_failed(const bel_supervisor *s, const bel_child *child)
 {
     if (child->end.code == 0 || s->killing || child->let_go || child->given_up) return false;
@@ -113,9 +116,10 @@ static bool goes_on(const bel_supervisor *s)
     return !stops && !s->killing && s->deadline_ns == 0;
 }
 
+// Killed, not asked to end, and the job still needs it.
 static bool is_missed(const bel_supervisor *s, const bel_child *child)
 {
-    // One that was just started again may be killed by the signal that asks everybody to stop.
+    // One that was just started again may be killed by the signal that asks all to stop.
     bool stopped =
         has_stopped(s, child) && (child->end.signal == 0 || child->task->incarnation == 0);
     return was_killed(child) && !stopped && !child->let_go && goes_on(s);
@@ -163,6 +167,7 @@ static int suspicion(const bel_child *child)
     return (child->end.signal != 0 ? 2 : 0) + (child->task->role != BEL_ROLE_MASTER ? 1 : 0);
 }
 
+// At once; from the second short life in a row on after a pause that doubles, from 0.1 to 6.4 s.
 static void plan_restart(bel_supervisor *s, bel_child *child)
 {
     enum { SHORT_NS = 1000000000, PAUSE_NS = 100000000, MOST_DOUBLINGS = 6 };
@@ -188,6 +193,7 @@ static bool give_up(bel_supervisor *s, bel_child *child)
     return without;
 }
 
+// Members that end by themselves have two seconds for it before they are asked.
 static void ask_soon(bel_supervisor *s)
 {
     enum { NOTICE_SECS = 2 };
@@ -202,7 +208,8 @@ static void take_failure(bel_supervisor *s, const bel_child *child)
     ask_soon(s);
 }
 
-// Starts those whose time has come. A restart that does not work counts as the death it followed.
+// Starts the children whose time has come. A restart that does not work counts as the death it
+// followed.
 static void restart_due(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
@@ -220,9 +227,9 @@ static void restart_due(bel_supervisor *s)
     }
 }
 
-// Whose end is the reason. Members end with an error once the job has one, and say nothing of it:
-// so it is one that was killed, else the first if it told of an error, else the master's error.
-// NULL: nothing has failed.
+// The child whose end is the reason. Members end with an error once the job has one, and say
+// nothing of it: so the reason is one that was killed, else the first if it told of an error, else
+// the master's error. NULL: nothing has failed.
 static const bel_child *find_cause(const bel_supervisor *s)
 {
     const bel_child *first = s->first_failed, *master = &s->children[0];
@@ -238,6 +245,7 @@ static char *describe_cause(const bel_supervisor *s, const bel_child *child)
                                           : describe_end(s, child);
 }
 
+// Without the master all others are to end: by themselves, when asked, or killed.
 static void take_master_end(bel_supervisor *s, const bel_child *master)
 {
     bel_supervisor_read_output(s, true);
@@ -311,6 +319,7 @@ static int time_left_ms(const bel_supervisor *s)
     return due > now ? (int)((due - now) / 1000000) + 1 : 0;
 }
 
+// At a change, and once a second: the callback writes the job's status.
 static void tell(bel_supervisor *s, int64_t *told_ns)
 {
     int64_t now = bel_clock_ns();
@@ -371,6 +380,7 @@ static void leave_behind(bel_supervisor *s)
     }
 }
 
+// The start has failed: what already runs is killed.
 static void end_early(bel_supervisor *s)
 {
     signal_all(s, SIGKILL);
@@ -384,6 +394,8 @@ static void end_early(bel_supervisor *s)
     leave_behind(s);
 }
 
+// The exit code is the master's, unless another process is the cause; a job that was asked to stop
+// has 128 + the signal.
 static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
 {
     const bel_child *cause = find_cause(s), *master = &s->children[0];

@@ -10,12 +10,11 @@
 // as often as the cluster's limits say: at once, and one that dies within a second again and again
 // after a growing pause; also while the job is to stop, as it is saved with all of them. One that
 // ends with another error would do so again, and ends the job. A master that ends with 130 or 143
-// was asked to, and has ended the job. A process that the master says it has lost is killed, and so
+// was asked to, and has ended the job. A process that the master reports as lost is killed, and so
 // replaced.
-//
-// Where the cluster says how many workers are enough (min_workers), one that was killed too often
-// is done without while so many remain. When another number of workers is wanted (scale.h),
-// processes are started, or expected to end: the master tells them.
+// Where the cluster says how many workers are enough (min_workers), the job goes on without one
+// that was killed too often while so many remain. When another number of workers is wanted
+// (scale.h), processes are started, or expected to end: the master tells them.
 //
 // Lines go to log_dir/ROLE-INDEX.INCARNATION.log as they are, behind what an earlier run left. On
 // stderr: the master's lines as they would look in one process, others from warnings upwards with

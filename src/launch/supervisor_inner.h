@@ -68,9 +68,9 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor) BEL_MUST_USE;
 // Starts a child that has ended under its next incarnation.
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child) BEL_MUST_USE;
 
-// Looks about once a second whether another number of workers is wanted (supervisor_scale.c).
+// Checks about once a second whether another number of workers is wanted (supervisor_scale.c).
 void bel_supervisor_look_at_scale(bel_supervisor *supervisor);
-// True when the job can go on without this worker, which was killed too often; it is said, then.
+// True when the job can go on without this worker, which was killed too often; then that is logged.
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what);
 
 // Adds a worker beyond those of the plan, to be started by bel_supervisor_restart.

@@ -3,10 +3,10 @@
 // up the supervisor's loop or end the job: pipes are read without waiting and in turns, a log
 // that cannot be written is given up with one warning, a line without an end is cut.
 //
-// When a child has ended, what is in its pipe is read and the pipe is closed, also if a process
+// When a child has ended, what is in its pipe is read and the pipe is closed, even if a process
 // that the child has left behind still holds the other end. Two lines mean more than their text:
-// the error that ends a process becomes part of the job's message, and "lost" from the master is
-// an order to kill that pid, if it is a child.
+// the error that ends a process becomes part of the job's message, and "lost" from the master is an
+// order to kill that pid, if it is a child.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -23,6 +23,7 @@ enum {
     ROUNDS = 16,           // chunks read from one child before others have their turn
 };
 
+// Blocks only as a file does. After a failure the log is closed, and the job goes on.
 static void write_log(bel_child *child, const char *bytes, size_t size)
 {
     while (size > 0 && child->log_fd >= 0) {
@@ -40,6 +41,7 @@ static void write_log(bel_child *child, const char *bytes, size_t size)
     }
 }
 
+// The newest progress object, for the job's status, and the line of the terminal.
 static void take_progress(bel_supervisor *s, const bel_role_line *line, const char *bytes,
                           size_t length)
 {
@@ -54,7 +56,8 @@ static void take_progress(bel_supervisor *s, const bel_role_line *line, const ch
     s->shown = at_end;
 }
 
-// A process that its master has lost may still be there, stopped or stuck: another takes its place.
+// A process that its master has lost may still be there, stopped or stuck: it is killed, and
+// another takes its place.
 static void end_lost(const bel_supervisor *s, int64_t pid)
 {
     for (int i = 0; i < s->child_count; i++) {
@@ -88,7 +91,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     bel_role_line_deinit(&line);
 }
 
-// Shows the complete lines of what was read, and with `all` also the begun one.
+// Shows the complete lines of what was read, and with `all` the unfinished one as well.
 static void show_lines(bel_supervisor *s, bel_child *child, bool all)
 {
     const char *next = child->line.text;
@@ -117,6 +120,7 @@ static ssize_t read_some(int descriptor, char *chunk)
     return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
 }
 
+// At most ROUNDS chunks, so that a child that prints without end does not keep out the others.
 void bel_child_read(bel_supervisor *supervisor, bel_child *child, bool last)
 {
     if (child->error_fd < 0) return;

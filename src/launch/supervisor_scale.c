@@ -1,6 +1,6 @@
-// Another number of workers while the job runs. Workers below the number are to run, those above it
-// end when the master tells them, behind the step that they are in. A wish for the number that
-// there already is brings back workers that were given up.
+// Another number of workers while the job runs. Workers below the number are to run; those above it
+// end when the master tells them, after the step that they are in. A wish for the number that there
+// already is brings back workers that were given up.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,6 +21,7 @@ static bel_child *find_worker(const bel_supervisor *s, int index)
     return NULL;
 }
 
+// The worker is to run, with all its restarts before it again.
 static void want(bel_child *child)
 {
     bool is_away = !runs(child) && child->restart_ns == 0;
@@ -29,6 +30,7 @@ static void want(bel_child *child)
     if (is_away) child->restart_ns = bel_clock_ns();
 }
 
+// The master ends it; until then it runs on.
 static void let_go(bel_child *child)
 {
     child->let_go = true;
@@ -49,6 +51,7 @@ static void scale_to(bel_supervisor *s, int workers)
         if (find_worker(s, w) == NULL) bel_supervisor_add_worker(s, w);
 }
 
+// Not once the job is ending: then nothing is started any more.
 void bel_supervisor_look_at_scale(bel_supervisor *supervisor)
 {
     enum { LOOK_NS = 1000000000 };
@@ -63,6 +66,7 @@ void bel_supervisor_look_at_scale(bel_supervisor *supervisor)
     if (workers > 0) scale_to(s, workers);
 }
 
+// `others`: workers that run or will, the master included when it trains.
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what)
 {
     const bel_cluster *cluster = supervisor->config->plan->cluster;

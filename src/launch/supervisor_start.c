@@ -1,4 +1,4 @@
-// What children are given: addresses, a secret, an environment, files for what they say. The
+// What children are given: addresses, a secret, an environment, files for their output. The
 // task and the secret are set last in the environment, so no other variable can replace them;
 // the secret is never an argument, which every user of the host could read.
 //
@@ -47,6 +47,7 @@ static bel_status *make_folder(bel_supervisor *s)
     return bel_linux_lock_folder(folder, &s->folder_lock);
 }
 
+// Members find the master at its address; with TCP they choose a port of their own.
 static void set_address(const bel_supervisor *s, bel_task *task, const char *master)
 {
     task->master_address = bel_xstrdup(master);
@@ -60,6 +61,7 @@ static void set_address(const bel_supervisor *s, bel_task *task, const char *mas
     }
 }
 
+// The master's port is kept reserved, so that a master started again has the same one.
 static bel_status *set_addresses(bel_supervisor *s)
 {
     char *master;
@@ -98,6 +100,7 @@ static bel_status *read_secret(const char *path, char **out_secret)
     return status;
 }
 
+// The cluster file's, or 32 random bytes in hexadecimal.
 static bel_status *choose_secret(bel_supervisor *s)
 {
     const char *path = s->config->plan->cluster->secret_file;
@@ -118,6 +121,7 @@ typedef struct environment {
     size_t count, capacity;
 } environment;
 
+// Replaces the variable of the same name, or adds it.
 static void set_item(environment *e, const char *item)
 {
     size_t name_length = strcspn(item, "=") + 1;
@@ -162,6 +166,7 @@ static void free_environment(environment *e)
 
 // --- Starting -----------------------------------------------------------------------------------
 
+// Appends: an incarnation's log may hold what an earlier run wrote under that number.
 static bel_status *open_log(bel_supervisor *s, bel_child *child)
 {
     const bel_task *task = child->task;
@@ -187,6 +192,8 @@ static char **make_arguments(const bel_supervisor *s)
     return arguments;
 }
 
+// The writing ends of pipes are the child's alone; a master's stdout is a pipe of its own, other
+// children's is their stderr.
 static bel_status *start_child(bel_supervisor *s, bel_child *child)
 {
     int error_ends[2], output_ends[2] = {-1, -1};
@@ -216,6 +223,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     return status;
 }
 
+// A child that never ran keeps its incarnation.
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
 {
     bool again = child->log_path != NULL; // else it has not run yet
@@ -250,6 +258,7 @@ static void make_children(bel_supervisor *s)
     s->workers = plan->worker_count;
 }
 
+// May move the children: no pointer to one is good afterwards.
 void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
 {
     const bel_supervisor *s = supervisor;
@@ -275,7 +284,7 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     return NULL;
 }
 
-// A master that was killed has left them, and nobody else is in the folder.
+// A master that was killed has left them, and no other run is in the folder.
 static void remove_token(const bel_supervisor *s)
 {
     if (s->config->model_dir == NULL) return;

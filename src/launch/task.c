@@ -1,8 +1,7 @@
-// A task from the environment and back. BELFRY_TASK and TF_CONFIG end in the same struct, so
-// nothing behind this file asks which it was, but for `foreign` and `follows`. Members that are
-// not known are passed over in both; those that are known are checked here with the limits of
-// cluster files, and errors name the variable, as it may be somebody else's launcher that wrote
-// it.
+// A task from the environment and back. BELFRY_TASK and TF_CONFIG end in the same struct, so no
+// code beyond this file asks which it was, except by `foreign` and `follows`. Unknown JSON members
+// are passed over in both; known ones are checked here with the limits of cluster files, and errors
+// name the variable, as a foreign launcher may have written it.
 //
 // What bel_task_write says bel_task_parse must take back. Times go as whole milliseconds: a
 // limit below one would come back as 0 and be refused. The secret is a variable of its own and
@@ -47,6 +46,7 @@ bool bel_task_recovers(const bel_task *task)
     return task->recovers && (task->supervisor == 0 || (int64_t)getppid() == task->supervisor);
 }
 
+// The error of a member that is not as it must be.
 static bel_status *bad(const char *variable, const char *member, const char *expected)
 {
     return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s: \"%s\" must be %s", variable,
@@ -86,6 +86,7 @@ typedef struct number {
     int64_t value;
 } number;
 
+// A missing number takes its default; one without a default is then out of range and refused.
 static bel_status *read_numbers(const bel_json_value *root, number *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -160,6 +161,7 @@ static bel_status *read_towers(const bel_json_value *root, bel_task *task)
     return good ? NULL : bad(own, "towers", "a list of a number from 1 to 256 for each worker");
 }
 
+// Numbers are read into the table and from it into the task, in the same order.
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
     number n[] = {{"index", 0, MOST_MEMBERS - 1, 0, 0},
@@ -195,7 +197,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->lock = (int)n[13].value;
     BEL_TRY(read_towers(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
-    // Whether there is a seat for a worker that was added, the master knows.
+    // Only the master knows whether there is a seat for a worker that was added.
     bool added = task->added && task->role == BEL_ROLE_WORKER;
     if (task->index >= counts[task->role] && !added) {
         return bad(own, "index", "below the count of its role");
@@ -212,6 +214,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     return NULL;
 }
 
+// The same members as read_own reads, without the secret.
 void bel_task_write(const bel_task *task, bel_str *out)
 {
     bel_str_printf(out, "{\"job\":");
@@ -263,6 +266,7 @@ static const bel_json_value **list_of(tf_settings *tf, const char *type)
     return strcmp(type, "ps") == 0 ? &tf->servers : NULL;
 }
 
+// One list of the cluster. chief and master share a place, so both together are refused.
 static bel_status *read_tf_job(void *context, const char *name, const bel_json_value *list)
 {
     tf_settings *tf = context;
@@ -329,6 +333,7 @@ static bel_status *check_tf_alone(const tf_settings *tf)
     return tf->index <= 0 ? NULL : bad(foreign, "index", "0 when there is no cluster");
 }
 
+// Exactly one chief, and a task that has an entry, unless it is an evaluator.
 static bel_status *check_tf_cluster(tf_settings *tf)
 {
     size_t workers = 1 + bel_json_length(tf->workers);

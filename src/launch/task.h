@@ -14,7 +14,7 @@
 //                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
 //
 // TF_CONFIG says less. There, chief or master trains and is worker 0, so that its worker 0 is
-// worker 1 here; an evaluator has no entry in the cluster, so nobody waits for it and it follows
+// worker 1 here; an evaluator has no entry in the cluster, so no master waits for it and it follows
 // the checkpoints; what is not said has its default. Members come back there (a pod is restarted),
 // and how often a role was started in the model folder is its incarnation (start_count.h).
 #ifndef BELFRY_LAUNCH_TASK_H
@@ -43,7 +43,7 @@ typedef struct bel_task {
     int *towers;                              // of each worker; NULL: the program's flags say
     int thread_count; // threads of a tower; 0: the machine's cores divided by its towers
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
-    int min_workers; // so many are enough to go on when others stay away; 0: all are needed
+    int min_workers; // as many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
     bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
     bool foreign;    // of TF_CONFIG: its incarnation is counted once the model folder is known
@@ -65,11 +65,11 @@ void bel_task_destroy(bel_task *task);
 
 // What a master writes into its model folder, and removes: members read it there.
 #define BEL_TOKEN_FILE "job.token"
-// A network file system may show a member an older folder for a moment: so long it reads the token
-// again, and the master waits for that.
+// How long a member reads the token again, and the master waits for that, as a network file system
+// may show an older folder for a moment.
 enum { BEL_TOKEN_PATIENCE_SECS = 5 };
 
-// True while members that are lost come back: it was said so, and their supervisor is still there.
+// True while lost members come back: the task says so, and their supervisor is still there.
 bool bel_task_recovers(const bel_task *task);
 
 // Appends the JSON of BELFRY_TASK (without the secret); bel_task_parse takes it back.
