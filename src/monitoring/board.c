@@ -1,8 +1,8 @@
 // Rows stand in one order: the master, workers by index, shards, evaluators. Another number of
 // workers moves rows, so a pointer to one holds only until then. Rates come from two looks at a
-// counter; a number that falls was begun anew by another process, so its rate is unknown for
-// once rather than negative. What became of a worker's reports is shard 0's knowledge and is
-// noted apart from the worker's own numbers.
+// counter; a number that falls was begun anew by another process, so its rate is unknown once
+// rather than negative. What became of a worker's reports is shard 0's knowledge and is noted apart
+// from the worker's own numbers.
 //
 // The slowest worker is compared with the median of the others, of two middle ones the lower, so
 // that of two workers the faster one is the measure.
@@ -69,7 +69,7 @@ bel_board_row *bel_board_find(bel_board *board, bel_board_role role, int index)
 
 void bel_board_seat(bel_board *board, int worker, bool here)
 {
-    int at = 1; // behind the master and the workers before it
+    int at = 1; // the row's place: behind the master and the workers before it
     while (at < board->row_count && board->rows[at].role == BEL_BOARD_WORKER &&
            board->rows[at].index < worker)
         at++;
@@ -93,6 +93,7 @@ void bel_board_seat(bel_board *board, int worker, bool here)
 
 // --- Taking --------------------------------------------------------------------------------------
 
+// What shard 0 knows of a worker: it comes by bel_board_note_reports.
 static bool is_report_count(int number)
 {
     return number == BEL_NUMBER_COUNTED || number == BEL_NUMBER_STALE ||
@@ -138,6 +139,7 @@ void bel_board_set_doing(bel_board_row *row, int64_t step, const char *doing)
     row->step = step;
 }
 
+// The rate of examples is taken over at least a second, as shorter ones would jump.
 void bel_board_set_step(bel_board *board, int64_t step, double loss, int64_t examples,
                         int64_t now_ns)
 {
@@ -162,6 +164,7 @@ typedef struct step_times { // of one worker, in milliseconds a step
     double input, compute, total;
 } step_times;
 
+// Of the last look (rates) or over all (values); false: no step was made in that time.
 static bool find_times(const bel_board_row *row, bool recent, step_times *out)
 {
     const double *from = recent ? row->rates : row->values;
@@ -174,6 +177,7 @@ static bool find_times(const bel_board_row *row, bool recent, step_times *out)
     return true;
 }
 
+// What a worker does by itself; waiting for versions is the others' time.
 static double own_time(const step_times *t)
 {
     return t->input + t->compute;
@@ -209,6 +213,7 @@ static double median_of_others(const step_times *times, int count, int but,
     return median;
 }
 
+// The part that is further above the others' median is named: input or compute.
 bool bel_board_write_slowest(const bel_board *board, bool recent, bel_str *out)
 {
     static const double most = 1.5, least_ms = 1;

@@ -1,4 +1,4 @@
-// The board: what the master knows of everybody, as of now. Thread-compatible.
+// The board: what the master knows of all processes of its job, as of now. Thread-compatible.
 #ifndef BELFRY_MONITORING_BOARD_H
 #define BELFRY_MONITORING_BOARD_H
 
@@ -47,7 +47,7 @@ void bel_board_destroy(bel_board *board); // NULL is fine
 
 bel_board_row *bel_board_find(bel_board *board, bel_board_role role, int index); // NULL: none
 
-// A worker has a row from now on, or none; where it has the right one nothing happens.
+// A worker has a row from now on (`here`), or none; where that is so already nothing happens.
 void bel_board_seat(bel_board *board, int worker, bool here);
 
 // True when the number is one of this row's: of its role, or of its process.
@@ -66,7 +66,7 @@ void bel_board_set_doing(bel_board_row *row, int64_t step, const char *doing);
 void bel_board_set_step(bel_board *board, int64_t step, double loss, int64_t examples,
                         int64_t now_ns);
 
-// Appends who holds the others up: "worker 2 is the slowest: compute 40.0 ms of 52.1
+// Appends which worker holds the others up: "worker 2 is the slowest: compute 40.0 ms of 52.1
 // (others 12.3)". True when a worker's own time (input and compute) of a step is more than 1.5
 // times the median of the others', and a millisecond more. `recent`: in the last second, rather
 // than overall.
@@ -77,7 +77,7 @@ bool bel_board_write_slowest(const bel_board *board, bool recent, bel_str *out);
 // The text exposition format, version 0.0.4.
 void bel_board_write_metrics(const bel_board *board, bel_str *out);
 
-// A table of workers and one of shards, and who is the slowest.
+// A table of workers and one of shards, and which worker is the slowest.
 void bel_board_write_table(const bel_board *board, bel_str *out);
 
 // --- board_json.c: as a file ---------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // The board as a file: what `jobs top` reads. Rates are written with it, so that a reader needs
-// one look and no history. Names are those of numbers.h. A number that is missing, or null since
+// one look and no history. Names are those of numbers.h. A number that is missing, or null because
 // it was not finite, reads as 0, a rate as unknown, so the file of another version can still be
 // shown; without its frame (time, step, rows) it is refused.
 #include <math.h>
@@ -70,6 +70,7 @@ static bool read_role(const bel_json_value *object, bel_board_role *out_role)
     return false;
 }
 
+// False: not a row. Numbers that are not there do not matter.
 static bool read_row(const bel_json_value *object, bel_board_row *row)
 {
     int64_t index, process;

@@ -17,6 +17,7 @@ static void put_head(bel_str *out, const char *name, bool counts, const char *he
                    counts ? "counter" : "gauge");
 }
 
+// Whole numbers without a point, as far as a double counts exactly.
 static void put_value(bel_str *out, const char *name, const char *labels, double value)
 {
     bel_str_printf(out, "%s%s ", name, labels);
@@ -62,6 +63,7 @@ static void put_number(const bel_board *board, bel_str *out, bel_number number, 
     }
 }
 
+// All numbers of numbers.h, and the rate of steps, which people ask for first.
 void bel_board_write_metrics(const bel_board *board, bel_str *out)
 {
     put_one(out, "belfry_step", false, "The newest version of the parameters.",

@@ -1,8 +1,8 @@
 // The one file that knows civetweb. Its threads see one text, never the board: the mutex guards
-// the pointer to it, and each answer is made from a copy, so a slow reader holds nobody up. Who
-// connects and says nothing has a thread for a second, and there are 32. The threads start with
-// all signals blocked, as signals are the main thread's. What civetweb complains of while it
-// starts becomes the error's text; nothing of it is printed.
+// the pointer to it, and each answer is made from a copy, so a slow reader holds nobody up. A
+// client that connects and says nothing has a thread for a second, and there are 32. The threads
+// start with all signals blocked, as signals are the main thread's. What civetweb complains of
+// while it starts becomes the error's text; nothing of it is printed.
 #include "monitoring/metrics_server.h"
 
 #include <civetweb.h>
@@ -35,6 +35,7 @@ static int answer(struct mg_connection *connection, const char *type, const char
     return 200;
 }
 
+// On a thread of civetweb's. The copy is made under the lock, the answer written without it.
 static int answer_metrics(struct mg_connection *connection, void *context)
 {
     bel_metrics_server *server = context;
@@ -57,6 +58,7 @@ static int answer_root(struct mg_connection *connection, void *context)
     return answer(connection, "text/plain; charset=utf-8", "belfry: see /metrics\n");
 }
 
+// civetweb's log callback; its last message is the one that says why it did not start.
 static int keep_complaint(const struct mg_connection *connection, const char *message)
 {
     const struct mg_context *context = mg_get_context(connection);
@@ -85,7 +87,7 @@ bel_status *bel_metrics_server_start(const char *address, int port, bel_metrics_
 {
     bel_metrics_server *server = bel_xcalloc(1, sizeof *server);
     char *where = bel_strf("%s:%d", address, port);
-    // A connection that says nothing has a thread for as long as the timeout.
+    // A connection that says nothing holds a thread for as long as the timeout.
     const char *options[] = {"listening_ports",    where,  "num_threads", "32",
                              "request_timeout_ms", "1000", NULL};
     pthread_mutex_init(&server->mutex, NULL);
@@ -120,6 +122,7 @@ int bel_metrics_server_port(const bel_metrics_server *server)
     return server->port;
 }
 
+// The old text is freed outside the lock: nobody else has it any more.
 void bel_metrics_server_set(bel_metrics_server *server, const char *text)
 {
     char *copy = bel_xstrdup(text);
@@ -130,6 +133,7 @@ void bel_metrics_server_set(bel_metrics_server *server, const char *text)
     bel_free(before);
 }
 
+// mg_stop returns when civetweb's threads have ended, so nothing uses the text then.
 void bel_metrics_server_stop(bel_metrics_server *server)
 {
     if (server == NULL) return;
