@@ -4,8 +4,8 @@
 // Everything that depends on the number of workers is resolved in assign_towers, at creation and
 // again when a cluster says how many there are (bel_estimator_place). Replicas follow from
 // towers and from --replicas_to_aggregate above the number of workers; they are the only one of
-// these numbers that the bits depend on. Texts of the settings are copied, as the caller's may
-// go.
+// these numbers that the bits depend on. Texts of the settings are copied, as the caller's may be
+// freed.
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -37,6 +37,7 @@ typedef struct limit {
     double value, low, high;
 } limit;
 
+// The table, then what one setting asks of another.
 static bel_status *check_limits(const bel_run_config *c)
 {
     const double steps = 9e15;
@@ -82,6 +83,7 @@ static bel_status *check_limits(const bel_run_config *c)
                    c->model_dir == NULL ? "nothing" : "an empty text");
 }
 
+// sync stands for backups here: bel_counting_of makes it "all" where all workers are wanted.
 static bel_counting counting_of(const bel_run_config *config)
 {
     static const bel_counting_kind kinds[] = {[BEL_AGGREGATE_SYNC] = BEL_COUNTING_BACKUPS,
@@ -116,6 +118,8 @@ static void assign_towers(bel_estimator *estimator, const int *towers_of)
     estimator->thread_count = share > 0 ? share : 1;
 }
 
+// With a ledger all workers have equally many towers, as a lease taken back from one may go to any
+// other.
 bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting *out_counting)
 {
     const bel_run_config *c = &estimator->config;
@@ -144,6 +148,7 @@ int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_coun
     return bel_counting_replicas(counting, estimator->replicas_of, estimator->config.worker_count);
 }
 
+// Limits are checked again, since the cluster's numbers are new.
 bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, const int *towers,
                                 int shard_count, int thread_count)
 {

@@ -13,14 +13,14 @@ struct bel_estimator {
     bool has_towers_of;    // they were given one by one
     bel_param *params;     // names and values owned
     int param_count;
-    bool *params_read; // by parameter: somebody beside the model function reads it
+    bool *params_read; // by parameter: it is read outside the model function
     int *replicas_of;  // by worker: more than its towers when it plays several in turns
     int replica_count; // sum of replicas_of
     int thread_count;  // of each tower, resolved
 };
 
-// Somebody beside the model function reads this parameter, or it only holds a default: training
-// warns of none of these, but of all others that the function does not ask for.
+// This parameter is read outside the model function, or only holds a default: training does not
+// warn of it, as it does of others that the function does not ask for.
 void bel_estimator_param_is_read(bel_estimator *estimator, const char *name);
 
 // Whose reports make a step, as the settings say. INVALID_ARGUMENT: they ask for what these workers
@@ -39,8 +39,8 @@ static inline int bel_estimator_towers(const bel_estimator *estimator, int worke
 // How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator);
 
-// Blocks of the input that a step uses up: one for each replica, but those alone that can count
-// when reports are taken as they come.
+// Blocks of the input that a step uses up: one for each replica; when reports are taken as they
+// come, only for replicas that can count.
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);
 
 // In a cluster the job's description, not the program, says how many workers and shards there are,

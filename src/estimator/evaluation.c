@@ -1,7 +1,7 @@
 // Evaluation and prediction: groups of `tower_count` batches run side by side; between groups
 // the results are taken in block order. So the sums, which are added in double, do not depend on
-// how many towers there are or which was first; nor does the order in which examples are handed
-// out.
+// how many towers there are or which of them was first, and neither does the order in which
+// examples are handed out.
 //
 // A group waits for its slowest tower. Variables do not change during a call, so programs are
 // compiled with fixed variables. A batch without examples, which a map may leave, runs nothing
@@ -74,6 +74,8 @@ static bel_status *check_rows(const eval_tower *tower)
                    (long long)tower->batch->example_count, bel_shape_text(&shape, text));
 }
 
+// One batch on one tower, as a worker does it, without gradients and with all outputs in the
+// program's memory.
 static bel_status *run_block(eval_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
@@ -98,6 +100,7 @@ static bel_status *run_block(eval_tower *tower)
     return check_rows(tower);
 }
 
+// On a thread of the dispatch team.
 static void run_tower(void *argument, int64_t tile)
 {
     group *g = argument;
@@ -105,6 +108,8 @@ static void run_tower(void *argument, int64_t tile)
     if (tower->block >= 0) tower->status = run_block(tower);
 }
 
+// The order in which add_batch reads them: the loss, its weight, then of each metric sum and
+// weight.
 static void list_outputs(group *g)
 {
     const bel_estimator_spec *spec = &g->config->built->spec;
@@ -176,7 +181,7 @@ static void group_deinit(group *g)
     bel_free(g->outputs);
 }
 
-// Runs the next group; false in *out_more when all blocks are through.
+// Runs the next group; *out_more is false when there was no block left.
 static bel_status *run_group(group *g, bool *out_more)
 {
     *out_more = g->next_block < g->block_count;
@@ -202,11 +207,13 @@ typedef struct totals {
     bel_metric_sums metrics[BEL_MAX_METRICS];
 } totals;
 
+// Output of the tower's last run.
 static double scalar_of(const eval_tower *tower, int output)
 {
     return (double)*(const float *)bel_instance_output(tower->instance, output).data;
 }
 
+// The batch counts by its weight where the model gives one, else by its examples.
 static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_spec *spec)
 {
     if (tower->block < 0 || tower->instance == NULL) return;
@@ -228,6 +235,7 @@ static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_sp
     }
 }
 
+// All groups, in block order.
 static bel_status *add_batches(group *g, totals *t)
 {
     for (bool more = true; more;) {
@@ -275,6 +283,7 @@ bel_status *bel_evaluation_run(const bel_evaluation_config *config, bel_result *
     return status;
 }
 
+// Hands out one batch: row i of the predictions is example i of it.
 static bel_status *deliver(const eval_tower *tower, int64_t *example, bel_predict_fn *each,
                            void *user)
 {

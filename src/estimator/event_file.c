@@ -50,6 +50,7 @@ typedef enum wire_type {
     WIRE_32_BIT = 5
 } wire_type;
 
+// Seven bits to a byte, the lowest first; the top bit says that more follow.
 static void put_varint(bel_str *out, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -125,6 +126,7 @@ static void put_record(bel_str *out, const bel_str *data)
     put_raw(out, &data_crc, sizeof data_crc);
 }
 
+// What a failed write leaves is dropped, as the file is not written any more.
 static void write_pending(bel_event_file *file)
 {
     const char *bytes = file->pending.text;
@@ -279,6 +281,7 @@ typedef struct field {
     float value;  // WIRE_32_BIT
 } field;
 
+// False: fewer bytes than that are left.
 static bool take_raw(cursor *c, void *out, size_t size)
 {
     if ((size_t)(c->end - c->at) < size) return false;
@@ -341,6 +344,7 @@ static void read_summary(cursor summary, bel_event event,
     }
 }
 
+// A START comes before the event's scalars. The summary is read last, when the step is known.
 static void read_event(cursor data, void (*each)(void *context, const bel_event *event),
                        void *context)
 {

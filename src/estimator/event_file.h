@@ -16,7 +16,7 @@
 // what it has read about that step and later ones, so that curves do not run over each other.
 //
 // Errors stick: after a failed write nothing more is written, and every flush and the close return
-// the first error. So the calls in the training loop need no check.
+// the first error. So calls in the training loop need no check.
 //
 // Thread rule: thread-compatible; one thread at a time uses a file.
 //

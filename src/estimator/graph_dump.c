@@ -1,8 +1,8 @@
 // The program of one replica, as the worker would run it, but with memory of its own: no shard
 // and no lane is needed to look at it. It is compiled for one thread and for the shapes of the
-// first batch, with the same outputs as a worker's (bel_worker_list_outputs), since what is
-// asked for decides what is left out. Parameters have their initial values and rows of tables
-// are zeros.
+// first batch, with the same outputs as a worker's (bel_worker_list_outputs), since the outputs
+// that are asked for decide what is left out. Parameters have their initial values and rows of
+// tables are zeros.
 #include "estimator/graph_dump.h"
 
 #include "base/alloc.h"
@@ -50,6 +50,7 @@ static void bench_deinit(bench *b)
 
 // --- Compiling -----------------------------------------------------------------------------------
 
+// Rows get the shape of their ids and the table's width behind.
 static void find_shapes(bench *b)
 {
     const bel_graph *graph = b->trainable.built->graph;
@@ -89,6 +90,7 @@ static bel_status *compile(bench *b, unsigned passes_off)
 
 // --- Running -------------------------------------------------------------------------------------
 
+// Memory for everything that a worker's program would find in its space and ranges.
 static bel_status *bind(bench *b)
 {
     const bel_graph *graph = b->trainable.built->graph;
@@ -197,6 +199,7 @@ static void write_counts(const int *counts, int before, int after, bel_str *out)
     bel_str_puts(out, "\n");
 }
 
+// Both graphs from the same outputs, which are followed through the passes.
 static bel_status *dump(bench *b, unsigned passes_off, bel_str *out)
 {
     const bel_graph *graph = b->trainable.built->graph;
@@ -225,6 +228,7 @@ static bel_status *dump(bench *b, unsigned passes_off, bel_str *out)
     return status;
 }
 
+// The graph, or its program, measured or not.
 static bel_status *explain(bench *b, const bel_graph_dump_options *options, bel_str *out)
 {
     if (options->dump) return dump(b, options->passes_off, out);

@@ -4,7 +4,7 @@
 // have said of its step and later ones.
 //
 // The page borrows the curves' arrays: a history must live until the report is written. A file
-// that cannot be read costs the report and nothing else: who asks for one makes a warning of it.
+// that cannot be read costs the report and nothing else: the caller makes a warning of it.
 #include "estimator/history.h"
 
 #include <math.h>
@@ -48,8 +48,7 @@ static curve *find_curve(folder *f, const char *tag, size_t length)
     return c;
 }
 
-// Steps ascend but where somebody evaluates an older checkpoint; the later word about a step
-// counts.
+// Steps ascend, except where an older checkpoint is evaluated; the later word about a step counts.
 static void add_point(curve *c, int64_t step, double value)
 {
     size_t place = c->count;
@@ -68,6 +67,7 @@ static void add_point(curve *c, int64_t step, double value)
     c->count++;
 }
 
+// A START removes points of its step and later ones from all curves of the folder.
 static void take_event(void *context, const bel_event *event)
 {
     folder *f = context;
@@ -95,6 +95,7 @@ static bel_status *read_file(const char *dir, const char *name, folder *f)
     return status;
 }
 
+// The folder's files by name, and so by time; afterwards its curves do not change any more.
 static bel_status *read_folder(bel_history *history, const char *dir, const char *name)
 {
     char **names;
@@ -198,6 +199,7 @@ typedef struct page {
     size_t count, chart_capacity, series_capacity;
 } page;
 
+// Curves of the same title share a chart: an evaluation's loss stands beside training's.
 static void add_series(page *p, const char *title, const char *name, const curve *c)
 {
     if (c->count == 0) return;

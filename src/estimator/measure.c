@@ -37,6 +37,7 @@ static bel_status *measure_activations(const bel_trainable *t, int64_t *out_byte
     return status;
 }
 
+// The plan's sizes from the real layout; of rows those of worker 0.
 static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_t **out_shard_bytes)
 {
     const bel_layout *layout = t->layout;

@@ -15,6 +15,7 @@
 
 // --- Building ------------------------------------------------------------------------------------
 
+// Metrics share their names with the result's own numbers.
 static bool is_name_free(const bel_estimator_spec *spec, const char *name)
 {
     bool taken = strcmp(name, "loss") == 0 || strcmp(name, "global_step") == 0;
@@ -93,6 +94,8 @@ void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, c
     bel_metric_mean(context, spec, name, right, weights);
 }
 
+// A hit: the label's score is at least that of classes − k + 1 classes, itself included, so at most
+// k − 1 are higher.
 void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                       bel_value *labels, bel_value *scores, int64_t k, bel_value *weights)
 {
@@ -119,6 +122,7 @@ void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, cons
     bel_metric_mean(context, spec, name, bel_cast(g, hit, BEL_DTYPE_F32), weights);
 }
 
+// Of those that were said to be yes, how many are.
 void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                           bel_value *labels, bel_value *predicted, bel_value *weights)
 {
@@ -128,6 +132,7 @@ void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, 
     add(context, spec, mean(g, name, truth(g, labels), said));
 }
 
+// Precision with the two sides changed over: of those that are yes, how many were said.
 void bel_metric_recall(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                        bel_value *labels, bel_value *predicted, bel_value *weights)
 {
@@ -211,6 +216,7 @@ static void merge_scores(bel_metric_sums *sums, size_t most)
     sums->count = kept;
 }
 
+// Rows [3, examples] of a batch: scores, weights of no, weights of yes.
 static void add_scores(bel_metric_sums *sums, const float *rows, int64_t examples)
 {
     for (int64_t i = 0; i < examples; i++) {

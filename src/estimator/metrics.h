@@ -1,10 +1,10 @@
-// Sums of metrics over an evaluation, and what they come to.
+// Sums of metrics over an evaluation, and the values that follow.
 #ifndef BELFRY_ESTIMATOR_METRICS_H
 #define BELFRY_ESTIMATOR_METRICS_H
 
 #include "belfry/estimator.h"
 
-// So many different scores an area under the curve is made of exactly. Where there are more,
+// Up to this many different scores an area under the curve is exact. Where there are more,
 // neighbours count as equal.
 enum { BEL_METRIC_SCORES = 1 << 18 };
 

@@ -1,12 +1,11 @@
 // The model context and the checks of a spec. Mistakes of a model function stick to the graph,
-// so that it may be written without a check at each call; they are told when it has returned,
-// and before the spec is looked at. What the spec promises is checked by shape here, since what
-// runs it later reads scalars and rows without looking.
-//
-// Labels are no feature: a model cannot ask for them by name, and in PREDICT they are not there.
-// A parameter that was asked for is marked, which is how training can warn of those that nobody
-// reads. The graph's first inputs are the batch's fields in order; those added by the function
-// are rows of tables.
+// so that it may be written without a check at each call; they are reported when it has returned,
+// before the spec is checked. What the spec promises is checked by shape here, since the code that
+// runs it later reads scalars and rows unchecked.
+// Labels are no feature: a model cannot ask for them by name, and in PREDICT they are not there. A
+// parameter that was asked for is marked, so that training can warn of those that are never read.
+// The graph's first inputs are the batch's fields in order; those added by the function are rows of
+// tables.
 #include "estimator/model.h"
 
 #include <string.h>
@@ -47,6 +46,7 @@ static bool is_label(const char *name)
     return strcmp(name, BEL_LABEL_FIELD) == 0;
 }
 
+// The error names the features that there are; labels and rows of tables are none.
 static void fail_with_features(bel_model_context *context, const char *what)
 {
     bel_str names = {0};
@@ -167,7 +167,7 @@ bel_optimizer bel_context_optimizer(bel_model_context *context)
 
 // --- Building ------------------------------------------------------------------------------------
 
-// Returns how many of the input's fields are inputs of the graph.
+// An input of the graph for each field, in their order; returns how many.
 static size_t add_inputs(bel_model_context *context, const bel_input *input, int *fields)
 {
     size_t used = 0;
@@ -225,8 +225,8 @@ static bel_status *check_predictions(const bel_value *predictions)
                    bel_shape_text(&shape, text));
 }
 
-// An evaluation reads sums and weights without looking, as the floats that the functions for
-// metrics make; here they are looked at, as they may be made by hand.
+// An evaluation reads sums and weights unchecked, as the floats that the functions for metrics
+// make; they are checked here, as they may be made by hand.
 static bel_status *check_metric(const bel_metric *metric)
 {
     if (metric->kind != BEL_METRIC_AUC) {
@@ -259,6 +259,7 @@ static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
     return NULL;
 }
 
+// The function's own error first, then what stuck to the graph, then what the spec lacks.
 bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int param_count,
                             bel_mode mode, const bel_input *input, bel_built **out_built)
 {

@@ -32,6 +32,7 @@ static bel_status *open_checkpoint(use *u, const char *checkpoint)
     return BEL_ERR(BEL_NOT_FOUND, "there is no checkpoint in %s; hint: train first", model_dir);
 }
 
+// Moving averages in place of the values, where the checkpoint has them and the settings want them.
 static bel_status *load_values(use *u)
 {
     const bel_graph *graph = u->built->graph;
@@ -56,6 +57,7 @@ static bel_status *load_values(use *u)
     return NULL;
 }
 
+// The checkpoint first: its columns bind the input.
 static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *input_user,
                          const char *checkpoint)
 {
@@ -67,6 +69,7 @@ static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *in
     return load_values(u);
 }
 
+// Takes a use of which only a part was begun.
 static void end(use *u)
 {
     for (size_t v = 0; u->values != NULL && v < u->built->graph->variable_count; v++) {

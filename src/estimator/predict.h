@@ -1,4 +1,4 @@
-// Evaluation by whoever follows the checkpoints of a run; for all others bel_evaluate and
+// Evaluation for a process that follows the checkpoints of a run; all others use bel_evaluate and
 // bel_predict (belfry/estimator.h).
 #ifndef BELFRY_ESTIMATOR_PREDICT_H
 #define BELFRY_ESTIMATOR_PREDICT_H

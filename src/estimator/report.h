@@ -1,4 +1,4 @@
-// report.html: what a finished run leaves to look at. One file without scripts to fetch, fonts to
+// report.html: what a run leaves to look at. One file without scripts to fetch, fonts to
 // load or links to follow: curves, where the time of a step went, the settings. It can be mailed,
 // and opened in ten years.
 //

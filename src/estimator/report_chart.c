@@ -143,6 +143,7 @@ static axis step_axis(double low, double high)
     return (axis){low, high, fmax(1.0, round_step((high - low) / 6.0))};
 }
 
+// Around all values of all series that can be drawn; 0 to 1 without any.
 static axis chart_value_axis(const bel_report_chart *chart)
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -157,6 +158,7 @@ static axis chart_value_axis(const bel_report_chart *chart)
     return low > high ? value_axis(0, 1) : value_axis(low, high);
 }
 
+// Over the steps of all series.
 static axis chart_step_axis(const bel_report_chart *chart)
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -170,7 +172,7 @@ static axis chart_step_axis(const bel_report_chart *chart)
     return low > high ? step_axis(0, 1) : step_axis(low, high);
 }
 
-// What all drawing of a chart needs.
+// What all functions that draw a part of a chart need.
 typedef struct chart_frame {
     axis x, y;
 } chart_frame;
@@ -200,6 +202,7 @@ static void put_tick(bel_str *out, double value, double step)
     bel_report_fixed(out, value, decimals < 0 ? 0 : decimals);
 }
 
+// Value ticks with lines across the plot, step ticks with marks below it.
 static void put_axes(bel_str *out, const chart_frame *frame)
 {
     int intervals = (int)lround((frame->y.high - frame->y.low) / frame->y.step);
@@ -275,6 +278,7 @@ static void add_column(column_list *list, const chart_frame *frame, const bel_re
     *gap = false;
 }
 
+// Points of one column of pixels follow each other, as steps ascend.
 static column_list gather_columns(const chart_frame *frame, const bel_report_series *series)
 {
     column_list list = {0};
@@ -398,6 +402,7 @@ static void spread_labels(last_label *labels, int count)
     }
 }
 
+// The last value of each curve, beside its end; labels are moved apart where they would overlap.
 static void put_last_values(bel_str *out, const chart_frame *frame, const bel_report_chart *chart)
 {
     last_label labels[MAX_LABELS];

@@ -42,6 +42,7 @@ static bel_status *take(void *context, int64_t count, const int64_t *keys,
     return bel_rows_add(context, count, keys, columns[0]);
 }
 
+// Only the column of values is taken, whatever slots the checkpoint has beside it.
 static bel_status *load_table(bel_table *table, const bel_graph_table *wanted,
                               const bel_ckpt_reader *reader)
 {

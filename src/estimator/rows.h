@@ -1,5 +1,5 @@
-// Rows of a graph's tables where nobody trains them: for evaluation and prediction. A table without
-// slots holds the rows; those that it has not are as they begin.
+// Rows of a graph's tables where they are not trained: for evaluation and prediction. A table
+// without slots holds the rows; those that it does not have are as they begin.
 #ifndef BELFRY_ESTIMATOR_ROWS_H
 #define BELFRY_ESTIMATOR_ROWS_H
 
@@ -11,8 +11,8 @@ typedef struct bel_rows {
     int count;
 } bel_rows;
 
-// Empty tables for all of the graph's; for the numbers with which rows begin the job's seed is
-// needed. RESOURCE_EXHAUSTED. Free with bel_rows_deinit, also after an error.
+// Empty tables for all of the graph's. The job's seed gives the numbers with which rows begin.
+// RESOURCE_EXHAUSTED. Free with bel_rows_deinit, also after an error.
 bel_status *bel_rows_init(bel_rows *rows, const bel_graph *graph, uint64_t seed) BEL_MUST_USE;
 void bel_rows_deinit(bel_rows *rows);
 

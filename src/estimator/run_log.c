@@ -4,7 +4,7 @@
 // flushed.
 //
 // Folders of evaluations are opened with their first result. Scalars report no error: the file
-// remembers its first one, which flush and close tell.
+// remembers its first one, which flush and close return.
 #include "estimator/run_log.h"
 
 #include <string.h>
@@ -60,6 +60,7 @@ void bel_run_log_step(bel_run_log *log, int64_t step, double loss, double exampl
                           (float)examples_per_second);
 }
 
+// The open file of that folder, opened now if need be; the number of folders is bounded.
 static bel_status *folder_events(bel_run_log *log, const char *name, bel_event_file **out_events)
 {
     for (int i = 0; i < log->folder_count; i++) {

@@ -106,6 +106,7 @@ static const char *value_of(const bel_settings *settings, const char *name)
     return NULL;
 }
 
+// One difference, for the message; `input` alone would say too little.
 static void note(bel_str *list, const char *name, const char *was, const char *is)
 {
     if (strcmp(name, "input") == 0) name = "input (the data, their order, the number of epochs)";
@@ -113,6 +114,7 @@ static void note(bel_str *list, const char *name, const char *was, const char *i
                    was != NULL ? was : "not set", is != NULL ? is : "not set");
 }
 
+// Both ways: settings that the checkpoint lacks, and those that only it has.
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_ckpt_reader *reader)
 {
     bel_str list = {0};

@@ -8,7 +8,7 @@
 #include "estimator/model.h"
 #include "ps/layout/layout.h"
 
-// Its value is what bel_column_names_write writes.
+// The setting whose value bel_column_names_write writes.
 #define BEL_SETTING_COLUMNS "columns"
 
 typedef struct bel_settings {

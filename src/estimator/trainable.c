@@ -1,5 +1,5 @@
 // From an estimator and its training input to what workers and shards need: the input, the graph
-// with its gradients, the parameter space. What cannot be trained, or cannot fit, is said here,
+// with its gradients, the parameter space. What cannot be trained, or cannot fit, is reported here,
 // before anything is laid out or started.
 #include "estimator/trainable.h"
 
@@ -48,8 +48,8 @@ static bel_status *add_reports(bel_trainable *t)
 }
 
 // Parameters take, beside each other: two buffers, a snapshot, slots and averages with their
-// snapshot, and a gradient range for each replica. What cannot fit is said before anything is laid
-// out.
+// snapshot, and a gradient range for each replica. What cannot fit is reported before anything is
+// laid out.
 static bel_status *check_memory(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -68,6 +68,7 @@ static bel_status *check_memory(const bel_trainable *t)
                    parameters, needed * 0x1p-30, copies, available * 0x1p-30);
 }
 
+// Every pattern of the multipliers must meet a trainable variable or a table.
 static bel_status *check_multipliers(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -85,6 +86,7 @@ static bel_status *check_multipliers(const bel_trainable *t)
     return status;
 }
 
+// `ids`: of all lookups in the table, for a full batch.
 static void add_table(bel_trainable *t, int index)
 {
     const bel_graph *graph = t->built->graph;
@@ -101,6 +103,7 @@ static void add_table(bel_trainable *t, int index)
     bel_layout_add_table(t->layout, &table);
 }
 
+// Variables keep their order, so graph and layout number them alike.
 static void make_layout(bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -124,7 +127,7 @@ static void make_layout(bel_trainable *t)
     bel_free(variables);
 }
 
-// What tables cannot do is said before anything is laid out.
+// What tables cannot do is reported before anything is laid out.
 static bel_status *check_tables(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -148,6 +151,8 @@ static bel_status *check_tables(const bel_trainable *t)
     return NULL;
 }
 
+// The steps from settings to a trainable; what was made before an error stays for
+// bel_trainable_deinit.
 static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
 {
     const bel_estimator *estimator = t->estimator;
