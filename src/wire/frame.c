@@ -1,7 +1,7 @@
 // Frame headers, byte by byte: no padding, no byte order of the machine's own. Bytes without a
 // meaning are written as zeros and must be zeros when they are read, so a later version can give
-// them one. Only the form is checked here; whether kind, fields and size fit is the question of
-// whoever receives the frame.
+// them one. Only the form is checked here; whether kind, fields and size fit is checked by the code
+// that receives the frame.
 #include "wire/frame.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 // Messages to bytes and back, by protobuf-c. The kind of a struct is found by its descriptor among
 // the fields of Message, so a sender cannot name one kind and fill in another.
 //
-// Bytes come from the network, so what is taken for them is bounded: protobuf-c allocates from a
-// budget. Parts that are missing read as zeros. Whether numbers make sense is asked by those who
-// use them.
+// Bytes come from the network, so the memory that is taken for them is bounded: protobuf-c
+// allocates from a budget. Parts that are missing read as zeros. Whether numbers make sense is
+// checked where they are used.
 #include "wire/message.h"
 
 #include <string.h>
@@ -23,6 +23,7 @@ static const ProtobufCFieldDescriptor *field_of(const ProtobufCMessageDescriptor
     return NULL;
 }
 
+// The kind's pointer goes into the message's union, where the field's descriptor says.
 uint8_t *bel_message_write(uint32_t generation, const ProtobufCMessage *kind, size_t *out_bytes)
 {
     enum { LENGTH = 4 };
@@ -43,12 +44,13 @@ uint8_t *bel_message_write(uint32_t generation, const ProtobufCMessage *kind, si
 // --- Reading -------------------------------------------------------------------------------------
 
 // Two bytes of a message may be an empty part, which takes a hundred in memory. No message of a job
-// comes near this: what is large in one is a single piece of data.
+// comes near the limit: what is large in one is a single piece of data.
 typedef struct budget {
     size_t left;
     bool is_spent; // more was asked for
 } budget;
 
+// protobuf-c's allocator. NULL, once the budget is spent, makes it give up the message.
 static void *take_memory(void *context, size_t size)
 {
     budget *b = context;

@@ -2,14 +2,14 @@
 // behind its length (u32, little-endian). docs/protocol.md is normative.
 //
 // A message has one kind, and each kind is a struct of its own, Bel__Join and so on, made from the
-// .proto by protoc-c. Who sends one fills in its struct,
+// .proto by protoc-c. A sender fills in its struct,
 //
 //     Bel__Admit admit;
 //     bel__admit__init(&admit);
 //     admit.worker = worker;
 //     bel_members_send(members, member, generation, &admit.base);
 //
-// and who takes one looks at kind_case and reads the struct of that kind: message->admit. What a
+// and a receiver looks at kind_case and reads the struct of that kind: message->admit. What a
 // struct points at is borrowed while it is sent, and the message's own when it was taken. Texts are
 // never NULL in a message that was taken.
 #ifndef BELFRY_WIRE_MESSAGE_H

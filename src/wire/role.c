@@ -1,5 +1,5 @@
 // Names of roles, by their numbers in messages, which stay what they are: another order would be
-// another protocol. No range is checked here; who has a role from a message looks at it before
+// another protocol. No range is checked here; code that takes a role from a message checks it first
 // (master/join.c).
 #include "wire/role.h"
 #include "base/number.h"
