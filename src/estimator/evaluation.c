@@ -135,6 +135,7 @@ static bel_status *never_ends(const bel_evaluation_config *config)
                    predicts ? "" : " and steps is not set");
 }
 
+// Takes part of what it makes on an error, too: group_deinit frees it in any case.
 static bel_status *group_init(group *g, const bel_evaluation_config *config)
 {
     *g = (group){.config = config,
@@ -248,6 +249,7 @@ static bel_status *add_batches(group *g, totals *t)
     return BEL_ERR(BEL_DATA_LOSS, "the evaluation input has no example");
 }
 
+// Means over nothing are NaN.
 static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *out_result)
 {
     out_result->loss = t->loss_weight != 0 ? t->loss_sum / t->loss_weight : NAN;

@@ -122,6 +122,7 @@ static bool is_evaluation(const char *name)
     return strcmp(name, "eval") == 0 || strncmp(name, "eval_", 5) == 0;
 }
 
+// Training's folder first, then those of evaluations, by name.
 static bel_status *read_all(bel_history *history, const char *model_dir)
 {
     char **names;

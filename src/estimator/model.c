@@ -210,6 +210,7 @@ static bel_status *check_scalar(const bel_value *value, const char *what)
                    what, value == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
+// A row for each example: the batch must be the first dimension.
 static bel_status *check_predictions(const bel_value *predictions)
 {
     if (predictions == NULL) {
@@ -243,6 +244,7 @@ static bel_status *check_metric(const bel_metric *metric)
                    metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
+// What each mode must have, and nothing of the others.
 static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
 {
     if (mode == BEL_MODE_PREDICT) return check_predictions(spec->predictions);

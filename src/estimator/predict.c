@@ -111,6 +111,7 @@ static void write_events(const use *u, const bel_eval_spec *eval, bool follows,
     bel_free(folder);
 }
 
+// Results go out only when all has gone well; an event file that cannot be written is a warning.
 static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                             const char *checkpoint, bool follows, bel_result *out_result)
 {

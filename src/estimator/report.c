@@ -58,6 +58,7 @@ static void put_part_row(bel_str *out, const char *mark, const char *name, doubl
     bel_str_puts(out, " %</td></tr>\n");
 }
 
+// One bar whose parts share its width by their times, and a table of the same.
 static void put_parts(bel_str *out, const bel_report *report)
 {
     if (report->part_count == 0) return;

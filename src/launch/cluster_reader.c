@@ -50,6 +50,7 @@ static bel_status *read_text(const bel_yaml *yaml, const bel_yaml_node *node, ch
     return NULL;
 }
 
+// A number, in quotes or not: the document's scalars are texts.
 static bel_status *read_whole(const bel_yaml *yaml, const bel_yaml_node *node, int low, int high,
                               int *place)
 {

@@ -26,6 +26,7 @@ static bool is_this_host(const char *host)
     return gethostname(name, sizeof name - 1) == 0 && strcmp(host, name) == 0;
 }
 
+// Every host that is named must be this one.
 static bel_status *check(const bel_cluster *cluster)
 {
     for (int r = 0; r < BEL_ROLE_COUNT; r++) {

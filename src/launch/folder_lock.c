@@ -2,9 +2,9 @@
 // runs with a lock each, on two files of one name. So a run also looks from time to time whether
 // its lock is still that of the path (bel_folder_lock_check).
 //
-// What killed processes have left half-written is removed only under the lock: then nobody else
-// writes there, and a pid in the name that is not of this host does no harm. A new file that
-// only a run replaces belongs in the list of is_leftover.
+// What killed processes have left half-written is removed only under the lock: then no other run
+// writes there, and a pid in the name that is not of this host does no harm. A new file that only a
+// run replaces belongs in the list of is_leftover.
 #include "launch/folder_lock.h"
 
 #include <errno.h>

@@ -314,6 +314,7 @@ bel_status *bel_registry_add(const bel_job_record *record, bool replace)
     return status;
 }
 
+// Under the lock, so that the job is not replaced meanwhile by another of its name.
 static bel_status *remove_locked(const char *name)
 {
     bel_job_record *record;
@@ -431,6 +432,7 @@ static bool find_state(const char *name, bel_job_state *out_state)
     return false;
 }
 
+// May be called again for the same record: texts of the first reading are freed.
 static bel_status *read_status(const char *folder, bel_job_record *record)
 {
     bel_json *json;

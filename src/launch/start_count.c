@@ -17,6 +17,7 @@
 
 enum { LOCK_SECS = 60 };
 
+// One byte more; its sync comes before the look at the size.
 static bel_status *append(const char *path, uint32_t *out_count)
 {
     struct stat about;

@@ -332,6 +332,8 @@ static void tell(bel_supervisor *s, int64_t *told_ns)
 
 // --- The loop -----------------------------------------------------------------------------------
 
+// Until nothing runs or waits to be started again, or the last deadline has passed. Each round
+// rebuilds the list of descriptors, as children come and go.
 static void watch(bel_supervisor *s)
 {
     // Signals, the master's stdout, then for each child its stderr and its end; poll passes over
@@ -413,6 +415,7 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
     s->output = (bel_str){0};
 }
 
+// Whatever happened, what the start has made is removed and signals are handled as before.
 static bel_status *supervise_locked(const bel_supervisor_config *config, int lock,
                                     bel_supervisor_result *out_result)
 {

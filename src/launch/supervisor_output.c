@@ -67,6 +67,8 @@ static void end_lost(const bel_supervisor *s, int64_t pid)
     }
 }
 
+// The master's lines are all shown; of others' only warnings and errors. The error that ends a
+// process is kept for the job's message instead.
 static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, size_t length)
 {
     bool is_master = child->task->role == BEL_ROLE_MASTER;

@@ -37,6 +37,7 @@ static void let_go(bel_child *child)
     child->restart_ns = 0;
 }
 
+// Children of the plan and of earlier wishes are kept; an index without a child gets one.
 static void scale_to(bel_supervisor *s, int workers)
 {
     bel_log_write(BEL_LOG_INFO, "%d worker%s wanted, in place of %d", workers,

@@ -81,6 +81,7 @@ static bel_status *set_addresses(bel_supervisor *s)
 
 // --- The secret ---------------------------------------------------------------------------------
 
+// White space behind the secret, as an editor leaves it, is no part of it.
 static bel_status *read_secret(const char *path, char **out_secret)
 {
     char *text;

@@ -110,6 +110,7 @@ static bel_status *read_text(const bel_json_value *root, const char *name, const
     return good ? NULL : bad(own, name, "a text");
 }
 
+// A master that says no other address listens where members find it.
 static bel_status *read_texts(const bel_json_value *root, bel_task *task)
 {
     const char *job = "job", *role = "", *master = "", *listen = "";
@@ -145,6 +146,7 @@ static bel_status *read_tls(const bel_json_value *root, bel_task *task)
     return bad(own, "tls_ca", "there together with tls_certificate and tls_key");
 }
 
+// A number for each worker, or no list: then the program's flags say.
 static bel_status *read_towers(const bel_json_value *root, bel_task *task)
 {
     const bel_json_value *list = bel_json_member(root, "towers");
@@ -297,6 +299,7 @@ static bool read_tf_index(const bel_json_value *task, int64_t *out_index)
     return bel_json_i64(task, "index", out_index) && *out_index >= 0;
 }
 
+// Takes TF_CONFIG apart; whether the parts fit together is checked afterwards.
 static bel_status *read_tf(const bel_json_value *root, tf_settings *out_tf)
 {
     const bel_json_value *cluster = bel_json_member(root, "cluster");

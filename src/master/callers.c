@@ -98,7 +98,7 @@ static void hear(bel_callers *callers, caller *c)
         bel_message_destroy(word);
     } else if (bel_mailbox_is_over(c->mailbox)) {
         bel_mailbox_close(c->mailbox, 0);
-        bel_status_ignore(c->refusal); // of no interest any more
+        bel_status_ignore(c->refusal); // it does not matter any more
         c->mailbox = NULL;
         c->refusal = NULL;
     }

@@ -98,6 +98,7 @@ static bel_status *make_values(bel_embedded *embedded)
     return NULL;
 }
 
+// All shards share the space and the snapshot, of which each writes its own chunks.
 static bel_status *make_shards(bel_embedded *embedded)
 {
     for (int k = 0; k < embedded->server_count; k++) {
@@ -145,6 +146,7 @@ static size_t row_buffer_bytes(const bel_embedded *embedded, int worker)
     return bel_row_buffer_bytes(embedded->trainable->layout, embedded->assignment, worker);
 }
 
+// Workers end first, and nothing runs any more; lanes go before the doorbells that they ring.
 static void destroy(bel_backend *backend)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
@@ -221,6 +223,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
+// A worker with its client, gradient ranges and rooms for rows; its thread is started later.
 static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_segment *segment,
                                int64_t first_step)
 {
@@ -258,9 +261,10 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
 static bel_status *gather(bel_backend *backend)
 {
     (void)backend;
-    return NULL; // everybody is here
+    return NULL; // all members are here
 }
 
+// Shards begin before workers, which may pull at once.
 static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {
@@ -335,7 +339,7 @@ static void release_snapshot(bel_backend *backend)
 
 static bel_status *attend(bel_backend *backend)
 {
-    (void)backend; // nobody can be lost
+    (void)backend; // no member can be lost
     return NULL;
 }
 

@@ -75,6 +75,7 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
     return NULL;
 }
 
+// The input has the columns of training's, so that both mean the same by a feature.
 static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
 {
     const bel_estimator *estimator = job->estimator;

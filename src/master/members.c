@@ -301,8 +301,8 @@ void bel_members_retire(bel_members *members, int member)
     s->member.generation = 0;
 }
 
-// Ends when no seat is missing, on an error, on a stop, or at the deadline if somebody is missing
-// whom the job needs. The nap bounds how late a stop is noticed.
+// Ends when no seat is missing, on an error, on a stop, or at the deadline if a member is missing
+// that the job needs. The nap bounds how late a stop is noticed.
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
                                int count, bool (*stop)(void))
 {

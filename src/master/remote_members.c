@@ -102,6 +102,7 @@ static void add_setting(void *context, const char *name, const char *text)
     setting->value = bel_xstrdup(text);
 }
 
+// The list of settings grows while it is filled, so pointers to its entries are taken afterwards.
 static void describe_settings(const remote *r, setup *s)
 {
     bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
@@ -119,6 +120,7 @@ static void describe_settings(const remote *r, setup *s)
     s->message.seed = settings.seed;
 }
 
+// When shard 0 saves and stops, and which blocks of the input the generation reads.
 static void describe_schedule(const remote *r, setup *s)
 {
     const bel_control_config *from = &r->schedule;

@@ -39,6 +39,7 @@ static void number_lanes(remote *r)
     r->reading = (int32_t)(number & INT32_MAX);
 }
 
+// A lane to each shard; values come quietly and the version behind them rings.
 static void connect_lanes(remote *r)
 {
     const bel_grpc_lane_config config = {

@@ -67,6 +67,7 @@ void bel_reporter_destroy(bel_reporter *reporter)
     bel_free(reporter);
 }
 
+// One warning for all failures, as the next second brings the next try.
 static void write_file(bel_reporter *reporter)
 {
     bel_str text = {0};

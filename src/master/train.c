@@ -89,6 +89,7 @@ static int64_t greatest_common_divisor(int64_t a, int64_t b)
     return a;
 }
 
+// What is about to be trained, in two lines of the log.
 static void describe(const bel_job *job)
 {
     const bel_estimator *estimator = job->estimator;
@@ -268,6 +269,7 @@ typedef struct progress {
     double rate; // examples per second, smoothed
 } progress;
 
+// On a terminal ten times a second, else at the settings' steps, no more than once a second.
 static void show_progress(const bel_job *job, const bel_control_state *state, progress *p,
                           bool final)
 {

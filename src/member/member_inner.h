@@ -171,7 +171,7 @@ bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
 // Why a lane of its worker is cut for good; OK: none is.
 bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;
 void bel_member_worker_check(member *m); // tells the master when the worker has ended
-void bel_member_worker_end(member *m, double patience_secs); // its thread; so long a step may take
+void bel_member_worker_end(member *m, double patience_secs); // its thread, after its step
 void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read
 void bel_member_worker_free(member *m); // once the endpoint is gone
 

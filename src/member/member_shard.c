@@ -42,7 +42,7 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
 }
 
 // On threads of the endpoint and the hub: workers of this host come over shared memory where there
-// is a hub, everybody else over gRPC.
+// is a hub, all other peers over gRPC.
 static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool shm,
                              bel_lane **out_lane)
 {
@@ -287,6 +287,7 @@ static bel_status *load_checkpoint(member_shard *s, const char *folder)
     return status;
 }
 
+// One shard, this one: the master puts snapshots of all shards together.
 static bel_control *make_control(const member_shard *s, const Bel__Schedule *schedule)
 {
     const bel_control_config config = {.shard_count = 1,

@@ -80,6 +80,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
+// The program's settings, with what the setup says of this generation.
 static bel_status *create_worker(member *m, const Bel__Setup *setup)
 {
     member_worker *w = &m->worker;

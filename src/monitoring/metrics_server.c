@@ -1,5 +1,5 @@
 // The one file that knows civetweb. Its threads see one text, never the board: the mutex guards
-// the pointer to it, and each answer is made from a copy, so a slow reader holds nobody up. A
+// the pointer to it, and each answer is made from a copy, so a slow reader holds up nothing else. A
 // client that connects and says nothing has a thread for a second, and there are 32. The threads
 // start with all signals blocked, as signals are the main thread's. What civetweb complains of
 // while it starts becomes the error's text; nothing of it is printed.

@@ -31,7 +31,7 @@ typedef struct bel_frame {
 } bel_frame;
 
 // Rung when a frame arrives for any lane end that belongs to it; a member waits on one doorbell.
-// Nobody makes a system call for it while nobody sleeps. doorbell.h: ringing from other processes.
+// Ringing costs no system call while nobody sleeps. doorbell.h: ringing from other processes.
 // Thread-safe.
 typedef struct bel_doorbell bel_doorbell;
 bel_doorbell *bel_doorbell_create(void);

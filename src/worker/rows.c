@@ -26,6 +26,7 @@ static size_t gradient_bytes(const bel_worker_table *table)
     return (size_t)table->capacity * width * sizeof(float);
 }
 
+// `all` has room for the ids of all towers' replicas, which are pulled together.
 static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int index)
 {
     size_t replicas = (size_t)worker->replica_count;

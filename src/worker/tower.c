@@ -175,6 +175,7 @@ static bel_status *take_batch(bel_tower *tower)
     return NULL;
 }
 
+// The program publishes reports while it runs; statistics and rows follow when it has ended.
 static bel_status *run_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;

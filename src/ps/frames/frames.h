@@ -15,7 +15,7 @@
 
 #include "transport/lane.h"
 
-// What everybody does at a step; decided by shard 0, repeated in every report.
+// What all do at a step; decided by shard 0, repeated in every report.
 enum {
     BEL_DECIDE_SAVE = 1, // the update of this step also streams into the snapshot
     BEL_DECIDE_STOP = 2, // this step is not run: training ends at this version

@@ -1,7 +1,7 @@
 // Room for rows on their way between a worker and the shards. What another process reads in place
 // must have its place before the two meet, and both must know how much there is; so there is room
 // for the most that can come: all ids of a worker's batches distinct, and all of them at one shard.
-// Pages that nobody uses cost nothing.
+// Unused pages cost nothing.
 //
 //   a worker's, for each table:  the keys of the pull that is under way
 //                                for each of its nodes: the reports, shard after shard

@@ -1,6 +1,6 @@
-// Answers: who is given which version, where shard 0 keeps a ledger. Shard 0 answers those whose
-// reports were used or dropped, and numbers its answers; the other shards are told of each one and
-// give the worker the same version, in the order of the numbers, when they stand at it.
+// Answers: which worker is given which version, where shard 0 keeps a ledger. Shard 0 answers those
+// whose reports were used or dropped, and numbers its answers; the other shards are told of each
+// one and give the worker the same version, in the order of the numbers, when they stand at it.
 //
 // An answer is a copy of the values, made by jobs outside the lock; the worker hears of the version
 // when its last copy is made. The next version is not published before.

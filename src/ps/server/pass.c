@@ -1,8 +1,8 @@
 // The arithmetic of a chunk: sum over the tree, scale, clip, update, in pieces that stay in the
 // first-level cache. Chunks are independent of each other; nothing here takes a lock: a job is
 // queued when all that it reads is complete, and the step does not end before its jobs have ended.
-// The order of additions is fixed by the tree, by grains and by index, whoever runs the jobs and
-// when.
+// The order of additions is fixed by the tree, by grains and by index, whichever threads run the
+// jobs, and when.
 //
 // With two passes the reports may be gone at the second one, so whatever needs them (state
 // variables, the count of replicas) is done in the first. The buffers change places last.

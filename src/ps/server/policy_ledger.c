@@ -196,8 +196,8 @@ static int64_t slowest_count(const bel_shard *shard)
     return slowest;
 }
 
-// Shard 0, with a new version: those who counted in the step before (`page`) are due, and those
-// whose report does not count any more; so is everybody at the end.
+// Shard 0, with a new version: workers that counted in the step before (`page`) are due, and those
+// whose report does not count any more; at the end all are.
 static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
 {
     bel_ledger *ledger = &shard->ledger;

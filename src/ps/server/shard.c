@@ -57,6 +57,7 @@ static uint64_t workers_of_step(const bel_shard *shard)
     return bits;
 }
 
+// A span's part is a table for rows, a chunk for all else.
 static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, int64_t done)
 {
     static const bel_trace_span spans[] = {

@@ -150,8 +150,8 @@ bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker);
 // --- With a ledger -------------------------------------------------------------------------------
 
 // Shard 0, before the start: the first block of the input that is not yet used, and the one behind
-// the last. When all are leased, nobody's report is dropped any more and a step is made of as many
-// as can still come; training ends when none can.
+// the last. When all are leased, no report is dropped any more and a step is made of as many as can
+// still come; training ends when none can.
 void bel_shard_lease_from(bel_shard *shard, int64_t first_block, int64_t block_end);
 
 // Shard 0: how it stands, by worker in out_dropped (may be NULL).

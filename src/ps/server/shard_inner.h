@@ -276,7 +276,7 @@ void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame);
 // Other shards: what shard 0 has answered by now; says so on the page when that was all.
 void bel_ledger_give_answers_locked(bel_shard *shard);
 
-// norms.c. Moves them on when they are due; takes what comes of them.
+// norms.c. Moves them on when they are due; takes what is computed from them.
 void bel_shard_move_norms_locked(bel_shard *shard);
 void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame);
 

@@ -2,7 +2,7 @@
 // steps hardly allocate. Arrays are as large as the space, but only pages of the shard's own
 // chunks are ever touched. The queue has room for every job that can be in it at once: each
 // chunk, with a ledger its copy for each worker, each table's update and its answer to each
-// worker; so nobody asks whether a job fits. bel_shard_destroy takes a shard of which only a
+// worker; so no code asks whether a job fits. bel_shard_destroy also takes a shard of which only a
 // part could be made.
 #include "base/alloc.h"
 #include "base/check.h"

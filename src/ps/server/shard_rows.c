@@ -48,6 +48,7 @@ static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int
     pull->places = bel_xcalloc((size_t)pull->most + 1, sizeof *pull->places);
 }
 
+// Reports and sets by node, pulls by worker; the weights of a sum lie behind those of the reports.
 static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, int t)
 {
     size_t nodes = (size_t)shard->config.assignment->node_count;

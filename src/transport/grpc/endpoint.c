@@ -400,6 +400,8 @@ static void *acceptor_main(void *argument)
     return NULL;
 }
 
+// A unix socket is Belfry's own, and its connections are handed to the server; any other address is
+// gRPC's. Port 0 from gRPC means that it could not listen.
 static bel_status *listen_on(bel_endpoint *endpoint)
 {
     const char *address = endpoint->config.listen_address;

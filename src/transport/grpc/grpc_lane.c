@@ -13,6 +13,7 @@ enum { RETRY_MS = 20, CLOSE_MS = 1000, LET_GO_MS = 5000 };
 
 static void open_stream(bel_grpc_lane *lane);
 
+// Gives back one reference; the last one frees the lane, outside its lock.
 static void unlock_and_release(bel_grpc_lane *lane)
 {
     bool last = --lane->references == 0;

@@ -1,6 +1,6 @@
 // Listening, accepting, connecting. Connecting never blocks: a listener whose queue is full is
 // as good as none, and the caller tries again. A socket file is a left-over when nobody listens on
-// it; it is removed, and since the job's folder is its user's own nobody else comes between.
+// it; it is removed, and since the job's folder is its user's own, no other process interferes.
 // Shutting the descriptor down wakes the thread that accepts; closing it would not.
 #include "transport/grpc/local_socket.h"
 

@@ -81,6 +81,7 @@ static void free_letter(letter *l)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// Gives back one reference; the last one frees the mailbox and all letters.
 static void release_and_unlock(bel_mailbox *mailbox)
 {
     bool last = --mailbox->references == 0;

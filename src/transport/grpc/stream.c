@@ -181,7 +181,7 @@ static bool begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc
     return open;
 }
 
-// A batch is back. Whoever brings the count to 0 after the status came ends the stream.
+// A batch is back. The batch that brings the count to 0 once the status has come ends the stream.
 static void end(bel_stream *stream, bool has_status)
 {
     pthread_mutex_lock(&stream->mutex);
@@ -232,7 +232,7 @@ static void receive_done(bel_grpc_op *op, bool ok)
             bel_status_destroy(status);
         }
     } else if (ok && stream->is_server) {
-        bel_stream_cancel(stream); // the peer is through
+        bel_stream_cancel(stream); // the peer is done
     }
     end(stream, false);
 }

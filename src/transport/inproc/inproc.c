@@ -1,8 +1,8 @@
 // Two queues, one each way; spans are passed as pointers, so their memory must stay until the
 // receiver is done with it. Closing an end closes both queues, its own one silently, as its
 // doorbell may go, the other one with a ring: the peer still takes what was sent and then sees the
-// cut. Whoever closes last frees the memory; the count of ends has a mutex since they close on two
-// threads.
+// cut. The end that closes last frees the memory; the count of ends has a mutex since they close on
+// two threads.
 #include "transport/inproc/inproc.h"
 
 #include <pthread.h>
@@ -46,6 +46,7 @@ static bool inproc_is_cut(const bel_lane *lane)
     return bel_frame_queue_is_over(end->channel->queues[end->index]);
 }
 
+// What was sent before can still be taken by the other end; the last close frees both queues.
 static void inproc_close(bel_lane *lane)
 {
     inproc_end *end = (inproc_end *)lane;

@@ -109,6 +109,7 @@ static bool send_message(bel_shm_hub *hub, int socket, bel_shm_message *message,
     return bel_linux_socket_send(socket, message, sizeof *message, descriptors, count);
 }
 
+// Magic, version and secret, in this order; an answer that says no shows no secret.
 static bel_status *check_message(const bel_shm_hub *hub, const bel_shm_message *message)
 {
     if (memcmp(message->magic, magic, sizeof magic) != 0) {
@@ -383,8 +384,8 @@ static void close_discarded_locked(bel_shm_hub *hub)
 }
 
 // The hub's thread. The poll runs without the lock: sockets it names are closed only by this
-// thread, and whoever changes the links signals the event. `changed` is told on each round, for
-// removals that linger.
+// thread, and a thread that changes the links signals the event. `changed` is told on each round,
+// for removals that linger.
 static void *hub_main(void *argument)
 {
     bel_shm_hub *hub = argument;
@@ -447,6 +448,7 @@ void bel_shm_hub_drop(bel_shm_hub *hub, bel_shm_link *link)
 
 // --- The hub ------------------------------------------------------------------------------------
 
+// Starts the thread last, when everything that it uses is there.
 static bel_status *open_hub(bel_shm_hub *hub, const bel_shm_hub_config *config)
 {
     size_t length = strlen(config->secret);

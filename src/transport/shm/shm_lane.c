@@ -195,6 +195,7 @@ static bel_status *send_locked(shm_lane *lane, const bel_frame *frame, int *out_
     return NULL;
 }
 
+// The hub is told of a cut, and the peer is signalled, outside the lane's lock.
 static bel_status *shm_send(bel_lane *base, const bel_frame *frame)
 {
     shm_lane *lane = (shm_lane *)base;
@@ -315,6 +316,8 @@ void bel_shm_lane_cut(bel_lane *base, const char *reason)
 
 // --- The lane -----------------------------------------------------------------------------------
 
+// Frames that were sent before the introduction need it to reach the peer: hence the lingering.
+// After the hub has let go of the link nobody else uses the lane.
 static void shm_close(bel_lane *base)
 {
     shm_lane *lane = (shm_lane *)base;
