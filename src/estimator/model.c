@@ -2,6 +2,7 @@
 // so that it may be written without a check at each call; they are reported when it has returned,
 // before the spec is checked. What the spec promises is checked by shape here, since the code that
 // runs it later reads scalars and rows unchecked.
+//
 // Labels are no feature: a model cannot ask for them by name, and in PREDICT they are not there. A
 // parameter that was asked for is marked, so that training can warn of those that are never read.
 // The graph's first inputs are the batch's fields in order; those added by the function are rows of

@@ -12,6 +12,7 @@
 // ends with another error would do so again, and ends the job. A master that ends with 130 or 143
 // was asked to, and has ended the job. A process that the master reports as lost is killed, and so
 // replaced.
+//
 // Where the cluster says how many workers are enough (min_workers), the job goes on without one
 // that was killed too often while so many remain. When another number of workers is wanted
 // (scale.h), processes are started, or expected to end: the master tells them.

@@ -43,7 +43,7 @@ typedef struct bel_task {
     int *towers;                              // of each worker; NULL: the program's flags say
     int thread_count; // threads of a tower; 0: the machine's cores divided by its towers
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
-    int min_workers; // as many are enough to go on when others stay away; 0: all are needed
+    int min_workers; // this many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
     bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
     bool foreign;    // of TF_CONFIG: its incarnation is counted once the model folder is known

@@ -4,6 +4,7 @@
 // A member that is lost may come back, as another process under a higher incarnation, or as the
 // same one over another connection: when the job recovers, it is waited for. A process that was
 // replaced is refused for good.
+//
 // A seat is vacant while nobody is waited for there. Workers have more seats than are wanted at
 // first, and those are vacant; the seat of a worker that did not come back becomes vacant as well,
 // where the job may go on without it. A worker that joins at a vacant seat takes it.
@@ -81,7 +82,7 @@ void bel_members_set_generation(bel_members *members, int member, uint32_t gener
 // worker that is not wanted any more keeps its seat until it is retired or lost.
 void bel_members_want(bel_members *members, int workers);
 
-// Says whether this seat is vacant: nobody is waited for there.
+// Makes this seat vacant, so that nobody is waited for there, or the opposite.
 void bel_members_set_vacant(bel_members *members, int member, bool vacant);
 
 // A worker that is here and plays no part any more is told that the job is over for it, and its

@@ -1,4 +1,5 @@
 // A backend of processes: the master's side of a cluster job. docs/protocol.md has the messages.
+//
 // A member that holds state says so when it joins. When all shards hold that of one generation, the
 // master takes the job over as it is (it may be a new master); otherwise a new generation begins,
 // and all load the newest checkpoint. A worker without state is admitted into the running

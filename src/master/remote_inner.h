@@ -107,7 +107,7 @@ bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can 
 // another, which of them played when that one was lost.
 void bel_remote_expect(remote *r);
 // Once members are there: the assignment of the generation that runs, or of the one that begins, in
-// which all workers have a part that are there and wanted; others are retired.
+// which all workers that are there and wanted have a part; others are retired.
 void bel_remote_assign(remote *r, bool runs);
 // While it runs: asks for a pause when there should be another assignment; state is lost with a
 // worker that is not waited for any more.

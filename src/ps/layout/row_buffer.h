@@ -17,8 +17,8 @@
 
 enum { BEL_ROW_ALIGN = 8 };
 
-// The bytes that all room of a job together may take: a model that needs more is none, and there
-// would not be addresses for it.
+// The bytes that all room of a job together may take: no real model needs more, and there would be
+// no addresses for it.
 #define BEL_ROW_BUFFER_MOST ((size_t)1 << 44)
 
 static inline size_t bel_row_aligned(size_t bytes)
