@@ -1,5 +1,5 @@
 // Inside view of the supervisor: supervisor.c (the loop), supervisor_start.c (what children are
-// given), supervisor_output.c (what they say).
+// given), supervisor_output.c (what they say), supervisor_scale.c (another number of workers).
 #ifndef BELFRY_LAUNCH_SUPERVISOR_INNER_H
 #define BELFRY_LAUNCH_SUPERVISOR_INNER_H
 

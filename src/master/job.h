@@ -1,6 +1,5 @@
 // A training job as its master's thread sees it, for the files that tell its story: train.c (from
-// start to end), save.c (checkpoints), evals.c (evaluations),
-// job_report.c (report.html).
+// start to end), save.c (checkpoints), evals.c (evaluations), job_report.c (report.html).
 #ifndef BELFRY_MASTER_JOB_H
 #define BELFRY_MASTER_JOB_H
 

@@ -301,7 +301,7 @@ static int take_points(bel_backend *backend, bel_control_point *out_points, int 
     return (int)count;
 }
 
-// Shard 0 tells the job that the snapshot may be overwritten; a release that is lost is said again
+// Shard 0 is told that the snapshot may be overwritten; a release that is lost is said again
 // (take_snapshot).
 static void release_snapshot(bel_backend *backend)
 {

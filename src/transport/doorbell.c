@@ -74,8 +74,8 @@ static bool take_rings_locked(bel_doorbell *doorbell)
     return any;
 }
 
-// Says here and to every remote whether anybody sleeps. A ring that came meanwhile has cleared the
-// words; the next change of sleepers puts them right again.
+// Says here and to every remote whether anybody sleeps. A ring of this process clears its own word;
+// the next change of sleepers puts that right again.
 static void change_sleepers_locked(bel_doorbell *doorbell, int change)
 {
     doorbell->sleepers += change;
@@ -106,7 +106,6 @@ bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns)
     pthread_mutex_lock(&doorbell->mutex);
     bool was_rung = take_rings_locked(doorbell);
     while (!was_rung) { // a signal may be an old one: sleep again until a ring or the deadline
-
         int64_t left_ns = deadline_ns - bel_clock_ns();
         if (left_ns <= 0) break;
         change_sleepers_locked(doorbell, 1);

@@ -1,4 +1,5 @@
-// The inside of a worker, for worker.c (the loop) and tower.c (one tower's part of a step).
+// The inside of a worker, for worker.c (the loop), tower.c (one tower's part of a step), report.c
+// (reports of chunks) and rows.c (rows of tables).
 #ifndef BELFRY_WORKER_WORKER_INNER_H
 #define BELFRY_WORKER_WORKER_INNER_H
 

@@ -128,7 +128,7 @@ static void take_lease(bel_client *client, const bel_frame *frame)
     pthread_mutex_unlock(&g->mutex);
 }
 
-// The end of the next wait. Lanes check only frames with a payload; the rest is checked here.
+// Ends the next wait. Lanes check only frames with a payload; the rest is checked here.
 static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     if (client->error != NULL) return;

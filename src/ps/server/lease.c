@@ -34,7 +34,7 @@ static int64_t next_lease(bel_shard *shard, int worker)
     return first;
 }
 
-// Numbered, so that a lease that comes twice is known for one.
+// Numbered, so that a lease that comes twice is recognised.
 static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
 {
     bel_shard_worker *w = &shard->workers[worker];

@@ -43,8 +43,8 @@ void bel_shard_move_norms_locked(bel_shard *shard)
     factors_known_locked(shard);
 }
 
-// Squares at shard 0, factors at the others. A payload of shard 0's is not copied: it stays where
-// it is until that shard has its factors; factors are copied.
+// Squares at shard 0, factors at the others. Squares are not copied: they stay where they landed
+// until their shard has its factors. Factors are copied.
 void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;

@@ -20,7 +20,8 @@ static void forget_frames(const bel_shard *shard, bel_shard_table *table)
     table->due = table->updating = false;
 }
 
-// Without rooms of the lanes', answers lie in memory of the shard, one room for each worker.
+// Where the configuration has no rooms, answers lie in memory of the shard, one room for each
+// worker.
 static bel_status *make_answer_rooms(bel_shard *shard)
 {
     const bel_assignment *assignment = shard->config.assignment;
