@@ -5,13 +5,13 @@
 //   all      (policy_all.c)    everybody counts. A chunk is ready when all nodes have reported, a
 //                              worker computes on the one newest version, which it reads in place
 //                              or is sent as it is made, and is told of each version.
-//   backups  (policy_ledger.c, the first N on the newest version count; who comes too late is
-//             ledger*.c)       dropped and answered at once.
+//   backups  (policy_ledger.c) the first N on the newest version count; a later one is dropped, and
+//                              its worker answered at once.
 //   async    (the same)        the first N count, whatever version they computed on.
-//   bounded  (the same)        as async, but who is too far ahead of the slowest is not answered
+//   bounded  (the same)        as async, but a worker too far ahead of the slowest is not answered
 //                              before that one has come nearer.
 //
-// With a ledger a chunk is ready when the workers that shard 0 has named have reported, a worker
+// The last three share a ledger (ledger.c, lease.c, answer.c). There a chunk is ready when the workers that shard 0 has named have reported, a worker
 // computes on a copy that was made for it, and is given a version when its report was used or
 // dropped.
 //
