@@ -11,9 +11,9 @@
 //   bounded  (the same)        as async, but a worker too far ahead of the slowest is not answered
 //                              before that one has come nearer.
 //
-// The last three share a ledger (ledger.c, lease.c, answer.c). There a chunk is ready when the workers that shard 0 has named have reported, a worker
-// computes on a copy that was made for it, and is given a version when its report was used or
-// dropped.
+// The last three share a ledger (ledger.c, lease.c, answer.c). There a chunk is ready when the
+// workers that shard 0 has named have reported, a worker computes on a copy that was made for it,
+// and is given a version when its report was used or dropped.
 //
 // All functions are called under the shard's mutex, but for create and destroy, and `counts`, which
 // passes ask too: of the step that they make, whose answer is known and stays.
