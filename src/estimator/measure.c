@@ -15,18 +15,15 @@
 static bel_status *measure_activations(const bel_trainable *t, int64_t *out_bytes)
 {
     const bel_graph *graph = t->built->graph;
-    size_t inputs = graph->input_count, variables = graph->variable_count;
+    size_t inputs = graph->input_count;
     bel_shape *shapes = bel_xcalloc(inputs, sizeof *shapes);
     for (size_t i = 0; i < inputs; i++) {
         shapes[i] = graph->inputs[i].value->spec.shape;
         for (int32_t d = 0; d < shapes[i].rank; d++)
             if (shapes[i].dims[d] < 0) shapes[i].dims[d] = bel_input_batch_size(t->input);
     }
-    bel_program_output *outputs = bel_xcalloc(variables + 1, sizeof *outputs);
-    int count = 0;
-    for (size_t v = 0; v < variables; v++)
-        if (t->reports[v] != NULL) outputs[count++] = (bel_program_output){t->reports[v], true};
-    outputs[count++] = (bel_program_output){t->built->spec.loss, false};
+    int reports, count;
+    bel_program_output *outputs = bel_worker_list_outputs(t->layout, &t->model, &reports, &count);
     bel_program *program = NULL;
     const bel_program_options options = bel_estimator_program_options(t->estimator);
     bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);

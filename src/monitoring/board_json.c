@@ -102,6 +102,7 @@ bel_status *bel_board_parse(const char *text, size_t length, const char *source,
     bool ok = bel_json_is_array(rows) && bel_json_f64(root, "time", &board->time) &&
               bel_json_i64(root, "step", &board->step) &&
               bel_json_i64(root, "last_step", &board->last_step) &&
+              bel_json_i64(root, "examples", &board->examples) &&
               bel_json_i64(root, "restarts", &board->restarts) &&
               bel_json_i64(root, "losses", &board->losses);
     board->loss = read_number(root, "loss", (double)NAN);

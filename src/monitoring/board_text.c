@@ -138,12 +138,13 @@ static void put_shard(const bel_board_row *row, bel_str *out)
 
 void bel_board_write_table(const bel_board *board, bel_str *out)
 {
-    char loss[32] = "-"; // before the first step
+    char loss[32] = "-", rate[32] = "-"; // before the first step
     if (!isnan(board->loss)) bel_snprintf(loss, sizeof loss, "%.5g", board->loss);
-    bel_str_printf(out, "step %lld/%lld, loss %s, %.0f examples/s, %lld restarts, %lld losses\n\n",
-                   (long long)board->step, (long long)board->last_step, loss,
-                   board->examples_per_second, (long long)board->restarts,
-                   (long long)board->losses);
+    if (!isnan(board->examples_per_second))
+        bel_snprintf(rate, sizeof rate, "%.0f", board->examples_per_second);
+    bel_str_printf(out, "step %lld/%lld, loss %s, %s examples/s, %lld restarts, %lld losses\n\n",
+                   (long long)board->step, (long long)board->last_step, loss, rate,
+                   (long long)board->restarts, (long long)board->losses);
     bel_str_puts(out, "WORKER  STEPS/S   INPUT ms  COMPUTE ms  EXCHANGE ms  COUNTED   STALE   "
                       "DROPPED  MEMORY     DOES\n");
     for (int i = 0; i < board->row_count; i++)

@@ -93,6 +93,7 @@ static bel_board *make_board(void)
     const double reports[] = {20, 3, 1};
     bel_board_find(board, BEL_BOARD_WORKER, 0)->is_process = true;
     board->last_step = 1000;
+    board->examples = 960;
     board->restarts = 2;
     board->losses = 1;
     bel_board_set_step(board, 30, (double)NAN, 600, SECOND);
@@ -148,6 +149,7 @@ static void test_json(void **state)
     assert_string_equal(row->doing, "waits for \"it\"");
     assert_true(row->values[BEL_NUMBER_STEPS] == 30 && isnan(row->rates[BEL_NUMBER_STEPS]));
     assert_true(bel_board_find(read, BEL_BOARD_WORKER, 0)->rates[BEL_NUMBER_STEPS] == 20);
+    assert_true(read->examples == board->examples && board->examples > 0);
     bel_board_destroy(read);
     static const char *const bad[] = {"", "[]", "{}", "{\"rows\":[]}", "nonsense"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -167,8 +169,9 @@ static void test_table(void **state)
     (void)state;
     bel_board *board = make_board();
     bel_str text = {0};
+    board->examples_per_second = NAN;
     bel_board_write_table(board, &text);
-    assert_non_null(strstr(text.text, "step 30/1000, loss -, "));
+    assert_non_null(strstr(text.text, "step 30/1000, loss -, - examples/s, "));
     assert_non_null(strstr(text.text, "waits for \"it\""));
     assert_line(text.text, "worker 1 is the slowest: compute 20.0 ms of 30.0 (others 2.0)");
     bel_str_deinit(&text);
