@@ -1,5 +1,5 @@
 // The inside of a member: member.c (its start and messages), member_say.c, member_join.c,
-// member_memory.c, member_shard.c, member_worker.c, member_evaluator.c.
+// member_memory.c, member_shard.c, member_lanes.c, member_worker.c, member_evaluator.c.
 #ifndef BELFRY_MEMBER_MEMBER_INNER_H
 #define BELFRY_MEMBER_MEMBER_INNER_H
 
@@ -143,6 +143,18 @@ static inline bool bel_member_has_ledger(const member *m)
 bel_status *bel_member_attach(void *member) BEL_MUST_USE; // for bel_client_config
 void bel_member_free_memory(member *m);
 
+// member_lanes.c. This process's ends of the shard's lanes, by the setup; of one worker, which its
+// caller puts into its place; and the bel_frame_place of a lane on which nothing may come.
+void bel_member_make_lanes(member *m, const Bel__Setup *setup);
+bel_lane *bel_member_make_worker_lane(member *m, int worker);
+void *bel_member_refuse_frame(void *context, const bel_frame *frame);
+// For the hub: a worker of this host opens its lane.
+bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
+                                      bel_lane **out_lane) BEL_MUST_USE;
+// For the endpoint: a peer opens a lane.
+bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
+                                    bel_stream_events *out_events) BEL_MUST_USE;
+
 // member_shard.c. Creates the shard the first time; loads the checkpoint, opens the lanes and
 // starts the thread.
 bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup) BEL_MUST_USE;
@@ -156,13 +168,6 @@ void bel_member_shard_progress(member *m);   // tells the master about steps and
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
 bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
-// For the endpoint: a peer opens a lane.
-bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
-                                    bel_stream_events *out_events) BEL_MUST_USE;
-
-// For the hub: a worker of this host opens its lane.
-bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
-                                      bel_lane **out_lane) BEL_MUST_USE;
 
 // member_worker.c. Builds the model; before joining, since its settings are shown then.
 bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;

@@ -1,4 +1,4 @@
-// The shard of a member: its memory, its lanes, its thread, and what the master asks of it. The
+// The shard of a member: its memory, its thread, and what the master asks of it. The
 // engine's thread and its team do the shard's work; the main thread answers the master, also
 // while steps go on; threads of the endpoint and the hub look for lanes. The mutex guards which
 // lanes they find. A lane is closed in three steps: it cannot be found any more, calls under way
@@ -17,133 +17,6 @@
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"
-
-// --- Lanes ---------------------------------------------------------------------------------------
-
-// A peer of another generation or incarnation is told to ask again: either it, or this process,
-// will soon hear of the change.
-static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello *hello,
-                                    bel_lane **out_lane)
-{
-    if (s->open_generation == 0 || hello->generation != s->open_generation) return NULL;
-    if (hello->kind == BEL_HELLO_MASTER) {
-        if (hello->index == s->reading) *out_lane = s->master_lane;
-    } else if (hello->kind == BEL_HELLO_WORKER && hello->index >= 0 &&
-               hello->index < s->assignment->worker_count) {
-        bool current = hello->incarnation == s->incarnations[hello->index];
-        if (current && !s->replacing[hello->index]) *out_lane = s->worker_lanes[hello->index];
-    } else if (hello->kind == BEL_HELLO_SHARD && s->index == 0 && hello->index > 0 &&
-               hello->index < s->layout->shard_count) {
-        *out_lane = s->shard_lanes[hello->index];
-    } else {
-        return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has no lane for such a peer", s->index);
-    }
-    return NULL;
-}
-
-// On threads of the endpoint and the hub: workers of this host come over shared memory where there
-// is a hub, all other peers over gRPC.
-static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool shm,
-                             bel_lane **out_lane)
-{
-    member_shard *s = context;
-    if (shm != (s->shares_memory && hello->kind == BEL_HELLO_WORKER)) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has another kind of lane for this peer",
-                       s->index);
-    }
-    pthread_mutex_lock(&s->mutex);
-    bel_status *status = find_lane_locked(s, hello, out_lane);
-    pthread_mutex_unlock(&s->mutex);
-    return status;
-}
-
-static bel_status *find_grpc_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
-{
-    return find_lane(context, hello, false, out_lane);
-}
-
-bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
-                                      bel_lane **out_lane)
-{
-    return find_lane(context, hello, true, out_lane);
-}
-
-bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
-                                    bel_stream_events *out_events)
-{
-    member *m = context;
-    (void)path;
-    return bel_grpc_lane_accept(stream, find_grpc_lane, &m->shard, out_events);
-}
-
-static void *refuse_frame(void *context, const bel_frame *frame)
-{
-    (void)context, (void)frame;
-    return NULL; // the master sends nothing
-}
-
-// The shard's end; the worker's region must hold all its ranges and its rooms for rows.
-static bel_lane *make_worker_lane(member *m, int worker)
-{
-    member_shard *s = &m->shard;
-    size_t capacity =
-        bel_assignment_lane_frames(s->assignment, s->layout->chunk_count, s->layout->table_count);
-    if (s->shares_memory) {
-        const int *first = s->assignment->first_replica;
-        size_t replicas = (size_t)(first[worker + 1] - first[worker]);
-        const bel_shm_lane_config config = {
-            .capacity = capacity,
-            .bell = s->bell,
-            .region = m->parameters,
-            .peer_bytes = replicas * bel_space_bytes(s->layout) +
-                          bel_row_buffer_bytes(s->layout, s->assignment, worker)};
-        return bel_shm_lane_create(m->hub, &config);
-    }
-    s->worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
-    const bel_grpc_lane_config config = {.capacity = capacity,
-                                         .bell = s->bell,
-                                         .place = bel_shard_place,
-                                         .place_context = &s->worker_peers[worker]};
-    return bel_grpc_lane_create(m->endpoint, &config);
-}
-
-// Shard 0 waits for the others, which connect to it.
-static void make_shard_lanes(member *m, const Bel__Setup *setup)
-{
-    member_shard *s = &m->shard;
-    bel_grpc_lane_config config = {
-        .capacity = bel_assignment_lane_frames(s->assignment, s->layout->chunk_count, 0),
-        .bell = s->bell,
-        .place = bel_shard_place};
-    for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
-        s->shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
-        config.place_context = &s->shard_peers[k];
-        s->shard_lanes[k] = bel_grpc_lane_create(m->endpoint, &config);
-    }
-    if (s->index == 0) return;
-    const bel_lane_hello hello = {
-        .kind = BEL_HELLO_SHARD, .index = s->index, .generation = m->generation};
-    s->shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
-    config.place_context = &s->shard_peers[0];
-    s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
-}
-
-// Before the engine runs. Admitting gives the shard its lanes and the workers' incarnations.
-static void make_lanes(member *m, const Bel__Setup *setup)
-{
-    member_shard *s = &m->shard;
-    for (int w = 0; w < s->assignment->worker_count; w++) {
-        bool own = m->worker.here && w == m->task->index;
-        int64_t step;
-        s->incarnations[w] = setup->incarnations[w];
-        if (s->assignment->first_node[w] == s->assignment->first_node[w + 1])
-            continue; // it plays no part
-        (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
-                              own ? s->own_lane : make_worker_lane(m, w), &step);
-    }
-    s->own_lane = NULL;
-    make_shard_lanes(m, setup);
-}
 
 // --- Events of the shard -------------------------------------------------------------------------
 
@@ -316,7 +189,7 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     if (s->shard == NULL) BEL_TRY(make_shard(m));
     bel_shard_restart(s->shard, m->generation);
     BEL_TRY_CTX(load_checkpoint(s, setup->checkpoint), "shard %d", s->index);
-    make_lanes(m, setup);
+    bel_member_make_lanes(m, setup);
     if (s->index == 0) s->control = make_control(s, setup->schedule);
     bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
     atomic_store(&s->snapshot_ready, -1);
@@ -399,7 +272,7 @@ static void send_values(member *m, const Bel__Values *values)
         bel_endpoint_settle(m->endpoint);
         bel_lane_close(before);
         const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
-                                             .place = refuse_frame};
+                                             .place = bel_member_refuse_frame};
         bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
         pthread_mutex_lock(&s->mutex);
         s->master_lane = lane;
@@ -422,8 +295,8 @@ static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
     bel_endpoint_settle(m->endpoint);
     int64_t step;
     atomic_store(&s->resuming, true);
-    bel_lane *before =
-        bel_shard_admit(s->shard, worker, incarnation, make_worker_lane(m, worker), &step);
+    bel_lane *before = bel_shard_admit(s->shard, worker, incarnation,
+                                       bel_member_make_worker_lane(m, worker), &step);
     bel_lane_close(before);
     pthread_mutex_lock(&s->mutex);
     s->incarnations[worker] = incarnation;

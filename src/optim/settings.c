@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "optim/multiplier.h"
@@ -166,12 +167,17 @@ const char *bel_optimizer_setting(size_t index, const char **out_otherwise)
     return rows[index].name;
 }
 
+static void set_default(bel_optimizer *optimizer, const row *r)
+{
+    bel_status *status = bel_optimizer_set(optimizer, r->name, r->otherwise);
+    BEL_CHECK(status == NULL); // a row that refuses its own default is a defect of the table
+}
+
 bel_optimizer bel_optimizer_default(void)
 {
     bel_optimizer optimizer = {0};
     for (const row *r = rows; r < rows + ROWS; r++)
-        bel_status_ignore(
-            bel_optimizer_set(&optimizer, r->name, r->otherwise)); // a test sees to it
+        set_default(&optimizer, r);
     return optimizer;
 }
 
@@ -209,7 +215,7 @@ static void write_value(const bel_optimizer *optimizer, const row *r, int digits
 static bool is_default(const bel_optimizer *optimizer, const row *r)
 {
     bel_optimizer others = {0};
-    bel_status_ignore(bel_optimizer_set(&others, r->name, r->otherwise)); // as in the default
+    set_default(&others, r);
     bel_str one = {0}, other = {0};
     bel_str_puts(&one, "");
     bel_str_puts(&other, "");
