@@ -13,7 +13,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/settings.h"
 #include "input/column_names.h"

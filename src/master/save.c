@@ -6,7 +6,6 @@
 // Every start is a load: initial values are first saved as ckpt-0, in a cluster by shards of
 // this process, as no member has values yet. Segments of the input are carried from one
 // checkpoint to the next, so that a run that goes on reads no block twice.
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"

@@ -16,7 +16,6 @@
 #include "base/thread.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
-#include "ps/layout/step_stats.h"
 
 // --- Events of the shard -------------------------------------------------------------------------
 

@@ -27,7 +27,6 @@
 #include "base/thread.h"
 #include "belfry/optimizer.h"
 #include "checkpoint/checkpoint.h"
-#include "optim/rule.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/assignment.h"
 #include "ps/layout/shard_settings.h"

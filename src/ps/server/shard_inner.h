@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "optim/rule.h"
 #include "ps/layout/row_buffer.h"
 #include "ps/server/policy.h"
 #include "ps/server/shard.h"
