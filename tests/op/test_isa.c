@@ -352,62 +352,182 @@ static void test_rows(void **state)
 static void test_transpose(void **state)
 {
     (void)state;
-    enum { K = 21, STEP = 25, MOST = 16 };
-    static float from[MOST * STEP];
+    enum { K = 21, STEP = 25, MOST = 33 };
+    static float from[MOST * STEP], got[K * (MOST + 2)];
     for (int i = 0; i < MOST * STEP; i++)
         from[i] = (float)i;
-    for (int at = 0; at < level_count * MOST * 2; at++) {
+    for (int at = 0; at < level_count * MOST * (K + 1); at++) {
         int level = at % level_count, rows = at / level_count % MOST + 1;
-        int to_step = 8 * (at / level_count / MOST + 1);
-        float got[K * MOST];
-        products[level]->transpose(from, STEP, rows, K, got, to_step);
-        for (int i = 0; i < K * to_step; i++) {
-            int row = i % to_step < rows ? i % to_step : rows - 1;
-            const float *expected = &from[row * STEP + i / to_step];
-            assert_memory_equal(&got[i], expected, sizeof *expected);
+        int k = at / level_count / MOST, to_step = rows + 2;
+        memset(got, 0, sizeof got);
+        products[level]->transpose(from, STEP, rows, k, got, to_step);
+        for (int i = 0; i < k * to_step; i++) {
+            int row = i % to_step, column = i / to_step;
+            float expected = row < rows ? from[row * STEP + column] : 0;
+            assert_memory_equal(&got[i], &expected, sizeof expected);
         }
     }
 }
 
-// Blocks of sums of products: any number of rows, at any length of segments.
-static void run_block(int level, const vectors *v, int64_t rows, int64_t k, bool add, float *c)
+static void test_copy(void **state)
 {
-    const bel_product_segment segments[] = {{0, 3}, {5, 1}};
-    bel_product_block block = {.b = v->a + 60,
+    (void)state;
+    enum { K = 5, STEP = 40, MOST = 35 };
+    static float from[K * STEP], got[K * (MOST + 2)];
+    for (int i = 0; i < K * STEP; i++)
+        from[i] = (float)i;
+    for (int at = 0; at < level_count * MOST; at++) {
+        int level = at % level_count, columns = at / level_count + 1, to_step = columns + 2;
+        memset(got, 0, sizeof got);
+        products[level]->copy(from, STEP, K, columns, got, to_step);
+        for (int i = 0; i < K * to_step; i++) {
+            float expected = i % to_step < columns ? from[i / to_step * STEP + i % to_step] : 0;
+            assert_memory_equal(&got[i], &expected, sizeof expected);
+        }
+    }
+}
+
+// One block of sums: as its level computes it, and as chains of fmaf, with a guard behind each row.
+typedef struct block_case {
+    int level;
+    int64_t rows, columns, k;
+    bool starts, turned;
+} block_case;
+
+static void check_block(const block_case *x)
+{
+    enum { A_STEP = 2, B_STEP = BEL_PRODUCT_COLUMNS + 3, C_STEP = BEL_PRODUCT_COLUMNS + 1, K = 40 };
+    static float a[BEL_PRODUCT_ROWS * 5 + 2 * K * A_STEP], b[(2 * K + 8) * B_STEP];
+    static float start[BEL_PRODUCT_ROWS * 7 + BEL_PRODUCT_COLUMNS];
+    static float c[BEL_PRODUCT_ROWS * C_STEP];
+    const bel_product_segment segments[] = {{0, 3}, {5, B_STEP + 1}};
+    if (a[0] == 0) {
+        for (size_t i = 0; i < sizeof a / sizeof a[0]; i++)
+            a[i] = (float)((i + 1) * 7919 % 2003) / 1001.0f - 1.0f;
+        for (size_t i = 0; i < sizeof b / sizeof b[0]; i++)
+            b[i] = (float)((i + 1) * 104729 % 2003) / 1001.0f - 1.0f;
+        for (size_t i = 0; i < sizeof start / sizeof start[0]; i++)
+            start[i] = (float)((i + 1) * 1299709 % 2003) / 1001.0f - 1.0f;
+    }
+    bel_product_block block = {.rows = x->rows,
+                               .columns = x->columns,
+                               .b = b,
                                .segments = segments,
                                .segment_count = 2,
-                               .k = k,
-                               .a_step = 2,
-                               .b_step = 4,
-                               .start_step = 7};
-    for (int64_t done = 0; done < rows; done += block.rows) {
-        block.rows =
-            rows - done < products[level]->rows_most ? rows - done : products[level]->rows_most;
-        block.c = c + done * BEL_PRODUCT_LANES;
-        block.start = add ? v->b + done * block.start_step : NULL;
-        for (int64_t r = 0; r < block.rows; r++) {
-            block.a[r] = v->b + (done + r) * 3;
-            block.c_rows[r] = r * BEL_PRODUCT_LANES;
+                               .k = x->k,
+                               .a_step = A_STEP,
+                               .b_step = B_STEP,
+                               .start = x->starts ? start : NULL,
+                               .start_step = 7,
+                               .c = c};
+    for (int64_t r = 0; r < x->rows; r++) {
+        block.a[r] = a + r * 5;
+        block.c_rows[r] = r * C_STEP;
+    }
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++)
+        c[i] = -77.0f;
+    if (x->turned) {
+        products[x->level]->run_turned(&block, K);
+    } else {
+        products[x->level]->run(&block);
+    }
+    for (int64_t r = 0; r < x->rows; r++) {
+        for (int64_t j = 0; j < C_STEP; j++) {
+            float sum = x->starts ? start[r * 7 + j] : 0;
+            for (int s = 0; s < (x->turned ? 1 : 2); s++)
+                for (int64_t i = 0; i < x->k; i++) {
+                    int64_t at = x->turned ? j * K + i : segments[s].b + i * B_STEP + j;
+                    int64_t from = x->turned ? 0 : segments[s].a;
+                    sum = fmaf(block.a[r][from + i * A_STEP], b[at], sum);
+                }
+            if (j >= x->columns) sum = -77.0f;
+            if (same_bits(c[r * C_STEP + j], sum)) continue;
+            fail_msg("level %s, %lld rows, %lld columns%s, k %lld: (%lld, %lld) is %a, expected %a",
+                     bel_isa_name((bel_isa)x->level), (long long)x->rows, (long long)x->columns,
+                     x->turned ? ", turned" : "", (long long)x->k, (long long)r, (long long)j,
+                     (double)c[r * C_STEP + j], (double)sum);
         }
-        products[level]->run(&block);
     }
 }
 
+// All numbers of rows and units that a level has, whole and not, with and without start values.
 static void test_block(void **state)
 {
     (void)state;
-    enum { MOST = BEL_PRODUCT_MAX_ROWS };
-    static vectors v;
-    fill(&v);
-    for (int i = 0; i < SIZE; i++)
-        v.a[i] = v.b[SIZE - 1 - i] - 0.4f; // no special numbers
-    for (int at = 0; at < 2 * 10 * MOST * level_count; at++) {
-        int level = at % level_count, rows = at / level_count % MOST + 1;
-        int k = at / level_count / MOST % 10, add = at / level_count / MOST / 10;
-        float expected[MOST * BEL_PRODUCT_LANES] = {0}, got[MOST * BEL_PRODUCT_LANES] = {0};
-        run_block(0, &v, rows, k, add == 1, expected);
-        run_block(level, &v, rows, k, add == 1, got);
-        assert_memory_equal(got, expected, sizeof got);
+    static const int64_t depths[] = {0, 1, 4, 7};
+    for (int level = 0; level < level_count; level++)
+        for (int64_t units = 1; units <= BEL_PRODUCT_UNITS; units++)
+            for (int64_t rows = 1; rows <= products[level]->rows_most[units]; rows++)
+                for (int at = 0; at < 24; at++)
+                    check_block(&(block_case){.level = level,
+                                              .rows = rows,
+                                              .columns = (units - 1) * BEL_PRODUCT_LANES +
+                                                         (int[]){16, 1, 9}[at % 3],
+                                              .k = depths[at / 3 % 4],
+                                              .starts = at >= 12});
+}
+
+static void test_turned_block(void **state)
+{
+    (void)state;
+    for (int at = 0; at < level_count * BEL_PRODUCT_TURNED_ROWS * 40 * 2; at++)
+        check_block(&(block_case){.level = at % level_count,
+                                  .rows = at / level_count % BEL_PRODUCT_TURNED_ROWS + 1,
+                                  .columns = BEL_PRODUCT_TURNED_COLUMNS,
+                                  .k = at / level_count / BEL_PRODUCT_TURNED_ROWS % 40,
+                                  .starts = at % 2 == 1,
+                                  .turned = true});
+}
+
+// Bits of a float: mostly such as are near to one another in size, where sums cancel and ties occur,
+// else any, infinities, NaN and subnormal numbers among them.
+static float any_float(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    uint32_t bits = (uint32_t)(*state >> 32), kind = (uint32_t)(*state >> 20) % 8;
+    if (kind < 4) bits = (bits & 0x807fffffu) | (120 + (bits >> 23) % 16) << 23;
+    if (kind == 4) bits &= 0xff800000u; // powers of two
+    if (kind == 5) bits &= 0x80ffffffu; // the smallest
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// a · b + c rounded once, at every level, for numbers that make that hard.
+static void test_fused(void **state)
+{
+    (void)state;
+    enum { CASES = 1 << 16 };
+    static const bel_product_segment whole = {0, 0};
+    uint64_t random = 1;
+    for (int at = 0; at < CASES; at++) {
+        float a = any_float(&random), b[BEL_PRODUCT_LANES], start[BEL_PRODUCT_LANES];
+        for (int l = 0; l < BEL_PRODUCT_LANES; l++) {
+            b[l] = any_float(&random);
+            start[l] = any_float(&random);
+            // Near the product, and half a unit of its last place beside.
+            if (l % 4 == 1) start[l] = -a * b[l];
+            if (l % 4 == 2) start[l] = a * b[l] * 0x1p24f;
+        }
+        for (int level = 0; level < level_count; level++) {
+            float c[BEL_PRODUCT_LANES];
+            bel_product_block block = {.rows = 1,
+                                       .columns = BEL_PRODUCT_LANES,
+                                       .a = {&a},
+                                       .b = b,
+                                       .segments = &whole,
+                                       .segment_count = 1,
+                                       .k = 1,
+                                       .start = start,
+                                       .c = c};
+            products[level]->run(&block);
+            for (int l = 0; l < BEL_PRODUCT_LANES; l++) {
+                float expected = fmaf(a, b[l], start[l]);
+                if (same_bits(c[l], expected)) continue;
+                fail_msg("level %s: %a · %a + %a is %a, expected %a", bel_isa_name((bel_isa)level),
+                         (double)a, (double)b[l], (double)start[l], (double)c[l], (double)expected);
+            }
+        }
     }
 }
 
@@ -417,9 +537,10 @@ int main(void)
     level_count = (int)bel_isa_get() + 1;
     print_message("levels up to %s\n", bel_isa_name(bel_isa_get()));
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_few_rows),
-        cmocka_unit_test(test_rows),        cmocka_unit_test(test_transpose),
-        cmocka_unit_test(test_block),
+        cmocka_unit_test(test_elementwise),  cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_rows),         cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_copy),         cmocka_unit_test(test_block),
+        cmocka_unit_test(test_turned_block), cmocka_unit_test(test_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static void check_shape(int64_t m, int64_t n, int64_t k)
 static void small_shapes(void **state)
 {
     (void)state;
-    static const int64_t sizes[] = {0, 1, 5, 6, 7, 12, 13, 16, 17, 33, 48};
+    static const int64_t sizes[] = {0, 1, 3, 5, 6, 7, 12, 13, 16, 17, 33, 48};
     enum { SIZES = sizeof sizes / sizeof sizes[0] };
     for (int at = 0; at < SIZES * SIZES * SIZES; at++)
         check_shape(sizes[at % SIZES], sizes[at / SIZES % SIZES], sizes[at / SIZES / SIZES]);
@@ -129,6 +129,10 @@ static void large_shapes(void **state)
     check_shape(20, 2100, 17);
     check_shape(1100, 40, 33);
     check_shape(3, 200, 1000);
+    check_shape(300, 1, 200);
+    check_shape(530, 4, 70);
+    check_shape(600, 12, 40);
+    check_shape(1, 300, 300);
 }
 
 int main(void)

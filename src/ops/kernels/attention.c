@@ -100,7 +100,7 @@ typedef struct panel_product {
 // Fewer columns than a panel has: they are computed beside y.
 static void run_edge(const panel_product *x, bel_product_block *block, int64_t lanes)
 {
-    float edge[BEL_PRODUCT_MAX_ROWS * LANES] = {0}, *y = block->c;
+    float edge[BEL_PRODUCT_ROWS * LANES] = {0}, *y = block->c;
     size_t bytes = (size_t)lanes * sizeof *y;
     for (int64_t r = 0; r < block->rows; r++) {
         if (x->adds) memcpy(edge + r * LANES, y + r * x->y_row, bytes);
@@ -119,12 +119,16 @@ static void multiply(const panel_product *x)
 {
     static const bel_product_segment whole = {0, 0};
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    bel_product_block block = {
-        .segments = &whole, .segment_count = 1, .k = x->k, .a_step = x->a_column, .b_step = LANES};
+    bel_product_block block = {.columns = LANES,
+                               .segments = &whole,
+                               .segment_count = 1,
+                               .k = x->k,
+                               .a_step = x->a_column,
+                               .b_step = LANES};
     for (int64_t j = 0; j < x->n; j += LANES) {
         block.b = x->panels + j * x->panel_rows;
         for (int64_t i = 0; i < x->m; i += block.rows) {
-            block.rows = bel_product_rows(x->m - i, kernels->rows_most);
+            block.rows = bel_product_rows(x->m - i, kernels->rows_most[1]);
             block.c = x->y + i * x->y_row + j;
             block.start = x->adds ? block.c : NULL;
             block.start_step = x->y_row;

@@ -2,15 +2,15 @@
 // (for the output: x; for the input gradient: dy), and for each position of the result a fixed list
 // of segments of it, times packed weights.
 //
-// `before` packs the weights into blocks of 16 result channels, in the order in which the sums read
-// them. Each tile then takes a run of images and pads them one after another into a slot of its own
+// `before` packs the weights into blocks of 32 result channels (16 where there are no more), in the
+// order in which the sums read them. Each tile then takes a run of images and pads them one after another into a slot of its own
 // in the workspace. With strides the input gradient has several *phases*: positions whose distance
 // is the stride read the same taps of the window, others read other taps.
 #include "ops/kernels/conv.h"
 
 #include <string.h>
 
-enum { LANES = BEL_PRODUCT_LANES, MAX_TILES = 16 };
+enum { LANES = BEL_PRODUCT_LANES, MOST_WIDTH = 2 * LANES, MAX_TILES = 16 };
 
 // --- Padding -------------------------------------------------------------------------------------
 
@@ -58,7 +58,8 @@ typedef struct conv_walk {
     bel_conv_padded padded;
     bel_image_steps result;
     int64_t n, images_per_tile, groups, width, blocks;   // width: result channels of a group
-    int64_t slot_floats, block_floats;                   // packed weights and then LANES biases
+    int64_t block_width;                                 // most of them in a block
+    int64_t slot_floats, block_floats;                   // packed weights and then as many biases
     int64_t weights_group, weights_depth, weights_width; // steps in w
     bool has_bias;
     int64_t window_columns; // of w
@@ -124,7 +125,7 @@ static void make_segments(const bel_prepare *prepare, const conv_walk *walk, con
     phase->k = joined ? columns->count * p->depth : p->depth;
     phase->segments = bel_arena_alloc(prepare->arena,
                                       (size_t)(phase->segment_count + 1) * sizeof *phase->segments);
-    for (int64_t s = 0; s < phase->segment_count; s++, b += phase->k * LANES) {
+    for (int64_t s = 0; s < phase->segment_count; s++, b += phase->k * walk->block_width) {
         int64_t row = rows->places[s / per_row] + p->pad[0];
         int64_t column = columns->places[s % per_row] + p->pad[1];
         phase->segments[s] =
@@ -156,23 +157,31 @@ static void make_phases(const bel_prepare *prepare, conv_walk *walk, const bel_w
         for (int d = 0; d < 2 && phase->lists[0].count > 0 && phase->lists[1].count > 0; d++)
             widen(padded, d, &phase->lists[d]);
         phase->weights = walk->block_floats;
-        walk->block_floats += phase->lists[0].count * phase->lists[1].count * padded->depth * LANES;
+        walk->block_floats +=
+            phase->lists[0].count * phase->lists[1].count * padded->depth * walk->block_width;
     }
     for (int d = 0; d < 2; d++)
         padded->size[d] += padded->pad[d];
     for (int i = 0; i < walk->phase_count; i++)
         make_segments(prepare, walk, &walk->phases[i]);
-    walk->block_floats += LANES;
+    walk->block_floats += walk->block_width;
 }
 
 // --- Calls ---------------------------------------------------------------------------------------
+
+// Result channels of a block.
+static int64_t lanes_of(const conv_walk *walk, int64_t block)
+{
+    int64_t left = walk->width - block * walk->block_width;
+    return left < walk->block_width ? left : walk->block_width;
+}
 
 // Packs one block of one group.
 static void run_pack(const bel_kernel_call *call, int64_t tile)
 {
     const conv_walk *walk = call->params;
-    int64_t group = tile / walk->blocks, first = tile % walk->blocks * LANES;
-    int64_t lanes = walk->width - first < LANES ? walk->width - first : LANES;
+    int64_t group = tile / walk->blocks, first = tile % walk->blocks * walk->block_width;
+    int64_t lanes = lanes_of(walk, tile % walk->blocks);
     const float *weights = call->inputs[1].data;
     weights += group * walk->weights_group + first * walk->weights_width;
     float *to = (float *)call->workspace + tile * walk->block_floats;
@@ -182,7 +191,7 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
         for (int64_t t = 0; t < rows->count * columns->count; t++) {
             const float *from = weights + rows->taps[t / columns->count] * walk->window_columns +
                                 columns->taps[t % columns->count];
-            for (int64_t d = 0; d < walk->padded.depth; d++, to += LANES)
+            for (int64_t d = 0; d < walk->padded.depth; d++, to += walk->block_width)
                 for (int64_t l = 0; l < lanes; l++)
                     to[l] = from[d * walk->weights_depth + l * walk->weights_width];
         }
@@ -192,45 +201,55 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
     memcpy(to, bias, (size_t)lanes * sizeof *to);
 }
 
-// Copies sums to channels that are fewer than LANES or not neighbours.
-static void scatter(const bel_product_block *block, const float *sums, int64_t lanes,
-                    const bel_image_steps *steps, float *result, const int64_t *places)
+// Copies sums to channels that are not neighbours.
+static void scatter(const bel_product_block *block, const float *sums, int64_t step, float *result,
+                    const int64_t *places)
 {
     for (int64_t r = 0; r < block->rows; r++)
-        for (int64_t l = 0; l < lanes; l++)
-            result[places[r] + l * steps->channel] = sums[r * LANES + l];
+        for (int64_t l = 0; l < block->columns; l++)
+            result[places[r] + l * step] = sums[block->c_rows[r] + l];
 }
 
 // All positions of one phase, for one block of one padded image in `slot`. `result` is the block's
-// first channel of the image.
+// first channel of the image. Levels whose registers do not hold a whole block take it in pieces.
 static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t lanes,
-                       const float *slot, bel_product_block *block, float *result)
+                       const float *slot, const float *weights, float *result)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_image_steps *steps = &walk->result;
-    int64_t most = bel_product_kernels_get()->rows_most, places[BEL_PRODUCT_MAX_ROWS];
+    const bel_product_kernels *kernels = bel_product_kernels_get();
+    int64_t units = lanes > LANES ? kernels->width : 1, most = kernels->rows_most[units];
     int64_t left = rows->positions * columns->positions, row = 0, column = 0;
-    bool direct = lanes == LANES && steps->channel == 1;
-    float sums[BEL_PRODUCT_MAX_ROWS * LANES];
-    block->segments = phase->segments;
-    block->segment_count = phase->segment_count;
-    block->k = phase->k;
-    block->c = direct ? result : sums;
-    for (; left > 0; left -= block->rows) {
-        block->rows = bel_product_rows(left, most);
-        for (int64_t r = 0; r < block->rows; r++) {
-            block->a[r] = slot + (row * rows->source_step * walk->padded.size[1] +
-                                  column * columns->source_step) *
-                                     walk->padded.depth;
+    int64_t places[BEL_PRODUCT_ROWS];
+    bool direct = steps->channel == 1;
+    float sums[BEL_PRODUCT_ROWS * MOST_WIDTH];
+    const float *bias = walk->has_bias ? weights + walk->block_floats - walk->block_width : NULL;
+    bel_product_block block = {.segments = phase->segments,
+                               .segment_count = phase->segment_count,
+                               .k = phase->k,
+                               .a_step = 1,
+                               .b_step = walk->block_width};
+    for (; left > 0; left -= block.rows) {
+        block.rows = bel_product_rows(left, most);
+        for (int64_t r = 0; r < block.rows; r++) {
+            block.a[r] = slot + (row * rows->source_step * walk->padded.size[1] +
+                                 column * columns->source_step) *
+                                    walk->padded.depth;
             places[r] = (rows->first + row * rows->step) * steps->row +
                         (columns->first + column * columns->step) * steps->column;
-            block->c_rows[r] = direct ? places[r] : r * LANES;
+            block.c_rows[r] = direct ? places[r] : r * MOST_WIDTH;
             if (++column < columns->positions) continue;
             column = 0;
             row++;
         }
-        bel_product_kernels_get()->run(block);
-        if (!direct) scatter(block, sums, lanes, steps, result, places);
+        for (int64_t l = 0; l < lanes; l += block.columns) {
+            block.columns = lanes - l < units * LANES ? lanes - l : units * LANES;
+            block.b = weights + l;
+            block.start = bias == NULL ? NULL : bias + l;
+            block.c = direct ? result + l : sums;
+            kernels->run(&block);
+            if (!direct) scatter(&block, sums, steps->channel, result + l * steps->channel, places);
+        }
     }
 }
 
@@ -254,12 +273,9 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
             bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
             for (int64_t b = 0; b < walk->blocks; b++) {
                 const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
-                bel_product_block block = {.b = weights, .a_step = 1, .b_step = LANES};
-                if (walk->has_bias) block.start = weights + walk->block_floats - LANES;
-                int64_t lanes = walk->width - b * LANES < LANES ? walk->width - b * LANES : LANES;
-                int64_t channel = g * walk->width + b * LANES;
+                int64_t channel = g * walk->width + b * walk->block_width;
                 for (int i = 0; i < walk->phase_count; i++)
-                    walk_phase(walk, &walk->phases[i], lanes, slot, &block,
+                    walk_phase(walk, &walk->phases[i], lanes_of(walk, b), slot, weights,
                                result + channel * walk->result.channel);
             }
         }
@@ -274,7 +290,7 @@ static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_
     int64_t tiles = walk->n < MAX_TILES ? walk->n : MAX_TILES;
     walk->groups = shape->groups;
     walk->window_columns = shape->window.kernel[1];
-    walk->blocks = (walk->width + LANES - 1) / LANES;
+    walk->blocks = (walk->width + walk->block_width - 1) / walk->block_width;
     walk->images_per_tile = tiles > 0 ? (walk->n + tiles - 1) / tiles : 1;
     walk->slot_floats = bel_conv_padded_floats(&walk->padded);
     int64_t blocks = walk->groups * walk->blocks;
@@ -301,6 +317,7 @@ void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                       .result = bel_image_steps_of(&shape->y, call->outputs_last[0]),
                       .n = shape->n,
                       .width = shape->out,
+                      .block_width = shape->out > LANES ? MOST_WIDTH : LANES,
                       .weights_group = shape->out * shape->in * taps,
                       .weights_depth = taps,
                       .weights_width = shape->in * taps,
@@ -320,6 +337,7 @@ void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
                       .result = bel_image_steps_of(&shape->x, call->outputs_last[0]),
                       .n = shape->n,
                       .width = shape->in,
+                      .block_width = shape->in > LANES ? MOST_WIDTH : LANES,
                       .weights_group = shape->out * shape->in * taps,
                       .weights_depth = shape->in * taps,
                       .weights_width = taps,

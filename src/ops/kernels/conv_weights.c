@@ -1,4 +1,4 @@
-// Gradient of a convolution's weights: for each tap and input channel a row of 16 output channels,
+// Gradient of a convolution's weights: for each tap and input channel a row of 16 or 32 output channels,
 // summed over images and positions.
 //
 // The batch is cut into PARTS equal runs of images, whatever the threads; each part sums into
@@ -59,15 +59,17 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
             segments[s].a = (row * w->padded.size[1] + column) * depth;
             segments[s].b = (first + s) * window->out[1] * b_step;
         }
-        for (int64_t b = 0; b < w->blocks; b++) {
-            block.b = dy + b * LANES;
+        for (int64_t c = 0; c < row_floats; c += block.columns) {
+            int64_t units = row_floats - c > LANES ? kernels->width : 1;
+            block.columns = units * LANES;
+            block.b = dy + c;
             for (int64_t i = 0; i < length; i += block.rows) {
-                block.rows = bel_product_rows(length - i, kernels->rows_most);
+                block.rows = bel_product_rows(length - i, kernels->rows_most[units]);
                 for (int64_t r = 0; r < block.rows; r++) {
                     block.a[r] = x + i + r;
                     block.c_rows[r] = r * row_floats;
                 }
-                block.c = sums + (t * length + i) * row_floats + b * LANES;
+                block.c = sums + (t * length + i) * row_floats + c;
                 block.start = block.c;
                 kernels->run(&block);
             }

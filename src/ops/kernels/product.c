@@ -1,6 +1,7 @@
-// Matrix products. A panel of 16 columns of b stays in the first-level cache while blocks of rows
-// of a pass by, which stay in the second-level cache. Both are packed, so that what is read
-// together is neighbours and rows that are a power of two apart do not push each other out.
+// Matrix products. Rows of a are taken a block at a time, as many as fit the registers; they stay in
+// the first-level cache while panels of b, of 32 or 16 columns, pass by from the second-level cache.
+// What is read several times is packed before, so that what is read together is neighbours and rows
+// that are a power of two apart do not push each other out; what is read once is read where it lies.
 #include "ops/kernels/product.h"
 
 #include <stdbool.h>
@@ -8,14 +9,13 @@
 
 #include "base/isa.h"
 
-// Sizes by measurement on Zen 3, with 32 KB and 512 KB of cache.
+// Sizes by measurement on Cascade Lake, with 32 KB and 1 MB of cache, and Zen 3, with 32 and 512 KB.
 enum {
     LANES = BEL_PRODUCT_LANES,
-    DEPTH = 256,        // products of a chain at a time
-    B_FLOATS = 1 << 16, // room for packed panels
-    A_FLOATS = 3 << 13, // and blocks
-    ROWS = 96,          // of a at a time where it is not packed
-    UNPACKED = 32,      // up to this many rows of a, b is read where it lies
+    DEPTH = 256,                                  // products of a chain at a time
+    FEW_DEPTH = 64,                               // where b is used once or twice
+    B_FLOATS = 1 << 17,                           // most room for packed panels
+    A_FLOATS = BEL_PRODUCT_ROWS * (DEPTH + LANES) // and for a block of a
 };
 
 const bel_product_kernels *bel_product_kernels_get(void)
@@ -29,10 +29,11 @@ const bel_product_kernels *bel_product_kernels_get(void)
 typedef struct part {
     const bel_product *product;
     const bel_product_kernels *kernels;
+    int64_t units;  // of a panel of b, but for the last ones
+    int64_t height; // most rows of a block
     int64_t first_k, k;
-    int64_t width; // of a packed block of a: rows_most and what fills it up to whole vectors
     bool packs_a, packs_b;
-    float *packed_a, *packed_b;
+    float *a, *b; // packed
 } part;
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -40,44 +41,25 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Rows [first, first + count) in blocks of rows_most, in which the numbers of a column are
-// neighbours.
-static void pack_a(const part *p, int64_t first, int64_t count)
+// Packs `rows` rows of a from `row` on, if they are to be packed. Says where their first number
+// lies, and the steps between rows and within them. Rows stay rows, a little apart from a power of
+// two; of columns, the numbers of one become neighbours.
+static const float *take_a(const part *p, int64_t row, int64_t rows, int64_t *out_row,
+                           int64_t *out_column)
 {
     const bel_product *x = p->product;
-    int64_t most = p->kernels->rows_most;
-    const float *a = x->a + first * x->a_row + p->first_k * x->a_column;
-    float *to = p->packed_a;
+    const float *a = x->a + row * x->a_row + p->first_k * x->a_column;
+    *out_row = x->a_row;
+    *out_column = x->a_column;
+    if (!p->packs_a) return a;
     if (x->a_column == 1) {
-        for (int64_t i = 0; i < count; i += most, to += p->k * p->width)
-            p->kernels->transpose(a + i * x->a_row, x->a_row, smaller(most, count - i), p->k, to,
-                                  p->width);
-        return;
+        *out_row = p->k + LANES;
+        p->kernels->copy(a, x->a_row, rows, p->k, p->a, *out_row);
+    } else {
+        *out_column = rows;
+        p->kernels->copy(a, x->a_column, p->k, rows, p->a, rows);
     }
-    for (int64_t q = 0; q < p->k; q++, a += x->a_column, to += p->width)
-        for (int64_t i = 0; i < count; i += most)
-            memcpy(to + i / most * p->k * p->width, a + i,
-                   (size_t)smaller(most, count - i) * sizeof *to);
-}
-
-// A panel [k, 16] of `lanes` columns from `column` on. What it holds behind them is read but enters
-// only sums that run_edge drops.
-static void pack_b(const part *p, int64_t column, int64_t lanes, float *to)
-{
-    const bel_product *x = p->product;
-    const float *b = x->b + p->first_k * x->b_row + column * x->b_column;
-    if (x->b_column != 1) {
-        p->kernels->transpose(b, x->b_column, lanes, p->k, to, LANES);
-        return;
-    }
-    for (int64_t q = 0; q < p->k; q++, b += x->b_row, to += LANES) {
-        if (lanes == LANES) {
-            memcpy(to, b, LANES * sizeof *to);
-        } else {
-            memset(to, 0, LANES * sizeof *to);
-            memcpy(to, b, (size_t)lanes * sizeof *to);
-        }
-    }
+    return p->a;
 }
 
 // What the chains of block (row, column) go on from: the start values for the first part of k, else
@@ -91,77 +73,160 @@ static const float *start_of(const part *p, int64_t row, int64_t column, int64_t
     return start == NULL ? NULL : start + row * *out_step + column;
 }
 
-// Fewer columns than a panel has: they are computed beside y.
-static void run_edge(const part *p, bel_product_block *block, float *y, int64_t lanes)
+// Units of the next panel when `columns` are left.
+static int64_t next_units(const part *p, int64_t columns)
 {
-    float edge[BEL_PRODUCT_MAX_ROWS * LANES] = {0};
-    int64_t y_row = p->product->y_row;
-    size_t bytes = (size_t)lanes * sizeof *y;
-    for (int64_t r = 0; r < block->rows; r++) {
-        block->c_rows[r] = r * LANES;
-        if (block->start != NULL)
-            memcpy(edge + r * LANES, block->start + r * block->start_step, bytes);
-    }
-    block->start = block->c = edge;
-    block->start_step = LANES;
-    p->kernels->run(block);
-    for (int64_t r = 0; r < block->rows; r++)
-        memcpy(y + r * y_row, edge + r * LANES, bytes);
+    int64_t left = (columns + LANES - 1) / LANES, units = p->units;
+    while (units > left)
+        units /= 2;
+    return units;
 }
 
-// Rows [first, first + count) of the panel at `b`, whose rows are b_step apart.
-static void run_panel(const part *p, int64_t first, int64_t count, int64_t column, int64_t lanes,
-                      const float *b, int64_t b_step)
+// Panels of columns [first, first + count), one behind another: the one of column j begins at j · k,
+// as each but the last is whole. A few rows of b at a time: rows lie on pages of their own, and a
+// processor knows the places of few pages.
+static void pack_b(const part *p, int64_t first, int64_t count)
 {
-    static const bel_product_segment whole = {0, 0};
+    enum { STRIP = 8 };
     const bel_product *x = p->product;
-    int64_t most = p->kernels->rows_most;
-    bel_product_block block = {.b = b,
-                               .segments = &whole,
-                               .segment_count = 1,
-                               .k = p->k,
-                               .a_step = p->packs_a ? p->width : x->a_column,
-                               .b_step = b_step};
-    for (int64_t i = 0; i < count; i += block.rows) {
-        int64_t row = first + i;
-        // Packed blocks are as they are.
-        block.rows = p->packs_a ? smaller(most, count - i) : bel_product_rows(count - i, most);
-        const float *a = p->packs_a ? p->packed_a + i / most * p->k * p->width
-                                    : x->a + row * x->a_row + p->first_k * x->a_column;
-        block.start = start_of(p, row, column, &block.start_step);
-        block.c = x->y + row * x->y_row + column;
-        for (int64_t r = 0; r < block.rows; r++) {
-            block.a[r] = a + r * (p->packs_a ? 1 : x->a_row);
-            block.c_rows[r] = r * x->y_row;
+    int64_t strip = x->b_column == 1 ? STRIP : p->k;
+    for (int64_t q = 0; q < p->k; q += strip) {
+        int64_t depth = smaller(strip, p->k - q), columns;
+        const float *b = x->b + (p->first_k + q) * x->b_row + first * x->b_column;
+        for (int64_t j = 0; j < count; j += columns, b += columns * x->b_column) {
+            int64_t width = next_units(p, count - j) * LANES;
+            float *to = p->b + j * p->k + q * width;
+            columns = smaller(width, count - j);
+            if (x->b_column == 1) {
+                p->kernels->copy(b, x->b_row, depth, columns, to, width);
+            } else {
+                p->kernels->transpose(b, x->b_column, columns, depth, to, width);
+            }
         }
-        if (lanes == LANES) {
-            p->kernels->run(&block);
-        } else {
-            run_edge(p, &block, block.c, lanes);
-        }
+    }
+}
+
+// Where the rows of a block of a and of y lie.
+static void set_rows(const part *p, bel_product_block *block, const float *a, int64_t a_row)
+{
+    for (int64_t r = 0; r < block->rows; r++) {
+        block->a[r] = a + r * a_row;
+        block->c_rows[r] = r * p->product->y_row;
     }
 }
 
 // Columns [first, first + count): their panels fit the room for b.
 static void run_columns(const part *p, int64_t first, int64_t count)
 {
+    static const bel_product_segment whole = {0, 0};
     const bel_product *x = p->product;
-    int64_t most = p->kernels->rows_most, rows = ROWS / most * most;
-    if (p->packs_a) rows = A_FLOATS / p->k / p->width * most;
-    for (int64_t row = 0; row < x->m; row += rows) {
-        int64_t height = smaller(rows, x->m - row);
-        if (p->packs_a) pack_a(p, row, height);
-        for (int64_t j = 0; j < count; j += LANES) {
-            int64_t lanes = smaller(LANES, count - j), column = first + j;
-            if (!p->packs_b && lanes == LANES) {
-                const float *b = x->b + p->first_k * x->b_row + column;
-                run_panel(p, row, height, column, lanes, b, x->b_row);
-                continue;
-            }
-            float *panel = p->packed_b + j * p->k;
-            if (row == 0) pack_b(p, column, lanes, panel);
-            run_panel(p, row, height, column, lanes, panel, LANES);
+    if (p->packs_b) pack_b(p, first, count);
+    bel_product_block block = {.segments = &whole, .segment_count = 1, .k = p->k};
+    for (int64_t row = 0; row < x->m; row += block.rows) {
+        block.rows = bel_product_rows(x->m - row, p->height);
+        int64_t a_row;
+        const float *a = take_a(p, row, block.rows, &a_row, &block.a_step);
+        set_rows(p, &block, a, a_row);
+        for (int64_t j = 0; j < count; j += block.columns) {
+            int64_t width = next_units(p, count - j) * LANES;
+            block.columns = smaller(width, count - j);
+            block.b = p->packs_b ? p->b + j * p->k : x->b + p->first_k * x->b_row + first + j;
+            block.b_step = p->packs_b ? width : x->b_row;
+            block.start = start_of(p, row, first + j, &block.start_step);
+            block.c = x->y + row * x->y_row + first + j;
+            p->kernels->run(&block);
         }
+    }
+}
+
+// Few rows times a b whose columns are rows in memory: packing would cost more than the product.
+// Returns how many columns are done; the rest is less than a block.
+static int64_t run_turned(const bel_product *x)
+{
+    const part p = {.product = x, .kernels = bel_product_kernels_get()};
+    bel_product_block block = {.rows = x->m,
+                               .columns = BEL_PRODUCT_TURNED_COLUMNS,
+                               .k = x->k,
+                               .a_step = x->a_column,
+                               .start_step = x->start_row};
+    set_rows(&p, &block, x->a, x->a_row);
+    int64_t j = 0;
+    for (; j + block.columns <= x->n; j += block.columns) {
+        block.b = x->b + j * x->b_column;
+        block.start = x->start == NULL ? NULL : x->start + j;
+        block.c = x->y + j;
+        p.kernels->run_turned(&block, x->b_column);
+    }
+    return j;
+}
+
+static void run_blocks(const bel_product *x, float *a, float *b)
+{
+    part p = {.product = x, .kernels = bel_product_kernels_get(), .a = a, .b = b};
+    const int64_t *rows_most = p.kernels->rows_most;
+    // Narrower where there are fewer columns; wider where rows are so few that it fits the registers.
+    p.units = p.kernels->width;
+    while (p.units > 1 && (p.units - 1) * LANES >= x->n)
+        p.units /= 2;
+    while (2 * p.units <= BEL_PRODUCT_UNITS && x->m <= rows_most[2 * p.units] &&
+           p.units * LANES < x->n)
+        p.units *= 2;
+    p.height = rows_most[p.units];
+    // Packing pays when what is packed is read again.
+    p.packs_a = x->n > 4 * p.units * LANES;
+    p.packs_b = x->b_column != 1 || x->m > 3 * p.height;
+    bool few = x->m <= 2 * p.height;
+    int64_t width = p.units * LANES, most = few ? FEW_DEPTH : DEPTH;
+    int64_t parts = (x->k + most - 1) / most, depth = (x->k + parts - 1) / parts;
+    for (p.first_k = 0; p.first_k < x->k; p.first_k += depth) {
+        p.k = smaller(depth, x->k - p.first_k);
+        int64_t columns = few ? width : p.kernels->b_floats / p.k / width * width;
+        for (int64_t j = 0; j < x->n; j += columns)
+            run_columns(&p, j, smaller(columns, x->n - j));
+    }
+}
+
+// Few rows on a transposed b have a way of their own.
+static void run(bel_product x, float *a, float *b)
+{
+    if (x.m <= BEL_PRODUCT_TURNED_ROWS && x.b_column != 1) {
+        int64_t done = run_turned(&x);
+        x.n -= done;
+        x.b += done * x.b_column;
+        x.y += done;
+        if (x.start != NULL) x.start += done;
+    }
+    if (x.n > 0) run_blocks(&x, a, b);
+}
+
+// With few columns most lanes would be empty: here rows of y are lanes, and some of them at a time
+// are computed as columns of its transpose, start T + bT · aT.
+static void run_transposed(const bel_product *x, float *a, float *b)
+{
+    enum { CHUNK = 256 };
+    _Alignas(64) float turned[LANES * CHUNK], rows[CHUNK * LANES];
+    const bel_product_kernels *kernels = bel_product_kernels_get();
+    for (int64_t i = 0; i < x->m; i += CHUNK) {
+        int64_t count = smaller(CHUNK, x->m - i);
+        for (int64_t l = 0; l < count && x->start != NULL; l++)
+            for (int64_t j = 0; j < x->n; j++)
+                turned[j * CHUNK + l] = x->start[(i + l) * x->start_row + j];
+        bel_product y = {.m = x->n,
+                         .n = count,
+                         .k = x->k,
+                         .a = x->b,
+                         .a_row = x->b_column,
+                         .a_column = x->b_row,
+                         .b = x->a + i * x->a_row,
+                         .b_row = x->a_column,
+                         .b_column = x->a_row,
+                         .start = x->start == NULL ? NULL : turned,
+                         .start_row = CHUNK,
+                         .y = turned,
+                         .y_row = CHUNK};
+        run(y, a, b);
+        kernels->transpose(turned, CHUNK, LANES, count, rows, LANES);
+        kernels->copy(rows, LANES, count, x->n, x->y + i * x->y_row, x->y_row);
     }
 }
 
@@ -175,23 +240,15 @@ static void copy_start(const bel_product *x)
 
 void bel_product_run(const bel_product *product)
 {
-    _Alignas(64) float packed_a[A_FLOATS], packed_b[B_FLOATS];
-    const bel_product_kernels *kernels = bel_product_kernels_get();
-    part p = {.product = product,
-              .kernels = kernels,
-              .width = (kernels->rows_most + 7) / 8 * 8,
-              // Packing pays when what is packed is read again.
-              .packs_a = product->n > LANES,
-              .packs_b = product->b_column != 1 || product->m > UNPACKED,
-              .packed_a = packed_a,
-              .packed_b = packed_b};
-    if (product->k == 0) copy_start(product);
-    int64_t parts = (product->k + DEPTH - 1) / DEPTH;
-    int64_t depth = parts > 0 ? (product->k + parts - 1) / parts : 0;
-    for (p.first_k = 0; p.first_k < product->k; p.first_k += depth) {
-        p.k = smaller(depth, product->k - p.first_k);
-        int64_t columns = B_FLOATS / p.k / LANES * LANES;
-        for (int64_t j = 0; j < product->n; j += columns)
-            run_columns(&p, j, smaller(columns, product->n - j));
+    enum { FEW_COLUMNS = 12 }; // where rows of y are neighbours in a; else each must be turned
+    _Alignas(64) float a[A_FLOATS], b[B_FLOATS];
+    int64_t few = product->a_row == 1 ? FEW_COLUMNS : BEL_PRODUCT_TURNED_ROWS;
+    if (product->m == 0 || product->n == 0) return;
+    if (product->k == 0) {
+        copy_start(product);
+    } else if (product->n <= few && product->m > product->n) {
+        run_transposed(product, a, b);
+    } else {
+        run(*product, a, b);
     }
 }

@@ -24,24 +24,33 @@ typedef struct bel_product {
     int64_t y_row;
 } bel_product;
 
-// On this thread; takes 350 KB of its stack and allocates nothing.
+// On this thread; takes 600 KB of its stack and allocates nothing.
 void bel_product_run(const bel_product *product);
 
 // --- Blocks --------------------------------------------------------------------------------------
 
-// Columns of a block; most rows of one at any level.
-enum { BEL_PRODUCT_LANES = 16, BEL_PRODUCT_MAX_ROWS = 12 };
+// Columns come in units of LANES. A block has 1, 2, 4 or 8 units, of which the last may have fewer
+// columns.
+enum {
+    BEL_PRODUCT_LANES = 16,
+    BEL_PRODUCT_UNITS = 8,
+    BEL_PRODUCT_COLUMNS = BEL_PRODUCT_UNITS * BEL_PRODUCT_LANES,
+    BEL_PRODUCT_ROWS = 16, // most rows of a block at any level
+    BEL_PRODUCT_TURNED_ROWS = 4,
+    BEL_PRODUCT_TURNED_COLUMNS = 32
+};
 
 typedef struct bel_product_segment { // of a sum; in floats from block.a[r] and block.b
     int64_t a, b;
 } bel_product_segment;
 
-// c[r][0 … 15] = start[r][…] + sum over segments s and i < k of
-//     a[r][s.a + i · a_step] · b[s.b + i · b_step + (0 … 15)]
+// c[c_rows[r] + j] = start[r · start_step + j] + sum over segments s and i < k of
+//     a[r][s.a + i · a_step] · b[s.b + i · b_step + j]        for j < columns
 typedef struct bel_product_block {
-    int64_t rows; // 1 … rows_most
-    const float *a[BEL_PRODUCT_MAX_ROWS], *b;
-    int64_t c_rows[BEL_PRODUCT_MAX_ROWS];
+    int64_t rows;    // 1 … rows_most of these units
+    int64_t columns; // of a number of units that the level has
+    const float *a[BEL_PRODUCT_ROWS], *b;
+    int64_t c_rows[BEL_PRODUCT_ROWS];
     const bel_product_segment *segments;
     int64_t segment_count, k, a_step, b_step;
     const float *start; // NULL: zeros
@@ -50,10 +59,17 @@ typedef struct bel_product_block {
 } bel_product_block;
 
 typedef struct bel_product_kernels {
-    int64_t rows_most; // of a block: as many as fit the registers
+    int64_t width;                            // units of a block of many rows: 1 or 2
+    int64_t b_floats;                         // that may stay in the second-level cache
+    int64_t rows_most[BEL_PRODUCT_UNITS + 1]; // by units: rows that fit the registers; 0: none
     void (*run)(const bel_product_block *block);
-    // Rows become columns: to[i · to_step + l] = from[l · step + i] for i < k. to_step is a
-    // multiple of 8; behind the last of the rows it stands again.
+    // The same for blocks of BEL_PRODUCT_TURNED_ROWS rows at most and 32 columns whose b lies turned:
+    // column j at b[i + j · lane_step]; one segment.
+    void (*run_turned)(const bel_product_block *block, int64_t lane_step);
+    // to[i · to_step + j] = from[i · step + j] for i < k and j < columns.
+    void (*copy)(const float *from, int64_t step, int64_t k, int64_t columns, float *to,
+                 int64_t to_step);
+    // Rows become columns: to[i · to_step + l] = from[l · step + i] for i < k.
     void (*transpose)(const float *from, int64_t step, int64_t rows, int64_t k, float *to,
                       int64_t to_step);
 } bel_product_kernels;

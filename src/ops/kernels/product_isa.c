@@ -1,227 +1,205 @@
-// Blocks of sums of products, compiled once per instruction-set level with BEL_LEVEL = v2, v3 or
-// v4. Every level computes fused multiply-adds in the same order, so all give the same bits; v2,
-// which has no such instruction, makes them of doubles and is many times slower.
+// Blocks of sums of products, compiled once per instruction-set level with BEL_LEVEL. Every level
+// computes fused multiply-adds in the same order, so all give the same bits. lanes.h has what
+// differs between them.
 #include "ops/kernels/product.h"
+
+#include <stdbool.h>
+
+#include "ops/kernels/lanes.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
-// A row of 16 channels, and how many such rows of sums fit the registers.
-#if defined(__AVX512F__)
-#include <immintrin.h>
-enum { ROWS = 12 };
-typedef __m512 channels;
+// row(0, units) … row(n - 1, units), and sum(r, 0) … sum(r, units - 1).
+#define EACH_1(row, units) row(0, units)
+#define EACH_2(row, units) EACH_1(row, units) row(1, units)
+#define EACH_3(row, units) EACH_2(row, units) row(2, units)
+#define EACH_4(row, units) EACH_3(row, units) row(3, units)
+#define EACH_5(row, units) EACH_4(row, units) row(4, units)
+#define EACH_6(row, units) EACH_5(row, units) row(5, units)
+#define EACH_7(row, units) EACH_6(row, units) row(6, units)
+#define EACH_8(row, units) EACH_7(row, units) row(7, units)
+#define EACH_9(row, units) EACH_8(row, units) row(8, units)
+#define EACH_10(row, units) EACH_9(row, units) row(9, units)
+#define EACH_11(row, units) EACH_10(row, units) row(10, units)
+#define EACH_12(row, units) EACH_11(row, units) row(11, units)
+#define EACH_13(row, units) EACH_12(row, units) row(12, units)
+#define EACH_14(row, units) EACH_13(row, units) row(13, units)
+#define EACH_15(row, units) EACH_14(row, units) row(14, units)
+#define EACH_16(row, units) EACH_15(row, units) row(15, units)
+#define UNITS_1(sum, r) sum(r, 0)
+#define UNITS_2(sum, r) UNITS_1(sum, r) sum(r, 1)
+#define UNITS_4(sum, r) UNITS_2(sum, r) sum(r, 2) sum(r, 3)
+#define UNITS_8(sum, r) UNITS_4(sum, r) sum(r, 4) sum(r, 5) sum(r, 6) sum(r, 7)
 
-static inline channels load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
+// The last unit of a row has `last` columns where the block is not whole.
+#define LOAD(u, p) (u == most && partial ? lanes_load_some(p, last) : lanes_load(p))
 
-static inline void store(float *p, channels x)
-{
-    _mm512_storeu_ps(p, x);
-}
-
-// a · b + c, with one number a for all channels.
-static inline channels add_product(const float *a, channels b, channels c)
-{
-    return _mm512_fmadd_ps(_mm512_set1_ps(*a), b, c);
-}
-#elif defined(__FMA__)
-#include <immintrin.h>
-enum { ROWS = 6 };
-typedef struct channels {
-    __m256 low, high;
-} channels;
-
-static inline channels load(const float *p)
-{
-    return (channels){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
-}
-
-static inline void store(float *p, channels x)
-{
-    _mm256_storeu_ps(p, x.low);
-    _mm256_storeu_ps(p + 8, x.high);
-}
-
-static inline channels add_product(const float *a, channels b, channels c)
-{
-    __m256 x = _mm256_broadcast_ss(a);
-    return (channels){_mm256_fmadd_ps(x, b.low, c.low), _mm256_fmadd_ps(x, b.high, c.high)};
-}
-#else
-#include <string.h>
-enum { ROWS = 6 };
-typedef struct channels {
-    float x[BEL_PRODUCT_LANES];
-} channels;
-
-// a · b + c, rounded once. The product is exact in double; the sum is rounded to odd there, which
-// makes the second rounding harmless (Boldo and Melquiond 2008).
-static inline float fused(float a, float b, float c)
-{
-    double product = (double)a * (double)b, addend = (double)c, sum = product + addend;
-    double part = sum - product;
-    double error = (product - (sum - part)) + (addend - part); // Knuth's two-sum; NaN at infinity
-    int64_t bits;
-    memcpy(&bits, &sum, sizeof bits);
-    if ((bits & 1) == 0 && (error > 0 || error < 0)) bits += (error > 0) == (sum > 0) ? 1 : -1;
-    memcpy(&sum, &bits, sizeof bits);
-    return (float)sum;
-}
-
-static inline channels load(const float *p)
-{
-    channels x;
-    memcpy(x.x, p, sizeof x.x);
-    return x;
-}
-
-static inline void store(float *p, channels x)
-{
-    memcpy(p, x.x, sizeof x.x);
-}
-
-static inline channels add_product(const float *a, channels b, channels c)
-{
-    for (int l = 0; l < BEL_PRODUCT_LANES; l++)
-        c.x[l] = fused(*a, b.x[l], c.x[l]);
-    return c;
-}
-#endif
-
-// Statements for each of n rows. Sums are variables, not an array: compilers then keep them in
-// registers.
-#define EACH_1(row) row(0)
-#define EACH_2(row) EACH_1(row) row(1)
-#define EACH_3(row) EACH_2(row) row(2)
-#define EACH_4(row) EACH_3(row) row(3)
-#define EACH_5(row) EACH_4(row) row(4)
-#define EACH_6(row) EACH_5(row) row(5)
-#define EACH_7(row) EACH_6(row) row(6)
-#define EACH_8(row) EACH_7(row) row(7)
-#define EACH_9(row) EACH_8(row) row(8)
-#define EACH_10(row) EACH_9(row) row(9)
-#define EACH_11(row) EACH_10(row) row(10)
-#define EACH_12(row) EACH_11(row) row(11)
-
-#define START(r) channels sum_##r = load(start + r * start_step);
-#define POINT(r) const float *a_##r = t->a[r];
-#define ADD(r) sum_##r = add_product(a_##r + at, b_now, sum_##r);
-#define STORE(r) store(t->c + t->c_rows[r], sum_##r);
-
-// Four products at a time leave nothing else to do.
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll_count(4)")
-#else
-#define UNROLL _Pragma("GCC unroll 4")
-#endif
-
-#define SUM(n)                                                                                     \
-    static void sum_of_##n(const bel_product_block *t)                                             \
+#define POINT(r, units) const float *a_##r = t->a[r];
+#define START_SUM(r, u) lanes sum_##r##_##u = LOAD(u, start + r * start_step + u * LANES);
+#define START(r, units) UNITS_##units(START_SUM, r)
+#define LOAD_B(r, u) lanes b_##u = LOAD(u, b + u * LANES);
+#define ADD_SUM(r, u) sum_##r##_##u = lanes_add_product(x, b_##u, sum_##r##_##u);
+#define ADD(r, units)                                                                              \
     {                                                                                              \
+        number x = number_load(a_##r + at);                                                        \
+        UNITS_##units(ADD_SUM, r)                                                                  \
+    }
+#define FETCH_SUM(r, u) __builtin_prefetch(t->c + t->c_rows[r] + u * LANES, 1);
+#define FETCH(r, units) UNITS_##units(FETCH_SUM, r)
+#define STORE_SUM(r, u)                                                                            \
+    if (u == most && partial) {                                                                    \
+        lanes_store_some(t->c + t->c_rows[r] + u * LANES, sum_##r##_##u, last);                    \
+    } else {                                                                                       \
+        lanes_store(t->c + t->c_rows[r] + u * LANES, sum_##r##_##u);                               \
+    }
+#define STORE(r, units) UNITS_##units(STORE_SUM, r)
+
+// One product of each sum.
+#define STEP(rows, units)                                                                          \
+    {                                                                                              \
+        UNITS_##units(LOAD_B, 0);                                                                  \
+        EACH_##rows(ADD, units);                                                                   \
+        at += t->a_step, b += t->b_step;                                                           \
+    }
+
+static const float zeros[BEL_PRODUCT_COLUMNS];
+
+// Sums are variables, not an array: compilers then keep them in registers.
+#define SUM(rows, units)                                                                           \
+    static inline __attribute__((always_inline)) void sum_##rows##_##units(                        \
+        const bel_product_block *t, bool partial)                                                  \
+    {                                                                                              \
+        enum { most = units - 1 };                                                                 \
         const float *start = t->start == NULL ? zeros : t->start;                                  \
         int64_t start_step = t->start == NULL ? 0 : t->start_step;                                 \
-        EACH_##n(START);                                                                           \
-        EACH_##n(POINT);                                                                           \
+        int64_t last = t->columns - most * LANES;                                                  \
+        EACH_##rows(START, units);                                                                 \
+        EACH_##rows(POINT, units);                                                                 \
+        EACH_##rows(FETCH, units);                                                                 \
         for (int64_t s = 0; s < t->segment_count; s++) {                                           \
             const float *b = t->b + t->segments[s].b;                                              \
             int64_t at = t->segments[s].a;                                                         \
-            UNROLL                                                                                 \
-            for (int64_t i = 0; i < t->k; i++, at += t->a_step, b += t->b_step) {                  \
-                channels b_now = load(b);                                                          \
-                EACH_##n(ADD);                                                                     \
+            int64_t left = t->k;                                                                   \
+            for (; left >= 4; left -= 4) { /* the loop itself then costs nothing */                \
+                STEP(rows, units)                                                                  \
+                STEP(rows, units)                                                                  \
+                STEP(rows, units)                                                                  \
+                STEP(rows, units)                                                                  \
             }                                                                                      \
+            for (; left > 0; left--)                                                               \
+                STEP(rows, units)                                                                  \
         }                                                                                          \
-        EACH_##n(STORE);                                                                           \
+        EACH_##rows(STORE, units);                                                                 \
+    }                                                                                              \
+    static void whole_##rows##_##units(const bel_product_block *t)                                 \
+    {                                                                                              \
+        sum_##rows##_##units(t, false);                                                            \
+    }                                                                                              \
+    static void partial_##rows##_##units(const bel_product_block *t)                               \
+    {                                                                                              \
+        sum_##rows##_##units(t, true);                                                             \
     }
-
-static const float zeros[BEL_PRODUCT_LANES];
-
-SUM(1)
-SUM(2)
-SUM(3)
-SUM(4)
-SUM(5)
-SUM(6)
-#if defined(__AVX512F__)
-SUM(7)
-SUM(8)
-SUM(9)
-SUM(10)
-SUM(11)
-SUM(12)
-#endif
+LANES_TILES(SUM)
 
 typedef void sum_fn(const bel_product_block *block);
 
-// By the number of rows: each has a function of its own, whose sums are registers.
+// By units, which begin a power of two, and rows: each has a function of its own, whose sums are
+// registers.
 static void run(const bel_product_block *block)
 {
-    static sum_fn *const sums[ROWS + 1] = {
-        NULL,
-        sum_of_1,
-        sum_of_2,
-        sum_of_3,
-        sum_of_4,
-        sum_of_5,
-        sum_of_6,
-#if defined(__AVX512F__)
-        sum_of_7,
-        sum_of_8,
-        sum_of_9,
-        sum_of_10,
-        sum_of_11,
-        sum_of_12,
-#endif
-    };
-    sums[block->rows](block);
+#define WHOLE(rows, units) [units][rows] = whole_##rows##_##units,
+#define PARTIAL(rows, units) [units][rows] = partial_##rows##_##units,
+    static sum_fn *const sums[2][BEL_PRODUCT_UNITS + 1][BEL_PRODUCT_ROWS + 1] = {
+        {LANES_TILES(PARTIAL)}, {LANES_TILES(WHOLE)}};
+    int64_t units = (block->columns + LANES - 1) / LANES;
+    sums[block->columns % LANES == 0][units][block->rows](block);
 }
 
-// --- Transposing ---------------------------------------------------------------------------------
+// --- Packing -------------------------------------------------------------------------------------
 
-#if defined(__AVX2__)
-// Eight numbers of each of eight rows: to[i · to_step + l] = rows[l][i].
-static inline void transpose_8(const float *const *rows, int64_t at, float *to, int64_t to_step)
+static void copy(const float *from, int64_t step, int64_t k, int64_t columns, float *to,
+                 int64_t to_step)
 {
-    __m256 a[8], b[8];
-    for (int i = 0; i < 8; i++)
-        a[i] = _mm256_loadu_ps(rows[i] + at);
-    for (int i = 0; i < 8; i += 2) {
-        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
-        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
-        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
-        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
-        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm256_storeu_ps(to + i * to_step, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-        _mm256_storeu_ps(to + (i + 4) * to_step, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    for (; k > 0; k--, from += step, to += to_step) {
+        int64_t j = 0;
+        for (; j + LANES <= columns; j += LANES)
+            lanes_store(to + j, lanes_load(from + j));
+        if (j < columns)
+            lanes_store_some(to + j, lanes_load_some(from + j, columns - j), columns - j);
     }
 }
-#endif
 
 static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, float *to,
                       int64_t to_step)
 {
-    for (int64_t first = 0; first < to_step; first += 8, to += 8) {
-        const float *lines[8];
-        for (int64_t l = 0; l < 8; l++)
-            lines[l] = from + (first + l < rows ? first + l : rows - 1) * step;
-        int64_t i = 0;
-#if defined(__AVX2__)
-        for (; i + 8 <= k; i += 8)
-            transpose_8(lines, i, to + i * to_step, to_step);
-#endif
-        for (; i < k; i++)
-            for (int64_t l = 0; l < 8; l++)
-                to[i * to_step + l] = lines[l][i];
+    int64_t whole_rows = rows - rows % LANES, whole_k = k - k % LANES_TURNED;
+    for (int64_t l = 0; l < whole_rows; l += LANES) {
+        for (int64_t i = 0; i < whole_k; i += LANES_TURNED) {
+            lanes out[LANES_TURNED];
+            lanes_turn(from + l * step + i, step, out);
+            for (int n = 0; n < LANES_TURNED; n++)
+                lanes_store(to + (i + n) * to_step + l, out[n]);
+        }
     }
+    for (int64_t l = 0; l < rows; l++)
+        for (int64_t i = l < whole_rows ? whole_k : 0; i < k; i++)
+            to[i * to_step + l] = from[l * step + i];
 }
 
-const bel_product_kernels JOIN(bel_product_kernels_,
-                               BEL_LEVEL) = {.rows_most = ROWS, .run = run, .transpose = transpose};
+// --- Turned --------------------------------------------------------------------------------------
+
+// The sums of one unit go on by 16 numbers, a line of each row, before those of the other.
+#define TURN_UNIT(rows, u)                                                                         \
+    for (int64_t i = 0; i < LANES; i += LANES_TURNED) {                                            \
+        lanes x_##u[LANES_TURNED];                                                                 \
+        lanes_turn(b + u * LANES * lane_step + i, lane_step, x_##u);                               \
+        for (int64_t n = 0; n < LANES_TURNED; n++) {                                               \
+            int64_t now = at + (i + n) * t->a_step;                                                \
+            EACH_##rows(ADD_TURNED, u);                                                            \
+        }                                                                                          \
+    }
+#define ADD_TURNED(r, u)                                                                           \
+    sum_##r##_##u = lanes_add_product(number_load(a_##r + now), x_##u[n], sum_##r##_##u);
+
+#define TURN(rows)                                                                                 \
+    static void turned_##rows(const bel_product_block *t, int64_t lane_step)                       \
+    {                                                                                              \
+        enum { most = 1, partial = false, last = 0 };                                              \
+        const float *start = t->start == NULL ? zeros : t->start, *b = t->b;                       \
+        int64_t start_step = t->start == NULL ? 0 : t->start_step, at = 0;                         \
+        EACH_##rows(START, 2);                                                                     \
+        EACH_##rows(POINT, 2);                                                                     \
+        int64_t left = t->k;                                                                       \
+        for (; left >= LANES; left -= LANES, b += LANES, at += LANES * t->a_step) {                \
+            TURN_UNIT(rows, 0)                                                                     \
+            TURN_UNIT(rows, 1)                                                                     \
+        }                                                                                          \
+        for (; left > 0; left--, b++, at += t->a_step) {                                           \
+            float column[2 * LANES];                                                               \
+            for (int l = 0; l < 2 * LANES; l++)                                                    \
+                column[l] = b[l * lane_step];                                                      \
+            lanes b_0 = lanes_load(column), b_1 = lanes_load(column + LANES);                      \
+            EACH_##rows(ADD, 2);                                                                   \
+        }                                                                                          \
+        EACH_##rows(STORE, 2);                                                                     \
+    }
+TURN(1)
+TURN(2)
+TURN(3)
+TURN(4)
+
+static void run_turned(const bel_product_block *block, int64_t lane_step)
+{
+    static void (*const sums[])(const bel_product_block *, int64_t) = {NULL, turned_1, turned_2,
+                                                                       turned_3, turned_4};
+    sums[block->rows](block, lane_step);
+}
+
+const bel_product_kernels JOIN(bel_product_kernels_, BEL_LEVEL) = {.width = LANES_WIDTH,
+                                                                   .b_floats = LANES_CACHED,
+                                                                   .rows_most = LANES_ROWS,
+                                                                   .run = run,
+                                                                   .run_turned = run_turned,
+                                                                   .copy = copy,
+                                                                   .transpose = transpose};

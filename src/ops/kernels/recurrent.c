@@ -105,8 +105,9 @@ void bel_recurrent_multiply(const float *a, int64_t a_stride, int64_t rows, int6
 {
     static const bel_product_segment whole = {0, 0};
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    int64_t most = kernels->rows_most;
-    bel_product_block block = {.b = b,
+    int64_t most = kernels->rows_most[1];
+    bel_product_block block = {.columns = LANES,
+                               .b = b,
                                .segments = &whole,
                                .segment_count = 1,
                                .k = k,

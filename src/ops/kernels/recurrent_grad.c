@@ -276,8 +276,9 @@ static void add_steps(const gradient_walk *g, const bel_recurrent_group *group, 
 {
     static const bel_product_segment whole = {0, 0};
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    int64_t most = kernels->rows_most;
-    bel_product_block block = {.b = gates,
+    int64_t most = kernels->rows_most[1];
+    bel_product_block block = {.columns = LANES,
+                               .b = gates,
                                .segments = &whole,
                                .segment_count = 1,
                                .k = steps,
@@ -361,7 +362,8 @@ static void multiply_w(const gradient_walk *g, const float *gates, int64_t rows,
     enum { MOST = 32 }; // panels at a time
     const bel_product_kernels *kernels = bel_product_kernels_get();
     bel_product_segment segments[MOST];
-    bel_product_block block = {.segments = segments,
+    bel_product_block block = {.columns = LANES,
+                               .segments = segments,
                                .k = LANES,
                                .a_step = 1,
                                .b_step = LANES,
@@ -397,7 +399,7 @@ static void put_inputs(const bel_kernel_call *call, const gradient_walk *g, int6
     const float *packed = bel_recurrent_floats(call, w) + d * (g->r_packed + g->x_packed);
     packed += g->r_packed;
     for (int64_t p = 0; p < g->x_panels; p++) {
-        float out[BEL_PRODUCT_MAX_ROWS * LANES];
+        float out[BEL_PRODUCT_ROWS * LANES];
         multiply_w(g, gates, count, packed + p * units * LANES, out);
         int64_t left = s->in - p * LANES, lanes = left < LANES ? left : LANES;
         for (int64_t i = 0; i < count; i++) {
@@ -415,7 +417,7 @@ static void sum_inputs(const bel_kernel_call *call, const gradient_walk *g, int6
     const bel_recurrent_walk *w = &g->w;
     const bel_recurrent_shape *s = &w->shape;
     bel_recurrent_rows rows = bel_recurrent_rows_of(call, w, tile);
-    int64_t most = bel_product_kernels_get()->rows_most;
+    int64_t most = bel_product_kernels_get()->rows_most[1];
     for (int64_t i = 0; i < rows.count; i++) {
         int64_t row = bel_recurrent_row(&rows, i);
         for (int64_t time = 0; time < s->t; time++)

@@ -1,0 +1,34 @@
+// A row of 16 floats, by instruction-set level: what sums of products are made of. A level is one
+// page (lanes_avx512.h, …), chosen by what the compiler may use; product_isa.c is written over it.
+//
+// Each page defines
+//   lanes    16 floats; number: one float for all of them
+//   lanes_load(p), lanes_store(p, x)                 at any address
+//   lanes_load_some(p, n), lanes_store_some(p, x, n) the first n of 1 … 16; what lies behind is
+//            neither read nor written, and 0 in the lanes
+//   number_load(p)
+//   lanes_add_product(x, b, c)                       c + x · b, rounded once: the same bits on every level
+//   lanes_turn(from, step, out)   LANES_TURNED numbers of each of 16 rows, by columns:
+//            lane l of out[i] = from[l * step + i]
+//   LANES_TILES(tile)  tile(rows, units) for all tiles of rows · 16 units sums that fit the registers
+//   LANES_ROWS         most rows of them, by units; LANES_WIDTH: units where there are many rows
+//   LANES_CACHED       floats of b that may stay in the second-level cache of such processors
+#ifndef BELFRY_OPS_KERNELS_LANES_H
+#define BELFRY_OPS_KERNELS_LANES_H
+
+#include <stdint.h>
+
+enum { LANES = 16 };
+
+// Their results are registers only where they are part of what calls them.
+#define LANES_INLINE static inline __attribute__((always_inline))
+
+#if defined(__AVX512F__)
+#include "ops/kernels/lanes_avx512.h"
+#elif defined(__FMA__)
+#include "ops/kernels/lanes_avx2.h"
+#else
+#include "ops/kernels/lanes_plain.h"
+#endif
+
+#endif

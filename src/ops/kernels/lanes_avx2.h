@@ -1,0 +1,82 @@
+// lanes.h with AVX2 and FMA: 16 lanes are two registers of 16.
+#include <immintrin.h>
+
+typedef struct lanes {
+    __m256 low, high;
+} lanes;
+typedef __m256 number;
+
+#define LANES_ROWS                                                                                 \
+    {                                                                                              \
+        [1] = 6, [2] = 3, [4] = 1                                                                  \
+    }
+#define LANES_TILES(tile)                                                                          \
+    tile(1, 1) tile(2, 1) tile(3, 1) tile(4, 1) tile(5, 1) tile(6, 1) tile(1, 2) tile(2, 2)        \
+        tile(3, 2) tile(1, 4)
+enum { LANES_WIDTH = 1, LANES_CACHED = 1 << 16 };
+
+// All bits set in those of lanes [at, at + 8) that come before lane n.
+LANES_INLINE __m256i lanes_first(int64_t n, int at)
+{
+    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n - at), places);
+}
+
+LANES_INLINE lanes lanes_load(const float *p)
+{
+    return (lanes){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+
+LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
+{
+    return (lanes){_mm256_maskload_ps(p, lanes_first(n, 0)),
+                   _mm256_maskload_ps(p + 8, lanes_first(n, 8))};
+}
+
+LANES_INLINE void lanes_store(float *p, lanes x)
+{
+    _mm256_storeu_ps(p, x.low);
+    _mm256_storeu_ps(p + 8, x.high);
+}
+
+LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
+{
+    _mm256_maskstore_ps(p, lanes_first(n, 0), x.low);
+    _mm256_maskstore_ps(p + 8, lanes_first(n, 8), x.high);
+}
+
+LANES_INLINE number number_load(const float *p)
+{
+    return _mm256_broadcast_ss(p);
+}
+
+LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
+{
+    return (lanes){_mm256_fmadd_ps(x, b.low, c.low), _mm256_fmadd_ps(x, b.high, c.high)};
+}
+
+// Four numbers of rows l and l + 4 make a register; squares of 4 · 4 are turned within its halves.
+enum { LANES_TURNED = 4 };
+LANES_INLINE void lanes_turn_8(const float *from, int64_t step, __m256 out[LANES_TURNED])
+{
+    __m256 x[4];
+    for (int l = 0; l < 4; l++, from += step) {
+        x[l] = _mm256_castps128_ps256(_mm_loadu_ps(from));
+        x[l] = _mm256_insertf128_ps(x[l], _mm_loadu_ps(from + 4 * step), 1);
+    }
+    __m256 a = _mm256_unpacklo_ps(x[0], x[1]), b = _mm256_unpackhi_ps(x[0], x[1]);
+    __m256 c = _mm256_unpacklo_ps(x[2], x[3]), d = _mm256_unpackhi_ps(x[2], x[3]);
+    out[0] = _mm256_shuffle_ps(a, c, 0x44);
+    out[1] = _mm256_shuffle_ps(a, c, 0xee);
+    out[2] = _mm256_shuffle_ps(b, d, 0x44);
+    out[3] = _mm256_shuffle_ps(b, d, 0xee);
+}
+
+LANES_INLINE void lanes_turn(const float *from, int64_t step, lanes out[LANES_TURNED])
+{
+    __m256 low[LANES_TURNED], high[LANES_TURNED];
+    lanes_turn_8(from, step, low);
+    lanes_turn_8(from + 8 * step, step, high);
+    for (int i = 0; i < LANES_TURNED; i++)
+        out[i] = (lanes){low[i], high[i]};
+}
