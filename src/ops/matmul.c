@@ -194,7 +194,7 @@ static void run_in_parts(bel_product product, int64_t parts)
         product.b = b + first * product.b_row;
         bel_product_run(&product);
         product.start = product.y;
-        product.start_row = product.y_row;
+        product.start_is_row = false;
     }
 }
 
@@ -218,6 +218,7 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     product.y = (float *)call->outputs[0].data + (matrix * p->m + row) * p->n + column;
     bool starts = p->alpha == 1 && p->beta == 1 && has_bias(p, call);
     if (starts) product.start = (const float *)call->inputs[2].data + column;
+    product.start_is_row = starts;
     run_in_parts(product, p->k_parts);
     if (p->alpha != 1) scale(&product, (float)p->alpha);
     if (!starts) add_c(call, &product, row, column);

@@ -391,14 +391,14 @@ static void test_copy(void **state)
 typedef struct block_case {
     int level;
     int64_t rows, columns, k;
-    bool starts, turned;
+    bool starts, is_row, turned;
 } block_case;
 
 static void check_block(const block_case *x)
 {
     enum { A_STEP = 2, B_STEP = BEL_PRODUCT_COLUMNS + 3, C_STEP = BEL_PRODUCT_COLUMNS + 1, K = 40 };
     static float a[BEL_PRODUCT_ROWS * 5 + 2 * K * A_STEP], b[(2 * K + 8) * B_STEP];
-    static float start[BEL_PRODUCT_ROWS * 7 + BEL_PRODUCT_COLUMNS];
+    static float start[BEL_PRODUCT_ROWS * C_STEP];
     static float c[BEL_PRODUCT_ROWS * C_STEP];
     const bel_product_segment segments[] = {{0, 3}, {5, B_STEP + 1}};
     if (a[0] == 0) {
@@ -418,7 +418,7 @@ static void check_block(const block_case *x)
                                .a_step = A_STEP,
                                .b_step = B_STEP,
                                .start = x->starts ? start : NULL,
-                               .start_step = 7,
+                               .start_is_row = x->starts && x->is_row,
                                .c = c};
     for (int64_t r = 0; r < x->rows; r++) {
         block.a[r] = a + r * 5;
@@ -433,7 +433,7 @@ static void check_block(const block_case *x)
     }
     for (int64_t r = 0; r < x->rows; r++) {
         for (int64_t j = 0; j < C_STEP; j++) {
-            float sum = x->starts ? start[r * 7 + j] : 0;
+            float sum = x->starts ? start[(x->is_row ? 0 : r * C_STEP) + j] : 0;
             for (int s = 0; s < (x->turned ? 1 : 2); s++)
                 for (int64_t i = 0; i < x->k; i++) {
                     int64_t at = x->turned ? j * K + i : segments[s].b + i * B_STEP + j;
@@ -464,7 +464,8 @@ static void test_block(void **state)
                                               .columns = (units - 1) * BEL_PRODUCT_LANES +
                                                          (int[]){16, 1, 9}[at % 3],
                                               .k = depths[at / 3 % 4],
-                                              .starts = at >= 12});
+                                              .starts = at >= 12,
+                        .is_row = at % 2 == 0});
 }
 
 static void test_turned_block(void **state)

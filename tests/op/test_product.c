@@ -73,7 +73,7 @@ static void check(const product_case *c)
                            .start = c->start == FROM_ROW ? row
                                     : c->start == FROM_Y ? y
                                                          : NULL,
-                           .start_row = c->start == FROM_Y ? y_row : 0,
+                           .start_is_row = c->start == FROM_ROW,
                            .y = y,
                            .y_row = y_row};
     bel_product_run(&product);

@@ -108,7 +108,6 @@ static void run_edge(const panel_product *x, bel_product_block *block, int64_t l
     }
     block->c = edge;
     block->start = edge;
-    block->start_step = LANES;
     bel_product_kernels_get()->run(block);
     for (int64_t r = 0; r < block->rows; r++)
         memcpy(y + r * x->y_row, edge + r * LANES, bytes);
@@ -131,7 +130,6 @@ static void multiply(const panel_product *x)
             block.rows = bel_product_rows(x->m - i, kernels->rows_most[1]);
             block.c = x->y + i * x->y_row + j;
             block.start = x->adds ? block.c : NULL;
-            block.start_step = x->y_row;
             for (int64_t r = 0; r < block.rows; r++) {
                 block.a[r] = x->a + (i + r) * x->a_row;
                 block.c_rows[r] = r * x->y_row;

@@ -201,6 +201,13 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
     memcpy(to, bias, (size_t)lanes * sizeof *to);
 }
 
+// One block of result channels of one image: `result` is the first of them.
+typedef struct walk_block {
+    int64_t lanes;
+    const float *slot, *weights, *bias; // slot: the padded image; bias NULL: none
+    float *result;
+} walk_block;
+
 // Copies sums to channels that are not neighbours.
 static void scatter(const bel_product_block *block, const float *sums, int64_t step, float *result,
                     const int64_t *places)
@@ -210,31 +217,31 @@ static void scatter(const bel_product_block *block, const float *sums, int64_t s
             result[places[r] + l * step] = sums[block->c_rows[r] + l];
 }
 
-// All positions of one phase, for one block of one padded image in `slot`. `result` is the block's
-// first channel of the image. Levels whose registers do not hold a whole block take it in pieces.
-static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t lanes,
-                       const float *slot, const float *weights, float *result)
+// All positions of one phase for a block's result channels, by segments [first, end). Levels whose
+// registers do not hold a whole block take it in pieces.
+static void walk_segments(const conv_walk *walk, const conv_phase *phase, int64_t first,
+                          int64_t end, const walk_block *at)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_image_steps *steps = &walk->result;
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    int64_t units = lanes > LANES ? kernels->width : 1, most = kernels->rows_most[units];
+    int64_t units = at->lanes > LANES ? kernels->width : 1, most = kernels->rows_most[units];
     int64_t left = rows->positions * columns->positions, row = 0, column = 0;
     int64_t places[BEL_PRODUCT_ROWS];
     bool direct = steps->channel == 1;
     float sums[BEL_PRODUCT_ROWS * MOST_WIDTH];
-    const float *bias = walk->has_bias ? weights + walk->block_floats - walk->block_width : NULL;
-    bel_product_block block = {.segments = phase->segments,
-                               .segment_count = phase->segment_count,
+    bel_product_block block = {.segments = phase->segments + first,
+                               .segment_count = end - first,
                                .k = phase->k,
                                .a_step = 1,
-                               .b_step = walk->block_width};
+                               .b_step = walk->block_width,
+                               .start_is_row = first == 0};
     for (; left > 0; left -= block.rows) {
         block.rows = bel_product_rows(left, most);
         for (int64_t r = 0; r < block.rows; r++) {
-            block.a[r] = slot + (row * rows->source_step * walk->padded.size[1] +
-                                 column * columns->source_step) *
-                                    walk->padded.depth;
+            block.a[r] = at->slot + (row * rows->source_step * walk->padded.size[1] +
+                                     column * columns->source_step) *
+                                        walk->padded.depth;
             places[r] = (rows->first + row * rows->step) * steps->row +
                         (columns->first + column * columns->step) * steps->column;
             block.c_rows[r] = direct ? places[r] : r * MOST_WIDTH;
@@ -242,15 +249,30 @@ static void walk_phase(const conv_walk *walk, const conv_phase *phase, int64_t l
             column = 0;
             row++;
         }
-        for (int64_t l = 0; l < lanes; l += block.columns) {
-            block.columns = lanes - l < units * LANES ? lanes - l : units * LANES;
-            block.b = weights + l;
-            block.start = bias == NULL ? NULL : bias + l;
-            block.c = direct ? result + l : sums;
+        for (int64_t l = 0; l < at->lanes; l += block.columns) {
+            block.columns = at->lanes - l < units * LANES ? at->lanes - l : units * LANES;
+            block.b = at->weights + l;
+            block.c = direct ? at->result + l : sums;
+            block.start = first > 0 ? block.c : at->bias == NULL ? NULL : at->bias + l;
             kernels->run(&block);
-            if (!direct) scatter(&block, sums, steps->channel, result + l * steps->channel, places);
+            if (!direct)
+                scatter(&block, sums, steps->channel, at->result + l * steps->channel, places);
         }
     }
+}
+
+// Some of the weights at a time stay in the first-level cache while all positions pass by; the sums
+// wait in the result. Where its channels are no neighbours, all at once.
+static void walk_phase(const conv_walk *walk, const conv_phase *phase, const walk_block *at)
+{
+    enum { CACHE_FLOATS = 3072 };
+    int64_t count = phase->segment_count, step = count;
+    if (walk->result.channel == 1 && phase->k > 0)
+        step = CACHE_FLOATS / (phase->k * walk->block_width);
+    if (step < 1) step = 1;
+    if (count == 0) walk_segments(walk, phase, 0, 0, at);
+    for (int64_t s = 0; s < count; s += step)
+        walk_segments(walk, phase, s, s + step < count ? s + step : count, at);
 }
 
 // A tile is a run of images. Its slot of the workspace, [rows, columns, depth] behind all packed
@@ -273,10 +295,15 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
             bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
             for (int64_t b = 0; b < walk->blocks; b++) {
                 const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
+                const float *bias = weights + walk->block_floats - walk->block_width;
                 int64_t channel = g * walk->width + b * walk->block_width;
+                const walk_block at = {.lanes = lanes_of(walk, b),
+                                       .slot = slot,
+                                       .weights = weights,
+                                       .bias = walk->has_bias ? bias : NULL,
+                                       .result = result + channel * walk->result.channel};
                 for (int i = 0; i < walk->phase_count; i++)
-                    walk_phase(walk, &walk->phases[i], lanes_of(walk, b), slot, weights,
-                               result + channel * walk->result.channel);
+                    walk_phase(walk, &walk->phases[i], &at);
             }
         }
     }

@@ -50,8 +50,7 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
                                .segment_count = end - first,
                                .k = window->out[1],
                                .a_step = window->stride[1] * depth,
-                               .b_step = b_step,
-                               .start_step = row_floats};
+                               .b_step = b_step};
     for (int64_t t = 0; t < window->kernel[0] * runs; t++) {
         int64_t column = t % runs * window->dilation[1];
         for (int64_t s = 0; s < end - first; s++) {

@@ -27,6 +27,10 @@ enum { LANES = 16 };
 #include "ops/kernels/lanes_avx512.h"
 #elif defined(__FMA__)
 #include "ops/kernels/lanes_avx2.h"
+#elif defined(__SSE4_1__)
+#include "ops/kernels/lanes_sse4.h"
+#elif defined(__aarch64__)
+#include "ops/kernels/lanes_neon.h"
 #else
 #include "ops/kernels/lanes_plain.h"
 #endif

@@ -1,5 +1,7 @@
-// lanes.h in plain C, for every processor. The fused multiply-add is made of doubles.
+// lanes.h in plain C, for every processor.
 #include <string.h>
+
+#include "ops/kernels/fused.h"
 
 typedef struct lanes {
     float x[LANES];
@@ -44,24 +46,10 @@ LANES_INLINE number number_load(const float *p)
     return *p;
 }
 
-// a · b + c, rounded once. The product is exact in double; the sum is rounded to odd there, which
-// makes the second rounding harmless (Boldo and Melquiond 2008).
-LANES_INLINE float fused(float a, float b, float c)
-{
-    double product = (double)a * (double)b, addend = (double)c, sum = product + addend;
-    double part = sum - product;
-    double error = (product - (sum - part)) + (addend - part); // Knuth's two-sum; NaN at infinity
-    int64_t bits;
-    memcpy(&bits, &sum, sizeof bits);
-    if ((bits & 1) == 0 && (error > 0 || error < 0)) bits += (error > 0) == (sum > 0) ? 1 : -1;
-    memcpy(&sum, &bits, sizeof bits);
-    return (float)sum;
-}
-
 LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
 {
     for (int l = 0; l < LANES; l++)
-        c.x[l] = fused(x, b.x[l], c.x[l]);
+        c.x[l] = bel_fused(x, b.x[l], c.x[l]);
     return c;
 }
 

@@ -62,15 +62,15 @@ static const float *take_a(const part *p, int64_t row, int64_t rows, int64_t *ou
     return p->a;
 }
 
-// What the chains of block (row, column) go on from: the start values for the first part of k, else
-// what the parts before have left in y.
-static const float *start_of(const part *p, int64_t row, int64_t column, int64_t *out_step)
+// What the chains of the block at (row, column) go on from: the start values for the first part of k,
+// else what the parts before have left in y.
+static void set_start(const part *p, int64_t row, int64_t column, bel_product_block *block)
 {
     const bel_product *x = p->product;
-    bool first = p->first_k == 0;
-    *out_step = first ? x->start_row : x->y_row;
-    const float *start = first ? x->start : x->y;
-    return start == NULL ? NULL : start + row * *out_step + column;
+    const float *start = p->first_k == 0 ? x->start : x->y;
+    block->start_is_row = p->first_k == 0 && x->start_is_row;
+    if (start != NULL) start += column + (block->start_is_row ? 0 : row * x->y_row);
+    block->start = start;
 }
 
 // Units of the next panel when `columns` are left.
@@ -132,7 +132,7 @@ static void run_columns(const part *p, int64_t first, int64_t count)
             block.columns = smaller(width, count - j);
             block.b = p->packs_b ? p->b + j * p->k : x->b + p->first_k * x->b_row + first + j;
             block.b_step = p->packs_b ? width : x->b_row;
-            block.start = start_of(p, row, first + j, &block.start_step);
+            set_start(p, row, first + j, &block);
             block.c = x->y + row * x->y_row + first + j;
             p->kernels->run(&block);
         }
@@ -147,13 +147,12 @@ static int64_t run_turned(const bel_product *x)
     bel_product_block block = {.rows = x->m,
                                .columns = BEL_PRODUCT_TURNED_COLUMNS,
                                .k = x->k,
-                               .a_step = x->a_column,
-                               .start_step = x->start_row};
+                               .a_step = x->a_column};
     set_rows(&p, &block, x->a, x->a_row);
     int64_t j = 0;
     for (; j + block.columns <= x->n; j += block.columns) {
         block.b = x->b + j * x->b_column;
-        block.start = x->start == NULL ? NULL : x->start + j;
+        set_start(&p, 0, j, &block);
         block.c = x->y + j;
         p.kernels->run_turned(&block, x->b_column);
     }
@@ -210,7 +209,7 @@ static void run_transposed(const bel_product *x, float *a, float *b)
         int64_t count = smaller(CHUNK, x->m - i);
         for (int64_t l = 0; l < count && x->start != NULL; l++)
             for (int64_t j = 0; j < x->n; j++)
-                turned[j * CHUNK + l] = x->start[(i + l) * x->start_row + j];
+                turned[j * CHUNK + l] = x->start[(x->start_is_row ? 0 : (i + l) * x->y_row) + j];
         bel_product y = {.m = x->n,
                          .n = count,
                          .k = x->k,
@@ -221,7 +220,6 @@ static void run_transposed(const bel_product *x, float *a, float *b)
                          .b_row = x->a_column,
                          .b_column = x->a_row,
                          .start = x->start == NULL ? NULL : turned,
-                         .start_row = CHUNK,
                          .y = turned,
                          .y_row = CHUNK};
         run(y, a, b);
@@ -235,7 +233,7 @@ static void copy_start(const bel_product *x)
 {
     for (int64_t i = 0; i < x->m; i++)
         for (int64_t j = 0; j < x->n; j++)
-            x->y[i * x->y_row + j] = x->start == NULL ? 0.0f : x->start[i * x->start_row + j];
+            x->y[i * x->y_row + j] = x->start == NULL ? 0.0f : x->start[(x->start_is_row ? 0 : i * x->y_row) + j];
 }
 
 void bel_product_run(const bel_product *product)

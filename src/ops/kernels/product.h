@@ -8,6 +8,7 @@
 #ifndef BELFRY_OPS_KERNELS_PRODUCT_H
 #define BELFRY_OPS_KERNELS_PRODUCT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // --- Matrices ------------------------------------------------------------------------------------
@@ -19,7 +20,7 @@ typedef struct bel_product {
     const float *a, *b;
     int64_t a_row, a_column, b_row, b_column;
     const float *start; // NULL: zeros; may be y
-    int64_t start_row;  // 0: one row for all
+    bool start_is_row;  // one row for all; else its rows are y_row apart, too
     float *y;
     int64_t y_row;
 } bel_product;
@@ -44,7 +45,7 @@ typedef struct bel_product_segment { // of a sum; in floats from block.a[r] and 
     int64_t a, b;
 } bel_product_segment;
 
-// c[c_rows[r] + j] = start[r · start_step + j] + sum over segments s and i < k of
+// c[c_rows[r] + j] = start[c_rows[r] + j] + sum over segments s and i < k of
 //     a[r][s.a + i · a_step] · b[s.b + i · b_step + j]        for j < columns
 typedef struct bel_product_block {
     int64_t rows;    // 1 … rows_most of these units
@@ -53,8 +54,8 @@ typedef struct bel_product_block {
     int64_t c_rows[BEL_PRODUCT_ROWS];
     const bel_product_segment *segments;
     int64_t segment_count, k, a_step, b_step;
-    const float *start; // NULL: zeros
-    int64_t start_step; // 0: the same for all rows
+    const float *start; // NULL: zeros; may be c
+    bool start_is_row;  // the same for all rows: start[j]
     float *c;
 } bel_product_block;
 

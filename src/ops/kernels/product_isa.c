@@ -36,7 +36,7 @@
 #define LOAD(u, p) (u == most && partial ? lanes_load_some(p, last) : lanes_load(p))
 
 #define POINT(r, units) const float *a_##r = t->a[r];
-#define START_SUM(r, u) lanes sum_##r##_##u = LOAD(u, start + r * start_step + u * LANES);
+#define START_SUM(r, u) lanes sum_##r##_##u = LOAD(u, start + start_rows[r] + u * LANES);
 #define START(r, units) UNITS_##units(START_SUM, r)
 #define LOAD_B(r, u) lanes b_##u = LOAD(u, b + u * LANES);
 #define ADD_SUM(r, u) sum_##r##_##u = lanes_add_product(x, b_##u, sum_##r##_##u);
@@ -64,6 +64,7 @@
     }
 
 static const float zeros[BEL_PRODUCT_COLUMNS];
+static const int64_t same_row[BEL_PRODUCT_ROWS];
 
 // Sums are variables, not an array: compilers then keep them in registers.
 #define SUM(rows, units)                                                                           \
@@ -72,7 +73,8 @@ static const float zeros[BEL_PRODUCT_COLUMNS];
     {                                                                                              \
         enum { most = units - 1 };                                                                 \
         const float *start = t->start == NULL ? zeros : t->start;                                  \
-        int64_t start_step = t->start == NULL ? 0 : t->start_step;                                 \
+        const int64_t *start_rows =                                                                  \
+            t->start == NULL || t->start_is_row ? same_row : t->c_rows;                            \
         int64_t last = t->columns - most * LANES;                                                  \
         EACH_##rows(START, units);                                                                 \
         EACH_##rows(POINT, units);                                                                 \
@@ -167,7 +169,9 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
     {                                                                                              \
         enum { most = 1, partial = false, last = 0 };                                              \
         const float *start = t->start == NULL ? zeros : t->start, *b = t->b;                       \
-        int64_t start_step = t->start == NULL ? 0 : t->start_step, at = 0;                         \
+        const int64_t *start_rows =                                                                \
+            t->start == NULL || t->start_is_row ? same_row : t->c_rows;                            \
+        int64_t at = 0;                                                                            \
         EACH_##rows(START, 2);                                                                     \
         EACH_##rows(POINT, 2);                                                                     \
         int64_t left = t->k;                                                                       \

@@ -112,8 +112,7 @@ void bel_recurrent_multiply(const float *a, int64_t a_stride, int64_t rows, int6
                                .segment_count = 1,
                                .k = k,
                                .a_step = 1,
-                               .b_step = LANES,
-                               .start_step = c_stride};
+                               .b_step = LANES};
     for (int64_t i = 0; i < rows; i += block.rows) {
         block.rows = bel_product_rows(rows - i, most);
         for (int64_t r = 0; r < block.rows; r++) {

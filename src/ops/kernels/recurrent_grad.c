@@ -283,8 +283,7 @@ static void add_steps(const gradient_walk *g, const bel_recurrent_group *group, 
                                .segment_count = 1,
                                .k = steps,
                                .a_step = g->columns,
-                               .b_step = LANES,
-                               .start_step = LANES};
+                               .b_step = LANES};
     for (int64_t u = group->first; u < group->end; u += block.rows) {
         block.rows = bel_product_rows(group->end - u, most);
         for (int64_t r = 0; r < block.rows; r++) {
@@ -367,7 +366,6 @@ static void multiply_w(const gradient_walk *g, const float *gates, int64_t rows,
                                .k = LANES,
                                .a_step = 1,
                                .b_step = LANES,
-                               .start_step = LANES,
                                .c = out};
     int64_t panels = (g->end_x - g->first_x) * g->w.panels;
     for (int64_t p = 0; p < panels; p += block.segment_count) {

@@ -1,0 +1,73 @@
+// lanes.h with the vectors of aarch64: 16 lanes are four registers of 32. Its fused multiply-add is
+// part of every such processor.
+#include <arm_neon.h>
+#include <string.h>
+
+enum { LANES_PARTS = 4 };
+
+typedef struct lanes {
+    float32x4_t x[LANES_PARTS];
+} lanes;
+typedef float32x4_t number;
+
+#define LANES_ROWS                                                                                 \
+    {                                                                                              \
+        [1] = 6, [2] = 3, [4] = 1                                                                  \
+    }
+#define LANES_TILES(tile)                                                                          \
+    tile(1, 1) tile(2, 1) tile(3, 1) tile(4, 1) tile(5, 1) tile(6, 1) tile(1, 2) tile(2, 2)        \
+        tile(3, 2) tile(1, 4)
+enum { LANES_WIDTH = 1, LANES_CACHED = 1 << 16 };
+
+LANES_INLINE lanes lanes_load(const float *p)
+{
+    lanes x;
+    for (int i = 0; i < LANES_PARTS; i++)
+        x.x[i] = vld1q_f32(p + 4 * i);
+    return x;
+}
+
+LANES_INLINE void lanes_store(float *p, lanes x)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        vst1q_f32(p + 4 * i, x.x[i]);
+}
+
+LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
+{
+    float some[LANES] = {0};
+    memcpy(some, p, (size_t)n * sizeof *p);
+    return lanes_load(some);
+}
+
+LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
+{
+    float some[LANES];
+    lanes_store(some, x);
+    memcpy(p, some, (size_t)n * sizeof *p);
+}
+
+LANES_INLINE number number_load(const float *p)
+{
+    return vld1q_dup_f32(p);
+}
+
+LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        c.x[i] = vfmaq_f32(c.x[i], x, b.x[i]);
+    return c;
+}
+
+enum { LANES_TURNED = 4 };
+LANES_INLINE void lanes_turn(const float *from, int64_t step, lanes out[LANES_TURNED])
+{
+    for (int i = 0; i < LANES_PARTS; i++, from += 4 * step) {
+        float32x4x2_t a = vtrnq_f32(vld1q_f32(from), vld1q_f32(from + step));
+        float32x4x2_t b = vtrnq_f32(vld1q_f32(from + 2 * step), vld1q_f32(from + 3 * step));
+        out[0].x[i] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+        out[1].x[i] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+        out[2].x[i] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+        out[3].x[i] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+    }
+}
