@@ -178,6 +178,9 @@ static const bel_option table[] = {
     {"executor", STRING, RUNNING, "sync", "sync|async", NULL, RUN,
      "How a tower runs a model: operation by operation, or each as soon as its inputs are there, which "
      "helps models with branches.", NULL},
+    {"products", STRING, RUNNING, "belfry", "belfry|openblas", NULL, RUN,
+     "Who multiplies matrices: Belfry, with the same bits on every processor, or OpenBLAS, whose bits depend on its "
+     "version and on the kernels that it chooses by the processor.", NULL},
     {"precision", STRING, TRAINING, "f32", "f32|bf16", NULL, RUN,
      "Type in which activations are kept for the backward pass; bf16 takes half the memory for them. "
      "Everything is computed in f32.", NULL},

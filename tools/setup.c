@@ -130,6 +130,9 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(bel_options_string(options, "precision"), "bf16") == 0) {
         config->precision = BEL_PRECISION_BF16;
     }
+    if (strcmp(bel_options_string(options, "products"), "openblas") == 0) {
+        config->products = BEL_PRODUCTS_OPENBLAS;
+    }
     config->activation_memory = bel_options_int(options, "activation_memory") << 20;
     config->save_checkpoints_steps = bel_options_int(options, "save_checkpoints_steps");
     config->save_checkpoints_secs = bel_options_double(options, "save_checkpoints_secs");

@@ -202,6 +202,13 @@ typedef enum bel_executor { BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC } bel_executor
 /// losses and statistics are F32 all the same, and so is evaluation.
 typedef enum bel_precision { BEL_PRECISION_F32, BEL_PRECISION_BF16 } bel_precision;
 
+/// Who computes the products of MatMul and Gemm and of their gradients. BELFRY: the same bits on
+/// every processor. OPENBLAS: libopenblas.so.0, which must be there, one thread a call; the bits
+/// hold for any assignment, threads and shards, but for one version of it and one core type, which
+/// a checkpoint records and all workers must share. Convolutions, recurrent layers and attention
+/// are Belfry's own with both.
+typedef enum bel_products { BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS } bel_products;
+
 /// How replicas count in an update, and in batch statistics that are kept.
 typedef enum bel_average {
     BEL_AVERAGE_EXAMPLES, ///< each by its examples: the gradient is the mean over all examples
@@ -236,6 +243,7 @@ typedef struct bel_run_config {
     int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
     bel_executor executor;   ///< [SYNC]
     bel_precision precision; ///< [F32]
+    bel_products products;   ///< [BELFRY]
     int64_t save_checkpoints_steps;       ///< 0: by time [0]
     double save_checkpoints_secs;         ///< 0: off; ignored when steps are set [600]
     int keep_checkpoint_max;              ///< 0: keep all [5]

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/isa.h"
+#include "base/openblas.h"
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
 
@@ -48,6 +49,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"thread_count", c->thread_count, 0, MAX_THREADS},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
+        {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},
         {"average", (double)c->average, BEL_AVERAGE_EXAMPLES, BEL_AVERAGE_REPLICAS},
         {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
         {"metrics_port", c->metrics_port, -1, 65535},
@@ -171,8 +173,18 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
 {
     const bel_run_config *config = &estimator->config;
     return (bel_program_options){.threads = estimator->thread_count,
+                                 .openblas = config->products == BEL_PRODUCTS_OPENBLAS,
                                  .asynchronous = config->executor == BEL_EXECUTOR_ASYNC,
                                  .memory_bytes = (size_t)config->activation_memory};
+}
+
+// The memory of a training step is not that of an evaluation, which keeps nothing for a backward
+// pass.
+bel_program_options bel_estimator_evaluation_options(const bel_estimator *estimator)
+{
+    bel_program_options options = bel_estimator_program_options(estimator);
+    options.memory_bytes = 0;
+    return options;
 }
 
 void bel_estimator_param_is_read(bel_estimator *estimator, const char *name)
@@ -187,6 +199,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
 {
     BEL_TRY(bel_isa_check());
     BEL_TRY(check_limits(config));
+    if (config->products == BEL_PRODUCTS_OPENBLAS) BEL_TRY(bel_openblas_open());
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;
     estimator->config = *config;

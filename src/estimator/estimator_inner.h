@@ -38,6 +38,8 @@ static inline int bel_estimator_towers(const bel_estimator *estimator, int worke
 
 // How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator);
+// The same for evaluation and prediction.
+bel_program_options bel_estimator_evaluation_options(const bel_estimator *estimator);
 
 // Blocks of the input that a step uses up: one for each replica; when reports are taken as they
 // come, only for replicas that can count.

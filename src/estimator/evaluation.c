@@ -145,9 +145,8 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
     if (g->block_count == INT64_MAX) return never_ends(config);
     list_outputs(g);
     BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
-    const bel_program_options options = {.fixed_variables = true, // a call has one set of values
-                                         .threads = config->thread_count,
-                                         .asynchronous = config->asynchronous};
+    bel_program_options options = config->program;
+    options.fixed_variables = true; // a call has one set of values
     for (int t = 0; t < config->tower_count; t++) {
         eval_tower *tower = &g->towers[t];
         tower->config = config;
@@ -159,7 +158,7 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
         tower->capacities = bel_xcalloc(lookups, sizeof *tower->capacities);
         tower->runner =
             bel_runner_create(config->built->graph, g->outputs, g->output_count, &options);
-        BEL_TRY(bel_team_create(config->thread_count, &tower->team));
+        BEL_TRY(bel_team_create(options.threads, &tower->team));
     }
     return NULL;
 }

@@ -4,6 +4,7 @@
 #define BELFRY_ESTIMATOR_EVALUATION_H
 
 #include "estimator/model.h"
+#include "runtime/program.h"
 
 typedef struct bel_evaluation_config {
     const bel_built *built; // EVAL or PREDICT
@@ -15,8 +16,7 @@ typedef struct bel_evaluation_config {
     const void *rows;
     int64_t steps; // batches at most; 0: all
     int tower_count;
-    int thread_count;  // of each tower
-    bool asynchronous; // executor
+    bel_program_options program; // of each tower, which has program.threads threads
     // Asked between batches: an error ends the evaluation. May be NULL.
     bel_status *(*between)(void *context);
     void *context;

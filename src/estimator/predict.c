@@ -92,9 +92,7 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
                                    .rows = &u->rows,
                                    .steps = steps,
                                    .tower_count = u->estimator->towers_of[0],
-                                   .thread_count = u->estimator->thread_count,
-                                   .asynchronous =
-                                       u->estimator->config.executor == BEL_EXECUTOR_ASYNC};
+                                   .program = bel_estimator_evaluation_options(u->estimator)};
 }
 
 // The numbers are the answer; a folder that may only be read keeps no event of them.

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/openblas.h"
 #include "base/str.h"
 #include "optim/settings.h"
 
@@ -67,6 +68,9 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->average == BEL_AVERAGE_REPLICAS) add(settings, "average", "replicas");
     if (config->drop_remainder) add(settings, "drop_remainder", "true");
     if (config->precision == BEL_PRECISION_BF16) add(settings, "precision", "bf16");
+    if (config->products == BEL_PRODUCTS_OPENBLAS) {
+        add_text(settings, "products", bel_openblas_text());
+    }
     add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
     bel_optimizer_describe(&built->spec.optimizer, take_setting, settings);
     for (int i = 0; i < estimator->param_count; i++) {

@@ -153,9 +153,7 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
                                     .rows = &eval->rows,
                                     .steps = eval->spec->steps,
                                     .tower_count = estimator->towers_of[0],
-                                    .thread_count = estimator->thread_count,
-                                    .asynchronous =
-                                        estimator->config.executor == BEL_EXECUTOR_ASYNC,
+                                    .program = bel_estimator_evaluation_options(estimator),
                                     .between = attend,
                                     .context = job};
     bel_result result = {.global_step = step};

@@ -113,6 +113,7 @@ typedef struct gemm_params {
     int64_t per_tile;       // matrices in one tile, when a matrix is no more than one tile
     int64_t tiles;          // of one matrix
     int64_t k_parts;        // 1, but for BELFRY_FAULT=threads2
+    bel_product_fn *multiply;
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
 } gemm_params;
@@ -183,7 +184,7 @@ static void scale(const bel_product *tile, float factor)
 }
 
 // BELFRY_FAULT=threads2: the chains are cut by thread count and begin at their later parts.
-static void run_in_parts(bel_product product, int64_t parts)
+static void run_in_parts(bel_product product, bel_product_fn *multiply, int64_t parts)
 {
     const float *a = product.a, *b = product.b;
     int64_t k = product.k;
@@ -192,7 +193,7 @@ static void run_in_parts(bel_product product, int64_t parts)
         product.k = k * (part + 1) / parts - first;
         product.a = a + first * product.a_column;
         product.b = b + first * product.b_row;
-        bel_product_run(&product);
+        multiply(&product);
         product.start = product.y;
         product.start_is_row = false;
     }
@@ -219,7 +220,7 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     bool starts = p->alpha == 1 && p->beta == 1 && has_bias(p, call);
     if (starts) product.start = (const float *)call->inputs[2].data + column;
     product.start_is_row = starts;
-    run_in_parts(product, p->k_parts);
+    run_in_parts(product, p->multiply, p->k_parts);
     if (p->alpha != 1) scale(&product, (float)p->alpha);
     if (!starts) add_c(call, &product, row, column);
 }
@@ -316,7 +317,9 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     call->run = run_gemm_reference;
     call->tile_count = p.count;
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
-    if (fast && is_small(&p, call)) {
+    bool openblas = prepare->openblas && bel_product_fits_openblas(p.m * p.count, p.n, p.k);
+    p.multiply = openblas ? bel_product_run_openblas : bel_product_run;
+    if (fast && !openblas && is_small(&p, call)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
         call->run = run_few_rows;
         call->tile_elements = p.m * p.n;

@@ -107,7 +107,8 @@ typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params
     bool reference;
-    int threads; // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
+    bool openblas; // multiplies matrices (base/openblas.h, which is open then)
+    int threads;   // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 

@@ -246,6 +246,7 @@ static void emit(compiler *c, const bel_node *node)
     bel_prepare prepare = {.attrs = &node->attrs,
                            .arena = c->program->arena,
                            .reference = c->options->reference,
+                           .openblas = c->options->openblas,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};
     bel_op_get(node->op)->prepare(&prepare, call);
     if (call->workspace_bytes > 0) {

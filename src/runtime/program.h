@@ -23,6 +23,7 @@ typedef struct bel_program_output {
 
 typedef struct bel_program_options {
     bool reference;    // plain kernels only
+    bool openblas;     // multiplies matrices; it must be open (base/openblas.h)
     bool no_reuse;     // every value keeps memory of its own: for tests of the plan
     bool no_groups;    // every call waits for the one before it
     bool asynchronous; // for the asynchronous executor: a call waits for those alone that it needs

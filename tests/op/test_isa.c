@@ -465,7 +465,7 @@ static void test_block(void **state)
                                                          (int[]){16, 1, 9}[at % 3],
                                               .k = depths[at / 3 % 4],
                                               .starts = at >= 12,
-                        .is_row = at % 2 == 0});
+                                              .is_row = at % 2 == 0});
 }
 
 static void test_turned_block(void **state)
@@ -480,8 +480,8 @@ static void test_turned_block(void **state)
                                   .turned = true});
 }
 
-// Bits of a float: mostly such as are near to one another in size, where sums cancel and ties occur,
-// else any, infinities, NaN and subnormal numbers among them.
+// Bits of a float: mostly such as are near to one another in size, where sums cancel and ties
+// occur, else any, infinities, NaN and subnormal numbers among them.
 static float any_float(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

@@ -3,9 +3,10 @@
 // of segments of it, times packed weights.
 //
 // `before` packs the weights into blocks of 32 result channels (16 where there are no more), in the
-// order in which the sums read them. Each tile then takes a run of images and pads them one after another into a slot of its own
-// in the workspace. With strides the input gradient has several *phases*: positions whose distance
-// is the stride read the same taps of the window, others read other taps.
+// order in which the sums read them. Each tile then takes a run of images and pads them one after
+// another into a slot of its own in the workspace. With strides the input gradient has several
+// *phases*: positions whose distance is the stride read the same taps of the window, others read
+// other taps.
 #include "ops/kernels/conv.h"
 
 #include <string.h>

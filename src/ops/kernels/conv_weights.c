@@ -1,5 +1,5 @@
-// Gradient of a convolution's weights: for each tap and input channel a row of 16 or 32 output channels,
-// summed over images and positions.
+// Gradient of a convolution's weights: for each tap and input channel a row of 16 or 32 output
+// channels, summed over images and positions.
 //
 // The batch is cut into PARTS equal runs of images, whatever the threads; each part sums into
 // memory of its own, and `after` adds the parts in order. So the sum's bits depend on shapes alone.

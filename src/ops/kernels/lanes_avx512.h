@@ -54,8 +54,8 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
 }
 
 // Eight numbers of rows l and l + 4, for l < 4, make four registers: the squares of 4 · 4 in their
-// quarters are turned. With the same of the rows 8 further down, whose quarters come behind, columns
-// are whole.
+// quarters are turned. With the same of the rows 8 further down, whose quarters come behind,
+// columns are whole.
 enum { LANES_TURNED = 8 };
 LANES_INLINE void lanes_turn(const float *from, int64_t step, lanes out[LANES_TURNED])
 {

@@ -1,7 +1,7 @@
-// lanes.h with SSE4.1, which has no fused multiply-add: it is made of doubles, four lanes at a time.
-// A product of two floats is exact in double. The sum is rounded to double and then to float, which
-// differs from rounding once only where the first result lies halfway between two floats, or below
-// the normal ones; these few are done again, one by one.
+// lanes.h with SSE4.1, which has no fused multiply-add: it is made of doubles, four lanes at a
+// time. A product of two floats is exact in double. The sum is rounded to double and then to float,
+// which differs from rounding once only where the first result lies halfway between two floats, or
+// below the normal ones; these few are done again, one by one.
 #include <smmintrin.h>
 
 #include "ops/kernels/fused.h"

@@ -1,7 +1,8 @@
-// Matrix products. Rows of a are taken a block at a time, as many as fit the registers; they stay in
-// the first-level cache while panels of b, of 32 or 16 columns, pass by from the second-level cache.
-// What is read several times is packed before, so that what is read together is neighbours and rows
-// that are a power of two apart do not push each other out; what is read once is read where it lies.
+// Matrix products. Rows of a are taken a block at a time, as many as fit the registers; they stay
+// in the first-level cache while panels of b, of 32 or 16 columns, pass by from the second-level
+// cache. What is read several times is packed before, so that what is read together is neighbours
+// and rows that are a power of two apart do not push each other out; what is read once is read
+// where it lies.
 #include "ops/kernels/product.h"
 
 #include <stdbool.h>
@@ -9,7 +10,8 @@
 
 #include "base/isa.h"
 
-// Sizes by measurement on Cascade Lake, with 32 KB and 1 MB of cache, and Zen 3, with 32 and 512 KB.
+// Sizes by measurement on Cascade Lake, with 32 KB and 1 MB of cache, and Zen 3, with 32 and 512
+// KB.
 enum {
     LANES = BEL_PRODUCT_LANES,
     DEPTH = 256,                                  // products of a chain at a time
@@ -62,8 +64,8 @@ static const float *take_a(const part *p, int64_t row, int64_t rows, int64_t *ou
     return p->a;
 }
 
-// What the chains of the block at (row, column) go on from: the start values for the first part of k,
-// else what the parts before have left in y.
+// What the chains of the block at (row, column) go on from: the start values for the first part of
+// k, else what the parts before have left in y.
 static void set_start(const part *p, int64_t row, int64_t column, bel_product_block *block)
 {
     const bel_product *x = p->product;
@@ -82,9 +84,9 @@ static int64_t next_units(const part *p, int64_t columns)
     return units;
 }
 
-// Panels of columns [first, first + count), one behind another: the one of column j begins at j · k,
-// as each but the last is whole. A few rows of b at a time: rows lie on pages of their own, and a
-// processor knows the places of few pages.
+// Panels of columns [first, first + count), one behind another: the one of column j begins at j ·
+// k, as each but the last is whole. A few rows of b at a time: rows lie on pages of their own, and
+// a processor knows the places of few pages.
 static void pack_b(const part *p, int64_t first, int64_t count)
 {
     enum { STRIP = 8 };
@@ -144,10 +146,8 @@ static void run_columns(const part *p, int64_t first, int64_t count)
 static int64_t run_turned(const bel_product *x)
 {
     const part p = {.product = x, .kernels = bel_product_kernels_get()};
-    bel_product_block block = {.rows = x->m,
-                               .columns = BEL_PRODUCT_TURNED_COLUMNS,
-                               .k = x->k,
-                               .a_step = x->a_column};
+    bel_product_block block = {
+        .rows = x->m, .columns = BEL_PRODUCT_TURNED_COLUMNS, .k = x->k, .a_step = x->a_column};
     set_rows(&p, &block, x->a, x->a_row);
     int64_t j = 0;
     for (; j + block.columns <= x->n; j += block.columns) {
@@ -163,7 +163,8 @@ static void run_blocks(const bel_product *x, float *a, float *b)
 {
     part p = {.product = x, .kernels = bel_product_kernels_get(), .a = a, .b = b};
     const int64_t *rows_most = p.kernels->rows_most;
-    // Narrower where there are fewer columns; wider where rows are so few that it fits the registers.
+    // Narrower where there are fewer columns; wider where rows are so few that it fits the
+    // registers.
     p.units = p.kernels->width;
     while (p.units > 1 && (p.units - 1) * LANES >= x->n)
         p.units /= 2;
@@ -233,7 +234,8 @@ static void copy_start(const bel_product *x)
 {
     for (int64_t i = 0; i < x->m; i++)
         for (int64_t j = 0; j < x->n; j++)
-            x->y[i * x->y_row + j] = x->start == NULL ? 0.0f : x->start[(x->start_is_row ? 0 : i * x->y_row) + j];
+            x->y[i * x->y_row + j] =
+                x->start == NULL ? 0.0f : x->start[(x->start_is_row ? 0 : i * x->y_row) + j];
 }
 
 void bel_product_run(const bel_product *product)

@@ -28,6 +28,13 @@ typedef struct bel_product {
 // On this thread; takes 600 KB of its stack and allocates nothing.
 void bel_product_run(const bel_product *product);
 
+typedef void bel_product_fn(const bel_product *product);
+
+// The same by OpenBLAS (base/openblas.h, which must be open): other bits, and other ones with each
+// of its versions and core types. Its sizes are ints.
+void bel_product_run_openblas(const bel_product *product);
+bool bel_product_fits_openblas(int64_t m, int64_t n, int64_t k);
+
 // --- Blocks --------------------------------------------------------------------------------------
 
 // Columns come in units of LANES. A block has 1, 2, 4 or 8 units, of which the last may have fewer
@@ -64,8 +71,8 @@ typedef struct bel_product_kernels {
     int64_t b_floats;                         // that may stay in the second-level cache
     int64_t rows_most[BEL_PRODUCT_UNITS + 1]; // by units: rows that fit the registers; 0: none
     void (*run)(const bel_product_block *block);
-    // The same for blocks of BEL_PRODUCT_TURNED_ROWS rows at most and 32 columns whose b lies turned:
-    // column j at b[i + j · lane_step]; one segment.
+    // The same for blocks of BEL_PRODUCT_TURNED_ROWS rows at most and 32 columns whose b lies
+    // turned: column j at b[i + j · lane_step]; one segment.
     void (*run_turned)(const bel_product_block *block, int64_t lane_step);
     // to[i · to_step + j] = from[i · step + j] for i < k and j < columns.
     void (*copy)(const float *from, int64_t step, int64_t k, int64_t columns, float *to,

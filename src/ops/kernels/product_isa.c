@@ -73,8 +73,7 @@ static const int64_t same_row[BEL_PRODUCT_ROWS];
     {                                                                                              \
         enum { most = units - 1 };                                                                 \
         const float *start = t->start == NULL ? zeros : t->start;                                  \
-        const int64_t *start_rows =                                                                  \
-            t->start == NULL || t->start_is_row ? same_row : t->c_rows;                            \
+        const int64_t *start_rows = t->start == NULL || t->start_is_row ? same_row : t->c_rows;    \
         int64_t last = t->columns - most * LANES;                                                  \
         EACH_##rows(START, units);                                                                 \
         EACH_##rows(POINT, units);                                                                 \
@@ -169,8 +168,7 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
     {                                                                                              \
         enum { most = 1, partial = false, last = 0 };                                              \
         const float *start = t->start == NULL ? zeros : t->start, *b = t->b;                       \
-        const int64_t *start_rows =                                                                \
-            t->start == NULL || t->start_is_row ? same_row : t->c_rows;                            \
+        const int64_t *start_rows = t->start == NULL || t->start_is_row ? same_row : t->c_rows;    \
         int64_t at = 0;                                                                            \
         EACH_##rows(START, 2);                                                                     \
         EACH_##rows(POINT, 2);                                                                     \

@@ -361,12 +361,8 @@ static void multiply_w(const gradient_walk *g, const float *gates, int64_t rows,
     enum { MOST = 32 }; // panels at a time
     const bel_product_kernels *kernels = bel_product_kernels_get();
     bel_product_segment segments[MOST];
-    bel_product_block block = {.columns = LANES,
-                               .segments = segments,
-                               .k = LANES,
-                               .a_step = 1,
-                               .b_step = LANES,
-                               .c = out};
+    bel_product_block block = {
+        .columns = LANES, .segments = segments, .k = LANES, .a_step = 1, .b_step = LANES, .c = out};
     int64_t panels = (g->end_x - g->first_x) * g->w.panels;
     for (int64_t p = 0; p < panels; p += block.segment_count) {
         block.segment_count = panels - p < MOST ? panels - p : MOST;
