@@ -7,10 +7,11 @@
 //   lanes_load_some(p, n), lanes_store_some(p, x, n) the first n of 1 … 16; what lies behind is
 //            neither read nor written, and 0 in the lanes
 //   number_load(p)
-//   lanes_add_product(x, b, c)                       c + x · b, rounded once: the same bits on every level
+//   lanes_add_product(x, b, c)    c + x · b, rounded once: the same bits on every level
 //   lanes_turn(from, step, out)   LANES_TURNED numbers of each of 16 rows, by columns:
 //            lane l of out[i] = from[l * step + i]
-//   LANES_TILES(tile)  tile(rows, units) for all tiles of rows · 16 units sums that fit the registers
+//   LANES_TILES(tile)  tile(rows, units) for all tiles of rows · 16 · units sums that fit the
+//            registers
 //   LANES_ROWS         most rows of them, by units; LANES_WIDTH: units where there are many rows
 //   LANES_CACHED       floats of b that may stay in the second-level cache of such processors
 #ifndef BELFRY_OPS_KERNELS_LANES_H
