@@ -22,7 +22,7 @@
 #include "optim/settings.h"
 #include "ps/layout/row_buffer.h"
 
-enum { NAP_NS = 50000000, SECOND_NS = 1000000000 };
+enum { NAP_NS = 100000000, SECOND_NS = 1000000000 };
 
 // Takes `why`; NULL: its end of the stream was in order.
 static bel_status *lost_master(const member *m, bel_status *why)

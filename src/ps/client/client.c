@@ -263,11 +263,15 @@ static bel_status *check_lanes(const bel_client *client, int64_t version,
 
 // The worker's thread. Work done for the shards, in one process, is progress and puts the stall
 // off. The first wait that succeeds maps other processes' memory (attach).
+//
+// Whatever comes rings the bell, and so does who cancels. Naps are for what does not: a stall, a
+// lane that was cut quietly, and work of shards in this process that another thread left.
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
                                   const bel_client_awaited *awaited)
 {
-    enum { NAP_NS = 1000000 }; // between looks at cancellation, stall and cut lanes
+    enum { NAP_NS = 250000000, HELPER_NAP_NS = 1000000 };
     const bel_client_config *config = &client->config;
+    int64_t nap_ns = config->help != NULL ? HELPER_NAP_NS : NAP_NS;
     int64_t stall_ns = (int64_t)(config->stall_timeout_secs * 1e9);
     int64_t deadline = bel_clock_ns() + stall_ns;
     for (;;) {
@@ -292,7 +296,7 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
             return missing(client, version, awaited, BEL_DEADLINE_EXCEEDED,
                            "no progress for the stall timeout");
         }
-        bel_doorbell_wait(config->bell, now + NAP_NS);
+        bel_doorbell_wait(config->bell, now + nap_ns);
     }
     if (!client->attached && config->attach != NULL)
         BEL_TRY(config->attach(config->attach_context));
