@@ -134,7 +134,7 @@ static peer start_peer(const char *script, const char *optimizer, int64_t rows, 
         dup2(up[1], STDOUT_FILENO);
         close(down[1]);
         close(up[0]);
-        execl("/usr/bin/python3", "python3", script, optimizer, count, power ? "power" : "uniform",
+        execl("bench/torch", "torch", "1", script, optimizer, count, power ? "power" : "uniform",
               (char *)NULL);
         _exit(1);
     }
@@ -241,6 +241,7 @@ static void large_table(bel_row_batch *batch, bel_optimizer_kind kind, int round
 int main(int count, char **arguments)
 {
     int rounds = count > 1 ? (int)strtol(arguments[1], NULL, 10) : 9;
+    if (system("bench/torch 1 --choose") != 0) printf("no peer to compare with\n");
     const char *script = count > 2 ? arguments[2] : "bench/table_torch.py";
     rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
     bel_row_batch *batch;

@@ -155,8 +155,8 @@ static double theirs(const char *script, const char *optimizer, int64_t rows, in
 {
     char command[512];
     double rate = 0;
-    snprintf(command, sizeof command, "/usr/bin/python3 %s %s %lld %d 2>/dev/null", script,
-             optimizer, (long long)rows, processes);
+    snprintf(command, sizeof command, "bench/torch 1 %s %s %lld %d 2>/dev/null", script, optimizer,
+             (long long)rows, processes);
     FILE *pipe = popen(command, "r");
     if (pipe == NULL) return 0;
     if (fscanf(pipe, "%lf", &rate) != 1) rate = 0;
@@ -188,6 +188,7 @@ static void compare(const char *script, const char *optimizer, int64_t rows, int
 int main(int count, char **arguments)
 {
     int rounds = count > 1 ? atoi(arguments[1]) : 5;
+    if (system("bench/torch 1 --choose") != 0) printf("no peer to compare with\n");
     const char *script = count > 2 ? arguments[2] : "bench/wide_deep_torch.py";
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
     bel_log_configure(BEL_LOG_WARN, BEL_LOG_TEXT);
