@@ -2,7 +2,7 @@
 // (for the output: x; for the input gradient: dy), and for each position of the result a fixed list
 // of segments of it, times packed weights.
 //
-// `before` packs the weights into blocks of 32 result channels (16 where there are no more), in the
+// `before` packs the weights into blocks of up to 64 result channels, in the
 // order in which the sums read them. Each tile then takes a run of images and pads them one after
 // another into a slot of its own in the workspace. With strides the input gradient has several
 // *phases*: positions whose distance is the stride read the same taps of the window, others read
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { LANES = BEL_PRODUCT_LANES, MOST_WIDTH = 2 * LANES, MAX_TILES = 16 };
+enum { LANES = BEL_PRODUCT_LANES, MOST_WIDTH = 4 * LANES, MAX_TILES = 16 };
 
 // --- Padding -------------------------------------------------------------------------------------
 
@@ -218,25 +218,25 @@ static void scatter(const bel_product_block *block, const float *sums, int64_t s
             result[places[r] + l * step] = sums[block->c_rows[r] + l];
 }
 
-// All positions of one phase for a block's result channels, by segments [first, end). Levels whose
-// registers do not hold a whole block take it in pieces.
-static void walk_segments(const conv_walk *walk, const conv_phase *phase, int64_t first,
-                          int64_t end, const walk_block *at)
+// All positions of one phase for a block's result channels. Levels whose registers do not hold a
+// whole block take it in pieces.
+static void walk_phase(const conv_walk *walk, const conv_phase *phase, const walk_block *at)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_image_steps *steps = &walk->result;
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    int64_t units = at->lanes > LANES ? kernels->width : 1, most = kernels->rows_most[units];
+    int64_t units = bel_product_units(at->lanes, kernels->width);
+    int64_t most = kernels->rows_most[units];
     int64_t left = rows->positions * columns->positions, row = 0, column = 0;
     int64_t places[BEL_PRODUCT_ROWS];
     bool direct = steps->channel == 1;
     float sums[BEL_PRODUCT_ROWS * MOST_WIDTH];
-    bel_product_block block = {.segments = phase->segments + first,
-                               .segment_count = end - first,
+    bel_product_block block = {.segments = phase->segments,
+                               .segment_count = phase->segment_count,
                                .k = phase->k,
                                .a_step = 1,
                                .b_step = walk->block_width,
-                               .start_is_row = first == 0};
+                               .start_is_row = true};
     for (; left > 0; left -= block.rows) {
         block.rows = bel_product_rows(left, most);
         for (int64_t r = 0; r < block.rows; r++) {
@@ -251,29 +251,16 @@ static void walk_segments(const conv_walk *walk, const conv_phase *phase, int64_
             row++;
         }
         for (int64_t l = 0; l < at->lanes; l += block.columns) {
-            block.columns = at->lanes - l < units * LANES ? at->lanes - l : units * LANES;
+            block.columns = bel_product_units(at->lanes - l, units) * LANES;
+            if (block.columns > at->lanes - l) block.columns = at->lanes - l;
             block.b = at->weights + l;
             block.c = direct ? at->result + l : sums;
-            block.start = first > 0 ? block.c : at->bias == NULL ? NULL : at->bias + l;
+            block.start = at->bias == NULL ? NULL : at->bias + l;
             kernels->run(&block);
             if (!direct)
                 scatter(&block, sums, steps->channel, at->result + l * steps->channel, places);
         }
     }
-}
-
-// Some of the weights at a time stay in the first-level cache while all positions pass by; the sums
-// wait in the result. Where its channels are no neighbours, all at once.
-static void walk_phase(const conv_walk *walk, const conv_phase *phase, const walk_block *at)
-{
-    enum { CACHE_FLOATS = 3072 };
-    int64_t count = phase->segment_count, step = count;
-    if (walk->result.channel == 1 && phase->k > 0)
-        step = CACHE_FLOATS / (phase->k * walk->block_width);
-    if (step < 1) step = 1;
-    if (count == 0) walk_segments(walk, phase, 0, 0, at);
-    for (int64_t s = 0; s < count; s += step)
-        walk_segments(walk, phase, s, s + step < count ? s + step : count, at);
 }
 
 // A tile is a run of images. Its slot of the workspace, [rows, columns, depth] behind all packed
@@ -308,6 +295,12 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
             }
         }
     }
+}
+
+// The same at every level, as the workspace is.
+static int64_t block_width(int64_t channels)
+{
+    return bel_product_units(channels, MOST_WIDTH / LANES) * LANES;
 }
 
 // Tiles by the number of images alone. The workspace: packed weights [group, block, block_floats],
@@ -345,7 +338,7 @@ void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                       .result = bel_image_steps_of(&shape->y, call->outputs_last[0]),
                       .n = shape->n,
                       .width = shape->out,
-                      .block_width = shape->out > LANES ? MOST_WIDTH : LANES,
+                      .block_width = block_width(shape->out),
                       .weights_group = shape->out * shape->in * taps,
                       .weights_depth = taps,
                       .weights_width = shape->in * taps,
@@ -365,7 +358,7 @@ void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
                       .result = bel_image_steps_of(&shape->x, call->outputs_last[0]),
                       .n = shape->n,
                       .width = shape->in,
-                      .block_width = shape->in > LANES ? MOST_WIDTH : LANES,
+                      .block_width = block_width(shape->in),
                       .weights_group = shape->out * shape->in * taps,
                       .weights_depth = shape->in * taps,
                       .weights_width = taps,

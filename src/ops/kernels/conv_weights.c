@@ -1,4 +1,4 @@
-// Gradient of a convolution's weights: for each tap and input channel a row of 16 or 32 output
+// Gradient of a convolution's weights: for each tap and input channel a row of output
 // channels, summed over images and positions.
 //
 // The batch is cut into PARTS equal runs of images, whatever the threads; each part sums into
@@ -59,7 +59,7 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
             segments[s].b = (first + s) * window->out[1] * b_step;
         }
         for (int64_t c = 0; c < row_floats; c += block.columns) {
-            int64_t units = row_floats - c > LANES ? kernels->width : 1;
+            int64_t units = bel_product_units(row_floats - c, kernels->width);
             block.columns = units * LANES;
             block.b = dy + c;
             for (int64_t i = 0; i < length; i += block.rows) {

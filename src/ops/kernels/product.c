@@ -1,5 +1,5 @@
 // Matrix products. Rows of a are taken a block at a time, as many as fit the registers; they stay
-// in the first-level cache while panels of b, of 32 or 16 columns, pass by from the second-level
+// in the first-level cache while panels of b, of 64 or 16 columns, pass by from the second-level
 // cache. What is read several times is packed before, so that what is read together is neighbours
 // and rows that are a power of two apart do not push each other out; what is read once is read
 // where it lies.
@@ -15,7 +15,10 @@
 enum {
     LANES = BEL_PRODUCT_LANES,
     DEPTH = 256,                                  // products of a chain at a time
-    FEW_DEPTH = 64,                               // where b is used once or twice
+    PACKED_COLUMNS = 128,                         // from so many on a is packed
+    PACKED_ROWS = 36,                             // and b
+    FEW_ROWS = 24,                                // up to so many, b is used a few times
+    FEW_DEPTH = 64,                               // products of a chain then
     B_FLOATS = 1 << 17,                           // most room for packed panels
     A_FLOATS = BEL_PRODUCT_ROWS * (DEPTH + LANES) // and for a block of a
 };
@@ -75,15 +78,6 @@ static void set_start(const part *p, int64_t row, int64_t column, bel_product_bl
     block->start = start;
 }
 
-// Units of the next panel when `columns` are left.
-static int64_t next_units(const part *p, int64_t columns)
-{
-    int64_t left = (columns + LANES - 1) / LANES, units = p->units;
-    while (units > left)
-        units /= 2;
-    return units;
-}
-
 // Panels of columns [first, first + count), one behind another: the one of column j begins at j ·
 // k, as each but the last is whole. A few rows of b at a time: rows lie on pages of their own, and
 // a processor knows the places of few pages.
@@ -96,7 +90,7 @@ static void pack_b(const part *p, int64_t first, int64_t count)
         int64_t depth = smaller(strip, p->k - q), columns;
         const float *b = x->b + (p->first_k + q) * x->b_row + first * x->b_column;
         for (int64_t j = 0; j < count; j += columns, b += columns * x->b_column) {
-            int64_t width = next_units(p, count - j) * LANES;
+            int64_t width = bel_product_units(count - j, p->units) * LANES;
             float *to = p->b + j * p->k + q * width;
             columns = smaller(width, count - j);
             if (x->b_column == 1) {
@@ -130,7 +124,7 @@ static void run_columns(const part *p, int64_t first, int64_t count)
         const float *a = take_a(p, row, block.rows, &a_row, &block.a_step);
         set_rows(p, &block, a, a_row);
         for (int64_t j = 0; j < count; j += block.columns) {
-            int64_t width = next_units(p, count - j) * LANES;
+            int64_t width = bel_product_units(count - j, p->units) * LANES;
             block.columns = smaller(width, count - j);
             block.b = p->packs_b ? p->b + j * p->k : x->b + p->first_k * x->b_row + first + j;
             block.b_step = p->packs_b ? width : x->b_row;
@@ -165,17 +159,15 @@ static void run_blocks(const bel_product *x, float *a, float *b)
     const int64_t *rows_most = p.kernels->rows_most;
     // Narrower where there are fewer columns; wider where rows are so few that it fits the
     // registers.
-    p.units = p.kernels->width;
-    while (p.units > 1 && (p.units - 1) * LANES >= x->n)
-        p.units /= 2;
+    p.units = bel_product_units(x->n, p.kernels->width);
     while (2 * p.units <= BEL_PRODUCT_UNITS && x->m <= rows_most[2 * p.units] &&
            p.units * LANES < x->n)
         p.units *= 2;
     p.height = rows_most[p.units];
     // Packing pays when what is packed is read again.
-    p.packs_a = x->n > 4 * p.units * LANES;
-    p.packs_b = x->b_column != 1 || x->m > 3 * p.height;
-    bool few = x->m <= 2 * p.height;
+    p.packs_a = x->n > PACKED_COLUMNS;
+    p.packs_b = x->b_column != 1 || x->m > PACKED_ROWS;
+    bool few = x->m <= FEW_ROWS;
     int64_t width = p.units * LANES, most = few ? FEW_DEPTH : DEPTH;
     int64_t parts = (x->k + most - 1) / most, depth = (x->k + parts - 1) / parts;
     for (p.first_k = 0; p.first_k < x->k; p.first_k += depth) {

@@ -67,7 +67,7 @@ typedef struct bel_product_block {
 } bel_product_block;
 
 typedef struct bel_product_kernels {
-    int64_t width;                            // units of a block of many rows: 1 or 2
+    int64_t width;                            // units of a block of many rows: 1 or 4
     int64_t b_floats;                         // that may stay in the second-level cache
     int64_t rows_most[BEL_PRODUCT_UNITS + 1]; // by units: rows that fit the registers; 0: none
     void (*run)(const bel_product_block *block);
@@ -87,6 +87,15 @@ extern const bel_product_kernels bel_product_kernels_v2, bel_product_kernels_v3,
 
 // The table of bel_isa_get().
 const bel_product_kernels *bel_product_kernels_get(void);
+
+// Units of the next block of a row when `columns` are left, at most `most`, a power of two.
+static inline int64_t bel_product_units(int64_t columns, int64_t most)
+{
+    int64_t left = (columns + BEL_PRODUCT_LANES - 1) / BEL_PRODUCT_LANES;
+    while (most > left)
+        most /= 2;
+    return most;
+}
 
 // Rows of the next block when `left` are left: the last two blocks share what is left for them.
 static inline int64_t bel_product_rows(int64_t left, int64_t most)
