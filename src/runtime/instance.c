@@ -1,11 +1,136 @@
 // Binding and running. A patch says which operand of which call holds the address of a buffer from
-// outside; binding walks the patches of that buffer. The run is a loop over groups of bound calls,
-// without the prologue when that has run with the same variables.
+// outside; patches stand buffer by buffer, and binding walks those of its buffer, where the address
+// has changed. The run is a loop over groups of bound calls, without the prologue when that has run
+// with the same variables.
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "runtime/instance_inner.h"
+
+// --- Binding -------------------------------------------------------------------------------------
+
+// A list of the buffers of one kind.
+static bel_instance_bound find_bound(const bel_program *program, bel_location_kind kind)
+{
+    bel_instance_bound bound = {.count = 0};
+    for (int b = 0; b < program->buffer_count; b++) {
+        const bel_program_buffer *buffer = &program->buffers[b];
+        if (buffer->kind == kind && buffer->index >= bound.count) bound.count = buffer->index + 1;
+    }
+    bound.buffers = bel_xcalloc((size_t)bound.count, sizeof *bound.buffers);
+    for (int i = 0; i < bound.count; i++)
+        bound.buffers[i] = -1;
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffers[b].kind == kind) bound.buffers[program->buffers[b].index] = b;
+    return bound;
+}
+
+static bool is_outside(const bel_program *program, int buffer)
+{
+    bel_location_kind kind = program->buffers[buffer].kind;
+    return kind == BEL_LOCATION_INPUT || kind == BEL_LOCATION_VARIABLE ||
+           kind == BEL_LOCATION_OUTPUT;
+}
+
+// Fills in where an operand lies, which for memory of the instance stays so; what is bound later
+// gets a patch, at the end of its buffer's list so far.
+static void add_operand(bel_instance *instance, int buffer, void **address)
+{
+    *address = instance->addresses[buffer];
+    if (!is_outside(instance->program, buffer)) return;
+    instance->patches[instance->first_patches[buffer + 1]++] = address;
+}
+
+// Makes room for the patches of each buffer, one buffer behind the other; the entry behind a buffer
+// is where its list ends so far, and comes to be where the next one begins.
+static void count_patches(bel_instance *instance)
+{
+    const bel_program *program = instance->program;
+    int *counts = bel_xcalloc((size_t)program->buffer_count + 1, sizeof *counts), all = 0;
+    for (int i = 0; i < program->call_count; i++) {
+        const bel_program_call *call = &program->calls[i];
+        for (int k = 0; k < call->call.input_count; k++)
+            counts[call->input_buffers[k]] += is_outside(program, call->input_buffers[k]);
+        for (int k = 0; k < call->call.output_count; k++)
+            counts[call->output_buffers[k]] += is_outside(program, call->output_buffers[k]);
+    }
+    instance->first_patches =
+        bel_xcalloc((size_t)program->buffer_count + 1, sizeof *instance->first_patches);
+    for (int b = 0; b < program->buffer_count; b++) {
+        instance->first_patches[b + 1] = all;
+        all += counts[b];
+    }
+    instance->patches = bel_xcalloc((size_t)all, sizeof *instance->patches);
+    bel_free(counts);
+}
+
+// The calls with all addresses that are known, and patches for the others.
+static void place_calls(bel_instance *instance)
+{
+    const bel_program *program = instance->program;
+    count_patches(instance);
+    for (int i = 0; i < program->call_count; i++) {
+        const bel_program_call *from = &program->calls[i];
+        bel_kernel_call *call = &instance->calls[i];
+        *call = from->call;
+        for (int k = 0; k < call->input_count; k++)
+            add_operand(instance, from->input_buffers[k], &call->inputs[k].data);
+        for (int k = 0; k < call->output_count; k++)
+            add_operand(instance, from->output_buffers[k], &call->outputs[k].data);
+        if (from->workspace >= 0) call->workspace = instance->addresses[from->workspace];
+    }
+    instance->inputs = find_bound(program, BEL_LOCATION_INPUT);
+    instance->variables = find_bound(program, BEL_LOCATION_VARIABLE);
+    instance->outputs = find_bound(program, BEL_LOCATION_OUTPUT);
+}
+
+// Says whether the address is another one than before.
+static bool bind(bel_instance *instance, const bel_instance_bound *bound, int index, void *data)
+{
+    int buffer = index < bound->count ? bound->buffers[index] : -1;
+    if (buffer < 0 || instance->addresses[buffer] == data) return false;
+    instance->addresses[buffer] = data;
+    for (int p = instance->first_patches[buffer]; p < instance->first_patches[buffer + 1]; p++)
+        *instance->patches[p] = data;
+    return true;
+}
+
+// Kernels only read inputs and variables; the view's pointer is mutable because outputs share it.
+static void *as_view(const void *data)
+{
+    union {
+        const void *read;
+        void *view;
+    } pointer = {.read = data};
+    return pointer.view;
+}
+
+void bel_instance_bind_input(bel_instance *instance, int input, const void *data)
+{
+    (void)bind(instance, &instance->inputs, input, as_view(data));
+}
+
+// A variable that moves to another address has other content, so the prologue must run again.
+void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data)
+{
+    if (bind(instance, &instance->variables, variable, as_view(data))) instance->settled = false;
+}
+
+void bel_instance_bind_output(bel_instance *instance, int output, void *data)
+{
+    (void)bind(instance, &instance->outputs, output, data);
+}
+
+bel_tensor bel_instance_output(const bel_instance *instance, int output)
+{
+    const bel_program_result *result = &instance->program->outputs[output];
+    bel_tensor tensor = result->tensor;
+    tensor.data = instance->addresses[result->buffer];
+    return tensor;
+}
+
+// --- Publication ---------------------------------------------------------------------------------
 
 static int by_call(const void *a, const void *b)
 {
@@ -14,32 +139,26 @@ static int by_call(const void *a, const void *b)
     return (p->output > q->output) - (p->output < q->output);
 }
 
-// Fills in where an operand lies, which for memory of the instance stays so; what is bound later
-// gets a patch.
-static void add_operand(bel_instance *instance, int buffer, void **address)
+// The last writer of each buffer. Only the first output of a call is written tile by tile.
+static void find_writers(bel_instance *instance)
 {
-    const bel_program_buffer *place = &instance->program->buffers[buffer];
-    *address = instance->addresses[buffer];
-    bool inside = place->kind == BEL_LOCATION_ARENA || place->kind == BEL_LOCATION_RESIDENT ||
-                  place->kind == BEL_LOCATION_CONSTANT;
-    if (!inside) instance->patches[instance->patch_count++] = (bel_instance_patch){buffer, address};
-}
-
-// The call that writes an external output. `out_tiled`: tile by tile, and no other one does.
-static int find_writer(const bel_program *program, int output, bool *out_tiled)
-{
-    const bel_program_result *result = &program->outputs[output];
-    const bel_program_group *group = &program->groups[result->last_writer];
-    int writer = -1;
-    for (int i = group->first; i < group->first + group->count; i++) {
-        const bel_program_call *call = &program->calls[i];
-        for (int k = 0; k < call->call.output_count; k++) {
-            if (call->output_buffers[k] != result->buffer) continue;
-            *out_tiled = writer < 0 && k == 0 && call->call.tile_elements > 0;
-            writer = i;
+    const bel_program *program = instance->program;
+    for (int b = 0; b < program->buffer_count; b++)
+        instance->writers[b] = (bel_instance_writer){.call = -1, .group = -1};
+    for (int g = 0; g < program->group_count; g++) {
+        const bel_program_group *group = &program->groups[g];
+        for (int i = group->first; i < group->first + group->count; i++) {
+            const bel_program_call *call = &program->calls[i];
+            for (int k = 0; k < call->call.output_count; k++) {
+                bel_instance_writer *writer = &instance->writers[call->output_buffers[k]];
+                bool alone = writer->group != g;
+                *writer =
+                    (bel_instance_writer){.call = i,
+                                          .group = g,
+                                          .tiled = alone && k == 0 && call->call.tile_elements > 0};
+            }
         }
     }
-    return writer;
 }
 
 // An output whose only writer goes from tile to tile is published by its tiles, if the call has no
@@ -47,17 +166,17 @@ static int find_writer(const bel_program *program, int output, bool *out_tiled)
 static void plan_publications(bel_instance *instance)
 {
     const bel_program *program = instance->program;
+    find_writers(instance);
     for (int i = 0; i < program->call_count; i++)
         instance->tile_outputs[i] = -1;
     for (int o = 0; o < program->output_count; o++) {
         if (!program->outputs[o].external) continue;
-        bool tiled = false;
-        int writer = find_writer(program, o, &tiled);
-        if (tiled && instance->tile_outputs[writer] < 0) {
-            instance->tile_outputs[writer] = o;
+        const bel_instance_writer *writer = &instance->writers[program->outputs[o].buffer];
+        if (writer->tiled && instance->tile_outputs[writer->call] < 0) {
+            instance->tile_outputs[writer->call] = o;
         } else {
             instance->publications[instance->publication_count++] =
-                (bel_instance_publication){writer, o};
+                (bel_instance_publication){writer->call, o};
         }
     }
     if (instance->publication_count > 0) {
@@ -66,6 +185,8 @@ static void plan_publications(bel_instance *instance)
     }
 }
 
+// --- Life ----------------------------------------------------------------------------------------
+
 bel_instance *bel_instance_create(const bel_program *program, void *arena)
 {
     bel_instance *instance = bel_xcalloc(1, sizeof *instance);
@@ -73,8 +194,7 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
     instance->program = program;
     instance->calls = bel_xcalloc(calls, sizeof *instance->calls);
     instance->addresses = bel_xcalloc(buffers, sizeof *instance->addresses);
-    instance->patches =
-        bel_xcalloc(calls * (BEL_OP_MAX_INPUTS + BEL_OP_MAX_OUTPUTS), sizeof *instance->patches);
+    instance->writers = bel_xcalloc(buffers, sizeof *instance->writers);
     instance->publications =
         bel_xcalloc((size_t)program->output_count, sizeof *instance->publications);
     instance->tile_outputs = bel_xcalloc(calls, sizeof *instance->tile_outputs);
@@ -90,16 +210,7 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
             instance->addresses[b] = buffer->constant;
         }
     }
-    for (int i = 0; i < program->call_count; i++) {
-        const bel_program_call *from = &program->calls[i];
-        bel_kernel_call *call = &instance->calls[i];
-        *call = from->call;
-        for (int k = 0; k < call->input_count; k++)
-            add_operand(instance, from->input_buffers[k], &call->inputs[k].data);
-        for (int k = 0; k < call->output_count; k++)
-            add_operand(instance, from->output_buffers[k], &call->outputs[k].data);
-        if (from->workspace >= 0) call->workspace = instance->addresses[from->workspace];
-    }
+    place_calls(instance);
     plan_publications(instance);
     instance->plain = true;
     for (int g = 0; g < program->group_count; g++) {
@@ -116,88 +227,55 @@ void bel_instance_destroy(bel_instance *instance)
     bel_free(instance->calls);
     bel_free(instance->addresses);
     bel_free(instance->resident);
+    bel_free(instance->inputs.buffers);
+    bel_free(instance->variables.buffers);
+    bel_free(instance->outputs.buffers);
     bel_free(instance->patches);
+    bel_free(instance->first_patches);
+    bel_free(instance->writers);
     bel_free(instance->publications);
     bel_free(instance->tile_outputs);
     bel_instance_async_destroy(instance->async);
     bel_free(instance);
 }
 
-// A variable that moves to another address has other content, so the prologue must run again.
-static void bind(bel_instance *instance, bel_location_kind kind, int index, void *data)
-{
-    for (int b = 0; b < instance->program->buffer_count; b++) {
-        const bel_program_buffer *buffer = &instance->program->buffers[b];
-        if (buffer->kind != kind || buffer->index != index) continue;
-        if (kind == BEL_LOCATION_VARIABLE && instance->addresses[b] != data)
-            instance->settled = false;
-        instance->addresses[b] = data;
-    }
-    for (int p = 0; p < instance->patch_count; p++) {
-        const bel_program_buffer *buffer = &instance->program->buffers[instance->patches[p].buffer];
-        if (buffer->kind == kind && buffer->index == index) *instance->patches[p].address = data;
-    }
-}
-
-// Kernels only read inputs and variables; the view's pointer is mutable because outputs share it.
-static void *as_view(const void *data)
-{
-    union {
-        const void *read;
-        void *view;
-    } pointer = {.read = data};
-    return pointer.view;
-}
-
-void bel_instance_bind_input(bel_instance *instance, int input, const void *data)
-{
-    bind(instance, BEL_LOCATION_INPUT, input, as_view(data));
-}
-
-void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data)
-{
-    bind(instance, BEL_LOCATION_VARIABLE, variable, as_view(data));
-}
-
-void bel_instance_bind_output(bel_instance *instance, int output, void *data)
-{
-    bind(instance, BEL_LOCATION_OUTPUT, output, data);
-}
-
-bel_tensor bel_instance_output(const bel_instance *instance, int output)
-{
-    const bel_program_result *result = &instance->program->outputs[output];
-    bel_tensor tensor = result->tensor;
-    tensor.data = instance->addresses[result->buffer];
-    return tensor;
-}
+// --- Running -------------------------------------------------------------------------------------
 
 typedef struct group_run {
     const bel_instance *instance;
     const bel_instance_run_args *args;
-    int first; // call
+    const bel_program_group *group;
 } group_run;
 
-// Tile `tile` of a group, counted through its calls.
+// Tile `tile` of a group, counted through its calls: it is one of the last call that begins with it
+// or before it. (A call without tiles begins where the next one does.)
 static void run_group_tile(void *argument, int64_t tile)
 {
     const group_run *run = argument;
-    int i = run->first;
-    for (; tile >= run->instance->calls[i].tile_count; i++)
-        tile -= run->instance->calls[i].tile_count;
-    bel_instance_run_tile(run->instance, run->args, i, tile);
+    const bel_program_call *calls = run->instance->program->calls;
+    int low = run->group->first, high = low + run->group->count - 1;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (calls[middle].first_tile <= tile) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    bel_instance_run_tile(run->instance, run->args, low, tile - calls[low].first_tile);
 }
 
 // All tiles of the calls of a group: by the team, where that is worth a hand-over, else here.
 static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
 {
-    run->first = group->first;
+    run->group = group;
     if (group->for_team) {
         bel_team_run(team, run_group_tile, run, group->tile_count);
         return;
     }
-    for (int64_t tile = 0; tile < group->tile_count; tile++)
-        run_group_tile(run, tile);
+    for (int i = group->first; i < group->first + group->count; i++)
+        for (int64_t tile = 0; tile < run->instance->calls[i].tile_count; tile++)
+            bel_instance_run_tile(run->instance, run->args, i, tile);
 }
 
 // `next` walks along the publications, which stand in the order of calls, so that each is due once

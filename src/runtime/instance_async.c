@@ -139,13 +139,8 @@ bel_status *bel_instance_async_run(bel_instance *instance, bel_team *team, bel_r
 
 bel_future *bel_instance_future(bel_instance *instance, int output)
 {
-    const bel_program *program = instance->program;
-    int buffer = program->outputs[output].buffer;
-    for (int c = program->call_count; c-- > 0;)
-        for (int k = 0; k < program->calls[c].call.output_count; k++)
-            if (program->calls[c].output_buffers[k] == buffer)
-                return bel_async_future(instance->async->executor, c);
-    return NULL;
+    int call = instance->writers[instance->program->outputs[output].buffer].call;
+    return call < 0 ? NULL : bel_async_future(instance->async->executor, call);
 }
 
 void bel_instance_cancel(bel_instance *instance)

@@ -4,10 +4,19 @@
 
 #include "runtime/program_inner.h"
 
-typedef struct bel_instance_patch {
-    int buffer;
-    void **address;
-} bel_instance_patch;
+// What is bound from outside: by index of the input, the variable or the output the buffer that it
+// is; -1: the program does not know it.
+typedef struct bel_instance_bound {
+    int *buffers;
+    int count;
+} bel_instance_bound;
+
+// Who writes a buffer.
+typedef struct bel_instance_writer {
+    int call;   // the last one; -1: none
+    int group;  // of that call
+    bool tiled; // it goes from tile to tile, and no other call of its group writes the buffer
+} bel_instance_writer;
 
 // An output that is published whole.
 typedef struct bel_instance_publication {
@@ -23,8 +32,10 @@ struct bel_instance {
     void **addresses; // by buffer
     void *resident;   // what the prologue has computed
     bool settled;     // with the variables that are bound now
-    bel_instance_patch *patches;
-    int patch_count;
+    bel_instance_bound inputs, variables, outputs;
+    void ***patches;    // operands that hold the address of a buffer from outside, by buffer
+    int *first_patches; // by buffer, and one behind
+    bel_instance_writer *writers;           // by buffer
     bel_instance_publication *publications; // by call
     int publication_count;
     int *tile_outputs; // by call: the output that its tiles publish, -1: none

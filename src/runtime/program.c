@@ -376,6 +376,7 @@ static void finish_groups(bel_program *program)
         bel_program_group *group = &program->groups[g];
         int64_t cost_ns = 0;
         for (int i = group->first; i < group->first + group->count; i++) {
+            program->calls[i].first_tile = group->tile_count;
             group->tile_count += program->calls[i].call.tile_count;
             cost_ns += bel_cost_ns(&program->calls[i].call);
         }

@@ -30,7 +30,8 @@ typedef struct bel_program_call {
     bel_kernel_call call; // addresses are NULL here
     int input_buffers[BEL_OP_MAX_INPUTS];
     int output_buffers[BEL_OP_MAX_OUTPUTS];
-    int workspace; // buffer, -1: none
+    int workspace;      // buffer, -1: none
+    int64_t first_tile; // of the call among those of its group
 } bel_program_call;
 
 // Neighbouring calls of which none reads or overwrites what another one writes: their tiles run in
