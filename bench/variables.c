@@ -24,9 +24,8 @@ static bel_value *layer(bel_graph *g, bel_value *x, int64_t units, const char *n
     bel_value *kernel = bel_variable(g, "kernel", &kernel_shape,
                                      (bel_initializer){.kind = BEL_INIT_ORTHOGONAL, .value = 1},
                                      BEL_VARIABLE_TRAINABLE);
-    bel_value *bias =
-        bel_variable(g, "bias", &bias_shape, (bel_initializer){.kind = BEL_INIT_ZEROS},
-                     BEL_VARIABLE_TRAINABLE);
+    bel_value *bias = bel_variable(
+        g, "bias", &bias_shape, (bel_initializer){.kind = BEL_INIT_ZEROS}, BEL_VARIABLE_TRAINABLE);
     bel_graph_pop_scope(g);
     return bel_gemm(g, x, kernel, bias, 1, 1, false, false);
 }
@@ -93,8 +92,9 @@ static double theirs(int64_t steps)
 {
     char command[512];
     double ms = 0;
-    snprintf(command, sizeof command, "/usr/bin/python3 bench/variables_torch.py %d %lld 2>/dev/null",
-             layer_count, (long long)steps);
+    snprintf(command, sizeof command,
+             "/usr/bin/python3 bench/variables_torch.py %d %lld 2>/dev/null", layer_count,
+             (long long)steps);
     FILE *pipe = popen(command, "r");
     if (pipe == NULL) return 0;
     if (fscanf(pipe, "%lf", &ms) != 1) ms = 0;

@@ -46,24 +46,24 @@ static int find_table(bel_graph *graph, const char *name, int64_t width,
 {
     char full[BEL_GRAPH_MAX_NAME];
     if (!bel_graph_full_name(graph, name, full)) return -1;
-    for (size_t v = 0; v < graph->variable_count; v++) {
-        if (strcmp(graph->variables[v].name, full) != 0) continue;
+    if (bel_graph_find_variable(graph, full) >= 0) {
         bel_graph_fail(graph, BEL_ALREADY_EXISTS, "embedding \"%s\": a variable has this name",
                        full);
         return -1;
     }
-    for (size_t t = 0; t < graph->table_count; t++) {
-        const bel_graph_table *table = &graph->tables[t];
-        if (strcmp(table->name, full) != 0) continue;
+    int found = bel_graph_find_table(graph, full);
+    if (found >= 0) {
+        const bel_graph_table *table = &graph->tables[found];
         bool agrees = table->width == width && table->initializer.kind == initializer.kind &&
                       table->initializer.value == initializer.value;
-        if (agrees) return (int)t;
+        if (agrees) return found;
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
                        "embedding \"%s\" is used with another width or initializer before", full);
         return -1;
     }
     graph->tables = bel_xgrow(graph->tables, &graph->table_capacity, graph->table_count + 1,
                               sizeof *graph->tables);
+    bel_index_put_text(&graph->table_names, full, (int)graph->table_count);
     graph->tables[graph->table_count] =
         (bel_graph_table){bel_arena_strdup(graph->arena, full), (int)width, initializer};
     return (int)graph->table_count++;
@@ -86,6 +86,7 @@ bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int
                                sizeof *graph->lookups);
     graph->lookups[graph->lookup_count++] =
         (bel_graph_lookup){table, ids->node->leaf, rows->node->leaf};
+    graph->inputs[rows->node->leaf].lookup = (int)graph->lookup_count;
     return rows;
 }
 
@@ -102,7 +103,6 @@ int64_t bel_graph_lookup_ids(const bel_graph *graph, const bel_graph_lookup *loo
 
 const bel_graph_lookup *bel_graph_lookup_of(const bel_graph *graph, int input)
 {
-    for (size_t l = 0; l < graph->lookup_count; l++)
-        if (graph->lookups[l].rows == input) return &graph->lookups[l];
-    return NULL;
+    int lookup = graph->inputs[input].lookup;
+    return lookup > 0 ? &graph->lookups[lookup - 1] : NULL;
 }

@@ -34,6 +34,9 @@ void bel_graph_destroy(bel_graph *graph)
     bel_free(graph->inputs);
     bel_free(graph->tables);
     bel_free(graph->lookups);
+    bel_index_deinit(&graph->variable_names);
+    bel_index_deinit(&graph->input_names);
+    bel_index_deinit(&graph->table_names);
     bel_free(graph->error);
     bel_free(graph);
 }
@@ -222,8 +225,9 @@ bel_value *bel_input_value(bel_graph *graph, const char *name, bel_dtype dtype,
     node->leaf = (int)graph->input_count;
     graph->inputs = bel_xgrow(graph->inputs, &graph->input_capacity, graph->input_count + 1,
                               sizeof *graph->inputs);
+    bel_index_put_text(&graph->input_names, name, node->leaf);
     graph->inputs[graph->input_count++] =
-        (bel_graph_input){bel_arena_strdup(graph->arena, name), value};
+        (bel_graph_input){.name = bel_arena_strdup(graph->arena, name), .value = value};
     return value;
 }
 
@@ -236,9 +240,26 @@ const bel_value *bel_alias_root(const bel_value *value)
 
 bel_value *bel_graph_find_input(const bel_graph *graph, const char *name)
 {
-    for (size_t i = 0; i < graph->input_count; i++)
+    size_t at = 0;
+    for (int i; (i = bel_index_next_text(&graph->input_names, name, &at)) >= 0;)
         if (strcmp(graph->inputs[i].name, name) == 0) return graph->inputs[i].value;
     return NULL;
+}
+
+int bel_graph_find_variable(const bel_graph *graph, const char *name)
+{
+    size_t at = 0;
+    for (int v; (v = bel_index_next_text(&graph->variable_names, name, &at)) >= 0;)
+        if (strcmp(graph->variables[v].name, name) == 0) return v;
+    return -1;
+}
+
+int bel_graph_find_table(const bel_graph *graph, const char *name)
+{
+    size_t at = 0;
+    for (int t; (t = bel_index_next_text(&graph->table_names, name, &at)) >= 0;)
+        if (strcmp(graph->tables[t].name, name) == 0) return t;
+    return -1;
 }
 
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor)
@@ -287,23 +308,20 @@ bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value)
 
 static bel_value *existing_variable(bel_graph *graph, const char *name, const bel_shape *shape)
 {
-    for (size_t i = 0; i < graph->variable_count; i++) {
-        bel_graph_variable *variable = &graph->variables[i];
-        if (strcmp(variable->name, name) != 0) continue;
-        if (!bel_shape_equal(&variable->value->spec.shape, shape)) {
-            char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
-            bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                           "variable \"%s\" has shape %s and is asked for again with shape %s",
-                           name, bel_shape_text(&variable->value->spec.shape, have),
-                           bel_shape_text(shape, want));
-        }
-        return variable->value;
-    }
-    for (size_t t = 0; t < graph->table_count; t++) {
-        if (strcmp(graph->tables[t].name, name) != 0) continue;
+    int v = bel_graph_find_variable(graph, name);
+    if (v < 0) {
+        if (bel_graph_find_table(graph, name) < 0) return NULL;
         bel_graph_fail(graph, BEL_ALREADY_EXISTS, "variable \"%s\": a table has this name", name);
+        return NULL;
     }
-    return NULL;
+    bel_value *value = graph->variables[v].value;
+    if (!bel_shape_equal(&value->spec.shape, shape)) {
+        char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "variable \"%s\" has shape %s and is asked for again with shape %s", name,
+                       bel_shape_text(&value->spec.shape, have), bel_shape_text(shape, want));
+    }
+    return value;
 }
 
 bool bel_graph_full_name(bel_graph *graph, const char *name, char out_full[BEL_GRAPH_MAX_NAME])
@@ -344,6 +362,7 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
     node->leaf = (int)graph->variable_count;
     graph->variables = bel_xgrow(graph->variables, &graph->variable_capacity,
                                  graph->variable_count + 1, sizeof *graph->variables);
+    bel_index_put_text(&graph->variable_names, full, node->leaf);
     graph->variables[graph->variable_count++] =
         (bel_graph_variable){.name = bel_arena_strdup(graph->arena, full),
                              .value = value,

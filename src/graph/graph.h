@@ -4,6 +4,7 @@
 #define BELFRY_GRAPH_GRAPH_H
 
 #include "base/arena.h"
+#include "base/index.h"
 #include "belfry/graph.h"
 #include "ops/op.h"
 
@@ -47,6 +48,7 @@ typedef struct bel_graph_variable {
 typedef struct bel_graph_input {
     char *name;
     bel_value *value;
+    int lookup; // that feeds it, plus one; 0: it is the caller's
 } bel_graph_input;
 
 typedef struct bel_graph_table {
@@ -75,6 +77,7 @@ struct bel_graph {
     size_t input_count, input_capacity;
     size_t table_count, table_capacity;
     size_t lookup_count, lookup_capacity;
+    bel_index variable_names, input_names, table_names;
     char scope[256];
     int scope_starts[BEL_GRAPH_MAX_SCOPES]; // where each of the open ones begins in `scope`
     int scope_count;
@@ -116,6 +119,10 @@ bel_status *bel_graph_verify(const bel_graph *graph) BEL_MUST_USE;
 const bel_value *bel_alias_root(const bel_value *value);
 
 bel_value *bel_graph_find_input(const bel_graph *graph, const char *name); // NULL: not there
+
+// Indices by full name, -1: not there.
+int bel_graph_find_variable(const bel_graph *graph, const char *name);
+int bel_graph_find_table(const bel_graph *graph, const char *name);
 
 // Ids that one example has for a lookup; -1: it depends on the example.
 int64_t bel_graph_lookup_ids(const bel_graph *graph, const bel_graph_lookup *lookup);

@@ -1,16 +1,18 @@
 // Greedy placement by size: the lowest offset at which a buffer fits between those that it meets,
-// which are taken from below. Sizes count rounded up to 64 bytes, which keeps every offset a
+// which are alive together with it. Sizes count rounded up to 64 bytes, which keeps every offset a
 // multiple of a cache line. Which buffers meet comes either from first and last use or, for
 // programs without an order of calls, from a matrix (runtime/flow.c). Where a value lies must
 // never enter its bits.
 //
-// By first and last use, those that a buffer meets begin while it is alive, which is a range in
-// the order of beginnings, or before it and end no earlier than it begins: these are found in a
-// tree over that order whose nodes know the latest end below them. So a plan takes time for what
-// meets, not for all pairs.
+// By first and last use, what is taken is kept in a tree over time. A node knows, as spans of
+// addresses, what is taken at any time of it, and what all through it by buffers that do not last
+// through all of its parent. So what a buffer meets are the spans of the few nodes that make up its
+// life, and those above them; and as buffers lie close to each other, their spans become one, and
+// a plan takes time for its buffers, not for the pairs that meet.
 #include "runtime/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 
@@ -24,88 +26,91 @@ static int larger_first(const void *a, const void *b)
     return (p->first > q->first) - (p->first < q->first);
 }
 
-typedef struct span {
-    size_t offset, end;
-} span;
-
-typedef struct planner {
-    const bel_plan_buffer *buffers;
-    size_t count;
-    const bool *together; // NULL: by first and last
-    bool no_reuse;
-    const bel_plan_buffer **by_first; // in the order of `first`
-    int *latest;                      // node n: the greatest `last` below it; children 2n, 2n + 1
-    bool *is_placed;
-    span *met; // where those lie that are placed and that the buffer in question meets
-    size_t met_count;
-} planner;
-
-// Whether the two are ever needed at the same time. The matrix is [count, count], row by row.
-static bool conflict(const planner *p, const bel_plan_buffer *a, const bel_plan_buffer *b)
-{
-    if (p->no_reuse) return true;
-    if (p->together == NULL) return a->first <= b->last && b->first <= a->last;
-    return p->together[(size_t)(a - p->buffers) * p->count + (size_t)(b - p->buffers)];
-}
-
 static size_t rounded(size_t size)
 {
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-// Whether `a` at `offset` would take bytes of `b`.
-static bool overlap(const bel_plan_buffer *a, size_t offset, const bel_plan_buffer *b)
-{
-    return offset < b->offset + rounded(b->size_bytes) &&
-           b->offset < offset + rounded(a->size_bytes);
-}
+// --- Spans ---------------------------------------------------------------------------------------
 
-// --- Who meets whom ------------------------------------------------------------------------------
+typedef struct span {
+    size_t offset, end;
+} span;
 
-static int earlier_first(const void *a, const void *b)
-{
-    const bel_plan_buffer *p = *(const bel_plan_buffer *const *)a;
-    const bel_plan_buffer *q = *(const bel_plan_buffer *const *)b;
-    return (p->first > q->first) - (p->first < q->first);
-}
+// Ascending, and with room between each and the next.
+typedef struct spans {
+    span *items;
+    size_t count, capacity;
+} spans;
 
-// The tree over positions [begin, end) of the order.
-static int build_latest(planner *p, size_t node, size_t begin, size_t end)
+// The first one that ends behind `offset`, or there where `touching`.
+static size_t first_behind(const spans *list, size_t offset, bool touching)
 {
-    if (end - begin == 1) return p->latest[node] = p->by_first[begin]->last;
-    size_t middle = begin + (end - begin) / 2;
-    int left = build_latest(p, 2 * node, begin, middle);
-    int right = build_latest(p, 2 * node + 1, middle, end);
-    return p->latest[node] = left > right ? left : right;
-}
-
-static void meet(planner *p, const bel_plan_buffer *buffer, const bel_plan_buffer *other)
-{
-    if (!p->is_placed[other - p->buffers] || !conflict(p, buffer, other)) return;
-    p->met[p->met_count++] = (span){other->offset, other->offset + rounded(other->size_bytes)};
-}
-
-// Those before position `limit` that end no earlier than `buffer` begins.
-static void meet_earlier(planner *p, const bel_plan_buffer *buffer, size_t node, size_t begin,
-                         size_t end, size_t limit)
-{
-    if (begin >= limit || p->latest[node] < buffer->first) return;
-    if (end - begin == 1) {
-        meet(p, buffer, p->by_first[begin]);
-        return;
-    }
-    size_t middle = begin + (end - begin) / 2;
-    meet_earlier(p, buffer, 2 * node, begin, middle, limit);
-    meet_earlier(p, buffer, 2 * node + 1, middle, end, limit);
-}
-
-// The first position of the order whose buffer begins at `first` or later.
-static size_t position_of(const planner *p, int first)
-{
-    size_t low = 0, high = p->count;
+    size_t low = 0, high = list->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (p->by_first[middle]->first < first) {
+        size_t end = list->items[middle].end;
+        if (end > offset || (touching && end == offset)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+static bool has_span(const spans *list, span wanted)
+{
+    size_t at = first_behind(list, wanted.offset, false);
+    return at < list->count && list->items[at].offset <= wanted.offset &&
+           list->items[at].end >= wanted.end;
+}
+
+// What the new one overlaps or touches, [at, end), becomes one with it.
+static void add_span(spans *list, span added)
+{
+    size_t at = first_behind(list, added.offset, true), end = at;
+    for (; end < list->count && list->items[end].offset <= added.end; end++) {
+        if (list->items[end].offset < added.offset) added.offset = list->items[end].offset;
+        if (list->items[end].end > added.end) added.end = list->items[end].end;
+    }
+    size_t count = list->count + 1 - (end - at);
+    list->items = bel_xgrow(list->items, &list->capacity, count, sizeof *list->items);
+    memmove(list->items + at + 1, list->items + end, (list->count - end) * sizeof *list->items);
+    list->items[at] = added;
+    list->count = count;
+}
+
+// --- What is taken, by time ----------------------------------------------------------------------
+
+// Time is counted in different first uses: two buffers that meet do so at the first use of one.
+typedef struct moment {
+    spans ever, throughout; // see the head of the file
+} moment;
+
+enum { MOST_LISTS = 128 }; // four of a level of the tree, which has less than 32
+
+typedef struct planner {
+    int *times; // ascending, none twice
+    size_t time_count;
+    moment *nodes; // children of node n: 2n, 2n + 1; the root is 1
+    const spans *met[MOST_LISTS];
+    int met_count;
+} planner;
+
+static int ascending(const void *a, const void *b)
+{
+    int p = *(const int *)a, q = *(const int *)b;
+    return (p > q) - (p < q);
+}
+
+// How many times are before `time`, or at it where `included`.
+static size_t times_before(const planner *p, int time, bool included)
+{
+    size_t low = 0, high = p->time_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->times[middle] < time || (included && p->times[middle] == time)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -114,21 +119,133 @@ static size_t position_of(const planner *p, int first)
     return low;
 }
 
-static void find_met(planner *p, const bel_plan_buffer *buffer)
+// A part of the tree, and the life of a buffer: times [begin, end) and [first, behind).
+typedef struct range {
+    size_t node, begin, end;
+} range;
+typedef struct life {
+    size_t first, behind;
+} life;
+
+static life life_of(const planner *p, const bel_plan_buffer *buffer)
 {
-    p->met_count = 0;
-    if (p->together != NULL) {
-        for (size_t i = 0; i < p->count; i++)
-            meet(p, buffer, &p->buffers[i]);
+    return (life){times_before(p, buffer->first, false), times_before(p, buffer->last, true)};
+}
+
+static bool is_apart(range r, life l)
+{
+    return l.behind <= r.begin || r.end <= l.first;
+}
+
+static bool is_within(range r, life l)
+{
+    return l.first <= r.begin && r.end <= l.behind;
+}
+
+static range left_of(range r)
+{
+    return (range){2 * r.node, r.begin, r.begin + (r.end - r.begin) / 2};
+}
+
+static range right_of(range r)
+{
+    return (range){2 * r.node + 1, r.begin + (r.end - r.begin) / 2, r.end};
+}
+
+static void take(planner *p, range r, life l, span taken)
+{
+    if (is_apart(r, l)) return;
+    moment *node = &p->nodes[r.node];
+    if (has_span(&node->throughout, taken)) return; // and so for all below
+    add_span(&node->ever, taken);
+    if (is_within(r, l)) {
+        add_span(&node->throughout, taken);
         return;
     }
-    size_t at = position_of(p, buffer->first);
-    meet_earlier(p, buffer, 1, 0, p->count, at);
-    for (; at < p->count && p->by_first[at]->first <= buffer->last; at++)
-        meet(p, buffer, p->by_first[at]);
+    take(p, left_of(r), l, taken);
+    take(p, right_of(r), l, taken);
+}
+
+static void meet(planner *p, const spans *list)
+{
+    if (list->count > 0) p->met[p->met_count++] = list;
+}
+
+static void find_met(planner *p, range r, life l)
+{
+    if (is_apart(r, l)) return;
+    if (is_within(r, l)) {
+        meet(p, &p->nodes[r.node].ever);
+        return;
+    }
+    meet(p, &p->nodes[r.node].throughout);
+    find_met(p, left_of(r), l);
+    find_met(p, right_of(r), l);
+}
+
+// The lowest offset at which `size` bytes overlap nothing that is met: from list to list, behind
+// what is in the way, until nothing is.
+static size_t lowest_offset(planner *p, size_t size)
+{
+    size_t offset = 0;
+    int clear = 0; // lists in a row that leave room at `offset`
+    for (int i = 0; clear < p->met_count; i = (i + 1) % p->met_count) {
+        const spans *list = p->met[i];
+        size_t at = first_behind(list, offset, false);
+        if (at == list->count || list->items[at].offset >= offset + size) {
+            clear++;
+            continue;
+        }
+        offset = list->items[at].end;
+        clear = 0;
+    }
+    return offset;
+}
+
+static range root_of(const planner *p)
+{
+    return (range){1, 0, p->time_count};
+}
+
+static planner make_planner(const bel_plan_buffer *buffers, size_t count)
+{
+    planner p = {.times = bel_xcalloc(count, sizeof *p.times)};
+    for (size_t i = 0; i < count; i++)
+        p.times[i] = buffers[i].first;
+    qsort(p.times, count, sizeof *p.times, ascending);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || p.times[i] != p.times[i - 1]) p.times[p.time_count++] = p.times[i];
+    p.nodes = bel_xcalloc(4 * p.time_count, sizeof *p.nodes);
+    return p;
+}
+
+static void free_planner(planner *p)
+{
+    for (size_t n = 0; n < 4 * p->time_count; n++) {
+        bel_free(p->nodes[n].ever.items);
+        bel_free(p->nodes[n].throughout.items);
+    }
+    bel_free(p->nodes);
+    bel_free(p->times);
 }
 
 // --- Placement -----------------------------------------------------------------------------------
+
+static void place_by_time(const bel_plan_buffer *buffers, bel_plan_buffer *const *order,
+                          size_t count)
+{
+    planner p = make_planner(buffers, count);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = rounded(order[i]->size_bytes);
+        if (size == 0) continue; // it lies anywhere: at 0
+        life l = life_of(&p, order[i]);
+        p.met_count = 0;
+        find_met(&p, root_of(&p), l);
+        order[i]->offset = lowest_offset(&p, size);
+        take(&p, root_of(&p), l, (span){order[i]->offset, order[i]->offset + size});
+    }
+    free_planner(&p);
+}
 
 static int lower_first(const void *a, const void *b)
 {
@@ -136,27 +253,25 @@ static int lower_first(const void *a, const void *b)
     return (p->offset > q->offset) - (p->offset < q->offset);
 }
 
-// The lowest offset at which `buffer` overlaps none of those that it meets.
-static size_t lowest_offset(planner *p, const bel_plan_buffer *buffer)
+// The matrix is [count, count], row by row. What a buffer meets is taken from below.
+static void place_by_matrix(const bel_plan_buffer *buffers, bel_plan_buffer *const *order,
+                            size_t count, const bool *together)
 {
-    find_met(p, buffer);
-    if (p->met_count > 0) qsort(p->met, p->met_count, sizeof *p->met, lower_first);
-    size_t offset = 0, size = rounded(buffer->size_bytes);
-    for (size_t i = 0; i < p->met_count && p->met[i].offset < offset + size; i++)
-        if (p->met[i].end > offset) offset = p->met[i].end;
-    return offset;
-}
-
-static void place_all(planner *p, bel_plan_buffer *const *order)
-{
-    for (size_t i = 0; i < p->count; i++)
-        p->by_first[i] = &p->buffers[i];
-    qsort(p->by_first, p->count, sizeof *p->by_first, earlier_first);
-    (void)build_latest(p, 1, 0, p->count);
-    for (size_t i = 0; i < p->count; i++) {
-        order[i]->offset = lowest_offset(p, order[i]);
-        p->is_placed[order[i] - p->buffers] = true;
+    span *met = bel_xcalloc(count, sizeof *met);
+    for (size_t i = 0; i < count; i++) {
+        const bool *row = together + (size_t)(order[i] - buffers) * count;
+        size_t met_count = 0, offset = 0, size = rounded(order[i]->size_bytes);
+        for (size_t k = 0; k < i; k++) {
+            if (!row[order[k] - buffers]) continue;
+            met[met_count++] =
+                (span){order[k]->offset, order[k]->offset + rounded(order[k]->size_bytes)};
+        }
+        if (met_count > 0) qsort(met, met_count, sizeof *met, lower_first);
+        for (size_t k = 0; k < met_count && met[k].offset < offset + size; k++)
+            if (met[k].end > offset) offset = met[k].end;
+        order[i]->offset = offset;
     }
+    bel_free(met);
 }
 
 // Nothing is shared: one behind another.
@@ -174,42 +289,23 @@ size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bool *togethe
 {
     if (count <= 0) return 0;
     size_t n = (size_t)count, total = 0;
-    planner p = {.buffers = buffers,
-                 .count = n,
-                 .together = together,
-                 .no_reuse = no_reuse,
-                 .by_first = bel_xcalloc(n, sizeof *p.by_first),
-                 .latest = bel_xcalloc(4 * n, sizeof *p.latest),
-                 .is_placed = bel_xcalloc(n, sizeof *p.is_placed),
-                 .met = bel_xcalloc(n, sizeof *p.met)};
     bel_plan_buffer **order = bel_xcalloc(n, sizeof *order);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         order[i] = &buffers[i];
+        buffers[i].offset = 0;
+    }
     qsort(order, n, sizeof *order, larger_first);
     if (no_reuse) {
         line_up(order, n);
+    } else if (together != NULL) {
+        place_by_matrix(buffers, order, n, together);
     } else {
-        place_all(&p, order);
+        place_by_time(buffers, order, n);
     }
     for (size_t i = 0; i < n; i++) {
         size_t end = buffers[i].offset + rounded(buffers[i].size_bytes);
         if (end > total) total = end;
     }
     bel_free(order);
-    bel_free(p.met);
-    bel_free(p.is_placed);
-    bel_free(p.latest);
-    bel_free(p.by_first);
     return total;
-}
-
-bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count, const bool *together)
-{
-    const planner p = {.buffers = buffers, .count = (size_t)count, .together = together};
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < i; j++)
-            if (conflict(&p, &buffers[i], &buffers[j]) &&
-                overlap(&buffers[i], buffers[i].offset, &buffers[j]))
-                return false;
-    return true;
 }

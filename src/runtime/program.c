@@ -21,21 +21,31 @@
 #include "runtime/plan.h"
 #include "runtime/program_inner.h"
 
+// What is known of a buffer while calls are made.
+typedef struct usage {
+    int last_reader; // of the values that lie in it so far: the last node that reads one; -1: none
+    bool reserved;   // one of them must keep its content
+    int read_in, written_in; // the last groups with a call that does; -1: none
+} usage;
+
 typedef struct compiler {
     const bel_graph *graph;
     const bel_program_output *outputs;
     int output_count;
     const bel_program_options *options;
     bel_program *program;
-    bel_spec *specs; // by value id
-    bool *needed;    // by node index
-    int *buffer_of;  // by value id; -1: none yet
-    bool *reserved;  // by value id: its buffer must keep its content (outputs)
-    bool *last;      // by value id: channels-last
-    bool *fixed;     // by node index: belongs to the prologue
-    bool *resident;  // by value id: made by the prologue, read behind it
+    bel_spec *specs;  // by value id
+    bool *needed;     // by node index
+    int *buffer_of;   // by value id; -1: none yet
+    int *last_reader; // by value id: the last node that reads it; -1: none
+    int *external_of; // by value id: the first external output that it can be written to; -1: none
+    bool *reserved;   // by value id: its buffer must keep its content (outputs)
+    bool *last;       // by value id: channels-last
+    bool *fixed;      // by node index: belongs to the prologue
+    bool *resident;   // by value id: made by the prologue, read behind it
     bel_program_buffer *buffers;
-    size_t buffer_count, buffer_capacity;
+    usage *usages; // by buffer
+    size_t buffer_count, buffer_capacity, usage_capacity;
     size_t call_capacity, group_capacity;
 } compiler;
 
@@ -44,9 +54,20 @@ static int new_buffer(compiler *c, bel_location_kind kind, int index, size_t siz
 {
     c->buffers =
         bel_xgrow(c->buffers, &c->buffer_capacity, c->buffer_count + 1, sizeof *c->buffers);
+    c->usages = bel_xgrow(c->usages, &c->usage_capacity, c->buffer_count + 1, sizeof *c->usages);
+    c->usages[c->buffer_count] = (usage){.last_reader = -1, .read_in = -1, .written_in = -1};
     c->buffers[c->buffer_count] =
         (bel_program_buffer){.kind = kind, .index = index, .size_bytes = size, .first = -1};
     return (int)c->buffer_count++;
+}
+
+// The value lies in that buffer from now on.
+static void put_value(compiler *c, const bel_value *value, int buffer)
+{
+    usage *u = &c->usages[buffer];
+    c->buffer_of[value->id] = buffer;
+    u->reserved = u->reserved || c->reserved[value->id];
+    if (c->last_reader[value->id] > u->last_reader) u->last_reader = c->last_reader[value->id];
 }
 
 static size_t value_bytes(const compiler *c, const bel_value *value)
@@ -64,15 +85,7 @@ static void place_leaf(compiler *c, const bel_node *node)
                                                            : BEL_LOCATION_CONSTANT;
     int buffer = new_buffer(c, kind, node->leaf, value_bytes(c, value));
     c->buffers[buffer].constant = node->constant.data;
-    c->buffer_of[value->id] = buffer;
-}
-
-// The first external output that can be written in place by the node making `value`, or -1.
-static int external_output_of(const compiler *c, const bel_value *value)
-{
-    for (int i = 0; i < c->output_count; i++)
-        if (c->outputs[i].external && bel_alias_root(c->outputs[i].value) == value) return i;
-    return -1;
+    put_value(c, value, buffer);
 }
 
 // True when `node` may write over its first input: nobody reads that memory afterwards.
@@ -85,16 +98,7 @@ static bool can_overwrite(const compiler *c, const bel_node *node)
     if (value_bytes(c, input) != value_bytes(c, node->outputs[0])) return false;
     for (int i = 1; i < node->input_count; i++)
         if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
-    for (size_t v = 0; v < c->graph->value_count; v++) {
-        if (c->buffer_of[v] != buffer) continue;
-        if (c->reserved[v]) return false;
-        for (size_t n = (size_t)node->index + 1; n < c->graph->node_count; n++) {
-            const bel_node *later = c->graph->nodes[n];
-            for (int i = 0; c->needed[n] && i < later->input_count; i++)
-                if (later->inputs[i]->id == (int)v) return false;
-        }
-    }
-    return true;
+    return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= node->index;
 }
 
 // Where each result lies, by what it is: the caller's memory, the prologue's, its first input's, or
@@ -103,18 +107,16 @@ static void place_outputs(compiler *c, const bel_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
         const bel_value *value = node->outputs[i];
-        int external = external_output_of(c, value);
-        if (external >= 0) {
-            c->buffer_of[value->id] =
-                new_buffer(c, BEL_LOCATION_OUTPUT, external, value_bytes(c, value));
-        } else if (c->resident[value->id]) {
-            c->buffer_of[value->id] =
-                new_buffer(c, BEL_LOCATION_RESIDENT, 0, value_bytes(c, value));
-        } else if (i == 0 && can_overwrite(c, node)) {
-            c->buffer_of[value->id] = c->buffer_of[node->inputs[0]->id];
-        } else {
-            c->buffer_of[value->id] = new_buffer(c, BEL_LOCATION_ARENA, 0, value_bytes(c, value));
+        int external = c->external_of[value->id];
+        if (external < 0 && !c->resident[value->id] && i == 0 && can_overwrite(c, node)) {
+            put_value(c, value, c->buffer_of[node->inputs[0]->id]);
+            continue;
         }
+        bel_location_kind kind = external >= 0            ? BEL_LOCATION_OUTPUT
+                                 : c->resident[value->id] ? BEL_LOCATION_RESIDENT
+                                                          : BEL_LOCATION_ARENA;
+        int index = external >= 0 ? external : 0;
+        put_value(c, value, new_buffer(c, kind, index, value_bytes(c, value)));
     }
 }
 
@@ -131,22 +133,33 @@ static void touch(compiler *c, int buffer, int group)
     c->buffers[buffer].last = group;
 }
 
-static bool writes(const bel_program_call *call, int buffer)
+// True when the order of a call and one of a group matters. A call writes over a buffer only if it
+// reads it; a workspace is read and written.
+static bool depends(const compiler *c, const bel_program_call *call, int group)
 {
+    bool any = call->workspace >= 0 && c->usages[call->workspace].written_in == group;
+    for (int i = 0; i < call->call.input_count; i++)
+        any = any || c->usages[call->input_buffers[i]].written_in == group;
     for (int i = 0; i < call->call.output_count; i++)
-        if (call->output_buffers[i] == buffer) return true;
-    return false;
+        any = any || c->usages[call->output_buffers[i]].read_in == group;
+    return any;
 }
 
-// True when the order of the two calls matters. A call writes over a buffer only if it reads it.
-static bool depend(const bel_program_call *a, const bel_program_call *b)
+// The call is one of the group.
+static void touch_all(compiler *c, const bel_program_call *call, int group)
 {
-    if (a->workspace >= 0 && a->workspace == b->workspace) return true;
-    for (int i = 0; i < b->call.input_count; i++)
-        if (writes(a, b->input_buffers[i])) return true;
-    for (int i = 0; i < a->call.input_count; i++)
-        if (writes(b, a->input_buffers[i])) return true;
-    return false;
+    for (int i = 0; i < call->call.input_count; i++) {
+        touch(c, call->input_buffers[i], group);
+        c->usages[call->input_buffers[i]].read_in = group;
+    }
+    for (int i = 0; i < call->call.output_count; i++) {
+        touch(c, call->output_buffers[i], group);
+        c->usages[call->output_buffers[i]].written_in = group;
+        c->buffers[call->output_buffers[i]].written = group;
+    }
+    if (call->workspace < 0) return;
+    touch(c, call->workspace, group);
+    c->usages[call->workspace].written_in = group;
 }
 
 // Puts the newest call into the last group, or into a new one behind it.
@@ -154,12 +167,8 @@ static void join_group(compiler *c)
 {
     bel_program *program = c->program;
     const bel_program_call *made = &program->calls[program->call_count - 1];
-    bool fits = program->group_count > program->prologue_groups && !c->options->no_groups;
-    if (fits) {
-        const bel_program_group *last = &program->groups[program->group_count - 1];
-        for (int i = last->first; fits && i < last->first + last->count; i++)
-            fits = !depend(&program->calls[i], made);
-    }
+    bool fits = program->group_count > program->prologue_groups && !c->options->no_groups &&
+                !depends(c, made, program->group_count - 1);
     if (!fits) {
         size_t count = (size_t)program->group_count + 1;
         program->groups =
@@ -167,15 +176,8 @@ static void join_group(compiler *c)
         program->groups[program->group_count++] =
             (bel_program_group){.first = program->call_count - 1};
     }
-    int group = program->group_count - 1;
-    program->groups[group].count++;
-    for (int i = 0; i < made->call.input_count; i++)
-        touch(c, made->input_buffers[i], group);
-    for (int i = 0; i < made->call.output_count; i++) {
-        touch(c, made->output_buffers[i], group);
-        c->buffers[made->output_buffers[i]].written = group;
-    }
-    if (made->workspace >= 0) touch(c, made->workspace, group);
+    program->groups[program->group_count - 1].count++;
+    touch_all(c, made, program->group_count - 1);
 }
 
 // Appends a copy of `call`.
@@ -285,7 +287,7 @@ static void emit_nodes(compiler *c, bool prologue)
         if ((flags & BEL_OP_LEAF) != 0) {
             place_leaf(c, node);
         } else if ((flags & BEL_OP_ALIAS) != 0) {
-            c->buffer_of[node->outputs[0]->id] = c->buffer_of[node->inputs[0]->id];
+            put_value(c, node->outputs[0], c->buffer_of[node->inputs[0]->id]);
         } else {
             place_outputs(c, node);
             emit(c, node);
@@ -416,6 +418,23 @@ static void plan_memory(compiler *c)
     }
 }
 
+static void find_readers(compiler *c)
+{
+    for (size_t n = 0; n < c->graph->node_count; n++) {
+        const bel_node *node = c->graph->nodes[n];
+        for (int i = 0; c->needed[n] && i < node->input_count; i++)
+            c->last_reader[node->inputs[i]->id] = node->index;
+    }
+}
+
+// An external output can be written by the node that makes what it is an alias of, or the value
+// itself; where several are the same, the first of them is.
+static void find_external(compiler *c)
+{
+    for (int i = c->output_count; i-- > 0;)
+        if (c->outputs[i].external) c->external_of[bel_alias_root(c->outputs[i].value)->id] = i;
+}
+
 // Calls first, memory last: a plan needs the groups that touch each buffer, and an asynchronous one
 // the edges between calls.
 static bel_status *compile(compiler *c, const bel_shape *input_shapes)
@@ -427,6 +446,8 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     bel_value **values = bel_output_values(c->outputs, c->output_count);
     bel_graph_mark(c->graph, values, c->output_count, c->needed);
     bel_free(values);
+    find_readers(c);
+    find_external(c);
     if (!c->options->reference) {
         bel_channels_last(c->graph, c->needed, c->specs, c->outputs, c->output_count, c->last);
     }
@@ -455,20 +476,26 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                   .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
                   .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
                   .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
+                  .last_reader = bel_xcalloc(graph->value_count, sizeof(int)),
+                  .external_of = bel_xcalloc(graph->value_count, sizeof(int)),
                   .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .last = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
                   .resident = bel_xcalloc(graph->value_count, sizeof(bool))};
-    memset(c.buffer_of, 0xff, graph->value_count * sizeof(int)); // -1
+    for (size_t v = 0; v < graph->value_count; v++)
+        c.buffer_of[v] = c.last_reader[v] = c.external_of[v] = -1;
     bel_status *status = compile(&c, input_shapes);
     bel_free(c.specs);
     bel_free(c.needed);
     bel_free(c.buffer_of);
+    bel_free(c.last_reader);
+    bel_free(c.external_of);
     bel_free(c.reserved);
     bel_free(c.last);
     bel_free(c.fixed);
     bel_free(c.resident);
     bel_free(c.buffers);
+    bel_free(c.usages);
     return status;
 }
 

@@ -1,0 +1,61 @@
+// Open addressing: a number lies in the first free place from that of its hash on, and places are
+// taken at most to a half, so that a search soon comes to a free one, which ends it.
+#include "base/index.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+
+enum { LEAST = 16 };
+
+static void put(bel_index *index, uint64_t hash, int number)
+{
+    size_t mask = index->capacity - 1, at = (size_t)hash & mask;
+    while (index->places[at].number != 0)
+        at = (at + 1) & mask;
+    index->places[at] = (bel_index_place){hash, number + 1};
+    index->count++;
+}
+
+void bel_index_put(bel_index *index, uint64_t hash, int number)
+{
+    if (2 * (index->count + 1) > index->capacity) {
+        bel_index old = *index;
+        index->capacity = old.capacity == 0 ? LEAST : 2 * old.capacity;
+        index->places = bel_xcalloc(index->capacity, sizeof *index->places);
+        index->count = 0;
+        for (size_t i = 0; i < old.capacity; i++)
+            if (old.places[i].number != 0) put(index, old.places[i].hash, old.places[i].number - 1);
+        bel_free(old.places);
+    }
+    put(index, hash, number);
+}
+
+// *at counts the places that were looked at.
+int bel_index_next(const bel_index *index, uint64_t hash, size_t *at)
+{
+    if (index->capacity == 0) return -1;
+    for (;;) {
+        const bel_index_place *place = &index->places[((size_t)hash + *at) & (index->capacity - 1)];
+        if (place->number == 0) return -1;
+        ++*at;
+        if (place->hash == hash) return place->number - 1;
+    }
+}
+
+void bel_index_put_text(bel_index *index, const char *text, int number)
+{
+    bel_index_put(index, bel_hash64(text, strlen(text)), number);
+}
+
+int bel_index_next_text(const bel_index *index, const char *text, size_t *at)
+{
+    return bel_index_next(index, bel_hash64(text, strlen(text)), at);
+}
+
+void bel_index_deinit(bel_index *index)
+{
+    bel_free(index->places);
+    *index = (bel_index){.capacity = 0};
+}
