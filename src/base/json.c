@@ -23,6 +23,16 @@ static const bel_json_value *wrap(const json_t *value)
     return (const bel_json_value *)(const void *)value;
 }
 
+// jansson's iteration takes a mutable object but does not change it.
+static json_t *as_mutable(const json_t *object)
+{
+    union {
+        const json_t *read;
+        json_t *iterated;
+    } pointer = {.read = object};
+    return pointer.iterated;
+}
+
 static void write_character(bel_str *out, const char *text, size_t bytes)
 {
     if (*text == '"' || *text == '\\') {
@@ -181,14 +191,10 @@ bel_status *bel_json_each(const bel_json_value *object,
                                                const bel_json_value *value),
                           void *context)
 {
-    // jansson's iteration takes a mutable object but does not change it.
-    json_t *mutable_object = json_deep_copy(unwrap(object));
     bel_status *status = NULL;
-    for (void *step = json_object_iter(mutable_object); step != NULL && status == NULL;
-         step = json_object_iter_next(mutable_object, step)) {
-        const char *name = json_object_iter_key(step);
-        status = visit(context, name, wrap(json_object_get(unwrap(object), name)));
-    }
-    json_decref(mutable_object);
+    json_t *all = as_mutable(unwrap(object));
+    for (void *step = json_object_iter(all); step != NULL && status == NULL;
+         step = json_object_iter_next(all, step))
+        status = visit(context, json_object_iter_key(step), wrap(json_object_iter_value(step)));
     return status;
 }

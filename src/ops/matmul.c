@@ -15,20 +15,20 @@ static bel_status *infer_product(const bel_spec *a, const bel_spec *b, bool tran
                                  bool transpose_b, bel_spec *out_y)
 {
     char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
-    bel_shape_text(&a->shape, at);
-    bel_shape_text(&b->shape, bt);
     if (a->dtype != b->dtype || (a->dtype != BEL_DTYPE_F32 && a->dtype != BEL_DTYPE_F64)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected two f32 or two f64 inputs, got %s and %s",
                        bel_dtype_name(a->dtype), bel_dtype_name(b->dtype));
     }
     if (a->shape.rank != 2 || b->shape.rank != 2) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected two matrices, got %s and %s", at, bt);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected two matrices, got %s and %s",
+                       bel_shape_text(&a->shape, at), bel_shape_text(&b->shape, bt));
     }
     int64_t inner_a = a->shape.dims[transpose_a ? 0 : 1];
     int64_t inner_b = b->shape.dims[transpose_b ? 1 : 0];
     if (inner_a != inner_b) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "inner dimensions differ: %s%s and %s%s", at,
-                       transpose_a ? " transposed" : "", bt, transpose_b ? " transposed" : "");
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "inner dimensions differ: %s%s and %s%s",
+                       bel_shape_text(&a->shape, at), transpose_a ? " transposed" : "",
+                       bel_shape_text(&b->shape, bt), transpose_b ? " transposed" : "");
     }
     out_y->dtype = a->dtype;
     out_y->shape =
@@ -56,7 +56,7 @@ bel_status *bel_infer_matmul(const bel_attr_list *attrs, const bel_spec *inputs,
     (void)input_count;
     bool stacked = inputs[0].shape.rank >= 2 && inputs[1].shape.rank >= 2;
     bel_spec a = stacked ? matrix_of(&inputs[0]) : inputs[0];
-    bel_spec b = stacked ? matrix_of(&inputs[1]) : inputs[1], y;
+    bel_spec b = stacked ? matrix_of(&inputs[1]) : inputs[1], y = {.dtype = a.dtype};
     BEL_TRY(
         infer_product(&a, &b, bel_attr_flag(attrs, "transA"), bel_attr_flag(attrs, "transB"), &y));
     bel_shape a_stack = stack_of(&inputs[0].shape), b_stack = stack_of(&inputs[1].shape);
