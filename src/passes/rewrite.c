@@ -1,8 +1,7 @@
 // One node at a time: each pass is asked in turn, then nodes that are there already, and what is
 // left is added. What a pass makes comes in by the same door (bel_rewrite_more), so that chains
-// need no rule of their own. Equal nodes are found by lists over the first input (`users`, then
-// `next`, each an index plus one); attributes and small constants are equal where their bits
-// are, so 0 and -0 are two. Random nodes and casts from halves are never shared. An input that
+// need no rule of their own. Equal nodes are found by a hash of operation, inputs and attributes;
+// attributes and small constants are equal where their bits are, so 0 and -0 are two. Random nodes and casts from halves are never shared. An input that
 // matters by its shape alone loses its elements here: its kernel must not touch its data
 // (bel_op_reads).
 #include "passes/rewrite.h"
@@ -11,37 +10,30 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/str.h"
 
 enum { SHARED_BYTES = 64 }; // constants up to this size are compared with others
 
-static void *grow(void *array, size_t *capacity, size_t used, size_t needed, size_t size)
-{
-    array = bel_xgrow(array, capacity, needed, size);
-    memset((char *)array + used * size, 0, (needed - used) * size);
-    return array;
-}
-
 void bel_rewriter_keep_up(bel_rewriter *r)
 {
-    size_t values = r->to->value_count, nodes = r->to->node_count;
-    if (values > r->value_count) {
-        r->uses = grow(r->uses, &r->value_capacity, r->value_count, values, sizeof *r->uses);
-        r->users = grow(r->users, &r->user_capacity, r->value_count, values, sizeof *r->users);
-        r->value_count = values;
-    }
-    if (nodes > r->node_count) {
-        r->next = grow(r->next, &r->node_capacity, r->node_count, nodes, sizeof *r->next);
-        r->node_count = nodes;
-    }
+    size_t count = r->to->value_count;
+    if (count <= r->value_count) return;
+    r->uses = bel_xgrow(r->uses, &r->value_capacity, count, sizeof *r->uses);
+    memset(r->uses + r->value_count, 0, (count - r->value_count) * sizeof *r->uses);
+    r->value_count = count;
 }
 
 void bel_rewriter_deinit(bel_rewriter *r)
 {
     bel_free(r->uses);
-    bel_free(r->users);
-    bel_free(r->next);
-    bel_free(r->constants);
+    bel_index_deinit(&r->nodes);
+    bel_index_deinit(&r->constants);
+}
+
+static uint64_t hash_shape(uint64_t before, const bel_shape *shape)
+{
+    return bel_hash64_more(before, shape->dims, (size_t)shape->rank * sizeof shape->dims[0]);
 }
 
 // --- Constants -----------------------------------------------------------------------------------
@@ -54,21 +46,30 @@ static bool same_constant(const bel_tensor *a, const bel_tensor *b)
     return a->data == b->data || (bytes <= SHARED_BYTES && memcmp(a->data, b->data, bytes) == 0);
 }
 
+// Of what same_constant compares.
+static uint64_t hash_constant(const bel_tensor *tensor)
+{
+    uint64_t hash = hash_shape((uint64_t)tensor->dtype, &tensor->shape);
+    size_t bytes = tensor->data == NULL ? 0 : bel_tensor_bytes(tensor);
+    if (bytes > 0 && bytes <= SHARED_BYTES) return bel_hash64_more(hash, tensor->data, bytes);
+    return bel_hash64_more(hash, &tensor->data, sizeof tensor->data);
+}
+
 bel_value *bel_rewrite_constant(bel_rewriter *r, const char *name, const bel_tensor *tensor,
                                 bool copy)
 {
     bool share = bel_pass_is_on(r->off, BEL_PASS_SAME);
-    for (int i = 0; share && i < r->constant_count; i++) {
-        bel_node *node = r->to->nodes[r->constants[i]];
+    uint64_t hash = hash_constant(tensor);
+    size_t at = 0;
+    for (int n; share && (n = bel_index_next(&r->constants, hash, &at)) >= 0;) {
+        const bel_node *node = r->to->nodes[n];
         if (same_constant(&node->constant, tensor)) return node->outputs[0];
     }
     bel_tensor view = *tensor;
     if (copy) view.data = bel_arena_copy(r->to->arena, tensor->data, bel_tensor_bytes(tensor));
     bel_value *value = bel_graph_add_view(r->to, name, &view);
     bel_rewriter_keep_up(r);
-    r->constants = bel_xgrow(r->constants, &r->constant_capacity, (size_t)r->constant_count + 1,
-                             sizeof *r->constants);
-    r->constants[r->constant_count++] = value->node->index;
+    bel_index_put(&r->constants, hash_constant(&view), value->node->index);
     return value;
 }
 
@@ -102,13 +103,29 @@ static bool widens_halves(const bel_node *wanted)
     return wanted->op == BEL_OP_CAST && (from == BEL_DTYPE_F16 || from == BEL_DTYPE_BF16);
 }
 
+// Of what makes two nodes the same.
+static uint64_t hash_node(const bel_node *node)
+{
+    uint64_t hash = (uint64_t)node->op;
+    for (int i = 0; i < node->input_count; i++)
+        hash = bel_hash64_more(hash, &node->inputs[i]->id, sizeof node->inputs[i]->id);
+    for (int i = 0; i < node->attrs.count; i++) {
+        const bel_attr *attr = &node->attrs.items[i];
+        hash = bel_hash64_more(hash, &attr->number, sizeof attr->number);
+        hash = hash_shape(hash, &attr->ints);
+    }
+    return hash;
+}
+
 // A node that computes the same, or NULL.
 static bel_node *find_same(const bel_rewriter *r, const bel_node *wanted)
 {
     if ((bel_op_get(wanted->op)->flags & BEL_OP_RANDOM) != 0 || widens_halves(wanted)) return NULL;
     size_t bytes = (size_t)wanted->input_count * sizeof wanted->inputs[0];
-    for (int at = r->users[wanted->inputs[0]->id]; at > 0; at = r->next[at - 1]) {
-        bel_node *node = r->to->nodes[at - 1];
+    uint64_t hash = hash_node(wanted);
+    size_t at = 0;
+    for (int n; (n = bel_index_next(&r->nodes, hash, &at)) >= 0;) {
+        bel_node *node = r->to->nodes[n];
         if (node->op == wanted->op && node->input_count == wanted->input_count &&
             memcmp(node->inputs, wanted->inputs, bytes) == 0 &&
             bel_attrs_equal(&node->attrs, &wanted->attrs))
@@ -117,17 +134,13 @@ static bel_node *find_same(const bel_rewriter *r, const bel_node *wanted)
     return NULL;
 }
 
-// Nodes are listed by their first input, where find_same looks: users[value] is the newest of them
-// and next[node] the one before, both as index + 1.
 static bel_node *add(bel_rewriter *r, const bel_node *wanted)
 {
     bel_node *node = bel_graph_add_node(r->to, wanted->name, wanted->op, &wanted->attrs,
                                         wanted->inputs, wanted->input_count);
     BEL_CHECK(node != NULL); // its shapes have been inferred
     bel_rewriter_keep_up(r);
-    int *head = &r->users[wanted->inputs[0]->id];
-    r->next[node->index] = *head;
-    *head = node->index + 1;
+    bel_index_put(&r->nodes, hash_node(node), node->index);
     return node;
 }
 

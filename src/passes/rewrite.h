@@ -3,6 +3,7 @@
 #ifndef BELFRY_PASSES_REWRITE_H
 #define BELFRY_PASSES_REWRITE_H
 
+#include "base/index.h"
 #include "passes/passes.h"
 
 typedef struct bel_rewriter {
@@ -10,13 +11,9 @@ typedef struct bel_rewriter {
     unsigned off;
     bool reference;
     int *counts; // by pass
-    // By id of the new values, by index of the new nodes.
-    int *uses;  // how many readers the old values had that this one stands for
-    int *users; // the newest node whose first input it is, plus one
-    int *next;  // the one before that
-    int *constants, constant_count;
-    size_t value_count, value_capacity, user_capacity, node_count, node_capacity;
-    size_t constant_capacity;
+    int *uses;   // by id of the new values: how many readers the old ones had that it stands for
+    size_t value_count, value_capacity;
+    bel_index nodes, constants; // new nodes by index, under hashes of what makes them equal
 } bel_rewriter;
 
 // Makes room for what `to` has by now.

@@ -1,10 +1,12 @@
-// Choosing channels-last values: all that could be are taken, then those that do not fit their
-// neighbours are given up, until nothing changes. A round only takes away, so it comes to an
-// end, and the choice follows from graph and shapes alone. Operations with BEL_OP_CHANNELS
-// accept either order for each operand, so element-wise ones alone tie their operands together.
-// Outputs of a program always lie in plain order, and so do weights, although they have four
-// dimensions.
+// Choosing channels-last values: all that could be are taken, but for those that are tied to one
+// that could not. Operations with BEL_OP_CHANNELS accept either order for each operand, so
+// element-wise ones alone tie their operands together: values that are tied, by however many of
+// them, are a set, and one that lies in plain order brings its whole set to it. So the choice
+// follows from graph and shapes alone. Outputs of a program always lie in plain order, and so do
+// weights, although they have four dimensions.
 #include "runtime/channels.h"
+
+#include "base/alloc.h"
 
 static int flags_of(const bel_node *node)
 {
@@ -34,21 +36,39 @@ static bool allows(const bel_node *node, const bel_spec *specs, const bel_value 
     return true;
 }
 
-// Element-wise: all operands in one order. Returns whether something was given up.
-static bool settle(const bel_node *node, bool *last)
+// Sets of values: each points to one of its set, and in the end to the one that stands for it. The
+// way is shortened as it is walked.
+static int find_set(int *sets, int value)
 {
-    bool all = true, any = false;
-    for (int i = 0; i < node->input_count; i++) {
-        all = all && last[node->inputs[i]->id];
-        any = any || last[node->inputs[i]->id];
+    while (sets[value] != value)
+        value = sets[value] = sets[sets[value]];
+    return value;
+}
+
+// All operands of element-wise operations in one set.
+static int *tie_operands(const bel_graph *graph, const bool *needed)
+{
+    int *sets = bel_xcalloc(graph->value_count, sizeof *sets);
+    for (size_t v = 0; v < graph->value_count; v++)
+        sets[v] = (int)v;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        if (!needed[n] || (flags_of(node) & BEL_OP_ELEMENTWISE) == 0) continue;
+        for (int i = 0; i < node->input_count; i++)
+            sets[find_set(sets, node->inputs[i]->id)] = find_set(sets, node->outputs[0]->id);
     }
-    bool *result = &last[node->outputs[0]->id];
-    any = any || *result;
-    if (!any || (all && *result)) return false;
-    for (int i = 0; i < node->input_count; i++)
-        last[node->inputs[i]->id] = false;
-    *result = false;
-    return true;
+    return sets;
+}
+
+// What is tied to a value in plain order lies in plain order.
+static void settle(const bel_graph *graph, const bool *needed, bool *last)
+{
+    int *sets = tie_operands(graph, needed);
+    for (size_t v = 0; v < graph->value_count; v++)
+        if (!last[v]) last[find_set(sets, (int)v)] = false;
+    for (size_t v = 0; v < graph->value_count; v++)
+        last[v] = last[find_set(sets, (int)v)];
+    bel_free(sets);
 }
 
 void bel_channels_last(const bel_graph *graph, const bool *needed, const bel_spec *specs,
@@ -66,12 +86,5 @@ void bel_channels_last(const bel_graph *graph, const bool *needed, const bel_spe
     }
     for (int i = 0; i < output_count; i++)
         out_last[outputs[i].value->id] = false;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t n = 0; n < graph->node_count; n++) {
-            const bel_node *node = graph->nodes[n];
-            bool elementwise = (flags_of(node) & BEL_OP_ELEMENTWISE) != 0;
-            if (needed[n] && elementwise && settle(node, out_last)) changed = true;
-        }
-    }
+    settle(graph, needed, out_last);
 }

@@ -2,6 +2,7 @@
 // expect (runtime/cost.h), not what was measured. The bytes alive at once are counted by group,
 // since calls of a group run together; that is the lower bound that a plan is compared with.
 // Nothing here changes a program.
+#include "base/alloc.h"
 #include "runtime/cost.h"
 #include "runtime/program_inner.h"
 
@@ -30,31 +31,47 @@ int bel_program_group_count(const bel_program *program)
     return program->group_count;
 }
 
+// What comes and goes at each group, added up from the first on; sums of what goes wrap around.
 size_t bel_program_live_bytes(const bel_program *program)
 {
-    size_t most = 0;
-    for (int g = 0; g < program->group_count; g++) {
-        size_t bytes = 0;
-        for (int b = 0; b < program->buffer_count; b++) {
-            const bel_program_buffer *buffer = &program->buffers[b];
-            bool alive =
-                buffer->kind == BEL_LOCATION_ARENA && buffer->first <= g && g <= buffer->last;
-            if (alive) bytes += buffer->size_bytes;
-        }
+    int groups = program->group_count;
+    size_t *changes = bel_xcalloc((size_t)groups + 1, sizeof *changes), bytes = 0, most = 0;
+    for (int b = 0; b < program->buffer_count; b++) {
+        const bel_program_buffer *buffer = &program->buffers[b];
+        if (buffer->kind != BEL_LOCATION_ARENA || buffer->first < 0) continue;
+        changes[buffer->first] += buffer->size_bytes;
+        if (buffer->last < groups) changes[buffer->last + 1] -= buffer->size_bytes;
+    }
+    for (int g = 0; g < groups; g++) {
+        bytes += changes[g];
         most = bytes > most ? bytes : most;
     }
+    bel_free(changes);
     return most;
+}
+
+// The last group that begins with the instruction or before it.
+static int group_of(const bel_program *program, int instruction)
+{
+    int low = 0, high = program->group_count - 1;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (program->groups[middle].first <= instruction) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
 }
 
 bel_program_line bel_program_line_at(const bel_program *program, int instruction)
 {
     const bel_program_call *call = &program->calls[instruction];
-    bel_program_line line = {.name = call->name,
-                             .op = bel_op_get(call->call.op)->name,
-                             .shape = call->call.outputs[0].shape,
-                             .tiles = call->call.tile_count,
-                             .cost_ns = bel_cost_ns(&call->call)};
-    while (instruction >= program->groups[line.group].first + program->groups[line.group].count)
-        line.group++;
-    return line;
+    return (bel_program_line){.group = group_of(program, instruction),
+                              .name = call->name,
+                              .op = bel_op_get(call->call.op)->name,
+                              .shape = call->call.outputs[0].shape,
+                              .tiles = call->call.tile_count,
+                              .cost_ns = bel_cost_ns(&call->call)};
 }

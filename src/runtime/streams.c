@@ -26,6 +26,7 @@ typedef struct draft {
     int64_t cost;
     int merged_into; // -1: it still is one
     bool has_end;
+    bool in_pool;
     int first_link, last_link;
 } draft;
 
@@ -193,13 +194,6 @@ static void join(packer *p, int t, int stream)
     }
 }
 
-static bool in_pool(const packer *p, int stream)
-{
-    for (int i = 0; i < p->pool_count; i++)
-        if (p->pool[i] == stream) return true;
-    return false;
-}
-
 // Merges cheap streams of the pool into the first one of it that reads their values or is read by
 // them. `before`: the path up to the task that they follow, if paths count.
 static void merge_dependent(packer *p, int64_t before)
@@ -209,7 +203,7 @@ static void merge_dependent(packer *p, int64_t before)
         if (p->drafts[stream].merged_into >= 0) continue;
         for (int l = p->drafts[stream].first_link; l >= 0; l = p->links[l].next) {
             int other = stream_of(p, p->links[l].task);
-            if (other == stream || !in_pool(p, other)) continue;
+            if (other == stream || !p->drafts[other].in_pool) continue;
             if (p->drafts[other].cost >= p->threshold) continue;
             merge(p, other, stream);
             if (before + p->drafts[stream].cost >= p->threshold) break;
@@ -263,14 +257,19 @@ static int best_of_pool(const packer *p)
 static void place(packer *p, int t)
 {
     p->pool_count = 0;
-    for (int f = p->tasks[t].first_follower; f >= 0; f = p->tasks[f].next_follower)
-        p->pool[p->pool_count++] = stream_of(p, f);
+    for (int f = p->tasks[t].first_follower; f >= 0; f = p->tasks[f].next_follower) {
+        int stream = stream_of(p, f);
+        p->drafts[stream].in_pool = true;
+        p->pool[p->pool_count++] = stream;
+    }
     if (p->pool_count == 0) {
         join(p, t, new_draft(p));
         return;
     }
     int64_t before = p->automatic ? p->tasks[t].path : 0;
     if (p->options->merge_dependent && p->pool_count > 1) merge_dependent(p, before);
+    for (int i = 0; i < p->pool_count; i++)
+        p->drafts[p->pool[i]].in_pool = false;
     int grown = merge_cheap(p, before), best = best_of_pool(p);
     join(p, t, best);
     bool left_over = grown >= 0 && grown != best && p->drafts[grown].cost < p->threshold;
