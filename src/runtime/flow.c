@@ -23,6 +23,7 @@ typedef struct finder {
     bel_dag *dag;
     size_t edge_capacity;
     int call;
+    int *edge_from;     // by call: the last edge from it, plus one; 0: none
     int *writers;       // by buffer: the last one, -1: none
     int *first_readers; // by buffer: since then, in `readers`; -1: none
     reader *readers;
@@ -35,14 +36,14 @@ static void add_edge(finder *f, int from, bool data)
 {
     if (from < 0 || from == f->call) return;
     bel_dag *dag = f->dag;
-    int *end = &dag->first_edges[f->call + 1];
-    for (int e = dag->first_edges[f->call]; e < *end; e++) {
-        if (dag->edges[e].from != from) continue;
-        dag->edges[e].data = dag->edges[e].data || data;
+    int *end = &dag->first_edges[f->call + 1], last = f->edge_from[from] - 1;
+    if (last >= dag->first_edges[f->call]) {
+        dag->edges[last].data = dag->edges[last].data || data;
         return;
     }
     dag->edges = bel_xgrow(dag->edges, &f->edge_capacity, (size_t)*end + 1, sizeof *dag->edges);
     dag->edges[(*end)++] = (bel_dag_edge){from, data};
+    f->edge_from[from] = *end;
 }
 
 // Waits for the last writer of the buffer, and is remembered for the next one.
@@ -68,6 +69,7 @@ static void find_edges(bel_dag *dag, const bel_program *program)
 {
     size_t calls = (size_t)program->call_count, buffers = (size_t)program->buffer_count;
     finder f = {.dag = dag,
+                .edge_from = bel_xcalloc(calls, sizeof *f.edge_from),
                 .writers = bel_xcalloc(buffers, sizeof *f.writers),
                 .first_readers = bel_xcalloc(buffers, sizeof *f.first_readers),
                 .readers = bel_xcalloc(calls * (BEL_OP_MAX_INPUTS + 1), sizeof *f.readers)};
@@ -85,6 +87,7 @@ static void find_edges(bel_dag *dag, const bel_program *program)
         for (int i = 0; i < call->call.output_count; i++)
             write_buffer(&f, call->output_buffers[i]);
     }
+    bel_free(f.edge_from);
     bel_free(f.writers);
     bel_free(f.first_readers);
     bel_free(f.readers);
@@ -140,10 +143,17 @@ static void put(const call_sets *sets, int set, int call)
     sets->bits[(size_t)set * sets->words + (size_t)(call / WORD)] |= (uint64_t)1 << call % WORD;
 }
 
-// `call` ends before `set` begins, and so do all that end before `call`.
+static bool has(const call_sets *sets, int set, int call)
+{
+    uint64_t word = sets->bits[(size_t)set * sets->words + (size_t)(call / WORD)];
+    return (word >> call % WORD & 1) != 0;
+}
+
+// `call` ends before `set` begins, and so do all that end before `call`, which come before it.
 static void put_with_those_before(const call_sets *before, int set, int call)
 {
-    for (size_t w = 0; w < before->words; w++)
+    size_t words = (size_t)(call / WORD) + 1;
+    for (size_t w = 0; w < words; w++)
         before->bits[(size_t)set * before->words + w] |=
             before->bits[(size_t)call * before->words + w];
     put(before, set, call);
@@ -159,83 +169,145 @@ static call_sets find_those_before(const bel_flow *flow)
         int *in_stream = &previous[flow->streams.stream_of[c]];
         if (*in_stream > 0) put_with_those_before(&before, c, *in_stream - 1);
         *in_stream = c + 1;
-        for (int e = dag->first_edges[c]; e < dag->first_edges[c + 1]; e++)
-            put_with_those_before(&before, c, dag->edges[e].from);
+        for (int e = dag->first_edges[c]; e < dag->first_edges[c + 1]; e++) {
+            int from = dag->edges[e].from;
+            if (!has(&before, c, from)) put_with_those_before(&before, c, from);
+        }
     }
     bel_free(previous);
     return before;
 }
 
-static bool is_subset(const uint64_t *part, const uint64_t *whole, size_t words)
-{
-    for (size_t w = 0; w < words; w++)
-        if ((part[w] & ~whole[w]) != 0) return false;
-    return true;
-}
+// Calls that touch a buffer.
+typedef struct life {
+    int first, last;      // in the order of the program; -1: none
+    int toucher, touches; // the first of its touchers, and how many it has there
+    bool kept;            // read after the run
+} life;
 
-// Place -1: the buffer is not one of those asked about.
-static void touch(const call_sets *touched, int *firsts, int place, int call)
-{
-    if (place < 0) return;
-    put(touched, place, call);
-    if (firsts[place] < 0) firsts[place] = call;
-}
+struct bel_flow_lives {
+    life *items;
+    // By buffer, one behind another: calls that touch it. Those that surely end before another one
+    // of them begins are left out.
+    int *touchers;
+    call_sets before; // empty where there is one stream
+};
 
-// By place in `buffers`: the calls that touch it, and the first of them, before which the others
-// never run.
-static call_sets find_touched(const bel_program *program, const int *buffers, int count,
-                              int *out_firsts)
+// Calls `visit` for each buffer that a call touches; an operand twice is two.
+typedef void touch_fn(bel_flow_lives *lives, int place, int call);
+
+static void each_touch(const bel_program *program, const int *places, bel_flow_lives *lives,
+                       touch_fn *visit)
 {
-    call_sets touched = make_sets((size_t)count, program->call_count);
-    int *places = bel_xcalloc((size_t)program->buffer_count, sizeof *places);
-    for (int b = 0; b < program->buffer_count; b++)
-        places[b] = -1;
-    for (int i = 0; i < count; i++) {
-        places[buffers[i]] = i;
-        out_firsts[i] = -1;
-    }
     for (int c = 0; c < program->call_count; c++) {
         const bel_program_call *call = &program->calls[c];
         for (int i = 0; i < call->call.input_count; i++)
-            touch(&touched, out_firsts, places[call->input_buffers[i]], c);
+            if (places[call->input_buffers[i]] >= 0)
+                visit(lives, places[call->input_buffers[i]], c);
         for (int i = 0; i < call->call.output_count; i++)
-            touch(&touched, out_firsts, places[call->output_buffers[i]], c);
-        if (call->workspace >= 0) touch(&touched, out_firsts, places[call->workspace], c);
+            if (places[call->output_buffers[i]] >= 0)
+                visit(lives, places[call->output_buffers[i]], c);
+        if (call->workspace >= 0 && places[call->workspace] >= 0)
+            visit(lives, places[call->workspace], c);
     }
-    bel_free(places);
-    return touched;
 }
 
-typedef struct lives {
-    const bel_program *program;
-    const int *buffers;
-    int *firsts;
-    call_sets touched, before;
-} lives;
+static void count_touch(bel_flow_lives *lives, int place, int call)
+{
+    life *l = &lives->items[place];
+    if (l->first < 0) l->first = call;
+    l->last = call;
+    l->touches++;
+}
+
+static void list_touch(bel_flow_lives *lives, int place, int call)
+{
+    life *l = &lives->items[place];
+    lives->touchers[l->toucher + l->touches++] = call;
+}
+
+// From the last toucher on: an earlier one is left out where one that stays waits for it.
+static void leave_out_early(bel_flow_lives *lives, life *l)
+{
+    int *calls = lives->touchers + l->toucher, kept = 0;
+    for (int i = l->touches; i-- > 0;) {
+        bool awaited = false;
+        for (int k = 0; k < kept && !awaited; k++) {
+            int later = calls[l->touches - 1 - k];
+            awaited = later == calls[i] || has(&lives->before, later, calls[i]);
+        }
+        if (!awaited) calls[l->touches - 1 - kept++] = calls[i];
+    }
+    l->toucher += l->touches - kept;
+    l->touches = kept;
+}
+
+static void find_touchers(const bel_program *program, const int *places, int count,
+                          bel_flow_lives *lives)
+{
+    int all = 0;
+    each_touch(program, places, lives, count_touch);
+    for (int i = 0; i < count; i++) {
+        lives->items[i].toucher = all;
+        all += lives->items[i].touches;
+        lives->items[i].touches = 0;
+    }
+    lives->touchers = bel_xcalloc((size_t)all, sizeof *lives->touchers);
+    each_touch(program, places, lives, list_touch);
+    if (lives->before.bits == NULL) return;
+    for (int i = 0; i < count; i++)
+        leave_out_early(lives, &lives->items[i]);
+}
+
+bel_flow_lives *bel_flow_lives_create(const bel_flow *flow, const bel_program *program,
+                                      const int *buffers, int count)
+{
+    bel_flow_lives *lives = bel_xcalloc(1, sizeof *lives);
+    int *places = bel_xcalloc((size_t)program->buffer_count, sizeof *places);
+    lives->items = bel_xcalloc((size_t)count, sizeof *lives->items);
+    for (int b = 0; b < program->buffer_count; b++)
+        places[b] = -1;
+    for (int i = 0; i < count; i++) {
+        bool kept = program->buffers[buffers[i]].last == INT32_MAX;
+        lives->items[i] = (life){.first = -1, .last = -1, .kept = kept};
+        places[buffers[i]] = i;
+    }
+    if (flow->streams.count > 1) lives->before = find_those_before(flow);
+    find_touchers(program, places, count, lives);
+    bel_free(places);
+    return lives;
+}
+
+void bel_flow_lives_destroy(bel_flow_lives *lives)
+{
+    if (lives == NULL) return;
+    bel_free(lives->items);
+    bel_free(lives->touchers);
+    bel_free(lives->before.bits);
+    bel_free(lives);
+}
 
 // True when nobody needs buffer `a` any more as the first call that touches `b` begins.
-static bool is_left_before(const lives *l, int a, int b)
+static bool is_left_before(const bel_flow_lives *lives, const life *a, const life *b)
 {
-    bool kept = l->program->buffers[l->buffers[a]].last == INT32_MAX; // read after the run
-    if (kept || l->firsts[b] < 0) return !kept;
-    size_t words = l->before.words;
-    return is_subset(l->touched.bits + (size_t)a * words,
-                     l->before.bits + (size_t)l->firsts[b] * words, words);
+    if (a->kept) return false;
+    if (a->first < 0 || b->first < 0) return true;
+    if (a->last >= b->first) return false;
+    if (lives->before.bits == NULL) return true;
+    for (int i = 0; i < a->touches; i++)
+        if (!has(&lives->before, b->first, lives->touchers[a->toucher + i])) return false;
+    return true;
 }
 
-void bel_flow_together(const bel_flow *flow, const bel_program *program, const int *buffers,
-                       int count, bool *out_together)
+bool bel_flow_together(const bel_flow_lives *lives, int a, int b)
 {
-    lives l = {.program = program,
-               .buffers = buffers,
-               .firsts = bel_xcalloc((size_t)count, sizeof *l.firsts),
-               .before = find_those_before(flow)};
-    l.touched = find_touched(program, buffers, count, l.firsts);
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < count; k++)
-            out_together[(size_t)i * (size_t)count + (size_t)k] =
-                !is_left_before(&l, i, k) && !is_left_before(&l, k, i);
-    bel_free(l.firsts);
-    bel_free(l.touched.bits);
-    bel_free(l.before.bits);
+    const life *p = &lives->items[a], *q = &lives->items[b];
+    return !is_left_before(lives, p, q) && !is_left_before(lives, q, p);
+}
+
+void bel_flow_life(const bel_flow_lives *lives, int buffer, int *out_first, int *out_last)
+{
+    const life *l = &lives->items[buffer];
+    *out_first = l->first;
+    *out_last = l->kept ? INT32_MAX : l->last;
 }

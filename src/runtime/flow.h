@@ -17,10 +17,21 @@ struct bel_flow {
 bel_flow *bel_flow_create(const bel_program *program, int thread_count);
 void bel_flow_destroy(bel_flow *flow);
 
-// Sets out_together[i · count + k] where `buffers` (indices of the program's) i and k may be alive
-// at the same time: neither is left by all its calls before the first call of the other one begins,
-// whatever the threads do.
-void bel_flow_together(const bel_flow *flow, const bel_program *program, const int *buffers,
-                       int count, bool *out_together);
+// When buffers are alive, for any timing of the threads; of those of the program that were asked
+// about. Immutable.
+typedef struct bel_flow_lives bel_flow_lives;
+
+// `buffers` are indices of the program's, and stay the caller's.
+bel_flow_lives *bel_flow_lives_create(const bel_flow *flow, const bel_program *program,
+                                      const int *buffers, int count);
+void bel_flow_lives_destroy(bel_flow_lives *lives);
+
+// True when two of the buffers, by their places in the list, may be alive at the same time: neither
+// is left by all its calls before the first call of the other one begins.
+bool bel_flow_together(const bel_flow_lives *lives, int a, int b);
+
+// The first and the last call that touch a buffer, in the order of the program; the last is
+// INT32_MAX where it is read after the run. With a single stream these are its life.
+void bel_flow_life(const bel_flow_lives *lives, int buffer, int *out_first, int *out_last);
 
 #endif

@@ -1,7 +1,7 @@
 // Greedy placement by size: the lowest offset at which a buffer fits between those that it meets,
 // which are alive together with it. Sizes count rounded up to 64 bytes, which keeps every offset a
 // multiple of a cache line. Which buffers meet comes either from first and last use or, for
-// programs without an order of calls, from a matrix (runtime/flow.c). Where a value lies must
+// programs without an order of calls, from a relation (runtime/flow.c). Where a value lies must
 // never enter its bits.
 //
 // By first and last use, what is taken is kept in a tree over time. A node knows, as spans of
@@ -247,31 +247,35 @@ static void place_by_time(const bel_plan_buffer *buffers, bel_plan_buffer *const
     free_planner(&p);
 }
 
-static int lower_first(const void *a, const void *b)
-{
-    const span *p = a, *q = b;
-    return (p->offset > q->offset) - (p->offset < q->offset);
-}
+typedef struct placed {
+    span at;
+    int buffer;
+} placed;
 
-// The matrix is [count, count], row by row. What a buffer meets is taken from below.
-static void place_by_matrix(const bel_plan_buffer *buffers, bel_plan_buffer *const *order,
-                            size_t count, const bool *together)
+// What is placed stands in a list from below, which is walked up to the first gap.
+static void place_by_relation(const bel_plan_buffer *buffers, bel_plan_buffer *const *order,
+                              size_t count, const bel_plan_relation *relation)
 {
-    span *met = bel_xcalloc(count, sizeof *met);
+    placed *list = bel_xcalloc(count, sizeof *list);
+    size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        const bool *row = together + (size_t)(order[i] - buffers) * count;
-        size_t met_count = 0, offset = 0, size = rounded(order[i]->size_bytes);
-        for (size_t k = 0; k < i; k++) {
-            if (!row[order[k] - buffers]) continue;
-            met[met_count++] =
-                (span){order[k]->offset, order[k]->offset + rounded(order[k]->size_bytes)};
+        size_t offset = 0, size = rounded(order[i]->size_bytes), behind = 0;
+        int buffer = (int)(order[i] - buffers);
+        if (size == 0) continue; // it lies anywhere: at 0
+        for (size_t k = 0; k < used && list[k].at.offset < offset + size; k++) {
+            if (list[k].at.end <= offset) continue;
+            if (relation->together(relation->context, buffer, list[k].buffer)) {
+                offset = list[k].at.end;
+            }
         }
-        if (met_count > 0) qsort(met, met_count, sizeof *met, lower_first);
-        for (size_t k = 0; k < met_count && met[k].offset < offset + size; k++)
-            if (met[k].end > offset) offset = met[k].end;
         order[i]->offset = offset;
+        while (behind < used && list[behind].at.offset <= offset)
+            behind++;
+        memmove(list + behind + 1, list + behind, (used - behind) * sizeof *list);
+        list[behind] = (placed){{offset, offset + size}, buffer};
+        used++;
     }
-    bel_free(met);
+    bel_free(list);
 }
 
 // Nothing is shared: one behind another.
@@ -285,7 +289,8 @@ static void line_up(bel_plan_buffer *const *order, size_t count)
     }
 }
 
-size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bool *together, bool no_reuse)
+size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bel_plan_relation *relation,
+                        bool no_reuse)
 {
     if (count <= 0) return 0;
     size_t n = (size_t)count, total = 0;
@@ -297,8 +302,8 @@ size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bool *togethe
     qsort(order, n, sizeof *order, larger_first);
     if (no_reuse) {
         line_up(order, n);
-    } else if (together != NULL) {
-        place_by_matrix(buffers, order, n, together);
+    } else if (relation != NULL) {
+        place_by_relation(buffers, order, n, relation);
     } else {
         place_by_time(buffers, order, n);
     }

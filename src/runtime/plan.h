@@ -13,14 +13,22 @@ typedef struct bel_plan_buffer {
     size_t offset; // out: a multiple of 64
 } bel_plan_buffer;
 
+// Where instructions have no single order: which buffers, by index, may be alive together.
+// Symmetric.
+typedef struct bel_plan_relation {
+    bool (*together)(const void *context, int a, int b);
+    const void *context;
+} bel_plan_relation;
+
 // Places the buffers so that no two that are alive together overlap; returns the arena's size.
 // Largest first, each at the lowest free offset: within a few percent of the lower bound in
-// practice. With no_reuse buffers never share memory. Where instructions have no single order,
-// `together` [count × count], symmetric, says which buffers may be alive together; `first` and
-// `last` then only break ties. Otherwise it is NULL.
-size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bool *together, bool no_reuse);
+// practice. With no_reuse buffers never share memory. Where there is a `relation` (else NULL)
+// `first` and `last` only break ties; all pairs may be asked about, so it takes longer.
+size_t bel_plan_buffers(bel_plan_buffer *buffers, int count, const bel_plan_relation *relation,
+                        bool no_reuse);
 
 // True when no two buffers that are alive together overlap.
-bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count, const bool *together);
+bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count,
+                       const bel_plan_relation *relation);
 
 #endif

@@ -1,6 +1,6 @@
 // Whether a plan holds, by other means than it is made: time goes by over a tree of the addresses,
 // which knows where the most is taken. So it takes time for the buffers, not for their pairs.
-// Where buffers have a matrix their pairs are looked at.
+// Where buffers have a relation all pairs are looked at that share an address.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -119,21 +119,37 @@ static bool holds_over_time(const bel_plan_buffer *buffers, size_t count)
     return holds;
 }
 
-static bool holds_by_matrix(const bel_plan_buffer *buffers, size_t count, const bool *together)
+static int by_offset(const void *a, const void *b)
 {
-    for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < i; k++) {
-            bool overlap =
-                buffers[i].offset < end_of(&buffers[k]) && buffers[k].offset < end_of(&buffers[i]);
-            if (overlap && together[i * count + k]) return false;
-        }
-    }
-    return true;
+    const bel_plan_buffer *p = *(const bel_plan_buffer *const *)a;
+    const bel_plan_buffer *q = *(const bel_plan_buffer *const *)b;
+    return (p->offset > q->offset) - (p->offset < q->offset);
 }
 
-bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count, const bool *together)
+// From below: those that begin before a buffer's end overlap it.
+static bool holds_by_relation(const bel_plan_buffer *buffers, size_t count,
+                              const bel_plan_relation *relation)
+{
+    const bel_plan_buffer **order = bel_xcalloc(count, sizeof *order);
+    bool holds = true;
+    for (size_t i = 0; i < count; i++)
+        order[i] = &buffers[i];
+    qsort(order, count, sizeof *order, by_offset);
+    for (size_t i = 0; i < count && holds; i++) {
+        size_t end = end_of(order[i]);
+        for (size_t k = i + 1; k < count && order[k]->offset < end && holds; k++) {
+            holds = end_of(order[k]) == order[k]->offset ||
+                    !relation->together(relation->context, (int)(order[i] - buffers),
+                                        (int)(order[k] - buffers));
+        }
+    }
+    bel_free(order);
+    return holds;
+}
+
+bool bel_plan_is_valid(const bel_plan_buffer *buffers, int count, const bel_plan_relation *relation)
 {
     if (count <= 0) return true;
-    return together != NULL ? holds_by_matrix(buffers, (size_t)count, together)
+    return relation != NULL ? holds_by_relation(buffers, (size_t)count, relation)
                             : holds_over_time(buffers, (size_t)count);
 }

@@ -386,6 +386,29 @@ static void finish_groups(bel_program *program)
     }
 }
 
+static bool may_meet(const void *lives, int a, int b)
+{
+    return bel_flow_together(lives, a, b);
+}
+
+// Asynchronous programs have no groups: with one stream a life is counted in calls, with several
+// it has no single order.
+static void place_buffers(compiler *c, bel_plan_buffer *plan, const int *placed, int count)
+{
+    const bel_flow *flow = c->program->flow;
+    bel_flow_lives *lives = NULL;
+    bel_plan_relation relation = {.together = may_meet}, *used = NULL;
+    if (flow != NULL) {
+        relation.context = lives = bel_flow_lives_create(flow, c->program, placed, count);
+        if (flow->streams.count > 1) used = &relation;
+    }
+    for (int i = 0; lives != NULL && used == NULL && i < count; i++)
+        bel_flow_life(lives, i, &plan[i].first, &plan[i].last);
+    c->program->arena_bytes = bel_plan_buffers(plan, count, used, c->options->no_reuse);
+    BEL_CHECK(bel_plan_is_valid(plan, count, used));
+    bel_flow_lives_destroy(lives);
+}
+
 // Arena offsets for buffers that lie there.
 static void plan_memory(compiler *c)
 {
@@ -399,16 +422,9 @@ static void plan_memory(compiler *c)
                                           .first = c->buffers[b].first,
                                           .last = c->buffers[b].last};
     }
-    bool *together = NULL;
-    if (c->program->flow != NULL) {
-        together = bel_xcalloc((size_t)count * (size_t)count, sizeof *together);
-        bel_flow_together(c->program->flow, c->program, placed, count, together);
-    }
-    c->program->arena_bytes = bel_plan_buffers(plan, count, together, c->options->no_reuse);
-    BEL_CHECK(bel_plan_is_valid(plan, count, together));
+    place_buffers(c, plan, placed, count);
     for (int i = 0; i < count; i++)
         c->buffers[placed[i]].offset = plan[i].offset;
-    bel_free(together);
     bel_free(placed);
     bel_free(plan);
     for (size_t b = 0; b < c->buffer_count; b++) {

@@ -100,6 +100,11 @@ static size_t plain_offset(const bel_plan_buffer *buffers, const bool *placed, i
     return best;
 }
 
+static bool in_matrix(const void *together, int a, int b)
+{
+    return ((const bool *)together)[a * MAX_BUFFERS + b];
+}
+
 static void test_lowest_offsets(void **state)
 {
     (void)state;
@@ -120,7 +125,10 @@ static void test_lowest_offsets(void **state)
         }
         const bool *matrix = list % 2 == 1 ? together : NULL;
         memcpy(plain, buffers, sizeof plain);
-        (void)bel_plan_buffers(buffers, MAX_BUFFERS, matrix, false);
+        const bel_plan_relation relation = {in_matrix, matrix};
+        const bel_plan_relation *used = matrix != NULL ? &relation : NULL;
+        (void)bel_plan_buffers(buffers, MAX_BUFFERS, used, false);
+        assert_true(bel_plan_is_valid(buffers, MAX_BUFFERS, used));
         for (int round = 0; round < MAX_BUFFERS; round++) {
             int next = -1;
             for (int b = 0; b < MAX_BUFFERS; b++)
