@@ -1,6 +1,7 @@
 // Two sets of bits, by urgency of calls, say what a thread may take: `ready` holds calls at which a
-// stream may go on, `open` those of which parts are left. A thread without work looks at them for a
-// moment and then sleeps; whoever begins a call while something else is ready wakes a sleeper.
+// stream may go on, `open` those of which parts are left; in large programs counts say which blocks
+// of them have any. A thread without work looks at them for a moment and then sleeps; whoever begins
+// a call while something else is ready wakes a sleeper.
 #include "runtime/async.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/linux_sched.h"
 
-enum { WORD = 64 };
+enum { WORD = 64, BLOCK = 16 };
 enum { SPINS = 500 };                                  // as a team's helpers (base/thread.c)
 enum { ASKED_TO_STOP = 1, FAILED = 2, CANCELLED = 4 }; // troubles
 
@@ -36,10 +37,11 @@ struct bel_async {
     waiter *waiters;
     int *heads; // the first call of each stream
     int stream_count;
-    int *by_rank; // calls
-    int word_count;
+    int *by_rank;                // calls
+    int word_count, block_count; // a block: BLOCK words of both
     atomic_uint_fast64_t *ready, *open;
-    bool alone; // nothing that a second thread could do
+    atomic_int *filled; // by block: bits that are set or about to be, or just no longer
+    bool alone;         // nothing that a second thread could do
     atomic_int streams_left;
     atomic_uint trouble;
     atomic_uint alarm; // futex
@@ -56,24 +58,39 @@ static bool has_bit(const atomic_uint_fast64_t *words, int rank)
     return (atomic_load(&words[rank / WORD]) >> rank % WORD & 1) != 0;
 }
 
-static void set_bit(atomic_uint_fast64_t *words, int rank)
+// A block of which bits are set is never at 0: it is counted before a bit is set and behind its
+// end. Where there is one block nobody asks.
+static void count_bit(bel_async *a, int rank, int change)
 {
+    if (a->block_count > 1) atomic_fetch_add(&a->filled[rank / (WORD * BLOCK)], change);
+}
+
+// The bit is not set.
+static void set_bit(bel_async *a, atomic_uint_fast64_t *words, int rank)
+{
+    count_bit(a, rank, 1);
     atomic_fetch_or(&words[rank / WORD], (uint_fast64_t)1 << rank % WORD);
 }
 
 // False when the bit was not set, or no longer.
-static bool take_bit(atomic_uint_fast64_t *words, int rank)
+static bool take_bit(bel_async *a, atomic_uint_fast64_t *words, int rank)
 {
     uint_fast64_t bit = (uint_fast64_t)1 << rank % WORD;
-    return (atomic_fetch_and(&words[rank / WORD], ~bit) & bit) != 0;
+    if ((atomic_fetch_and(&words[rank / WORD], ~bit) & bit) == 0) return false;
+    count_bit(a, rank, -1);
+    return true;
 }
 
 // The rank of the most urgent call that is ready or open; -1: there is none.
 static int most_urgent(const bel_async *a)
 {
-    for (int w = 0; w < a->word_count; w++) {
-        uint_fast64_t bits = atomic_load(&a->ready[w]) | atomic_load(&a->open[w]);
-        if (bits != 0) return w * WORD + __builtin_ctzll(bits);
+    for (int b = 0; b < a->block_count; b++) {
+        if (a->block_count > 1 && atomic_load(&a->filled[b]) == 0) continue;
+        int end = (b + 1) * BLOCK < a->word_count ? (b + 1) * BLOCK : a->word_count;
+        for (int w = b * BLOCK; w < end; w++) {
+            uint_fast64_t bits = atomic_load(&a->ready[w]) | atomic_load(&a->open[w]);
+            if (bits != 0) return w * WORD + __builtin_ctzll(bits);
+        }
     }
     return -1;
 }
@@ -144,7 +161,8 @@ static void end_wait(void *context, bel_future_state state)
 {
     (void)state;
     const waiter *w = context;
-    if (arrive(w->async, w->call)) set_bit(w->async->ready, w->async->calls[w->call].rank);
+    if (arrive(w->async, w->call))
+        set_bit(w->async, w->async->ready, w->async->calls[w->call].rank);
 }
 
 // Counts what each call waits for: the calls of other streams that have an edge to it, with a
@@ -181,6 +199,8 @@ bel_async *bel_async_create(const bel_dag *dag, const bel_streams *streams,
     a->word_count = (dag->node_count + WORD - 1) / WORD;
     a->ready = bel_xcalloc((size_t)a->word_count, sizeof *a->ready);
     a->open = bel_xcalloc((size_t)a->word_count, sizeof *a->open);
+    a->block_count = (a->word_count + BLOCK - 1) / BLOCK;
+    a->filled = bel_xcalloc((size_t)a->block_count, sizeof *a->filled);
     follow_streams(a, streams);
     a->alone = a->stream_count <= 1;
     for (size_t c = 0; c < count; c++) {
@@ -201,6 +221,7 @@ void bel_async_destroy(bel_async *async)
     bel_free(async->by_rank);
     bel_free(async->ready);
     bel_free(async->open);
+    bel_free(async->filled);
     bel_free(async);
 }
 
@@ -263,7 +284,7 @@ static int complete(bel_async *a, int call, bel_future_state state)
     if (a->calls[next].wait_count > 0 && !arrive(a, next)) return -1;
     int urgent = most_urgent(a);
     if (urgent < 0 || urgent > a->calls[next].rank) return next;
-    set_bit(a->ready, a->calls[next].rank);
+    set_bit(a, a->ready, a->calls[next].rank);
     return -1;
 }
 
@@ -274,7 +295,7 @@ static void follow(bel_async *a, int call)
         bel_future_state state = prospect(a, call);
         const call_state *c = &a->calls[call];
         if (state == BEL_FUTURE_READY && c->part_count > 1) {
-            set_bit(a->open, c->rank);
+            set_bit(a, a->open, c->rank);
             return;
         }
         if (state == BEL_FUTURE_READY) {
@@ -293,7 +314,7 @@ static void take_parts(bel_async *a, int call)
     for (;;) {
         int64_t part = atomic_fetch_add(&c->next_part, 1);
         if (part >= c->part_count) return;
-        if (part == c->part_count - 1) take_bit(a->open, c->rank);
+        if (part == c->part_count - 1) take_bit(a, a->open, c->rank);
         share_work(a);
         a->how.run(a->how.context, call, part);
         if (atomic_fetch_sub(&c->parts_left, 1) == 1) break;
@@ -329,7 +350,7 @@ static void work(void *argument, int64_t thread)
         int rank = most_urgent(a);
         if (rank < 0) {
             if (!wait_for_work(a)) return;
-        } else if (take_bit(a->ready, rank)) {
+        } else if (take_bit(a, a->ready, rank)) {
             follow(a, a->by_rank[rank]);
         } else if (has_bit(a->open, rank)) {
             take_parts(a, a->by_rank[rank]);
@@ -363,7 +384,7 @@ bel_future_state bel_async_run(bel_async *async, bel_team *team)
     } else {
         for (int s = 0; s < async->stream_count; s++) {
             int head = async->heads[s];
-            if (arrive(async, head)) set_bit(async->ready, async->calls[head].rank);
+            if (arrive(async, head)) set_bit(async, async->ready, async->calls[head].rank);
         }
         bel_team_run(team, work, async, bel_team_size(team));
     }

@@ -194,21 +194,41 @@ static void join(packer *p, int t, int stream)
     }
 }
 
+// Takes a link out of a stream's list; `last`: the one before it that stays, -1: none.
+static void drop_link(packer *p, int stream, int last, int dropped)
+{
+    draft *d = &p->drafts[stream];
+    if (last < 0) {
+        d->first_link = p->links[dropped].next;
+    } else {
+        p->links[last].next = p->links[dropped].next;
+    }
+    if (d->last_link == dropped) d->last_link = last;
+}
+
+// Merges cheap streams into this one that read its values or are read by it. What has come to link
+// the stream with itself does so for good, and is dropped: a long stream is walked at many tasks.
+static void merge_linked(packer *p, int stream, int64_t before)
+{
+    for (int l = p->drafts[stream].first_link, last = -1; l >= 0; l = p->links[l].next) {
+        int other = stream_of(p, p->links[l].task);
+        if (other == stream) {
+            drop_link(p, stream, last, l);
+            continue;
+        }
+        last = l;
+        if (!p->drafts[other].in_pool || p->drafts[other].cost >= p->threshold) continue;
+        merge(p, other, stream);
+        if (before + p->drafts[stream].cost >= p->threshold) break;
+    }
+}
+
 // Merges cheap streams of the pool into the first one of it that reads their values or is read by
 // them. `before`: the path up to the task that they follow, if paths count.
 static void merge_dependent(packer *p, int64_t before)
 {
-    for (int i = 0; i < p->pool_count; i++) {
-        int stream = p->pool[i];
-        if (p->drafts[stream].merged_into >= 0) continue;
-        for (int l = p->drafts[stream].first_link; l >= 0; l = p->links[l].next) {
-            int other = stream_of(p, p->links[l].task);
-            if (other == stream || !p->drafts[other].in_pool) continue;
-            if (p->drafts[other].cost >= p->threshold) continue;
-            merge(p, other, stream);
-            if (before + p->drafts[stream].cost >= p->threshold) break;
-        }
-    }
+    for (int i = 0; i < p->pool_count; i++)
+        if (p->drafts[p->pool[i]].merged_into < 0) merge_linked(p, p->pool[i], before);
     int kept = 0;
     for (int i = 0; i < p->pool_count; i++)
         if (p->drafts[p->pool[i]].merged_into < 0) p->pool[kept++] = p->pool[i];
