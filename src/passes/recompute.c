@@ -1,13 +1,15 @@
-// The program as a list of steps that grows: at each round the peak is found, and the values
-// that are cheapest to make again for what they take there are made again behind it. It is a
-// list of indices and no graph, because steps are inserted and readers redirected in every
-// round; only the best list becomes a graph. Sizes and costs are estimates and decide merely
-// what is repeated, never what a step computes: a copy is the same node on the same operands.
-// Random steps are never repeated. Nothing here may look at time or threads, or else hosts would
-// choose differently. Rounds end at three times as many steps as there were.
+// The program as a list of steps that grows: at each round the peak is found, and the values that
+// are cheapest to make again for what they take there are made again behind it: one chain of steps,
+// or of a long program several that have nothing to do with each other, so that there are not as
+// many rounds as values. It is a list of indices and no graph, because steps are inserted and
+// readers redirected in every round; only the best list becomes a graph. Sizes and costs are
+// estimates and decide merely what is repeated, never what a step computes: a copy is the same node
+// on the same operands. Random steps are never repeated. Nothing here may look at time or threads,
+// or else hosts would choose differently. Rounds end at three times as many steps as there were.
 #include "passes/recompute.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -66,12 +68,10 @@ static int add_item(list *l, const bel_value *value, size_t bytes)
     return l->item_count++;
 }
 
-static void insert_step(list *l, int at, const step *made)
+static void add_step(list *l, const step *made)
 {
     l->steps = bel_xgrow(l->steps, &l->step_capacity, (size_t)l->step_count + 1, sizeof *l->steps);
-    memmove(l->steps + at + 1, l->steps + at, (size_t)(l->step_count - at) * sizeof *l->steps);
-    l->steps[at] = *made;
-    l->step_count++;
+    l->steps[l->step_count++] = *made;
 }
 
 // The first items are the values of the graph, by id.
@@ -93,7 +93,7 @@ static list list_of(const bel_graph *graph, bel_value *const *outputs, const boo
             s.inputs[i] = node->inputs[i]->id;
         for (int i = 0; i < node->output_count; i++)
             s.outputs[i] = node->outputs[i]->id;
-        if (needed[n]) insert_step(&l, l.step_count, &s);
+        if (needed[n]) add_step(&l, &s);
     }
     for (int i = 0; i < output_count; i++) {
         item *root = &l.items[bel_alias_root(outputs[i])->id];
@@ -102,17 +102,6 @@ static list list_of(const bel_graph *graph, bel_value *const *outputs, const boo
     }
     bel_free(needed);
     return l;
-}
-
-static list copy_list(const list *from)
-{
-    list to = {.step_count = from->step_count, .item_count = from->item_count};
-    size_t steps = (size_t)from->step_count, items = (size_t)from->item_count;
-    to.steps = bel_xgrow(NULL, &to.step_capacity, steps, sizeof *to.steps);
-    to.items = bel_xgrow(NULL, &to.item_capacity, items, sizeof *to.items);
-    memcpy(to.steps, from->steps, steps * sizeof *to.steps);
-    memcpy(to.items, from->items, items * sizeof *to.items);
-    return to;
 }
 
 static void free_list(list *l)
@@ -293,63 +282,194 @@ static chain chain_of(const list *l, const lives *v, int s)
     return c;
 }
 
-// The chain that gains most for its cost; without steps: none gains.
-static chain choose(const list *l, const lives *v)
+// More than one chain of a round in programs of this many steps.
+enum { STEPS_A_CHAIN = 512 };
+
+// A step that heads a chain, and what that is worth.
+typedef struct candidate {
+    int step;
+    int64_t gain;
+    double cost;
+} candidate;
+
+// By gain for cost; equal ones in their order.
+static int better_first(const void *a, const void *b)
 {
-    chain best = {.count = 0};
+    const candidate *p = a, *q = b;
+    double left = (double)p->gain * q->cost, right = (double)q->gain * p->cost;
+    if (left != right) return left > right ? -1 : 1;
+    return (p->step > q->step) - (p->step < q->step);
+}
+
+// What is chosen in a round: chains that share no step, of which none reads what another one makes.
+// So whichever is made again, the others stay what they were when they were weighed.
+typedef struct choice {
+    chain *chains;
+    int count;
+    int *chain_of; // by step: its chain, plus one; 0: none
+    bool *read;    // by item: a chain reads it
+} choice;
+
+static bool is_apart(const list *l, const lives *v, const choice *chosen, const chain *c)
+{
+    for (int k = 0; k < c->count; k++) {
+        const step *at = &l->steps[c->steps[k]];
+        if (chosen->chain_of[c->steps[k]] > 0) return false;
+        for (int i = 0; i < at->node->input_count; i++) {
+            int made = v->made[v->root[at->inputs[i]]];
+            if (made >= 0 && chosen->chain_of[made] > 0) return false;
+        }
+        for (int i = 0; i < at->node->output_count; i++)
+            if (chosen->read[at->outputs[i]]) return false;
+    }
+    return true;
+}
+
+static void add_chain(const list *l, const lives *v, const chain *c, choice *chosen)
+{
+    chosen->chains[chosen->count++] = *c;
+    for (int k = 0; k < c->count; k++) {
+        const step *at = &l->steps[c->steps[k]];
+        chosen->chain_of[c->steps[k]] = chosen->count;
+        for (int i = 0; i < at->node->input_count; i++)
+            chosen->read[v->root[at->inputs[i]]] = true;
+    }
+}
+
+// The chains that gain most for their cost, until enough is gained or there are `most`; none: none
+// gains.
+static choice choose(const list *l, const lives *v, size_t enough, int most)
+{
+    choice chosen = {.chains = bel_xcalloc((size_t)most, sizeof *chosen.chains),
+                     .chain_of = bel_xcalloc((size_t)l->step_count, sizeof(int)),
+                     .read = bel_xcalloc((size_t)l->item_count, sizeof(bool))};
+    candidate *all = bel_xcalloc((size_t)v->peak, sizeof *all);
+    size_t count = 0, gained = 0;
     for (int s = 0; s < v->peak; s++) {
         chain c = chain_of(l, v, s);
-        bool gains = c.count > 0 && c.gain > 0;
-        if (gains && (best.count == 0 || (double)c.gain * best.cost > (double)best.gain * c.cost))
-            best = c;
+        if (c.count > 0 && c.gain > 0) all[count++] = (candidate){s, c.gain, c.cost};
     }
-    return best;
+    if (count > 0) qsort(all, count, sizeof *all, better_first);
+    for (size_t i = 0; i < count && gained < enough && chosen.count < most; i++) {
+        chain c = chain_of(l, v, all[i].step);
+        if (!is_apart(l, v, &chosen, &c)) continue;
+        add_chain(l, v, &c, &chosen);
+        gained += (size_t)c.gain;
+    }
+    bel_free(all);
+    return chosen;
 }
 
-// Runs step `from` again at `at`; `again` says by item what its copies are, -1: there is none.
-static void repeat(list *l, int from, int at, int *again)
+static void free_choice(choice *chosen)
 {
-    step copy = l->steps[from];
-    copy.again = true;
-    for (int i = 0; i < copy.node->input_count; i++)
-        if (again[copy.inputs[i]] >= 0) copy.inputs[i] = again[copy.inputs[i]];
-    for (int i = 0; i < copy.node->output_count; i++) {
-        const bel_value *value = l->items[copy.outputs[i]].value;
-        again[copy.outputs[i]] = add_item(l, value, bytes_of(value));
-        copy.outputs[i] = again[copy.outputs[i]];
-    }
-    insert_step(l, at, &copy);
+    bel_free(chosen->chains);
+    bel_free(chosen->chain_of);
+    bel_free(chosen->read);
 }
 
-// Runs a chain again before the first step that reads what lies idle of it, with aliases of what it
-// makes. Who reads that from there on reads the copies.
-static void make_again(list *l, const lives *v, const chain *c)
+// The first step that reads what lies idle of a chain.
+static int reader_of(const list *l, const lives *v, const chain *c)
 {
     const step *maker = &l->steps[c->steps[0]];
-    int items = l->item_count, reader = l->step_count;
+    int reader = l->step_count;
     for (int i = 0; i < maker->node->output_count; i++) {
         int back = v->back[maker->outputs[i]];
         if (back >= 0 && back < reader) reader = back;
     }
-    int *again = bel_xcalloc((size_t)items, sizeof *again), at = reader;
-    memset(again, 0xff, (size_t)items * sizeof *again); // -1
-    for (int s = 0; s < reader; s++) {
-        const step *old = &l->steps[s];
-        bool early = is_alias(old) && old->inputs[0] < items;
-        if (has_step(c, s) || (early && again[old->inputs[0]] >= 0)) repeat(l, s, at++, again);
+    return reader;
+}
+
+// Steps to be run again, in their order, each in the list of the reader before which that is.
+typedef struct schedule {
+    int *first, *last; // by reader: steps, plus one; 0: none
+    int *next;         // by step
+    int *before;       // by item: the reader of the chain that makes it again, plus one; 0: none
+} schedule;
+
+static void put_step(schedule *plan, const step *at, int s, int reader)
+{
+    if (plan->first[reader] == 0) {
+        plan->first[reader] = s + 1;
+    } else {
+        plan->next[plan->last[reader] - 1] = s + 1;
     }
-    for (int r = at; r < l->step_count; r++)
-        for (int i = 0; i < l->steps[r].node->input_count; i++) {
-            int *input = &l->steps[r].inputs[i];
-            if (*input < items && again[*input] >= 0) *input = again[*input];
+    plan->last[reader] = s + 1;
+    for (int i = 0; i < at->node->output_count; i++)
+        plan->before[at->outputs[i]] = reader + 1;
+}
+
+// Chains, and the aliases of what they make, up to their readers.
+static schedule make_schedule(const list *l, const lives *v, const choice *chosen)
+{
+    size_t steps = (size_t)l->step_count;
+    schedule plan = {.first = bel_xcalloc(steps + 1, sizeof(int)),
+                     .last = bel_xcalloc(steps + 1, sizeof(int)),
+                     .next = bel_xcalloc(steps, sizeof(int)),
+                     .before = bel_xcalloc((size_t)l->item_count, sizeof(int))};
+    for (int s = 0; s < l->step_count; s++) {
+        const step *at = &l->steps[s];
+        int reader = -1;
+        if (chosen->chain_of[s] > 0) {
+            reader = reader_of(l, v, &chosen->chains[chosen->chain_of[s] - 1]);
+        } else if (is_alias(at)) {
+            reader = plan.before[at->inputs[0]] - 1;
         }
+        if (reader > s) put_step(&plan, at, s, reader);
+    }
+    return plan;
+}
+
+// Adds a step whose inputs are the copies of what has been made again so far; `again` says by item
+// of the old list what its copy is, -1: there is none.
+static void add_reading(list *to, const step *from, const int *again)
+{
+    step made = *from;
+    for (int i = 0; i < made.node->input_count; i++)
+        if (again[made.inputs[i]] >= 0) made.inputs[i] = again[made.inputs[i]];
+    add_step(to, &made);
+}
+
+// The same for a step that is run again: it makes copies.
+static void add_again(list *to, const step *from, int *again)
+{
+    add_reading(to, from, again);
+    step *made = &to->steps[to->step_count - 1];
+    made->again = true;
+    for (int i = 0; i < made->node->output_count; i++) {
+        const bel_value *value = to->items[made->outputs[i]].value;
+        again[made->outputs[i]] = add_item(to, value, bytes_of(value));
+        made->outputs[i] = again[made->outputs[i]];
+    }
+}
+
+// The list in which chains are run again, each before the first step that reads what lies idle of
+// it. Who reads that from there on reads the copies.
+static list make_again(const list *l, const lives *v, const choice *chosen)
+{
+    size_t items = (size_t)l->item_count;
+    list to = {.item_count = l->item_count};
+    schedule plan = make_schedule(l, v, chosen);
+    int *again = bel_xcalloc(items, sizeof *again);
+    memset(again, 0xff, items * sizeof *again); // -1
+    to.items = bel_xgrow(NULL, &to.item_capacity, items, sizeof *to.items);
+    memcpy(to.items, l->items, items * sizeof *to.items);
+    for (int s = 0; s < l->step_count; s++) {
+        for (int n = plan.first[s]; n > 0; n = plan.next[n - 1])
+            add_again(&to, &l->steps[n - 1], again);
+        add_reading(&to, &l->steps[s], again);
+    }
     bel_free(again);
+    bel_free(plan.first);
+    bel_free(plan.last);
+    bel_free(plan.next);
+    bel_free(plan.before);
+    return to;
 }
 
 // --- The new graph -------------------------------------------------------------------------------
 
 // Copies get a name of their own, which enters nothing: random steps are never copied.
-static void add_step(const step *s, int number, bel_graph *to, bel_value **made)
+static void build_step(const step *s, int number, bel_graph *to, bel_value **made)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS], *outputs[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < s->node->input_count; i++)
@@ -374,7 +494,7 @@ static void build(const list *l, const bel_graph *from, bel_recomputed *out)
     for (int s = 0; s < l->step_count; s++) {
         const step *at = &l->steps[s];
         bool there = at->node->op == BEL_OP_INPUT || at->node->op == BEL_OP_VARIABLE;
-        if (!there) add_step(at, s, out->graph, out->values);
+        if (!there) build_step(at, s, out->graph, out->values);
         if (at->again && !is_alias(at)) out->count++;
     }
 }
@@ -383,25 +503,31 @@ void bel_recompute(const bel_graph *graph, bel_value *const *outputs, const bool
                    int output_count, size_t target_bytes, bel_recomputed *out)
 {
     enum { MOST = 3 }; // times as many steps as there were
-    list now = list_of(graph, outputs, external, output_count), best = copy_list(&now);
-    int limit = MOST * now.step_count;
+    list now = list_of(graph, outputs, external, output_count), best = {.steps = NULL};
+    int limit = MOST * now.step_count, most = 1 + now.step_count / STEPS_A_CHAIN;
     *out = (bel_recomputed){.peak_bytes = SIZE_MAX};
-    while (now.step_count < limit) {
+    for (bool goes_on = true; goes_on;) {
         lives v = find_lives(&now);
         size_t peak = v.memory[v.peak];
-        chain chosen = {.count = 0};
-        if (peak > target_bytes) chosen = choose(&now, &v);
-        if (peak < out->peak_bytes) {
-            free_list(&best);
-            best = copy_list(&now);
+        list next = {.steps = NULL};
+        goes_on = false;
+        if (peak > target_bytes) {
+            choice chosen = choose(&now, &v, peak - target_bytes, most);
+            if (chosen.count > 0) next = make_again(&now, &v, &chosen);
+            goes_on = chosen.count > 0 && next.step_count < limit;
+            free_choice(&chosen);
+        }
+        free_lives(&v);
+        list *worse = peak < out->peak_bytes ? &best : &now;
+        free_list(worse);
+        if (worse == &best) {
+            best = now;
             out->peak_bytes = peak;
         }
-        if (chosen.count > 0) make_again(&now, &v, &chosen);
-        free_lives(&v);
-        if (chosen.count == 0) break;
+        now = next;
     }
-    build(&best, graph, out);
     free_list(&now);
+    build(&best, graph, out);
     free_list(&best);
 }
 

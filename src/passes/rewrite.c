@@ -1,9 +1,9 @@
 // One node at a time: each pass is asked in turn, then nodes that are there already, and what is
 // left is added. What a pass makes comes in by the same door (bel_rewrite_more), so that chains
 // need no rule of their own. Equal nodes are found by a hash of operation, inputs and attributes;
-// attributes and small constants are equal where their bits are, so 0 and -0 are two. Random nodes and casts from halves are never shared. An input that
-// matters by its shape alone loses its elements here: its kernel must not touch its data
-// (bel_op_reads).
+// attributes and small constants are equal where their bits are, so 0 and -0 are two. Random nodes
+// and casts from halves are never shared. An input that matters by its shape alone loses its
+// elements here: its kernel must not touch its data (bel_op_reads).
 #include "passes/rewrite.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // Two sets of bits, by urgency of calls, say what a thread may take: `ready` holds calls at which a
 // stream may go on, `open` those of which parts are left; in large programs counts say which blocks
-// of them have any. A thread without work looks at them for a moment and then sleeps; whoever begins
-// a call while something else is ready wakes a sleeper.
+// of them have any. A thread without work looks at them for a moment and then sleeps; whoever
+// begins a call while something else is ready wakes a sleeper.
 #include "runtime/async.h"
 
 #include <stdlib.h>
