@@ -8,6 +8,7 @@
 // so that older versions of Belfry go on reading all other checkpoints.
 #include "checkpoint/manifest.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -460,11 +461,18 @@ static bel_status *parse_rows(const manifest_parser *parser, const bel_json_valu
     return NULL;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const bel_manifest_tensor *left = a, *right = b;
+    return strcmp(left->name, right->name);
+}
+
+// Names of tensors ascend.
 static bool is_tensor(const bel_manifest *manifest, const char *name)
 {
-    for (int i = 0; i < manifest->tensor_count; i++)
-        if (strcmp(manifest->tensors[i].name, name) == 0) return true;
-    return false;
+    bel_manifest_tensor key = {.name = name};
+    size_t count = (size_t)manifest->tensor_count;
+    return count > 0 && bsearch(&key, manifest->tensors, count, sizeof key, by_name) != NULL;
 }
 
 static bel_status *parse_table(const manifest_parser *parser, const bel_json_value *value,

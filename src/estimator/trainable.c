@@ -95,11 +95,9 @@ static void add_table(bel_trainable *t, int index)
                               .width = from->width,
                               .initializer = from->initializer,
                               .counts_replicas = t->built->spec.optimizer.mean_by_contributors};
-    for (size_t l = 0; l < graph->lookup_count; l++)
-        if (graph->lookups[l].table == index) {
-            table.ids +=
-                bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(t->input);
-        }
+    for (int l = from->first_lookup; l >= 0; l = graph->lookups[l].next)
+        table.ids +=
+            bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(t->input);
     bel_layout_add_table(t->layout, &table);
 }
 

@@ -65,8 +65,30 @@ static int find_table(bel_graph *graph, const char *name, int64_t width,
                               sizeof *graph->tables);
     bel_index_put_text(&graph->table_names, full, (int)graph->table_count);
     graph->tables[graph->table_count] =
-        (bel_graph_table){bel_arena_strdup(graph->arena, full), (int)width, initializer};
+        (bel_graph_table){.name = bel_arena_strdup(graph->arena, full),
+                          .width = (int)width,
+                          .initializer = initializer,
+                          .first_lookup = -1,
+                          .last_lookup = -1};
     return (int)graph->table_count++;
+}
+
+// Behind the other lookups of its table.
+static void add_lookup(bel_graph *graph, int table, int ids, int rows)
+{
+    int lookup = (int)graph->lookup_count;
+    bel_graph_table *t = &graph->tables[table];
+    graph->lookups = bel_xgrow(graph->lookups, &graph->lookup_capacity, graph->lookup_count + 1,
+                               sizeof *graph->lookups);
+    graph->lookups[graph->lookup_count++] =
+        (bel_graph_lookup){.table = table, .ids = ids, .rows = rows, .next = -1};
+    graph->inputs[rows].lookup = lookup + 1;
+    if (t->first_lookup < 0) {
+        t->first_lookup = lookup;
+    } else {
+        graph->lookups[t->last_lookup].next = lookup;
+    }
+    t->last_lookup = lookup;
 }
 
 bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int64_t width,
@@ -82,11 +104,7 @@ bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int
     bel_snprintf(input, sizeof input, "%s:%zu", graph->tables[table].name, graph->lookup_count);
     bel_value *rows = bel_input_value(graph, input, BEL_DTYPE_F32, &shape);
     if (rows == NULL) return NULL;
-    graph->lookups = bel_xgrow(graph->lookups, &graph->lookup_capacity, graph->lookup_count + 1,
-                               sizeof *graph->lookups);
-    graph->lookups[graph->lookup_count++] =
-        (bel_graph_lookup){table, ids->node->leaf, rows->node->leaf};
-    graph->inputs[rows->node->leaf].lookup = (int)graph->lookup_count;
+    add_lookup(graph, table, ids->node->leaf, rows->node->leaf);
     return rows;
 }
 

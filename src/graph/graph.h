@@ -55,12 +55,14 @@ typedef struct bel_graph_table {
     char *name;
     int width;
     bel_initializer initializer;
+    int first_lookup, last_lookup; // in their order, chained by bel_graph_lookup.next; -1: none
 } bel_graph_table;
 
 // Rows are fed like an input: whoever runs the graph looks them up.
 typedef struct bel_graph_lookup {
     int table;
     int ids, rows; // inputs
+    int next;      // lookup in the same table; -1: none
 } bel_graph_lookup;
 
 struct bel_graph {

@@ -132,9 +132,9 @@ void bel_tower_gather_ids(bel_tower *tower)
     for (int t = 0; t < worker->config.layout->table_count; t++) {
         bel_replica_rows *rows = &worker->tables[t].replicas[tower->replica];
         int64_t count = 0;
-        for (size_t l = 0; l < graph->lookup_count; l++) {
+        int first = tower->batch != NULL ? graph->tables[t].first_lookup : -1;
+        for (int l = first; l >= 0; l = graph->lookups[l].next) {
             const bel_graph_lookup *lookup = &graph->lookups[l];
-            if (lookup->table != t || tower->batch == NULL) continue;
             int field = worker->config.model->fields[lookup->ids];
             int64_t n = ids_of(tower, lookup);
             memcpy(rows->ids + count, tower->batch->fields[field].data,
@@ -196,9 +196,8 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
         const int32_t *all = bel_row_batch_index(table->all) + rows->first;
         size_t width = (size_t)table->width;
         int64_t position = 0;
-        for (size_t l = 0; l < graph->lookup_count; l++) {
+        for (int l = graph->tables[t].first_lookup; l >= 0; l = graph->lookups[l].next) {
             const bel_graph_lookup *lookup = &graph->lookups[l];
-            if (lookup->table != t) continue;
             float *to = tower->rows[l];
             int64_t n = ids_of(tower, lookup);
             bel_instance_bind_input(instance, lookup->rows, to);

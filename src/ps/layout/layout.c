@@ -23,6 +23,7 @@ static int64_t take_variables(bel_layout *layout, const bel_layout_variable *var
         bel_layout_variable *variable = &layout->variables[v];
         *variable = variables[v];
         variable->name = bel_xstrdup(variables[v].name);
+        bel_index_put_text(&layout->names, variable->name, v);
         variable->elements = bel_shape_elements(&variable->shape);
         variable->first_grain = layout->grain_count;
         size += align(variable->elements, BEL_LAYOUT_ALIGN);
@@ -153,6 +154,7 @@ void bel_layout_destroy(bel_layout *layout)
         bel_free(layout->variables[v].name);
     for (int t = 0; t < layout->table_count; t++)
         bel_free(layout->tables[t].name);
+    bel_index_deinit(&layout->names);
     bel_free(layout->tables);
     bel_free(layout->variables);
     bel_free(layout->segments);
@@ -172,7 +174,8 @@ void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table)
 
 int bel_layout_find(const bel_layout *layout, const char *name)
 {
-    for (int v = 0; v < layout->variable_count; v++)
+    size_t at = 0;
+    for (int v; (v = bel_index_next_text(&layout->names, name, &at)) >= 0;)
         if (strcmp(layout->variables[v].name, name) == 0) return v;
     return -1;
 }

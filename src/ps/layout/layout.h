@@ -12,6 +12,7 @@
 #define BELFRY_PS_LAYOUT_LAYOUT_H
 
 #include "base/hash.h"
+#include "base/index.h"
 #include "belfry/graph.h"
 #include "tensor/grain.h"
 
@@ -66,6 +67,7 @@ typedef struct bel_layout {
     int chunk_count;
     bel_layout_table *tables;
     int table_count;
+    bel_index names; // of variables
     int shard_count;
     int64_t size;        // elements of the space
     int64_t grain_count; // of all variables

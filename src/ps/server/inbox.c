@@ -44,14 +44,11 @@ void bel_shard_free_inboxes(bel_shard *shard)
 // NULL where the chunk is not this shard's, as much as for a wrong size.
 static void *place_report(const bel_shard *shard, int32_t c, int32_t node, size_t bytes)
 {
-    for (int i = 0; i < shard->chunk_count; i++) {
-        if (shard->chunks[i].chunk != c) continue;
-        int64_t count = shard->config.layout->chunks[c].count;
-        if (bytes != (size_t)count * sizeof(float)) return NULL;
-        float *inbox = shard->inboxes[node];
-        return inbox != NULL ? inbox + shard->chunks[i].inbox_offset : NULL;
-    }
-    return NULL;
+    int local = bel_shard_local_chunk(shard, c);
+    float *inbox = shard->inboxes[node];
+    if (local < 0 || inbox == NULL) return NULL;
+    if (bytes != (size_t)shard->config.layout->chunks[c].count * sizeof(float)) return NULL;
+    return inbox + shard->chunks[local].inbox_offset;
 }
 
 static void *place_pull(const bel_shard *shard, int worker, int32_t table, size_t bytes)

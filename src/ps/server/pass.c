@@ -238,25 +238,29 @@ static double add_pairwise(double *values, int64_t n)
     return n > 0 ? values[0] : 0;
 }
 
-// Brings the grain squares of all shards together in shard 0's array. A segment's owner is that of
-// the last chunk that begins at it or before it; the step of grain_count goes from the squares of
-// directions to those of values.
+// Takes the grain squares of a segment from the shard that owns it; the step of grain_count goes
+// from the squares of directions to those of values.
+static void take_squares_of(bel_shard *shard, const bel_segment *segment, int owner)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_layout_variable *variable = &layout->variables[segment->variable];
+    size_t grain = (size_t)(variable->first_grain + segment->first / BEL_GRAIN);
+    size_t norms = bel_shard_norm_count(shard);
+    for (size_t at = grain; at < norms; at += (size_t)layout->grain_count) {
+        memcpy(shard->grain_squares + at, shard->norms[owner] + at,
+               (size_t)bel_grains_of(segment->count) * sizeof(double));
+    }
+}
+
+// Brings the grain squares of all shards together in shard 0's array.
 static void gather_squares(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    for (int s = 0; s < layout->segment_count; s++) {
-        const bel_segment *segment = &layout->segments[s];
-        const bel_layout_variable *variable = &layout->variables[segment->variable];
-        int64_t grain = variable->first_grain + segment->first / BEL_GRAIN;
-        int owner = 0;
-        for (int c = 0; c < layout->chunk_count; c++)
-            if (s >= layout->chunks[c].first_segment) owner = layout->chunks[c].shard;
-        if (owner == shard->config.shard) continue;
-        size_t norms = bel_shard_norm_count(shard);
-        for (size_t at = (size_t)grain; at < norms; at += (size_t)layout->grain_count) {
-            memcpy(shard->grain_squares + at, shard->norms[owner] + at,
-                   (size_t)bel_grains_of(segment->count) * sizeof(double));
-        }
+    for (int c = 0; c < layout->chunk_count; c++) {
+        const bel_chunk *chunk = &layout->chunks[c];
+        bool own = chunk->shard == shard->config.shard;
+        for (int s = 0; !own && s < chunk->segment_count; s++)
+            take_squares_of(shard, &layout->segments[chunk->first_segment + s], chunk->shard);
     }
 }
 

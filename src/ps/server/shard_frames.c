@@ -8,14 +8,6 @@
 
 #include "ps/server/shard_inner.h"
 
-// A chunk's index among this shard's, -1: it is another's.
-static int local_chunk(const bel_shard *shard, int chunk)
-{
-    for (int i = 0; i < shard->chunk_count; i++)
-        if (shard->chunks[i].chunk == chunk) return i;
-    return -1;
-}
-
 // The weight that a report of `node` says, if the node can have it; else the shard has failed.
 static bool check_weight_locked(bel_shard *shard, const bel_frame *frame, int32_t node,
                                 bel_weight weight)
@@ -49,7 +41,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
     bel_report_frame report = bel_report_frame_read(frame);
     bel_weight weight = {report.replicas, report.examples};
     if (!accept_locked(shard, frame, worker, report.version, report.decision, report.node)) return;
-    int local = local_chunk(shard, report.chunk);
+    int local = bel_shard_local_chunk(shard, report.chunk);
     if (local < 0) {
         bel_shard_fail_locked(shard, frame, "no such chunk here");
         return;

@@ -232,6 +232,7 @@ void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job 
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
 bool bel_shard_is_stopping(const bel_shard *shard);      // this step is not run, as far as is known
 bool bel_shard_counts(const bel_shard *shard, int node); // is its worker one of this step's?
+int bel_shard_local_chunk(const bel_shard *shard, int chunk); // its index here, -1: another's
 // A worker as it was before its first report; what was counted stays.
 void bel_shard_reset_worker(bel_shard_worker *worker);
 // What a worker has reported since it was given its version, rows as well.

@@ -62,6 +62,21 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
                 shard->config.shard, frame->sender, what, words, (long long)shard->step);
 }
 
+// A shard's chunks stand in the order of the layout.
+int bel_shard_local_chunk(const bel_shard *shard, int chunk)
+{
+    int low = 0, high = shard->chunk_count - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (shard->chunks[middle].chunk < chunk) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return high >= 0 && shard->chunks[low].chunk == chunk ? low : -1;
+}
+
 bool bel_shard_counts(const bel_shard *shard, int node)
 {
     return shard->policy->counts(shard, shard->config.assignment->nodes[node].worker);
