@@ -5,7 +5,7 @@
 
 #include "belfry/estimator.h"
 
-enum { BEL_PART_MAX_CLASSES = 1 << 20, BEL_PART_MAX_LAYERS = 64 };
+enum { BEL_PART_MAX_CLASSES = 1 << 20, BEL_PART_MAX_LAYERS = 1 << 14 };
 
 // The models; models.c lists them.
 bel_model_fn bel_linear_model;
