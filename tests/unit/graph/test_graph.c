@@ -1,4 +1,5 @@
 // Building graphs: sticky errors, scopes, shared variables, open dimensions, verification.
+#include "base/number.h"
 #include "base/str.h"
 #include "belfry/ops.h"
 #include "graph/graph.h"
@@ -257,6 +258,28 @@ static void test_too_many_elements(void **state)
     bel_graph_destroy(graph);
 }
 
+// So many that a name cannot be compared with all others.
+static void test_many_names(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000 };
+    bel_graph *graph = bel_graph_create();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            char name[24];
+            bel_snprintf(name, sizeof name, "v%d", i);
+            bel_value *value = variable(graph, name, BEL_SHAPE(1));
+            assert_non_null(value);
+            assert_int_equal(value->node->leaf, i);
+            assert_int_equal(bel_graph_find_variable(graph, name), i);
+        }
+    }
+    assert_int_equal(graph->variable_count, COUNT);
+    assert_int_equal(bel_graph_find_variable(graph, "v"), -1);
+    assert_int_equal(bel_graph_find_table(graph, "v0"), -1);
+    bel_graph_destroy(graph);
+}
+
 static void test_verify(void **state)
 {
     (void)state;
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_state),
         cmocka_unit_test(test_open_batch),
         cmocka_unit_test(test_too_many_elements),
+        cmocka_unit_test(test_many_names),
         cmocka_unit_test(test_verify),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

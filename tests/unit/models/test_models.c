@@ -293,7 +293,7 @@ static void test_wrong_parameters_are_named(void **state)
         {{"class_count", "2.5"}, "class_count must be a whole number"},
         {{"class_count", "nan"}, "class_count must be a whole number"},
         {{"hidden_units", "8,0"}, "hidden_units: layer 1 must have 1 to"},
-        {{"hidden_units", "8,x"}, "hidden_units must be a list of at most 64 whole numbers"},
+        {{"hidden_units", "8,x"}, "hidden_units must be a list of at most 16384 whole numbers"},
         {{"dropout", "1"}, "dropout must be at least 0 and below 1, got 1"},
         {{"l2", "much"}, "l2 must be a number, got \"much\""},
         {{"optimizer", "adm"},
@@ -317,6 +317,37 @@ static void test_wrong_parameters_are_named(void **state)
                          cases[i].message);
         bel_test_remove_folder(folder);
     }
+}
+
+// A list of `count` layers of one unit each.
+static char *list_layers(int count)
+{
+    bel_str list = {0};
+    for (int i = 0; i < count; i++)
+        bel_str_puts(&list, i > 0 ? ",1" : "1");
+    return list.text;
+}
+
+// Through layouts, lanes and checkpoints: as many layers as are asked for, up to a bound.
+static void test_deep(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder(), *deep = list_layers(500), *too_deep = list_layers(16385);
+    const bel_param params[] = {
+        {"hidden_units", deep}, {"class_count", "3"}, {"optimizer", "sgd"}, {NULL, NULL}};
+    const bel_param more[] = {{"hidden_units", too_deep}, {NULL, NULL}};
+    bel_result result;
+    BEL_ASSERT_OK(train_flat("dnn", params, folder, 3, &result));
+    bel_ckpt_reader *reader;
+    BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+    assert_int_equal(bel_ckpt_tensor_count(reader), 1002);
+    assert_tensor(reader, "dense_499/kernel", BEL_SHAPE(1, 1));
+    bel_ckpt_close(reader);
+    BEL_ASSERT_FAILS(train_flat("dnn", more, folder, 3, &result), BEL_INVALID_ARGUMENT,
+                     "hidden_units must be a list of at most 16384 whole numbers");
+    bel_test_remove_folder(folder);
+    bel_free(deep);
+    bel_free(too_deep);
 }
 
 static void test_features_must_be_flat(void **state)
@@ -347,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_slots_are_kept),
         cmocka_unit_test(test_l2_shrinks_kernels),
         cmocka_unit_test(test_wrong_parameters_are_named),
+        cmocka_unit_test(test_deep),
         cmocka_unit_test(test_features_must_be_flat),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);

@@ -1,4 +1,5 @@
 // The memory plan: valid for random lifetimes, never below the lower bound, and near it on a chain.
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "runtime/plan.h"
 #include "support/bel_test.h"
@@ -161,6 +162,27 @@ static void test_chain(void **state)
     assert_int_equal(bel_plan_buffers(buffers, 2 * DEPTH, NULL, false), 2 * 640);
 }
 
+// A forward and backward pass of so many layers that pairs of buffers cannot be looked at: all
+// values of the forward pass are alive at its end, and those of the backward pass take the place of
+// what has been read. Then one buffer over another, in the middle of them.
+static void test_many(void **state)
+{
+    (void)state;
+    enum { DEPTH = 150000 };
+    bel_plan_buffer *buffers = bel_xcalloc(2 * (size_t)DEPTH, sizeof *buffers);
+    for (int i = 0; i < DEPTH; i++) {
+        buffers[i] = (bel_plan_buffer){.size_bytes = 256, .first = i, .last = 2 * DEPTH - 1 - i};
+        buffers[DEPTH + i] =
+            (bel_plan_buffer){.size_bytes = 256, .first = 2 * DEPTH - 1 - i, .last = 2 * DEPTH - i};
+    }
+    size_t total = bel_plan_buffers(buffers, 2 * DEPTH, NULL, false);
+    assert_true(total == 256 * ((size_t)DEPTH + 1)); // the first gradient has no place yet
+    assert_true(bel_plan_is_valid(buffers, 2 * DEPTH, NULL));
+    buffers[DEPTH / 2].offset = buffers[DEPTH / 2 + 1].offset;
+    assert_false(bel_plan_is_valid(buffers, 2 * DEPTH, NULL));
+    bel_free(buffers);
+}
+
 static void test_invalid(void **state)
 {
     (void)state;
@@ -181,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_random_lifetimes),
         cmocka_unit_test(test_lowest_offsets),
         cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_many),
         cmocka_unit_test(test_invalid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
