@@ -91,6 +91,16 @@ static bel_value *sum_running(bel_graph *g, bel_value *x)
     return bel_cum_sum(g, x, 1, false, false);
 }
 
+static bel_value *sine(bel_graph *g, bel_value *x)
+{
+    return bel_sin(g, x);
+}
+
+static bel_value *root(bel_graph *g, bel_value *x)
+{
+    return bel_pow(g, bel_abs(g, x), bel_scalar(g, BEL_DTYPE_F32, 0.3));
+}
+
 static bel_status *profile(const row *r, bool reference, int rounds, int64_t *out_ns,
                            bel_program **out_program)
 {
@@ -152,6 +162,8 @@ int main(int argc, char **argv)
         {"Mean of [32, 16, 14, 14] but for 16", BEL_SHAPE(32, 16, 14, 14), mean_channels},
         {"CumSum of [256, 1024] along 1024", BEL_SHAPE(256, 1024), sum_running},
         {"CumSum of [64, 32, 128] along 32", BEL_SHAPE(64, 32, 128), sum_running},
+        {"Sin", BEL_SHAPE(256, 1024), sine},
+        {"Pow to a number", BEL_SHAPE(256, 1024), root},
     };
     int rounds = argc > 1 ? atoi(argv[1]) : 31;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -4,6 +4,7 @@
 // two numbers rounded to f32. Operands have one shape: nothing is broadcast here.
 #include <math.h>
 
+#include "base/real.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"

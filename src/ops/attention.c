@@ -7,6 +7,7 @@
 // order.
 #include <math.h>
 
+#include "base/real.h"
 #include "ops/families.h"
 #include "ops/kernels/attention.h"
 #include "ops/kernels/elements.h"
@@ -149,13 +150,13 @@ static void run_plain(const bel_kernel_call *call, int64_t row)
     for (int64_t j = 0; j < x.seen; j++)
         most = fmax(most, score(&x, j));
     for (int64_t j = 0; j < x.seen; j++)
-        total += exp(score(&x, j) - most);
+        total += bel_real_exp(score(&x, j) - most);
     for (int64_t i = 0; i < e; i++)
         bel_element_set(&call->outputs[0], row * e + i, 0);
     for (int64_t j = 0; j < x.seen; j++)
-        add_scaled(&call->outputs[0], row * e, exp(score(&x, j) - most) / total, x.v,
+        add_scaled(&call->outputs[0], row * e, bel_real_exp(score(&x, j) - most) / total, x.v,
                    key_begin(&x, j, e), e);
-    bel_element_set(&call->outputs[1], row, x.seen > 0 ? most + log(total) : 0);
+    bel_element_set(&call->outputs[1], row, x.seen > 0 ? most + bel_real_log(total) : 0);
 }
 
 // With weights p and their gradients dp = dy · v: the score's gradient is p (dp - Σ p dp), where
@@ -175,7 +176,7 @@ static void run_plain_gradient(const bel_kernel_call *call, int64_t tile)
         double inner = dot(dy, row * e, y, row * e, e), shift = bel_element_get(log_totals, row);
         for (int64_t j = 0; j < x.seen; j++) {
             int64_t key = key_begin(&x, j, d), value = key_begin(&x, j, e);
-            double weight = exp(score(&x, j) - shift);
+            double weight = bel_real_exp(score(&x, j) - shift);
             double slope = weight * (dot(dy, row * e, x.v, value, e) - inner) * shape->scale;
             add_scaled(dq, row * d, slope, x.k, key, d);
             add_scaled(dk, key, slope, x.q, row * d, d);

@@ -1,10 +1,11 @@
 // CTCLoss: shapes, plain kernels in log space, and the choice of kernels. The plain ones add
-// logarithms with the C library's exp and log; the fast ones (kernels/ctc.c) need no C library,
-// so the two agree closely and not in bits. Output 1 is the log softmax, kept for the gradient,
+// logarithms; the fast ones (kernels/ctc.c) multiply and add numbers with a wide exponent, so the
+// two agree closely and not in bits. Output 1 is the log softmax, kept for the gradient,
 // with zeros behind an example's frames. The forward call reports lengths and labels that cannot
 // be; the gradient gives zeros for them.
 #include <math.h>
 
+#include "base/real.h"
 #include "ops/families.h"
 #include "ops/kernels/ctc.h"
 #include "ops/kernels/elements.h"
@@ -74,7 +75,8 @@ bel_status *bel_infer_ctc_loss_grad(const bel_attr_list *attrs, const bel_spec *
 static double log_add(double a, double b)
 {
     double most = fmax(a, b);
-    return most == -INFINITY ? most : most + log(exp(a - most) + exp(b - most));
+    return most == -INFINITY ? most
+                             : most + bel_real_log(bel_real_exp(a - most) + bel_real_exp(b - most));
 }
 
 static void log_softmax_row(const bel_tensor *x, const bel_tensor *y, int64_t at, int64_t classes)
@@ -161,8 +163,9 @@ static void plain_gradient(const bel_kernel_call *call, const bel_ctc_example *x
             double likely = 0;
             for (int64_t i = 0; i < states; i++)
                 if (bel_ctc_class(x, i) == k)
-                    likely += exp(alpha[t * states + i] + beta[i] - total);
-            bel_element_set(&call->outputs[0], at, dy * (exp(bel_element_get(log_p, at)) - likely));
+                    likely += bel_real_exp(alpha[t * states + i] + beta[i] - total);
+            bel_element_set(&call->outputs[0], at,
+                            dy * (bel_real_exp(bel_element_get(log_p, at)) - likely));
         }
         plain_backward(s, log_p, x, t, beta);
     }

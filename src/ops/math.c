@@ -1,12 +1,12 @@
 // Element-wise operations: arithmetic with broadcasting, functions of one input. Functions stand
 // once, in kernels/elementwise.def; here their plain forms are compiled, in double and, for
 // integers, in int64, where they wrap. Those are the oracle, and the only kernels of types other
-// than f32 and of functions without an f32 form (Pow, trigonometry), which call the C library.
-// The fast ones take equal shapes, single elements and rows at once, and other broadcasts run by
-// run. Element i of input 0 is read before element i of the result is written, as that may lie
-// over it.
+// than f32 and of functions without an f32 form (Pow, trigonometry: base/real.h). The fast ones
+// take equal shapes, single elements and rows at once, and other broadcasts run by run. Element i
+// of input 0 is read before element i of the result is written, as that may lie over it.
 #include <math.h>
 
+#include "base/real.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
@@ -114,18 +114,19 @@ static double gelu_inner(double x)
 
 static double gelu_slope(double x)
 {
-    return 0.5 * (1 + erf(x * sqrt_half)) + 0.5 * x * exp(-0.5 * x * x) * sqrt_two_over_pi;
+    return 0.5 * (1 + bel_real_erf(x * sqrt_half)) +
+           0.5 * x * bel_real_exp(-0.5 * x * x) * sqrt_two_over_pi;
 }
 
 static double gelu_tanh_slope(double x)
 {
-    double t = tanh(gelu_inner(x)), inner = sqrt_two_over_pi * (1 + 3 * 0.044715 * x * x);
+    double t = bel_real_tanh(gelu_inner(x)), inner = sqrt_two_over_pi * (1 + 3 * 0.044715 * x * x);
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
 }
 
 static double silu_slope(double x)
 {
-    double y = 1 / (1 + exp(-x));
+    double y = 1 / (1 + bel_real_exp(-x));
     return y + x * y * (1 - y);
 }
 
@@ -225,6 +226,38 @@ static void run_binary(const bel_kernel_call *call, int64_t tile)
     bel_run_row(params->run, a + begin, &row, 0, y + begin, end - begin);
 }
 
+// The plain form over f32, where operands are as large as the result or single.
+typedef struct plain_params {
+    double (*function)(double p, double q);
+    int64_t a_step, b_step;
+} plain_params;
+
+static void run_binary_f32(const bel_kernel_call *call, int64_t tile)
+{
+    const plain_params *params = call->params;
+    const float *a = call->inputs[0].data, *b = call->inputs[1].data;
+    float *y = call->outputs[0].data;
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++) {
+        double p = (double)a[i * params->a_step], q = (double)b[i * params->b_step];
+        y[i] = (float)params->function(p, q);
+    }
+}
+
+static void prepare_binary_f32(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const bel_shape *y = &call->outputs[0].shape;
+    bel_operand a = bel_operand_of(&call->inputs[0].shape, y);
+    bel_operand b = bel_operand_of(&call->inputs[1].shape, y);
+    bool plain = (a == BEL_OPERAND_FULL || a == BEL_OPERAND_SINGLE) &&
+                 (b == BEL_OPERAND_FULL || b == BEL_OPERAND_SINGLE);
+    if (!plain || call->outputs[0].dtype != BEL_DTYPE_F32) return;
+    const plain_params params = {binary_plain[call->op], a == BEL_OPERAND_FULL,
+                                 b == BEL_OPERAND_FULL};
+    call->run = run_binary_f32;
+    call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
+}
+
 void bel_prepare_binary(const bel_prepare *prepare, bel_kernel_call *call)
 {
     const bel_shape *y = &call->outputs[0].shape;
@@ -232,9 +265,11 @@ void bel_prepare_binary(const bel_prepare *prepare, bel_kernel_call *call)
     bel_vector_kernel kernel;
     call->run = run_binary_reference;
     call->tile_count = bel_tiles_of(elements);
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32 ||
-        !bel_vector_kernel_of(call->op, &kernel))
+    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) return;
+    if (!bel_vector_kernel_of(call->op, &kernel)) {
+        prepare_binary_f32(prepare, call);
         return;
+    }
 
     bel_operand a = bel_operand_of(&call->inputs[0].shape, y);
     bel_operand b = bel_operand_of(&call->inputs[1].shape, y);
@@ -305,6 +340,17 @@ static void run_unary_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// The plain form over f32.
+static void run_unary_f32(const bel_kernel_call *call, int64_t tile)
+{
+    const float *x = call->inputs[0].data;
+    float *y = call->outputs[0].data;
+    double (*function)(double p) = unary_plain[call->op];
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++)
+        y[i] = (float)function((double)x[i]);
+}
+
 typedef struct unary_params {
     bel_cpu_unary_fn *run;
 } unary_params;
@@ -323,9 +369,11 @@ void bel_prepare_unary(const bel_prepare *prepare, bel_kernel_call *call)
     bel_vector_kernel kernel;
     call->run = run_unary_reference;
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32 ||
-        !bel_vector_kernel_of(call->op, &kernel))
+    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) return;
+    if (!bel_vector_kernel_of(call->op, &kernel)) {
+        if (call->outputs[0].dtype == BEL_DTYPE_F32) call->run = run_unary_f32;
         return;
+    }
     unary_params params = {.run = kernel.unary};
     call->run = run_unary;
     call->params = bel_arena_copy(prepare->arena, &params, sizeof params);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "ops/kernels/elements.h"
 #include "ops/recurrent.h"
 
@@ -33,7 +34,7 @@ static void add(const step *p, int output, int64_t at, double x)
 
 static double sigmoid(double x)
 {
-    return 1 / (1 + exp(-x));
+    return 1 / (1 + bel_real_exp(-x));
 }
 
 // Places of a gate unit's row in W, R and B.
@@ -77,7 +78,7 @@ static void gru_forward(const step *p)
     for (int64_t i = 0; i < n; i++) {
         double b = h_sum(p, 2 * n + i, p->r_h);
         if (last) p->kept[3 * n + i] = b;
-        candidate[i] = tanh(x_sum(p, 2 * n + i) + (last ? r[i] * b : b));
+        candidate[i] = bel_real_tanh(x_sum(p, 2 * n + i) + (last ? r[i] * b : b));
     }
     for (int64_t i = 0; i < n; i++)
         p->h[i] = (1 - z[i]) * candidate[i] + z[i] * p->h[i];
@@ -90,11 +91,11 @@ static void lstm_forward(const step *p)
     double *kept = p->kept;
     for (int64_t i = 0; i < 4 * n; i++) {
         double sum = x_sum(p, i) + h_sum(p, i, p->h);
-        kept[i] = i < 3 * n ? sigmoid(sum) : tanh(sum);
+        kept[i] = i < 3 * n ? sigmoid(sum) : bel_real_tanh(sum);
     }
     for (int64_t i = 0; i < n; i++) {
         p->c[i] = kept[4 * n + i] = kept[2 * n + i] * p->c[i] + kept[i] * kept[3 * n + i];
-        p->h[i] = kept[n + i] * tanh(p->c[i]);
+        p->h[i] = kept[n + i] * bel_real_tanh(p->c[i]);
     }
 }
 
@@ -162,7 +163,7 @@ static void lstm_backward(const step *p)
     int64_t n = p->s->hidden;
     const double *i_gate = p->kept, *o = i_gate + n, *f = o + n, *g = f + n, *c = g + n;
     for (int64_t i = 0; i < n; i++) {
-        double t = tanh(c[i]), dh = p->dh[i], dc = p->dc[i] + dh * o[i] * (1 - t * t);
+        double t = bel_real_tanh(c[i]), dh = p->dh[i], dc = p->dc[i] + dh * o[i] * (1 - t * t);
         p->a[i] = dc * g[i] * i_gate[i] * (1 - i_gate[i]);
         p->a[n + i] = dh * t * o[i] * (1 - o[i]);
         p->a[2 * n + i] = dc * p->c[i] * f[i] * (1 - f[i]);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -203,7 +204,7 @@ static void softmax_row_plain(const bel_kernel_call *call, int64_t row)
         if (mask == NULL || mask[j * step] != 0) most = fmax(most, bel_element_get(x, base + j));
     for (int64_t j = 0; j < p->columns; j++) {
         bool hidden = j >= seen || (mask != NULL && mask[j * step] == 0);
-        double power = hidden ? 0 : exp(bel_element_get(x, base + j) - most);
+        double power = hidden ? 0 : bel_real_exp(bel_element_get(x, base + j) - most);
         total += power;
         bel_element_set(y, base + j, power);
     }

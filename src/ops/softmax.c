@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/real.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -62,10 +63,12 @@ static void softmax_reference(const bel_kernel_call *call, int64_t row, int64_t 
     for (int64_t j = 1; j < columns; j++)
         shift = fmax(shift, bel_element_get(x, base + j));
     for (int64_t j = 0; j < columns; j++)
-        total += exp(bel_element_get(x, base + j) - shift);
+        total += bel_real_exp(bel_element_get(x, base + j) - shift);
     for (int64_t j = 0; j < columns; j++) {
         double z = bel_element_get(x, base + j) - shift;
-        bel_element_set(y, base + j, call->op == BEL_OP_SOFTMAX ? exp(z) / total : z - log(total));
+        bel_element_set(y, base + j,
+                        call->op == BEL_OP_SOFTMAX ? bel_real_exp(z) / total
+                                                   : z - bel_real_log(total));
     }
 }
 
@@ -79,7 +82,7 @@ static void softmax_grad_reference(const bel_kernel_call *call, int64_t row, int
         inner += bel_element_get(dy, j) * (log_form ? 1.0 : bel_element_get(y, j));
     for (int64_t j = base; j < base + columns; j++) {
         double d = bel_element_get(dy, j), v = bel_element_get(y, j);
-        bel_element_set(dx, j, log_form ? d - exp(v) * inner : v * (d - inner));
+        bel_element_set(dx, j, log_form ? d - bel_real_exp(v) * inner : v * (d - inner));
     }
 }
 
@@ -201,7 +204,8 @@ static void run_cross_entropy_grad(const bel_kernel_call *call, int64_t tile)
             continue;
         }
         for (int64_t j = 0; j < p->columns; j++) {
-            double share = exp(bel_element_get(&call->inputs[1], at + j)) - (j == labels[i]);
+            double share =
+                bel_real_exp(bel_element_get(&call->inputs[1], at + j)) - (j == labels[i]);
             bel_element_set(&call->outputs[0], at + j, share * dy);
         }
     }

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/isa.h"
+#include "base/real.h"
 
 static const bel_rule rules[] = {
     [BEL_OPTIMIZER_SGD] = {.name = "sgd"},
@@ -106,12 +107,12 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
         numbers.shrink = (float)(1 - rate * weight_decay);
     }
     if (optimizer->kind == BEL_OPTIMIZER_ADAM || optimizer->kind == BEL_OPTIMIZER_ADAMW) {
-        numbers.rate = (float)(rate / (1 - pow(optimizer->beta1, t)));
-        numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
+        numbers.rate = (float)(rate / (1 - bel_real_pow(optimizer->beta1, t)));
+        numbers.root = (float)(1 / sqrt(1 - bel_real_pow(optimizer->beta2, t)));
     }
     if (optimizer->kind == BEL_OPTIMIZER_LAMB) {
-        numbers.mean = (float)(1 / (1 - pow(optimizer->beta1, t)));
-        numbers.root = (float)(1 / sqrt(1 - pow(optimizer->beta2, t)));
+        numbers.mean = (float)(1 / (1 - bel_real_pow(optimizer->beta1, t)));
+        numbers.root = (float)(1 / sqrt(1 - bel_real_pow(optimizer->beta2, t)));
     }
     return numbers;
 }

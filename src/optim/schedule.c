@@ -3,6 +3,7 @@
 // shards see the same rates.
 #include <math.h>
 
+#include "base/real.h"
 #include "optim/rule.h"
 
 static int piece_count(const bel_schedule *schedule)
@@ -58,11 +59,12 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
     if (schedule->kind == BEL_SCHEDULE_EXPONENTIAL) {
         double power = (double)step / (double)schedule->decay_steps;
         if (schedule->staircase) power = floor(power);
-        rate *= pow(schedule->decay_rate, power);
+        rate *= bel_real_pow(schedule->decay_rate, power);
     }
     if (schedule->kind == BEL_SCHEDULE_COSINE) {
+        const double pi = 3.14159265358979324;
         double x = fmin(1, (double)step / (double)schedule->decay_steps);
-        rate *= schedule->alpha + (1 - schedule->alpha) * (1 + cos(acos(-1) * x)) / 2;
+        rate *= schedule->alpha + (1 - schedule->alpha) * (1 + bel_real_cos(pi * x)) / 2;
     }
     if (schedule->kind == BEL_SCHEDULE_PIECEWISE) rate = piece_rate(schedule, step);
     if (step < schedule->warmup_steps) {

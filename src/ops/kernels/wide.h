@@ -6,7 +6,8 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "base/real.h"
 
 // m · 2^(256 e); m is 0, at least 2^-256, or not a number. Sums and products of numbers up to 1
 // keep m below some 2.
@@ -48,44 +49,19 @@ static inline double bel_wide_ratio(bel_wide a, bel_wide b)
     return m;
 }
 
-static inline double bel_power_of_two(int64_t exponent) // -1022 … 1023
-{
-    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double y;
-    memcpy(&y, &bits, sizeof y);
-    return y;
-}
-
-// e^x for x up to some 100: 2^k e^r with |r| <= ln 2 / 2, and Taylor's series of e^r.
+// e^x for x up to some 100. Below -2^45 it is 0.
 static inline bel_wide bel_wide_exp(double x)
 {
-    enum { TERMS = 13 };
-    static const double inverse[TERMS + 1] = {0,        1.0 / 1,  1.0 / 2,  1.0 / 3, 1.0 / 4,
-                                              1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8, 1.0 / 9,
-                                              1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13};
-    if (!(fabs(x) < 1e15)) return (bel_wide){x < 0 ? 0 : x, 0};
-    int64_t k = (int64_t)floor(x * 1.4426950408889634 + 0.5), e = k < 0 ? -(-k / 256) : 0;
-    double r = (x - (double)k * 0x1.62e42feep-1) - (double)k * 0x1.a39ef35793c76p-33, y = 1;
-    for (int i = TERMS; i > 0; i--)
-        y = 1 + y * r * inverse[i];
-    return (bel_wide){y * bel_power_of_two(k - e * 256), e};
+    if (!(fabs(x) < 0x1p45)) return (bel_wide){x < 0 ? 0 : x, 0};
+    bel_real_power p = bel_real_exp_parts(x);
+    int64_t k = p.exponent, e = k < 0 ? -(-k / 256) : 0;
+    return (bel_wide){p.m * bel_real_two_to(k - e * 256), e};
 }
 
-// ln a: with a = 2^k (1 + z) / (1 - z) and |z| <= 0.172 it is k ln 2 + 2 (z + z^3 / 3 + …).
 static inline double bel_wide_log(bel_wide a)
 {
-    if (a.m == 0) return -INFINITY;
-    if (!(a.m < INFINITY)) return a.m;
-    int k;
-    double f = frexp(a.m, &k), sum = 0;
-    if (f < 0.70710678118654752) {
-        f *= 2;
-        k--;
-    }
-    double z = (f - 1) / (f + 1);
-    for (int i = 21; i > 0; i -= 2)
-        sum = sum * z * z + 1.0 / i;
-    return ((double)a.e * 256 + k) * 0.69314718055994531 + 2 * z * sum;
+    double log_m = bel_real_log(a.m);
+    return log_m > -INFINITY ? log_m + (double)a.e * (256 * 0.69314718055994531) : log_m;
 }
 
 #endif

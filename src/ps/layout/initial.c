@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/real.h"
 #include "base/rng.h"
 
 // Inputs and outputs that meet in one unit of a kernel [in, out] or of a convolution's weights
@@ -47,10 +48,10 @@ static void normal_pair(bel_rng_key key, uint64_t draw, int64_t pair, double out
 {
     uint32_t words[4];
     bel_rng_block(key, draw, (uint64_t)pair, words);
-    double radius = sqrt(-2.0 * log(((double)words[0] + 1.0) * 0x1p-32));
+    double radius = sqrt(-2.0 * bel_real_log(((double)words[0] + 1.0) * 0x1p-32));
     double angle = 6.283185307179586 * (double)words[1] * 0x1p-32;
-    out_normal[0] = radius * cos(angle);
-    out_normal[1] = radius * sin(angle);
+    out_normal[0] = radius * bel_real_cos(angle);
+    out_normal[1] = radius * bel_real_sin(angle);
 }
 
 // Two elements from a pair.
