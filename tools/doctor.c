@@ -78,30 +78,30 @@ static bool proc_value(const char *path, const char *key, char *out_text, size_t
 static bool has_kernels(void)
 {
     char lacks[BEL_ISA_TEXT];
-    return bel_isa_lacks(BEL_ISA_V2, lacks)[0] == '\0';
+    return bel_isa_lacks(BEL_ISA_LEAST, lacks)[0] == '\0';
 }
 
 static void check_processor(doctor *d)
 {
-    char name[128] = "unknown processor", text[192 + BEL_ISA_TEXT], lacks[BEL_ISA_TEXT];
+    const char *slow = "without fused multiply-add training is tens of times slower";
+    char name[128] = "unknown processor", text[192 + BEL_ISA_TEXT], lacks[BEL_ISA_TEXT], hint[160];
     proc_value("/proc/cpuinfo", "model name", name, sizeof name);
     bel_isa isa = bel_isa_get();
     if (!has_kernels()) {
-        bel_snprintf(text, sizeof text, "%s, lacks %s", name, bel_isa_lacks(BEL_ISA_V2, lacks));
-        report(d, FAIL, "processor", text,
-               "Belfry's kernels need x86-64-v2; does the virtual machine hide it?");
+        bel_snprintf(text, sizeof text, "%s, lacks %s", name, bel_isa_lacks(BEL_ISA_LEAST, lacks));
+        bel_snprintf(hint, sizeof hint,
+                     "Belfry's kernels need %s; does the virtual machine hide it?",
+                     bel_isa_title(BEL_ISA_LEAST));
+        report(d, FAIL, "processor", text, hint);
         return;
     }
-    if (bel_isa_lacks(BEL_ISA_V3, lacks)[0] != '\0') {
-        bel_snprintf(text, sizeof text, "%s, kernels for x86-64-v2, lacks %s", name, lacks);
-        report(d, WARN, "processor", text,
-               "without AVX2 training is tens of times slower; does the virtual machine hide it?");
-        return;
-    }
-    bel_snprintf(text, sizeof text, "%s, kernels for x86-64-%s", name, bel_isa_name(isa));
-    report(d, isa == BEL_ISA_V2 ? WARN : OK, "processor", text,
-           isa == BEL_ISA_V2 ? "without AVX2 training is tens of times slower: BELFRY_ISA is set"
-                             : NULL);
+    bool lacking = bel_isa_lacks(BEL_ISA_FAST, lacks)[0] != '\0';
+    bel_snprintf(text, sizeof text, "%s, kernels for %s%s%s", name, bel_isa_title(isa),
+                 lacking ? ", lacks " : "", lacks);
+    bel_snprintf(hint, sizeof hint, "%s%s", slow,
+                 lacking ? "; does the virtual machine hide it?" : ": BELFRY_ISA is set");
+    bool warn = (int)isa < (int)BEL_ISA_FAST;
+    report(d, warn ? WARN : OK, "processor", text, warn ? hint : NULL);
 }
 
 // Products of 512 x 512 matrices on one thread, for at least a tenth of a second.

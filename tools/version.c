@@ -12,16 +12,17 @@ bel_status *bel_verb_version(const bel_options *options, int *out_exit_code)
 {
     (void)out_exit_code; // 0
     char lacks[BEL_ISA_TEXT];
-    bool runs = bel_isa_lacks(BEL_ISA_V2, lacks)[0] == '\0';
+    bool runs = bel_isa_lacks(BEL_ISA_LEAST, lacks)[0] == '\0';
     const char *isa = runs ? bel_isa_name(bel_isa_get()) : "none";
     bel_str text = {0};
     if (bel_options_bool(options, "json")) {
         bel_str_printf(&text, "{\"version\":\"%s\",\"package_abi\":%d,\"isa\":\"%s\"}\n",
                        bel_version(), BEL_PACKAGE_ABI, isa);
     } else {
-        bel_str_printf(&text, "belfry %s\npackage ABI %d\nkernels %s%s\n", bel_version(),
-                       BEL_PACKAGE_ABI, runs ? "x86-64-" : "for x86-64-v2; this processor lacks ",
-                       runs ? isa : lacks);
+        bel_str_printf(&text, "belfry %s\npackage ABI %d\nkernels ", bel_version(),
+                       BEL_PACKAGE_ABI);
+        bel_str_printf(&text, runs ? "%s%s\n" : "for %s; this processor lacks %s\n",
+                       bel_isa_title(bel_isa_get()), lacks);
     }
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);

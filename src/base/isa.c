@@ -1,18 +1,17 @@
-// Choice of the instruction-set level, once per process. The levels are those of the x86-64
-// psABI; a compiler that was asked for one may use all of it. So a level counts only where every
-// part of it is there, and the system saves the registers that it has.
+// Choice of the instruction-set level, once per process. A compiler that was asked for a level may
+// use all of it. So a level counts only where every part of it is there, and the system saves the
+// registers that it has. The levels of x86-64 are those of its psABI; every aarch64 processor has
+// NEON, and the portable level needs nothing.
 #include "base/isa.h"
 
-#include <cpuid.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 
-static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
-static bel_isa_registers own;
-static bel_isa chosen;
+#if BEL_ISA_X86
+#include <cpuid.h>
 
 enum { ONE_C, SEVEN_B, EXTENDED_C, STATES };
 
@@ -23,28 +22,28 @@ static const struct {
     int where;
     uint32_t bits;
 } parts[] = {
-    {BEL_ISA_V2, "sse3", ONE_C, 1u << 0},
-    {BEL_ISA_V2, "ssse3", ONE_C, 1u << 9},
-    {BEL_ISA_V2, "cx16", ONE_C, 1u << 13},
-    {BEL_ISA_V2, "sse4.1", ONE_C, 1u << 19},
-    {BEL_ISA_V2, "sse4.2", ONE_C, 1u << 20},
-    {BEL_ISA_V2, "popcnt", ONE_C, 1u << 23},
-    {BEL_ISA_V2, "lahf", EXTENDED_C, 1u << 0},
-    {BEL_ISA_V3, "fma", ONE_C, 1u << 12},
-    {BEL_ISA_V3, "movbe", ONE_C, 1u << 22},
-    {BEL_ISA_V3, "avx", ONE_C, 1u << 28},
-    {BEL_ISA_V3, "f16c", ONE_C, 1u << 29},
-    {BEL_ISA_V3, "bmi1", SEVEN_B, 1u << 3},
-    {BEL_ISA_V3, "avx2", SEVEN_B, 1u << 5},
-    {BEL_ISA_V3, "bmi2", SEVEN_B, 1u << 8},
-    {BEL_ISA_V3, "lzcnt", EXTENDED_C, 1u << 5},
-    {BEL_ISA_V3, "a system that saves ymm", STATES, 0x6},
-    {BEL_ISA_V4, "avx512f", SEVEN_B, 1u << 16},
-    {BEL_ISA_V4, "avx512dq", SEVEN_B, 1u << 17},
-    {BEL_ISA_V4, "avx512cd", SEVEN_B, 1u << 28},
-    {BEL_ISA_V4, "avx512bw", SEVEN_B, 1u << 30},
-    {BEL_ISA_V4, "avx512vl", SEVEN_B, 1u << 31},
-    {BEL_ISA_V4, "a system that saves zmm", STATES, 0xe6},
+    {BEL_ISA_v2, "sse3", ONE_C, 1u << 0},
+    {BEL_ISA_v2, "ssse3", ONE_C, 1u << 9},
+    {BEL_ISA_v2, "cx16", ONE_C, 1u << 13},
+    {BEL_ISA_v2, "sse4.1", ONE_C, 1u << 19},
+    {BEL_ISA_v2, "sse4.2", ONE_C, 1u << 20},
+    {BEL_ISA_v2, "popcnt", ONE_C, 1u << 23},
+    {BEL_ISA_v2, "lahf", EXTENDED_C, 1u << 0},
+    {BEL_ISA_v3, "fma", ONE_C, 1u << 12},
+    {BEL_ISA_v3, "movbe", ONE_C, 1u << 22},
+    {BEL_ISA_v3, "avx", ONE_C, 1u << 28},
+    {BEL_ISA_v3, "f16c", ONE_C, 1u << 29},
+    {BEL_ISA_v3, "bmi1", SEVEN_B, 1u << 3},
+    {BEL_ISA_v3, "avx2", SEVEN_B, 1u << 5},
+    {BEL_ISA_v3, "bmi2", SEVEN_B, 1u << 8},
+    {BEL_ISA_v3, "lzcnt", EXTENDED_C, 1u << 5},
+    {BEL_ISA_v3, "a system that saves ymm", STATES, 0x6},
+    {BEL_ISA_v4, "avx512f", SEVEN_B, 1u << 16},
+    {BEL_ISA_v4, "avx512dq", SEVEN_B, 1u << 17},
+    {BEL_ISA_v4, "avx512cd", SEVEN_B, 1u << 28},
+    {BEL_ISA_v4, "avx512bw", SEVEN_B, 1u << 30},
+    {BEL_ISA_v4, "avx512vl", SEVEN_B, 1u << 31},
+    {BEL_ISA_v4, "a system that saves zmm", STATES, 0xe6},
 };
 
 // What cpuid says of the processor, and xgetbv of the registers that the system saves; without
@@ -77,17 +76,51 @@ const char *bel_isa_lacks_of(const bel_isa_registers *registers, bel_isa isa,
     return text;
 }
 
+static bel_isa_registers own;
+
+static void ask_processor(void)
+{
+    read_registers(&own);
+}
+
+static const char *own_lacks(bel_isa isa, char text[BEL_ISA_TEXT])
+{
+    return bel_isa_lacks_of(&own, isa, text);
+}
+#else
+static void ask_processor(void)
+{
+}
+
+static const char *own_lacks(bel_isa isa, char text[BEL_ISA_TEXT])
+{
+    (void)isa;
+    text[0] = '\0';
+    return text;
+}
+#endif
+
+// --- Choice --------------------------------------------------------------------------------------
+
+static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
+static bel_isa chosen;
+
+#define BEL_ISA_TEXTS(with, name, title) {#name, title},
+static const struct {
+    const char *name, *title;
+} levels[BEL_ISA_COUNT] = {BEL_ISA_LEVELS(BEL_ISA_TEXTS, )};
+
 // The best level that the processor has, or a lower one that BELFRY_ISA asks for; a higher one is
 // not given.
 static void choose(void)
 {
     char text[BEL_ISA_TEXT];
-    read_registers(&own);
-    for (int isa = BEL_ISA_V3; isa <= BEL_ISA_V4; isa++)
-        if (bel_isa_lacks_of(&own, (bel_isa)isa, text)[0] == '\0') chosen = (bel_isa)isa;
+    ask_processor();
+    for (int isa = BEL_ISA_LEAST; isa < BEL_ISA_COUNT; isa++)
+        if (own_lacks((bel_isa)isa, text)[0] == '\0') chosen = (bel_isa)isa;
     const char *wanted = getenv("BELFRY_ISA");
-    for (int isa = BEL_ISA_V2; wanted != NULL && isa <= (int)chosen; isa++)
-        if (strcmp(bel_isa_name((bel_isa)isa), wanted) == 0) chosen = (bel_isa)isa;
+    for (int isa = BEL_ISA_LEAST; wanted != NULL && isa <= (int)chosen; isa++)
+        if (strcmp(levels[isa].name, wanted) == 0) chosen = (bel_isa)isa;
 }
 
 bel_status *bel_isa_check_wanted(void)
@@ -98,10 +131,15 @@ bel_status *bel_isa_check_wanted(void)
                        "environment variable BEL_ISA is not read any more: it is BELFRY_ISA");
     }
     if (wanted == NULL || wanted[0] == '\0') return NULL;
-    for (int isa = BEL_ISA_V2; isa < BEL_ISA_COUNT; isa++)
-        if (strcmp(bel_isa_name((bel_isa)isa), wanted) == 0) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "environment variable BELFRY_ISA: expected v2, v3 or v4, got \"%s\"", wanted);
+    char names[64] = "";
+    for (size_t isa = 0, used = 0; isa < BEL_ISA_COUNT; isa++) {
+        if (strcmp(levels[isa].name, wanted) == 0) return NULL;
+        const char *between = isa == 0 ? "" : isa + 1 < BEL_ISA_COUNT ? ", " : " or ";
+        used += (size_t)bel_snprintf(names + used, sizeof names - used, "%s%s", between,
+                                     levels[isa].name);
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable BELFRY_ISA: expected %s, got \"%s\"",
+                   names, wanted);
 }
 
 bel_isa bel_isa_get(void)
@@ -112,22 +150,27 @@ bel_isa bel_isa_get(void)
 
 const char *bel_isa_name(bel_isa isa)
 {
-    static const char *const names[] = {"v2", "v3", "v4"};
-    return names[isa];
+    return levels[isa].name;
+}
+
+const char *bel_isa_title(bel_isa isa)
+{
+    return levels[isa].title;
 }
 
 const char *bel_isa_lacks(bel_isa isa, char text[BEL_ISA_TEXT])
 {
     pthread_once(&choose_once, choose);
-    return bel_isa_lacks_of(&own, isa, text);
+    return own_lacks(isa, text);
 }
 
 bel_status *bel_isa_check(void)
 {
     char text[BEL_ISA_TEXT];
-    if (bel_isa_lacks(BEL_ISA_V2, text)[0] == '\0') return NULL;
-    return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "this processor lacks %s, which Belfry's kernels need (x86-64-v2); hint: does a "
-                   "virtual machine hide it?",
-                   text);
+    if (bel_isa_lacks(BEL_ISA_LEAST, text)[0] == '\0') return NULL;
+    return BEL_ERR(
+        BEL_FAILED_PRECONDITION,
+        "this processor lacks %s, which Belfry's kernels need (%s); hint: does a virtual "
+        "machine hide it?",
+        text, bel_isa_title(BEL_ISA_LEAST));
 }

@@ -5,24 +5,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/isa_levels.h"
 #include "belfry/status.h"
 
-typedef enum bel_isa { BEL_ISA_V2, BEL_ISA_V3, BEL_ISA_V4, BEL_ISA_COUNT } bel_isa; // x86-64-v2 …
+#define BEL_ISA_NUMBER(with, name, title) with##_##name,
+typedef enum bel_isa { // BEL_ISA_v2, BEL_ISA_v3 …
+    BEL_ISA_LEVELS(BEL_ISA_NUMBER, BEL_ISA) BEL_ISA_COUNT
+} bel_isa;
 
-// The best level of this processor, or a lower one that BELFRY_ISA=v2|v3|v4 asks for; v2 also where
-// the processor lacks a part of it, see bel_isa_check. Decided once.
+// The level that every processor must have, and the one that training needs to be fast: it has a
+// fused multiply-add.
+#define BEL_ISA_LEAST ((bel_isa)0)
+#if BEL_ISA_X86
+#define BEL_ISA_FAST BEL_ISA_v3
+#else
+#define BEL_ISA_FAST BEL_ISA_LEAST
+#endif
+
+// The best level of this processor, or a lower one that BELFRY_ISA asks for by name; the least also
+// where the processor lacks a part of it, see bel_isa_check. Decided once.
 bel_isa bel_isa_get(void);
-// INVALID_ARGUMENT: BELFRY_ISA is set, and none of these.
+// INVALID_ARGUMENT: BELFRY_ISA is set, and names no level of this architecture.
 bel_status *bel_isa_check_wanted(void) BEL_MUST_USE;
-const char *bel_isa_name(bel_isa isa); // "v3"
+const char *bel_isa_name(bel_isa isa);  // "v3"
+const char *bel_isa_title(bel_isa isa); // "x86-64-v3"
 
 // What the processor lacks for a level and those below it: "avx2, fma", or "" when nothing.
 enum { BEL_ISA_TEXT = 160 };
 const char *bel_isa_lacks(bel_isa isa, char text[BEL_ISA_TEXT]);
 
-// FAILED_PRECONDITION: the processor lacks a part of v2, which every kernel needs; names it.
+// FAILED_PRECONDITION: the processor lacks a part of the least level, which every kernel needs;
+// names it.
 bel_status *bel_isa_check(void) BEL_MUST_USE;
 
+#if BEL_ISA_X86
 // What a processor says of itself, and what that lacks: for tests.
 typedef struct bel_isa_registers {
     uint32_t one_c;      // CPUID 1: ECX
@@ -32,5 +48,6 @@ typedef struct bel_isa_registers {
 } bel_isa_registers;
 const char *bel_isa_lacks_of(const bel_isa_registers *registers, bel_isa isa,
                              char text[BEL_ISA_TEXT]);
+#endif
 
 #endif

@@ -171,7 +171,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     }
     bel_task *task;
     char lacks[BEL_ISA_TEXT];
-    if (bel_isa_lacks(BEL_ISA_V3, lacks)[0] != '\0') {
+    if (bel_isa_lacks(BEL_ISA_FAST, lacks)[0] != '\0') {
         bel_log_write(BEL_LOG_WARN, "this processor lacks %s: training is tens of times slower",
                       lacks);
     }

@@ -59,8 +59,8 @@ float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)
 
 const bel_rule_kernels *bel_rule_kernels_get(void)
 {
-    static const bel_rule_kernels *const tables[] = {&bel_rule_kernels_v2, &bel_rule_kernels_v3,
-                                                     &bel_rule_kernels_v4};
+    static const bel_rule_kernels *const tables[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_rule_kernels)};
     return tables[bel_isa_get()];
 }
 

@@ -3,6 +3,7 @@
 #ifndef BELFRY_OPTIM_RULE_H
 #define BELFRY_OPTIM_RULE_H
 
+#include "base/isa_levels.h"
 #include "belfry/optimizer.h"
 
 enum { BEL_RULE_MAX_SLOTS = 3, BEL_RULE_POWER_BITS = 24 };
@@ -107,7 +108,7 @@ typedef struct bel_rule_kernels {
     bel_rule_rows_kernel *apply_rows[BEL_OPTIMIZER_COUNT]; // by kind; NULL: not for rows
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
-extern const bel_rule_kernels bel_rule_kernels_v2, bel_rule_kernels_v3, bel_rule_kernels_v4;
+BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_rule_kernels)
 const bel_rule_kernels *bel_rule_kernels_get(void);
 
 #endif

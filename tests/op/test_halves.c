@@ -12,8 +12,7 @@
 enum { HALVES = 1 << 16, LOW = 7 };
 
 static const uint32_t low_bits[LOW] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xc000, 0xffff};
-static const bel_cpu_kernels *const levels[] = {&bel_cpu_kernels_v2, &bel_cpu_kernels_v3,
-                                                &bel_cpu_kernels_v4};
+static const bel_cpu_kernels *const levels[] = {BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_cpu_kernels)};
 
 static float float_of(uint32_t bits)
 {

@@ -1,4 +1,4 @@
-// The instruction-set levels: every vector kernel of v2, v3 and v4 gives the same bits, and an
+// The instruction-set levels: every vector kernel gives, at all of them, the same bits, and an
 // element's bits do not depend on where its range begins or how long it is. Levels that this
 // processor lacks are left out.
 #include <math.h>
@@ -14,16 +14,14 @@
 
 enum { LENGTHS = 70, OFFSETS = 64, SIZE = LENGTHS + OFFSETS, GUARD = 16 };
 
-static const bel_cpu_kernels *const kernels[] = {&bel_cpu_kernels_v2, &bel_cpu_kernels_v3,
-                                                 &bel_cpu_kernels_v4};
-static const bel_rule_kernels *const rules[] = {&bel_rule_kernels_v2, &bel_rule_kernels_v3,
-                                                &bel_rule_kernels_v4};
+static const bel_cpu_kernels *const kernels[] = {BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_cpu_kernels)};
+static const bel_rule_kernels *const rules[] = {BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_rule_kernels)};
 static const bel_product_kernels *const products[] = {
-    &bel_product_kernels_v2, &bel_product_kernels_v3, &bel_product_kernels_v4};
+    BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_product_kernels)};
 static const bel_recurrent_kernels *const recurrents[] = {
-    &bel_recurrent_kernels_v2, &bel_recurrent_kernels_v3, &bel_recurrent_kernels_v4};
+    BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_recurrent_kernels)};
 static const bel_row_norm_kernels *const row_norms[] = {
-    &bel_row_norm_kernels_v2, &bel_row_norm_kernels_v3, &bel_row_norm_kernels_v4};
+    BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_row_norm_kernels)};
 static int level_count; // the processor's
 
 typedef struct vectors {

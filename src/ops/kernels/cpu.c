@@ -7,7 +7,7 @@
 
 const bel_cpu_kernels *bel_cpu_kernels_get(void)
 {
-    static const bel_cpu_kernels *const tables[] = {&bel_cpu_kernels_v2, &bel_cpu_kernels_v3,
-                                                    &bel_cpu_kernels_v4};
+    static const bel_cpu_kernels *const tables[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_cpu_kernels)};
     return tables[bel_isa_get()];
 }

@@ -1,10 +1,12 @@
-// The vector kernels: f32, contiguous. The same source (cpu_isa.c) is compiled for x86-64-v2, v3
-// (AVX2) and v4 (AVX-512); one table is chosen at start. All levels give the same bits: there is no
+// The vector kernels: f32, contiguous. The same source (cpu_isa.c) is compiled for each level of
+// base/isa_levels.h; one table is chosen at start. All levels give the same bits: there is no
 // fused multiply-add, and sums run over 16 lanes that are added pairwise at the end.
 #ifndef BELFRY_OPS_KERNELS_CPU_H
 #define BELFRY_OPS_KERNELS_CPU_H
 
 #include <stdint.h>
+
+#include "base/isa_levels.h"
 
 typedef void bel_cpu_binary_fn(const float *a, const float *b, float *y, int64_t n);
 typedef void bel_cpu_unary_fn(const float *x, float *y, int64_t n);
@@ -73,7 +75,7 @@ typedef struct bel_cpu_kernels {
                      const float *bias, float *y);
 } bel_cpu_kernels;
 
-extern const bel_cpu_kernels bel_cpu_kernels_v2, bel_cpu_kernels_v3, bel_cpu_kernels_v4;
+BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_cpu_kernels)
 
 // The table of bel_isa_get().
 const bel_cpu_kernels *bel_cpu_kernels_get(void);

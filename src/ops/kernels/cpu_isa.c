@@ -1,4 +1,4 @@
-// Vector kernels, compiled once per instruction-set level with BEL_LEVEL = v2, v3 or v4. Plain
+// Vector kernels, compiled once for each level of base/isa_levels.h, its BEL_LEVEL. Plain
 // loops that both compilers vectorise; nothing here may depend on where a range begins or how wide
 // the vectors are. exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989):
 // range reduction, then a short polynomial; worst error about 2 units in the last place.

@@ -26,7 +26,7 @@ enum {
 const bel_product_kernels *bel_product_kernels_get(void)
 {
     static const bel_product_kernels *const tables[] = {
-        &bel_product_kernels_v2, &bel_product_kernels_v3, &bel_product_kernels_v4};
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_product_kernels)};
     return tables[bel_isa_get()];
 }
 

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/isa_levels.h"
+
 // --- Matrices ------------------------------------------------------------------------------------
 
 // y [m, n] = start [m, n] + a [m, k] · b [k, n]. Element (i, j) of a lies at a[i · a_row +
@@ -82,8 +84,7 @@ typedef struct bel_product_kernels {
                       int64_t to_step);
 } bel_product_kernels;
 
-extern const bel_product_kernels bel_product_kernels_v2, bel_product_kernels_v3,
-    bel_product_kernels_v4;
+BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_product_kernels)
 
 // The table of bel_isa_get().
 const bel_product_kernels *bel_product_kernels_get(void);

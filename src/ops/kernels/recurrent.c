@@ -20,7 +20,7 @@ enum { LANES = BEL_RECURRENT_LANES };
 const bel_recurrent_kernels *bel_recurrent_kernels_get(void)
 {
     static const bel_recurrent_kernels *const tables[] = {
-        &bel_recurrent_kernels_v2, &bel_recurrent_kernels_v3, &bel_recurrent_kernels_v4};
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_recurrent_kernels)};
     return tables[bel_isa_get()];
 }
 

@@ -8,6 +8,7 @@
 #ifndef BELFRY_OPS_KERNELS_RECURRENT_H
 #define BELFRY_OPS_KERNELS_RECURRENT_H
 
+#include "base/isa_levels.h"
 #include "ops/op.h"
 
 enum { BEL_GRU_GATES = 3, BEL_LSTM_GATES = 4 };
@@ -95,8 +96,7 @@ typedef struct bel_recurrent_kernels {
     void (*lstm_cell)(const float *gates, int64_t step, float *c, int64_t n);
 } bel_recurrent_kernels;
 
-extern const bel_recurrent_kernels bel_recurrent_kernels_v2, bel_recurrent_kernels_v3,
-    bel_recurrent_kernels_v4;
+BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_recurrent_kernels)
 
 const bel_recurrent_kernels *bel_recurrent_kernels_get(void);
 

@@ -1,6 +1,6 @@
-// Row kernels of GRU and LSTM, compiled once per instruction-set level with BEL_LEVEL = v2, v3 or
-// v4. Plain loops that both compilers vectorise, without fused multiply-adds: all levels give the
-// same bits.
+// Row kernels of GRU and LSTM, compiled once for each level of base/isa_levels.h, its BEL_LEVEL.
+// Plain loops that both compilers vectorise, without fused multiply-adds: all levels give the same
+// bits.
 #include "ops/kernels/recurrent.h"
 
 #define JOIN2(a, b) a##b

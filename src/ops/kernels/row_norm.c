@@ -22,7 +22,7 @@ typedef struct row_params {
 static const bel_row_norm_kernels *kernels_get(void)
 {
     static const bel_row_norm_kernels *const tables[] = {
-        &bel_row_norm_kernels_v2, &bel_row_norm_kernels_v3, &bel_row_norm_kernels_v4};
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_row_norm_kernels)};
     return tables[bel_isa_get()];
 }
 

@@ -7,6 +7,7 @@
 #ifndef BELFRY_OPS_KERNELS_ROW_NORM_H
 #define BELFRY_OPS_KERNELS_ROW_NORM_H
 
+#include "base/isa_levels.h"
 #include "ops/op.h"
 
 // x [rows, columns], where a row has `scales` runs of `run` elements that share a scale; the scales
@@ -51,7 +52,6 @@ typedef struct bel_row_norm_kernels {
                       float slope, float constant, float *dx, int64_t n);
 } bel_row_norm_kernels;
 
-extern const bel_row_norm_kernels bel_row_norm_kernels_v2, bel_row_norm_kernels_v3,
-    bel_row_norm_kernels_v4;
+BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_row_norm_kernels)
 
 #endif

@@ -1,0 +1,30 @@
+// The instruction-set levels that kernels are compiled for, from the lowest on: a list for each
+// architecture, and the only one. cmake/levels.cmake compiles the files *_isa.c once for each, with
+// BEL_LEVEL the name in a row; the text is what the level is called.
+//
+// A portable build (BEL_PORTABLE) has one level, made of plain C alone.
+#ifndef BELFRY_BASE_ISA_LEVELS_H
+#define BELFRY_BASE_ISA_LEVELS_H
+
+#if defined(BEL_PORTABLE)
+#define BEL_ISA_LEVELS(LEVEL, with) LEVEL(with, plain, "portable C")
+#define BEL_ISA_X86 0
+#elif defined(__x86_64__)
+#define BEL_ISA_LEVELS(LEVEL, with)                                                                \
+    LEVEL(with, v2, "x86-64-v2")                                                                   \
+    LEVEL(with, v3, "x86-64-v3")                                                                   \
+    LEVEL(with, v4, "x86-64-v4")
+#define BEL_ISA_X86 1
+#elif defined(__aarch64__)
+#define BEL_ISA_LEVELS(LEVEL, with) LEVEL(with, neon, "aarch64 with NEON")
+#define BEL_ISA_X86 0
+#else
+#error "cmake/levels.cmake knows no levels of this processor, and has to define BEL_PORTABLE"
+#endif
+
+// What to put for LEVEL: with a type `kernels`, declarations of its tables kernels_v2 … and their
+// addresses in order.
+#define BEL_ISA_DECLARE(kernels, name, title) extern const kernels kernels##_##name;
+#define BEL_ISA_ADDRESS(kernels, name, title) &kernels##_##name,
+
+#endif
