@@ -1,5 +1,5 @@
 // XXH3 comes from the header-only form of xxhash; CRC-32C uses the processor's instruction where
-// it has one (SSE4.2), else a bit loop. Both are in files on disk: their values must stay the
+// it has one (SSE4.2, aarch64's CRC), else a bit loop. Both are in files on disk: their values must stay the
 // same on every processor.
 #include "base/hash.h"
 
@@ -22,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/linux_processor.h"
 #include "base/number.h"
 
 struct bel_hasher {
@@ -95,6 +96,23 @@ crc32c_sse42(uint32_t crc, const unsigned char *bytes, size_t size)
 }
 #endif
 
+#if defined(__aarch64__)
+// In assembly, as gcc and clang name the instructions differently.
+static uint32_t crc32c_arm(uint32_t crc, const unsigned char *bytes, size_t size)
+{
+    for (; size >= 8; size -= 8, bytes += 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    }
+    for (; size > 0; size--) {
+        uint32_t byte = *bytes++;
+        __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"(byte));
+    }
+    return crc;
+}
+#endif
+
 // Bit by bit, for processors without the instruction.
 static uint32_t crc32c_bits(uint32_t crc, const unsigned char *bytes, size_t size)
 {
@@ -111,6 +129,8 @@ uint32_t bel_crc32c(uint32_t crc, const void *data, size_t size)
     crc = ~crc;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("sse4.2")) return ~crc32c_sse42(crc, data, size);
+#elif defined(__aarch64__)
+    if (bel_linux_has_arm_crc32()) return ~crc32c_arm(crc, data, size);
 #endif
     return ~crc32c_bits(crc, data, size);
 }

@@ -8,17 +8,24 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
+enum { HUGE_PAGE = 2 << 20 };
 
 static size_t round_up(size_t value, size_t unit)
 {
     return (value + unit - 1) / unit * unit;
 }
 
+// Kernels for aarch64 have pages of 4, 16 or 64 KiB.
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 void *bel_linux_map_pages(size_t size_bytes)
 {
-    size_t size = round_up(size_bytes, PAGE);
+    size_t size = round_up(size_bytes, page_bytes());
     if (size < size_bytes || size > SIZE_MAX - HUGE_PAGE) return NULL;
     size_t slack = size >= HUGE_PAGE ? HUGE_PAGE : 0;
     char *base =
@@ -34,7 +41,7 @@ void *bel_linux_map_pages(size_t size_bytes)
 
 void bel_linux_unmap_pages(void *memory, size_t size_bytes)
 {
-    munmap(memory, round_up(size_bytes, PAGE));
+    munmap(memory, round_up(size_bytes, page_bytes()));
 }
 
 void bel_linux_keep_freed_memory(void)

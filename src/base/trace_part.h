@@ -1,10 +1,11 @@
-// What a part file of a trace holds: a header, then rings, each in pages of its own.
+// What a part file of a trace holds: a header, then rings, each in pages of its own, however large
+// this kernel's pages are (up to 64 KiB on aarch64).
 #ifndef BELFRY_BASE_TRACE_PART_H
 #define BELFRY_BASE_TRACE_PART_H
 
 #include "base/trace.h"
 
-enum { BEL_TRACE_PAGE = 4096, BEL_TRACE_MOST_RINGS = 256 };
+enum { BEL_TRACE_PAGE = 65536, BEL_TRACE_MOST_RINGS = 256 };
 
 #define BEL_TRACE_SUFFIX ".trace-part"
 #define BEL_TRACE_MAGIC 0x3154524c4542u // "BELTR1"

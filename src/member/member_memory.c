@@ -7,6 +7,7 @@
 // that also replaces the mapping of a generation before. Gradients are made anew with each
 // assignment; a shard's region only where there are tables, whose rooms for rows differ.
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "member/member_inner.h"
@@ -35,6 +36,14 @@ bel_status *bel_member_open_hub(member *m, bel_lane_find *find)
                        task->master_address);
     }
     if (choice == BEL_LANE_GRPC || !local) return NULL;
+    long page = sysconf(_SC_PAGESIZE); // the same in all members, as they share a host
+    if (page > (long)(BEL_LAYOUT_PAGE * sizeof(float))) { // chunks could not be mapped side by side
+        if (choice != BEL_LANE_SHM) return NULL;
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "--lane shm needs pages of %zu bytes, and this kernel's have %ld; hint: "
+                       "--lane grpc, or a kernel with smaller pages",
+                       BEL_LAYOUT_PAGE * sizeof(float), page);
+    }
     char *path = m->shard.here ? bel_member_shm_path(task->listen_address) : NULL;
     const bel_shm_hub_config config = {
         .listen_path = path, .secret = task->secret, .find = find, .context = &m->shard};
