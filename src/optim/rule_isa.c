@@ -1,7 +1,7 @@
-// Update rules as vector loops, compiled once for each level of base/isa_levels.h, its
-// BEL_LEVEL. All levels give the same bits: no fused multiply-add (-ffp-contract=off), sums over eight
-// lanes that are added pairwise, roots and divisions that IEEE rounds alike, and no pow or exp.
-// An element's update depends on that element alone, so cuts into chunks, rows and pieces do not
+// Update rules as vector loops, compiled once for each level of base/isa_levels.h, its BEL_LEVEL.
+// All levels give the same bits: no fused multiply-add (-ffp-contract=off), sums over eight lanes
+// that are added pairwise, roots and divisions that IEEE rounds alike, and no pow or exp. An
+// element's update depends on that element alone, so cuts into chunks, rows and pieces do not
 // enter. New values may be the old array; slots are arrays apart from both. Rows of 8, 16 and 32
 // elements inline the same bodies, with the width as a constant.
 #include <math.h>
