@@ -1,6 +1,6 @@
 // XXH3 comes from the header-only form of xxhash; CRC-32C uses the processor's instruction where
-// it has one (SSE4.2, CRC of aarch64), else a bit loop. Both are in files on disk: their values must
-// stay the same on every processor.
+// it has one (SSE4.2, aarch64 with CRC), else a bit loop. Both are in files on disk: their values
+// must stay the same on every processor.
 #include "base/hash.h"
 
 #include <stdbool.h>

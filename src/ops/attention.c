@@ -148,7 +148,7 @@ static void run_plain(const bel_kernel_call *call, int64_t row)
     int64_t e = x.shape->e;
     double most = -INFINITY, total = 0;
     for (int64_t j = 0; j < x.seen; j++)
-        most = fmax(most, score(&x, j));
+        most = bel_larger_of(most, score(&x, j));
     for (int64_t j = 0; j < x.seen; j++)
         total += bel_real_exp(score(&x, j) - most);
     for (int64_t i = 0; i < e; i++)

@@ -74,7 +74,7 @@ bel_status *bel_infer_ctc_loss_grad(const bel_attr_list *attrs, const bel_spec *
 
 static double log_add(double a, double b)
 {
-    double most = fmax(a, b);
+    double most = bel_larger_of(a, b);
     return most == -INFINITY ? most
                              : most + bel_real_log(bel_real_exp(a - most) + bel_real_exp(b - most));
 }

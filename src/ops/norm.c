@@ -162,7 +162,7 @@ static channel_map forward_channel(const bel_kernel_call *call, int64_t c, doubl
     double new_variance = variance, count = count_of(p);
     if (p->training && count > 0) {
         double batch_mean = sum / count;
-        double batch_variance = fmax(squares / count - batch_mean * batch_mean, 0);
+        double batch_variance = bel_larger_of(squares / count - batch_mean * batch_mean, 0);
         new_mean = mean * p->momentum + batch_mean * (1 - p->momentum);
         new_variance = variance * p->momentum + batch_variance * (1 - p->momentum);
         mean = batch_mean;

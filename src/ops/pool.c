@@ -160,7 +160,7 @@ static void run_window(const plain_window *t)
     double result = max ? -INFINITY : 0.0;
     for (int64_t i = 0; i < count; i++) {
         double x = bel_element_get(&call->inputs[0], box_element(t, i));
-        result = max ? fmax(result, x) : result + x;
+        result = max ? bel_larger_of(result, x) : result + x;
     }
     bel_element_set(&call->outputs[0], t->y, max ? result : result * t->box.weight);
 }

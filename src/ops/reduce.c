@@ -97,7 +97,7 @@ static void run_reduce_reference(const bel_kernel_call *call, int64_t tile)
         int64_t at = small_index(&x->shape, p->reduced, i);
         double v = bel_element_get(x, i), sum = bel_element_get(y, at);
         if (call->op == BEL_OP_REDUCE_SUM_SQUARE) v *= v;
-        bel_element_set(y, at, max ? fmax(sum, v) : sum + v);
+        bel_element_set(y, at, max ? bel_larger_of(sum, v) : sum + v);
     }
     for (int64_t i = 0; p->scale != 1 && i < outputs; i++)
         bel_element_set(y, i, bel_element_get(y, i) * p->scale);
@@ -292,7 +292,7 @@ static double fold(bel_op op, const bel_tensor *x, const box_params *p, int64_t 
     for (int64_t j = 0; j < p->count; j++) {
         double v = bel_element_get(x, base + reduced_place(&x->shape, p, j));
         switch (op) {
-        case BEL_OP_REDUCE_MIN: sum = fmin(sum, v); break;
+        case BEL_OP_REDUCE_MIN: sum = bel_smaller_of(sum, v); break;
         case BEL_OP_REDUCE_PROD: sum *= v; break;
         case BEL_OP_REDUCE_L1: sum += fabs(v); break;
         default: sum += v * v;

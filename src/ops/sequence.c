@@ -201,7 +201,8 @@ static void softmax_row_plain(const bel_kernel_call *call, int64_t row)
     const uint8_t *mask = mask_of(call, row, &step);
     double most = -INFINITY, total = 0;
     for (int64_t j = 0; j < seen; j++)
-        if (mask == NULL || mask[j * step] != 0) most = fmax(most, bel_element_get(x, base + j));
+        if (mask == NULL || mask[j * step] != 0)
+            most = bel_larger_of(most, bel_element_get(x, base + j));
     for (int64_t j = 0; j < p->columns; j++) {
         bool hidden = j >= seen || (mask != NULL && mask[j * step] == 0);
         double power = hidden ? 0 : bel_real_exp(bel_element_get(x, base + j) - most);

@@ -61,7 +61,7 @@ static void softmax_reference(const bel_kernel_call *call, int64_t row, int64_t 
     int64_t base = row * columns;
     double shift = bel_element_get(x, base), total = 0;
     for (int64_t j = 1; j < columns; j++)
-        shift = fmax(shift, bel_element_get(x, base + j));
+        shift = bel_larger_of(shift, bel_element_get(x, base + j));
     for (int64_t j = 0; j < columns; j++)
         total += bel_real_exp(bel_element_get(x, base + j) - shift);
     for (int64_t j = 0; j < columns; j++) {

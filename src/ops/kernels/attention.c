@@ -194,7 +194,8 @@ static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int6
         int64_t seen = seen_of(w, f->length, f->first + at + i, key, keys);
         added[i] = factors[i] = 0;
         if (seen > 0) {
-            float now = fmaxf(most[i], cpu->max(scores, seen) * scale);
+            float now = cpu->max(scores, seen) * scale;
+            if (!(now > most[i])) now = most[i]; // not fmaxf, whose zeros C leaves open
             float shift = now == -INFINITY ? 0 : now;
             added[i] = cpu->powers(scores, scale, shift, seen);
             factors[i] = most[i] - shift;

@@ -16,6 +16,18 @@ static inline int64_t bel_whole_of(double value, int64_t low, int64_t high)
     return value >= (double)high ? high : (int64_t)value;
 }
 
+// Of a number and a NaN the number; of two zeros the first, whatever their signs, which C leaves
+// open for fmax and fmin.
+static inline double bel_larger_of(double a, double b)
+{
+    return b > a || a != a ? b : a;
+}
+
+static inline double bel_smaller_of(double a, double b)
+{
+    return b < a || a != a ? b : a;
+}
+
 // Integers and BOOL without the way over double, which loses what lies above 2^53. Setting keeps
 // the low bits; BOOL becomes "not zero".
 bool bel_element_is_whole(bel_dtype dtype);

@@ -1,4 +1,5 @@
 // Processes: how they end, what they get, telling one from another, ending with the parent.
+// label: spawns
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
