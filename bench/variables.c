@@ -92,9 +92,8 @@ static double theirs(int64_t steps)
 {
     char command[512];
     double ms = 0;
-    snprintf(command, sizeof command,
-             "/usr/bin/python3 bench/variables_torch.py %d %lld 2>/dev/null", layer_count,
-             (long long)steps);
+    snprintf(command, sizeof command, "bench/torch 1 bench/variables_torch.py %d %lld 2>/dev/null",
+             layer_count, (long long)steps);
     FILE *pipe = popen(command, "r");
     if (pipe == NULL) return 0;
     if (fscanf(pipe, "%lf", &ms) != 1) ms = 0;

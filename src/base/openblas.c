@@ -34,11 +34,12 @@ static void find(void *library, const char *name, void *out_function)
 
 static const char *core_type(void)
 {
-#if defined(__x86_64__)
-    static const char *const types[] = {"Nehalem", "Haswell", "SkylakeX"}; // v2, v3, v4
+#if BEL_ISA_X86
+    static const char *const types[BEL_ISA_COUNT] = {
+        [BEL_ISA_v2] = "Nehalem", [BEL_ISA_v3] = "Haswell", [BEL_ISA_v4] = "SkylakeX"};
     return types[bel_isa_get()];
 #else
-    return NULL;
+    return NULL; // left to the library
 #endif
 }
 

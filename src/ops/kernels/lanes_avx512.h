@@ -1,6 +1,6 @@
 // lanes.h with AVX-512: 16 lanes are one register of 32. Two fused multiply-adds and two loads fit
-// a cycle, so tiles of 6 rows · 64 lanes keep the arithmetic busy: 24 products for 10 loads, and few
-// enough instructions for a core that two hardware threads share.
+// a cycle, so tiles of 6 rows by 64 lanes keep the arithmetic busy: 24 products for 10 loads, and
+// few enough instructions for a core that two hardware threads share.
 #include <immintrin.h>
 
 typedef __m512 lanes;
