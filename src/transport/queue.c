@@ -74,7 +74,11 @@ static bool take_disturbed(bel_frame_queue *queue, bel_frame *out_frame)
 {
     uint32_t words[4];
     bel_rng_block((bel_rng_key){{1, 2}}, 0, queue->polls++, words);
-    if (bel_fault_is(BEL_FAULT_LANE_DELAY) && words[0] % 4 == 0) return false;
+    if (bel_fault_is(BEL_FAULT_LANE_DELAY) && words[0] % 4 == 0) {
+        // Who found nothing sleeps until something comes; what is passed over must be that.
+        if (queue->count > 0 && queue->bell != NULL) bel_doorbell_ring(queue->bell);
+        return false;
+    }
     if (bel_fault_is(BEL_FAULT_LANE_REPEAT) && queue->has_repeated && words[1] % 2 == 0) {
         *out_frame = queue->repeated;
         queue->has_repeated = false;
