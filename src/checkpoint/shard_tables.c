@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/index.h"
 #include "base/str.h"
 
 struct bel_table_stream {
@@ -49,19 +50,37 @@ static const char *table_fault(const bel_ckpt_rows *rows)
     return NULL;
 }
 
+// NULL, or what else has the name: `names` numbers pieces first, then tables.
+static const char *name_taken(const bel_index *names, const char *name, const bel_ckpt_rows *tables,
+                              const bel_ckpt_piece *pieces, int piece_count)
+{
+    size_t at = 0;
+    for (int n; (n = bel_index_next_text(names, name, &at)) >= 0;) {
+        bool piece = n < piece_count;
+        const char *other = piece ? pieces[n].name : tables[n - piece_count].table.name;
+        if (strcmp(other, name) != 0) continue;
+        return piece ? "there is a tensor of its name" : "there is another one of its name";
+    }
+    return NULL;
+}
+
 bel_status *bel_ckpt_check_tables(const bel_ckpt_rows *tables, int table_count,
                                   const bel_ckpt_piece *pieces, int piece_count)
 {
-    for (int i = 0; i < table_count; i++) {
-        const char *name = tables[i].table.name, *fault = table_fault(&tables[i]);
-        for (int j = 0; j < i; j++)
-            if (strcmp(tables[j].table.name, name) == 0) fault = "there is another one of its name";
-        for (int j = 0; j < piece_count; j++)
-            if (strcmp(pieces[j].name, name) == 0) fault = "there is a tensor of its name";
+    bel_index names = {.capacity = 0};
+    bel_status *status = NULL;
+    for (int j = 0; table_count > 0 && j < piece_count; j++)
+        bel_index_put_text(&names, pieces[j].name, j);
+    for (int i = 0; i < table_count && status == NULL; i++) {
+        const char *name = tables[i].table.name;
+        const char *fault = name_taken(&names, name, tables, pieces, piece_count);
+        if (fault == NULL) fault = table_fault(&tables[i]);
+        bel_index_put_text(&names, name, piece_count + i);
         if (fault == NULL) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot save table \"%s\": %s", name, fault);
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "cannot save table \"%s\": %s", name, fault);
     }
-    return NULL;
+    bel_index_deinit(&names);
+    return status;
 }
 
 // --- Streams -------------------------------------------------------------------------------------

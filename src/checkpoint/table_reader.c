@@ -7,6 +7,7 @@
 // file has passed its checksum.
 #include "checkpoint/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -192,12 +193,20 @@ static bel_status *hand_out(block_reader *block, const bel_ckpt_row_sink *sink)
     return NULL;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const bel_manifest_table *left = a, *right = b;
+    return strcmp(left->table.name, right->table.name);
+}
+
+// Names ascend. The count of tables: there is none of that name.
 static int find_table(const bel_manifest *manifest, const char *name)
 {
-    int i = 0;
-    while (i < manifest->table_count && strcmp(manifest->tables[i].table.name, name) != 0)
-        i++;
-    return i;
+    bel_manifest_table key = {.table = {.name = name}};
+    size_t count = (size_t)manifest->table_count;
+    const bel_manifest_table *found =
+        count == 0 ? NULL : bsearch(&key, manifest->tables, count, sizeof key, by_name);
+    return found == NULL ? manifest->table_count : (int)(found - manifest->tables);
 }
 
 static bool same_table(const bel_ckpt_table *a, const bel_ckpt_table *b)
