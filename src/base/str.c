@@ -1,8 +1,8 @@
-// Strings: building, number parsing, nearest names. Formats are run twice, to measure and to
-// write, in the "C" locale (number.c). Whole numbers are added up on the negative side, where
-// the smallest one has room. A number of floating point has 63 characters at most, of those that
-// decimal numbers, infinities and NaN are made of, so no hexadecimal one passes. Words of more
-// than 63 bytes get no suggestion.
+// Strings: building, number parsing, nearest names. Formats are run once more where the first time
+// showed that there is too little room, in the "C" locale (number.c). Whole numbers are added up on
+// the negative side, where the smallest one has room. A number of floating point has 63 characters
+// at most, of those that decimal numbers, infinities and NaN are made of, so no hexadecimal one
+// passes. Words of more than 63 bytes get no suggestion.
 #include "base/str.h"
 
 #include <stdarg.h>
@@ -29,13 +29,16 @@ BEL_PRINTF(2, 0)
 static void append_format(bel_str *str, const char *format, va_list args)
 {
     va_list copy;
+    size_t room = str->capacity - str->length;
     va_copy(copy, args);
-    int length = bel_vsnprintf(NULL, 0, format, copy);
+    int length = bel_vsnprintf(room > 0 ? str->text + str->length : NULL, room, format, copy);
     va_end(copy);
-    if (length < 0) return;
-    str->text = bel_xgrow(str->text, &str->capacity, str->length + (size_t)length + 1, 1);
-    bel_vsnprintf(str->text + str->length, (size_t)length + 1, format, args);
-    str->length += (size_t)length;
+    if (length >= 0 && (size_t)length >= room) {
+        str->text = bel_xgrow(str->text, &str->capacity, str->length + (size_t)length + 1, 1);
+        bel_vsnprintf(str->text + str->length, (size_t)length + 1, format, args);
+    }
+    if (length > 0) str->length += (size_t)length;
+    if (str->text != NULL) str->text[str->length] = '\0'; // where the format is wrong, too
 }
 
 void bel_str_printf(bel_str *str, const char *format, ...)
