@@ -1,5 +1,5 @@
 // Processes: how they end, what they get, telling one from another, ending with the parent.
-// label: spawns
+// label: native
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // The supervisor against a program that says, ends, hangs and crashes as told
 // (tests/support/fake_role.c): outputs, exit codes, who failed, signals, deadlines, what is left.
-// label: spawns
+// label: native
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
