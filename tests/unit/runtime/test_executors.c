@@ -1,5 +1,6 @@
 // The asynchronous executor beside the synchronous one: same bits over several models and numbers
-// of threads; errors skip what depends on them; cancellation; futures of outputs. label: threads, label: native
+// of threads; errors skip what depends on them; cancellation; futures of outputs.
+// label: threads, label: native
 #include "unit/runtime/test_cnn.h"
 #include "unit/runtime/test_models.h"
 
