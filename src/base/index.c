@@ -1,3 +1,6 @@
+// Numbers by a hash that the caller makes of what they stand for; who searches compares that
+// itself, since hashes may be equal. No removal, so no place is ever only half free.
+//
 // Open addressing: a number lies in the first free place from that of its hash on, and places are
 // taken at most to a half, so that a search soon comes to a free one, which ends it.
 #include "base/index.h"

@@ -1,4 +1,7 @@
 // The library is opened at run time, so that Belfry neither needs it nor loads its 30 MB unasked.
+// It stays open: its functions are called from any thread until the process ends. What it is told
+// by the environment must be there before it is loaded, and is taken back then, so that a process
+// that is started later, a peer in a benchmark say, does not inherit it.
 #include "base/openblas.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // Texts by number, and an index of them. Numbers stay, since nothing is ever removed: they are the
-// ids of values. Names are compared in full, so equal hashes are no mistake.
+// ids of values. Names are compared in full, so equal hashes are no mistake. An index and no list
+// to search, as models have thousands of values; texts belong to whoever gave them.
 #include "onnx/names.h"
 
 #include <string.h>

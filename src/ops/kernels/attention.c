@@ -97,35 +97,16 @@ typedef struct panel_product {
     int64_t y_row;
 } panel_product;
 
-// Fewer columns than a panel has: they are computed beside y.
-static void run_edge(const panel_product *x, bel_product_block *block, int64_t lanes)
-{
-    float edge[BEL_PRODUCT_ROWS * LANES] = {0}, *y = block->c;
-    size_t bytes = (size_t)lanes * sizeof *y;
-    for (int64_t r = 0; r < block->rows; r++) {
-        if (x->adds) memcpy(edge + r * LANES, y + r * x->y_row, bytes);
-        block->c_rows[r] = r * LANES;
-    }
-    block->c = edge;
-    block->start = edge;
-    bel_product_kernels_get()->run(block);
-    for (int64_t r = 0; r < block->rows; r++)
-        memcpy(y + r * x->y_row, edge + r * LANES, bytes);
-}
-
 // Panel by panel, and in each the blocks of rows that fit the registers.
 static void multiply(const panel_product *x)
 {
     static const bel_product_segment whole = {0, 0};
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    bel_product_block block = {.columns = LANES,
-                               .segments = &whole,
-                               .segment_count = 1,
-                               .k = x->k,
-                               .a_step = x->a_column,
-                               .b_step = LANES};
+    bel_product_block block = {
+        .segments = &whole, .segment_count = 1, .k = x->k, .a_step = x->a_column, .b_step = LANES};
     for (int64_t j = 0; j < x->n; j += LANES) {
         block.b = x->panels + j * x->panel_rows;
+        block.columns = smaller(LANES, x->n - j);
         for (int64_t i = 0; i < x->m; i += block.rows) {
             block.rows = bel_product_rows(x->m - i, kernels->rows_most[1]);
             block.c = x->y + i * x->y_row + j;
@@ -134,11 +115,7 @@ static void multiply(const panel_product *x)
                 block.a[r] = x->a + (i + r) * x->a_row;
                 block.c_rows[r] = r * x->y_row;
             }
-            if (x->n - j >= LANES) {
-                kernels->run(&block);
-            } else {
-                run_edge(x, &block, x->n - j);
-            }
+            kernels->run(&block);
         }
     }
 }

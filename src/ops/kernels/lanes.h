@@ -1,7 +1,7 @@
 // A row of 16 floats, by instruction-set level: what sums of products are made of. A level is one
 // page (lanes_avx512.h, …), chosen by what the compiler may use; product_isa.c is written over it.
 //
-// Each page defines
+// Each page defines (the last five where it does not follow what stands below)
 //   lanes    16 floats; number: one float for all of them
 //   lanes_load(p), lanes_store(p, x)                 at any address
 //   lanes_load_some(p, n), lanes_store_some(p, x, n) the first n of 1 … 16; what lies behind is
@@ -18,13 +18,16 @@
 #define BELFRY_OPS_KERNELS_LANES_H
 
 #include <stdint.h>
+#include <string.h>
 
 enum { LANES = 16 };
 
 // Their results are registers only where they are part of what calls them.
 #define LANES_INLINE static inline __attribute__((always_inline))
 
-#if defined(__AVX512F__)
+#if defined(BEL_PORTABLE)
+#include "ops/kernels/lanes_plain.h"
+#elif defined(__AVX512F__)
 #include "ops/kernels/lanes_avx512.h"
 #elif defined(__FMA__)
 #include "ops/kernels/lanes_avx2.h"
@@ -34,6 +37,33 @@ enum { LANES = 16 };
 #include "ops/kernels/lanes_neon.h"
 #else
 #include "ops/kernels/lanes_plain.h"
+#endif
+
+#ifndef LANES_TILES // 6 rows of 16 lanes, and what is as many sums
+#define LANES_ROWS                                                                                 \
+    {                                                                                              \
+        [1] = 6, [2] = 3, [4] = 1                                                                  \
+    }
+#define LANES_TILES(tile)                                                                          \
+    tile(1, 1) tile(2, 1) tile(3, 1) tile(4, 1) tile(5, 1) tile(6, 1) tile(1, 2) tile(2, 2)        \
+        tile(3, 2) tile(1, 4)
+enum { LANES_WIDTH = 1, LANES_CACHED = 1 << 16 };
+#endif
+
+#ifndef LANES_MASKED // no instruction reads or writes a part of a register: by way of memory
+LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
+{
+    float some[LANES] = {0};
+    memcpy(some, p, (size_t)n * sizeof *p);
+    return lanes_load(some);
+}
+
+LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
+{
+    float some[LANES];
+    lanes_store(some, x);
+    memcpy(p, some, (size_t)n * sizeof *p);
+}
 #endif
 
 #endif

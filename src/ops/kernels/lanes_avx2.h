@@ -6,15 +6,6 @@ typedef struct lanes {
 } lanes;
 typedef __m256 number;
 
-#define LANES_ROWS                                                                                 \
-    {                                                                                              \
-        [1] = 6, [2] = 3, [4] = 1                                                                  \
-    }
-#define LANES_TILES(tile)                                                                          \
-    tile(1, 1) tile(2, 1) tile(3, 1) tile(4, 1) tile(5, 1) tile(6, 1) tile(1, 2) tile(2, 2)        \
-        tile(3, 2) tile(1, 4)
-enum { LANES_WIDTH = 1, LANES_CACHED = 1 << 16 };
-
 // All bits set in those of lanes [at, at + 8) that come before lane n.
 LANES_INLINE __m256i lanes_first(int64_t n, int at)
 {
@@ -27,6 +18,7 @@ LANES_INLINE lanes lanes_load(const float *p)
     return (lanes){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
 }
 
+#define LANES_MASKED
 LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
 {
     return (lanes){_mm256_maskload_ps(p, lanes_first(n, 0)),

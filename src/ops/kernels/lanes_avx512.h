@@ -29,6 +29,7 @@ LANES_INLINE lanes lanes_load(const float *p)
     return _mm512_loadu_ps(p);
 }
 
+#define LANES_MASKED
 LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
 {
     return _mm512_maskz_loadu_ps(lanes_first(n), p);

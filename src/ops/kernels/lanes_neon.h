@@ -1,7 +1,6 @@
 // lanes.h with the vectors of aarch64: 16 lanes are four registers of 32. Its fused multiply-add is
 // part of every such processor.
 #include <arm_neon.h>
-#include <string.h>
 
 enum { LANES_PARTS = 4 };
 
@@ -9,15 +8,6 @@ typedef struct lanes {
     float32x4_t x[LANES_PARTS];
 } lanes;
 typedef float32x4_t number;
-
-#define LANES_ROWS                                                                                 \
-    {                                                                                              \
-        [1] = 6, [2] = 3, [4] = 1                                                                  \
-    }
-#define LANES_TILES(tile)                                                                          \
-    tile(1, 1) tile(2, 1) tile(3, 1) tile(4, 1) tile(5, 1) tile(6, 1) tile(1, 2) tile(2, 2)        \
-        tile(3, 2) tile(1, 4)
-enum { LANES_WIDTH = 1, LANES_CACHED = 1 << 16 };
 
 LANES_INLINE lanes lanes_load(const float *p)
 {
@@ -31,20 +21,6 @@ LANES_INLINE void lanes_store(float *p, lanes x)
 {
     for (int i = 0; i < LANES_PARTS; i++)
         vst1q_f32(p + 4 * i, x.x[i]);
-}
-
-LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
-{
-    float some[LANES] = {0};
-    memcpy(some, p, (size_t)n * sizeof *p);
-    return lanes_load(some);
-}
-
-LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
-{
-    float some[LANES];
-    lanes_store(some, x);
-    memcpy(p, some, (size_t)n * sizeof *p);
 }
 
 LANES_INLINE number number_load(const float *p)

@@ -8,15 +8,6 @@ typedef struct lanes {
 } lanes;
 typedef float number;
 
-#define LANES_ROWS                                                                                 \
-    {                                                                                              \
-        [1] = 6, [2] = 3, [4] = 1                                                                  \
-    }
-#define LANES_TILES(tile)                                                                          \
-    tile(1, 1) tile(2, 1) tile(3, 1) tile(4, 1) tile(5, 1) tile(6, 1) tile(1, 2) tile(2, 2)        \
-        tile(3, 2) tile(1, 4)
-enum { LANES_WIDTH = 1, LANES_CACHED = 1 << 16 };
-
 LANES_INLINE lanes lanes_load(const float *p)
 {
     lanes x;
@@ -24,21 +15,9 @@ LANES_INLINE lanes lanes_load(const float *p)
     return x;
 }
 
-LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
-{
-    lanes x = {{0}};
-    memcpy(x.x, p, (size_t)n * sizeof *p);
-    return x;
-}
-
 LANES_INLINE void lanes_store(float *p, lanes x)
 {
     memcpy(p, x.x, sizeof x.x);
-}
-
-LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
-{
-    memcpy(p, x.x, (size_t)n * sizeof *p);
 }
 
 LANES_INLINE number number_load(const float *p)

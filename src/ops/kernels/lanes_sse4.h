@@ -35,20 +35,6 @@ LANES_INLINE void lanes_store(float *p, lanes x)
         _mm_storeu_ps(p + 4 * i, x.x[i]);
 }
 
-LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
-{
-    float some[LANES] = {0};
-    memcpy(some, p, (size_t)n * sizeof *p);
-    return lanes_load(some);
-}
-
-LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
-{
-    float some[LANES];
-    lanes_store(some, x);
-    memcpy(p, some, (size_t)n * sizeof *p);
-}
-
 LANES_INLINE number number_load(const float *p)
 {
     return _mm_set1_pd((double)*p);

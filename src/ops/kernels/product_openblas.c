@@ -1,5 +1,7 @@
 // Matrix products by OpenBLAS: one call each, so that a product's bits depend on its shape, on the
-// library's version and on its core type, not on who asks.
+// library's version and on its core type, not on who asks. Start values are copied to y first, as
+// the library adds to what is there; tiles, which follow from shapes alone, are made by the caller
+// (../matmul.c) for both implementations.
 #include <limits.h>
 #include <string.h>
 
