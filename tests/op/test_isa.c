@@ -389,13 +389,14 @@ static void test_copy(void **state)
 typedef struct block_case {
     int level;
     int64_t rows, columns, k;
-    bool starts, is_row, turned;
+    bool across, starts, is_row, turned; // across: rows of a are neighbours
 } block_case;
 
 static void check_block(const block_case *x)
 {
-    enum { A_STEP = 2, B_STEP = BEL_PRODUCT_COLUMNS + 3, C_STEP = BEL_PRODUCT_COLUMNS + 1, K = 40 };
-    static float a[BEL_PRODUCT_ROWS * 5 + 2 * K * A_STEP], b[(2 * K + 8) * B_STEP];
+    enum { STEP = 19, B_STEP = BEL_PRODUCT_COLUMNS + 3, C_STEP = BEL_PRODUCT_COLUMNS + 1, K = 40 };
+    int64_t a_row = x->across ? 1 : STEP, a_step = x->across ? STEP : 1;
+    static float a[(BEL_PRODUCT_ROWS + 2 * K) * STEP], b[(2 * K + 8) * B_STEP];
     static float start[BEL_PRODUCT_ROWS * C_STEP];
     static float c[BEL_PRODUCT_ROWS * C_STEP];
     const bel_product_segment segments[] = {{0, 3}, {5, B_STEP + 1}};
@@ -413,15 +414,12 @@ static void check_block(const block_case *x)
                                .segments = segments,
                                .segment_count = 2,
                                .k = x->k,
-                               .a_step = A_STEP,
+                               .a_step = a_step,
                                .b_step = B_STEP,
                                .start = x->starts ? start : NULL,
                                .start_is_row = x->starts && x->is_row,
                                .c = c};
-    for (int64_t r = 0; r < x->rows; r++) {
-        block.a[r] = a + r * 5;
-        block.c_rows[r] = r * C_STEP;
-    }
+    bel_product_set_rows(&block, a, a_row, C_STEP);
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++)
         c[i] = -77.0f;
     if (x->turned) {
@@ -436,7 +434,7 @@ static void check_block(const block_case *x)
                 for (int64_t i = 0; i < x->k; i++) {
                     int64_t at = x->turned ? j * K + i : segments[s].b + i * B_STEP + j;
                     int64_t from = x->turned ? 0 : segments[s].a;
-                    sum = fmaf(block.a[r][from + i * A_STEP], b[at], sum);
+                    sum = fmaf(a[r * a_row + from + i * a_step], b[at], sum);
                 }
             if (j >= x->columns) sum = -77.0f;
             if (same_bits(c[r * C_STEP + j], sum)) continue;
@@ -456,26 +454,29 @@ static void test_block(void **state)
     for (int level = 0; level < level_count; level++)
         for (int64_t units = 1; units <= BEL_PRODUCT_UNITS; units++)
             for (int64_t rows = 1; rows <= products[level]->rows_most[units]; rows++)
-                for (int at = 0; at < 24; at++)
+                for (int at = 0; at < 48; at++)
                     check_block(&(block_case){.level = level,
                                               .rows = rows,
                                               .columns = (units - 1) * BEL_PRODUCT_LANES +
                                                          (int[]){16, 1, 9}[at % 3],
                                               .k = depths[at / 3 % 4],
-                                              .starts = at >= 12,
+                                              .across = at >= 24,
+                                              .starts = at % 24 >= 12,
                                               .is_row = at % 2 == 0});
 }
 
 static void test_turned_block(void **state)
 {
     (void)state;
-    for (int at = 0; at < level_count * BEL_PRODUCT_TURNED_ROWS * 40 * 2; at++)
-        check_block(&(block_case){.level = at % level_count,
-                                  .rows = at / level_count % BEL_PRODUCT_TURNED_ROWS + 1,
-                                  .columns = BEL_PRODUCT_TURNED_COLUMNS,
-                                  .k = at / level_count / BEL_PRODUCT_TURNED_ROWS % 40,
-                                  .starts = at % 2 == 1,
-                                  .turned = true});
+    for (int level = 0; level < level_count; level++)
+        for (int at = 0; at < BEL_PRODUCT_TURNED_ROWS * 40 * 4; at++)
+            check_block(&(block_case){.level = level,
+                                      .rows = at / 160 + 1,
+                                      .columns = BEL_PRODUCT_TURNED_COLUMNS,
+                                      .k = at / 4 % 40,
+                                      .across = at % 4 >= 2,
+                                      .starts = at % 2 == 1,
+                                      .turned = true});
 }
 
 // Bits of a float: mostly such as are near to one another in size, where sums cancel and ties

@@ -111,10 +111,7 @@ static void multiply(const panel_product *x)
             block.rows = bel_product_rows(x->m - i, kernels->rows_most[1]);
             block.c = x->y + i * x->y_row + j;
             block.start = x->adds ? block.c : NULL;
-            for (int64_t r = 0; r < block.rows; r++) {
-                block.a[r] = x->a + (i + r) * x->a_row;
-                block.c_rows[r] = r * x->y_row;
-            }
+            bel_product_set_rows(&block, x->a + i * x->a_row, x->a_row, x->y_row);
             kernels->run(&block);
         }
     }

@@ -218,6 +218,15 @@ static void scatter(const bel_product_block *block, const float *sums, int64_t s
             result[places[r] + l * step] = sums[block->c_rows[r] + l];
 }
 
+// Positions of the next block when the phase has `left` more and the next one is `column` of its
+// row of the result. They may go on in the next row, but each pair of them is in one row.
+static int64_t rows_of_block(int64_t row_length, int64_t column, int64_t left, int64_t most)
+{
+    if (row_length % 2 != 0) return bel_product_rows(row_length - column, most);
+    int64_t rows = bel_product_rows(left, most);
+    return rows > 1 ? rows - rows % 2 : rows;
+}
+
 // All positions of one phase for a block's result channels. Levels whose registers do not hold a
 // whole block take it in pieces.
 static void walk_phase(const conv_walk *walk, const conv_phase *phase, const walk_block *at)
@@ -234,15 +243,17 @@ static void walk_phase(const conv_walk *walk, const conv_phase *phase, const wal
     bel_product_block block = {.segments = phase->segments,
                                .segment_count = phase->segment_count,
                                .k = phase->k,
+                               .a_row = columns->source_step * walk->padded.depth,
                                .a_step = 1,
                                .b_step = walk->block_width,
                                .start_is_row = true};
     for (; left > 0; left -= block.rows) {
-        block.rows = bel_product_rows(left, most);
+        block.rows = rows_of_block(columns->positions, column, left, most);
         for (int64_t r = 0; r < block.rows; r++) {
-            block.a[r] = at->slot + (row * rows->source_step * walk->padded.size[1] +
-                                     column * columns->source_step) *
-                                        walk->padded.depth;
+            if (r % 2 == 0)
+                block.a[r / 2] = at->slot + (row * rows->source_step * walk->padded.size[1] +
+                                             column * columns->source_step) *
+                                                walk->padded.depth;
             places[r] = (rows->first + row * rows->step) * steps->row +
                         (columns->first + column * columns->step) * steps->column;
             block.c_rows[r] = direct ? places[r] : r * MOST_WIDTH;

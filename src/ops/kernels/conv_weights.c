@@ -64,10 +64,7 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
             block.b = dy + c;
             for (int64_t i = 0; i < length; i += block.rows) {
                 block.rows = bel_product_rows(length - i, kernels->rows_most[units]);
-                for (int64_t r = 0; r < block.rows; r++) {
-                    block.a[r] = x + i + r;
-                    block.c_rows[r] = r * row_floats;
-                }
+                bel_product_set_rows(&block, x + i, 1, row_floats);
                 block.c = sums + (t * length + i) * row_floats + c;
                 block.start = block.c;
                 kernels->run(&block);

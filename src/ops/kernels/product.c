@@ -102,15 +102,6 @@ static void pack_b(const part *p, int64_t first, int64_t count)
     }
 }
 
-// Where the rows of a block of a and of y lie.
-static void set_rows(const part *p, bel_product_block *block, const float *a, int64_t a_row)
-{
-    for (int64_t r = 0; r < block->rows; r++) {
-        block->a[r] = a + r * a_row;
-        block->c_rows[r] = r * p->product->y_row;
-    }
-}
-
 // Columns [first, first + count): their panels fit the room for b.
 static void run_columns(const part *p, int64_t first, int64_t count)
 {
@@ -122,7 +113,7 @@ static void run_columns(const part *p, int64_t first, int64_t count)
         block.rows = bel_product_rows(x->m - row, p->height);
         int64_t a_row;
         const float *a = take_a(p, row, block.rows, &a_row, &block.a_step);
-        set_rows(p, &block, a, a_row);
+        bel_product_set_rows(&block, a, a_row, x->y_row);
         for (int64_t j = 0; j < count; j += block.columns) {
             int64_t width = bel_product_units(count - j, p->units) * LANES;
             block.columns = smaller(width, count - j);
@@ -142,7 +133,7 @@ static int64_t run_turned(const bel_product *x)
     const part p = {.product = x, .kernels = bel_product_kernels_get()};
     bel_product_block block = {
         .rows = x->m, .columns = BEL_PRODUCT_TURNED_COLUMNS, .k = x->k, .a_step = x->a_column};
-    set_rows(&p, &block, x->a, x->a_row);
+    bel_product_set_rows(&block, x->a, x->a_row, x->y_row);
     int64_t j = 0;
     for (; j + block.columns <= x->n; j += block.columns) {
         block.b = x->b + j * x->b_column;

@@ -46,6 +46,7 @@ enum {
     BEL_PRODUCT_UNITS = 8,
     BEL_PRODUCT_COLUMNS = BEL_PRODUCT_UNITS * BEL_PRODUCT_LANES,
     BEL_PRODUCT_ROWS = 16, // most rows of a block at any level
+    BEL_PRODUCT_PAIRS = BEL_PRODUCT_ROWS / 2,
     BEL_PRODUCT_TURNED_ROWS = 4,
     BEL_PRODUCT_TURNED_COLUMNS = 32
 };
@@ -55,12 +56,15 @@ typedef struct bel_product_segment { // of a sum; in floats from block.a[r] and 
 } bel_product_segment;
 
 // c[c_rows[r] + j] = start[c_rows[r] + j] + sum over segments s and i < k of
-//     a[r][s.a + i · a_step] · b[s.b + i · b_step + j]        for j < columns
+//     row_r[s.a + i · a_step] · b[s.b + i · b_step + j]        for j < columns
+// a_step is 1, and rows 2 i and 2 i + 1 begin at a[i] and a_row later; or a_step is another one and
+// a_row is 1: row r begins at a[0] + r. So a kernel needs half as many addresses as rows, which fit
+// the general registers of every processor.
 typedef struct bel_product_block {
     int64_t rows;    // 1 … rows_most of these units
     int64_t columns; // of a number of units that the level has
-    const float *a[BEL_PRODUCT_ROWS], *b;
-    int64_t c_rows[BEL_PRODUCT_ROWS];
+    const float *a[BEL_PRODUCT_PAIRS], *b;
+    int64_t a_row, c_rows[BEL_PRODUCT_ROWS];
     const bel_product_segment *segments;
     int64_t segment_count, k, a_step, b_step;
     const float *start; // NULL: zeros; may be c
@@ -85,6 +89,17 @@ typedef struct bel_product_kernels {
 } bel_product_kernels;
 
 BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_product_kernels)
+
+// Rows `step` apart of a and c_step apart of c. Where a_step is not 1, `step` is.
+static inline void bel_product_set_rows(bel_product_block *block, const float *a, int64_t step,
+                                        int64_t c_step)
+{
+    block->a_row = step;
+    for (int64_t i = 0; 2 * i < block->rows; i++)
+        block->a[i] = a + 2 * i * step;
+    for (int64_t r = 0; r < block->rows; r++)
+        block->c_rows[r] = r * c_step;
+}
 
 // The table of bel_isa_get().
 const bel_product_kernels *bel_product_kernels_get(void);

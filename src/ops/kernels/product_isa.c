@@ -35,14 +35,28 @@
 // The last unit of a row has `last` columns where the block is not whole.
 #define LOAD(u, p) (u == most && partial ? lanes_load_some(p, last) : lanes_load(p))
 
-#define POINT(r, units) const float *a_##r = t->a[r];
+// Rows of a go two by two: an address for each row would not fit the general registers, and
+// compilers make one of their own for each sum of address and step that they can foresee.
+#define POINT(r, units)                                                                            \
+    if (r % 2 == 0) a[r / 2] = t->a[r / 2] + t->segments[s].a;
+#define HOLD(r, units)                                                                             \
+    if (r % 2 == 0) __asm__("" : "+r"(a[r / 2]));
+#define MOVE_1(r, units)                                                                           \
+    if (r % 2 == 0) a[r / 2] += 1;
+#define MOVE_4(r, units)                                                                           \
+    if (r % 2 == 0) a[r / 2] += 4;
 #define START_SUM(r, u) lanes sum_##r##_##u = LOAD(u, start + start_rows[r] + u * LANES);
 #define START(r, units) UNITS_##units(START_SUM, r)
 #define LOAD_B(r, u) lanes b_##u = LOAD(u, b + u * LANES);
 #define ADD_SUM(r, u) sum_##r##_##u = lanes_add_product(x, b_##u, sum_##r##_##u);
-#define ADD(r, units)                                                                              \
+#define ADD_ALONG(r, units)                                                                        \
     {                                                                                              \
-        number x = number_load(a_##r + at);                                                        \
+        number x = number_load(a[r / 2] + r % 2 * a_row + now);                                    \
+        UNITS_##units(ADD_SUM, r)                                                                  \
+    }
+#define ADD_ACROSS(r, units)                                                                       \
+    {                                                                                              \
+        number x = number_load(a[0] + r);                                                          \
         UNITS_##units(ADD_SUM, r)                                                                  \
     }
 #define FETCH_SUM(r, u) __builtin_prefetch(t->c + t->c_rows[r] + u * LANES, 1);
@@ -55,12 +69,21 @@
     }
 #define STORE(r, units) UNITS_##units(STORE_SUM, r)
 
-// One product of each sum.
-#define STEP(rows, units)                                                                          \
+// One product of each sum: the next but `next` along rows of a, or those of the next row of what
+// its rows lie across.
+#define STEP_ALONG(next, rows, units)                                                              \
+    {                                                                                              \
+        enum { now = next };                                                                       \
+        UNITS_##units(LOAD_B, 0);                                                                  \
+        EACH_##rows(ADD_ALONG, units);                                                             \
+        b += t->b_step;                                                                            \
+    }
+#define STEP_ACROSS(rows, units)                                                                   \
     {                                                                                              \
         UNITS_##units(LOAD_B, 0);                                                                  \
-        EACH_##rows(ADD, units);                                                                   \
-        at += t->a_step, b += t->b_step;                                                           \
+        EACH_##rows(ADD_ACROSS, units);                                                            \
+        a[0] += t->a_step, b += t->b_step;                                                         \
+        __asm__("" : "+r"(a[0]));                                                                  \
     }
 
 static const float zeros[BEL_PRODUCT_COLUMNS];
@@ -69,37 +92,64 @@ static const int64_t same_row[BEL_PRODUCT_ROWS];
 // Sums are variables, not an array: compilers then keep them in registers.
 #define SUM(rows, units)                                                                           \
     static inline __attribute__((always_inline)) void sum_##rows##_##units(                        \
-        const bel_product_block *t, bool partial)                                                  \
+        const bel_product_block *t, bool along, bool partial)                                      \
     {                                                                                              \
         enum { most = units - 1 };                                                                 \
         const float *start = t->start == NULL ? zeros : t->start;                                  \
         const int64_t *start_rows = t->start == NULL || t->start_is_row ? same_row : t->c_rows;    \
         int64_t last = t->columns - most * LANES;                                                  \
         EACH_##rows(START, units);                                                                 \
-        EACH_##rows(POINT, units);                                                                 \
         EACH_##rows(FETCH, units);                                                                 \
+        const float *a[BEL_PRODUCT_PAIRS];                                                         \
+        int64_t a_row = t->a_row;                                                                  \
         for (int64_t s = 0; s < t->segment_count; s++) {                                           \
+            EACH_##rows(POINT, units);                                                             \
             const float *b = t->b + t->segments[s].b;                                              \
-            int64_t at = t->segments[s].a;                                                         \
             int64_t left = t->k;                                                                   \
-            for (; left >= 4; left -= 4) { /* the loop itself then costs nothing */                \
-                STEP(rows, units)                                                                  \
-                STEP(rows, units)                                                                  \
-                STEP(rows, units)                                                                  \
-                STEP(rows, units)                                                                  \
+            if (!along) { /* four at a time: the loop itself then costs nothing */                 \
+                for (; left >= 4; left -= 4) {                                                     \
+                    STEP_ACROSS(rows, units)                                                       \
+                    STEP_ACROSS(rows, units)                                                       \
+                    STEP_ACROSS(rows, units)                                                       \
+                    STEP_ACROSS(rows, units)                                                       \
+                }                                                                                  \
+                for (; left > 0; left--)                                                           \
+                    STEP_ACROSS(rows, units)                                                       \
+                continue;                                                                          \
             }                                                                                      \
-            for (; left > 0; left--)                                                               \
-                STEP(rows, units)                                                                  \
+            for (; left >= 4; left -= 4) {                                                         \
+                EACH_##rows(HOLD, units);                                                          \
+                __asm__("" : "+r"(a_row));                                                         \
+                STEP_ALONG(0, rows, units)                                                         \
+                STEP_ALONG(1, rows, units)                                                         \
+                STEP_ALONG(2, rows, units)                                                         \
+                STEP_ALONG(3, rows, units)                                                         \
+                EACH_##rows(MOVE_4, units);                                                        \
+            }                                                                                      \
+            for (; left > 0; left--) {                                                             \
+                EACH_##rows(HOLD, units);                                                          \
+                __asm__("" : "+r"(a_row));                                                         \
+                STEP_ALONG(0, rows, units)                                                         \
+                EACH_##rows(MOVE_1, units);                                                        \
+            }                                                                                      \
         }                                                                                          \
         EACH_##rows(STORE, units);                                                                 \
     }                                                                                              \
     static void whole_##rows##_##units(const bel_product_block *t)                                 \
     {                                                                                              \
-        sum_##rows##_##units(t, false);                                                            \
+        if (t->a_step == 1) {                                                                      \
+            sum_##rows##_##units(t, true, false);                                                  \
+        } else {                                                                                   \
+            sum_##rows##_##units(t, false, false);                                                 \
+        }                                                                                          \
     }                                                                                              \
     static void partial_##rows##_##units(const bel_product_block *t)                               \
     {                                                                                              \
-        sum_##rows##_##units(t, true);                                                             \
+        if (t->a_step == 1) {                                                                      \
+            sum_##rows##_##units(t, true, true);                                                   \
+        } else {                                                                                   \
+            sum_##rows##_##units(t, false, true);                                                  \
+        }                                                                                          \
     }
 LANES_TILES(SUM)
 
@@ -162,6 +212,12 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
     }
 #define ADD_TURNED(r, u)                                                                           \
     sum_##r##_##u = lanes_add_product(number_load(a_##r + now), x_##u[n], sum_##r##_##u);
+#define POINT_ROW(r, units) const float *a_##r = t->a[r / 2] + r % 2 * t->a_row;
+#define ADD_ROW(r, units)                                                                          \
+    {                                                                                              \
+        number x = number_load(a_##r + at);                                                        \
+        UNITS_##units(ADD_SUM, r)                                                                  \
+    }
 
 #define TURN(rows)                                                                                 \
     static void turned_##rows(const bel_product_block *t, int64_t lane_step)                       \
@@ -171,7 +227,7 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
         const int64_t *start_rows = t->start == NULL || t->start_is_row ? same_row : t->c_rows;    \
         int64_t at = 0;                                                                            \
         EACH_##rows(START, 2);                                                                     \
-        EACH_##rows(POINT, 2);                                                                     \
+        EACH_##rows(POINT_ROW, 2);                                                                 \
         int64_t left = t->k;                                                                       \
         for (; left >= LANES; left -= LANES, b += LANES, at += LANES * t->a_step) {                \
             TURN_UNIT(rows, 0)                                                                     \
@@ -182,7 +238,7 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
             for (int l = 0; l < 2 * LANES; l++)                                                    \
                 column[l] = b[l * lane_step];                                                      \
             lanes b_0 = lanes_load(column), b_1 = lanes_load(column + LANES);                      \
-            EACH_##rows(ADD, 2);                                                                   \
+            EACH_##rows(ADD_ROW, 2);                                                               \
         }                                                                                          \
         EACH_##rows(STORE, 2);                                                                     \
     }

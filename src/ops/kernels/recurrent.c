@@ -115,10 +115,7 @@ void bel_recurrent_multiply(const float *a, int64_t a_stride, int64_t rows, int6
                                .b_step = LANES};
     for (int64_t i = 0; i < rows; i += block.rows) {
         block.rows = bel_product_rows(rows - i, most);
-        for (int64_t r = 0; r < block.rows; r++) {
-            block.a[r] = a + (i + r) * a_stride;
-            block.c_rows[r] = r * c_stride;
-        }
+        bel_product_set_rows(&block, a + i * a_stride, a_stride, c_stride);
         block.c = c + i * c_stride;
         block.start = start == NULL ? NULL : start + i * c_stride;
         kernels->run(&block);

@@ -276,7 +276,7 @@ static void add_steps(const gradient_walk *g, const bel_recurrent_group *group, 
 {
     static const bel_product_segment whole = {0, 0};
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    int64_t most = kernels->rows_most[1];
+    int64_t most = kernels->rows_most[1], in = g->w.shape.in;
     bel_product_block block = {.columns = LANES,
                                .b = gates,
                                .segments = &whole,
@@ -285,13 +285,11 @@ static void add_steps(const gradient_walk *g, const bel_recurrent_group *group, 
                                .a_step = g->columns,
                                .b_step = LANES};
     for (int64_t u = group->first; u < group->end; u += block.rows) {
-        block.rows = bel_product_rows(group->end - u, most);
-        for (int64_t r = 0; r < block.rows; r++) {
-            int64_t column = u + r;
-            if (reset_h && column > g->w.shape.in) column += g->w.shape.hidden;
-            block.a[r] = inputs + column;
-            block.c_rows[r] = r * LANES;
-        }
+        bool behind_x = u > in;
+        int64_t end = behind_x || group->end <= in + 1 ? group->end : in + 1;
+        block.rows = bel_product_rows(end - u, most);
+        int64_t column = reset_h && behind_x ? u + g->w.shape.hidden : u;
+        bel_product_set_rows(&block, inputs + column, 1, LANES);
         block.start = block.c = sums + u * LANES;
         kernels->run(&block);
     }
@@ -372,10 +370,7 @@ static void multiply_w(const gradient_walk *g, const float *gates, int64_t rows,
         block.b = w;
         block.start = p == 0 ? NULL : out;
         block.rows = rows;
-        for (int64_t r = 0; r < rows; r++) {
-            block.a[r] = gates + r * LANES;
-            block.c_rows[r] = r * LANES;
-        }
+        bel_product_set_rows(&block, gates, LANES, LANES);
         kernels->run(&block);
     }
 }
