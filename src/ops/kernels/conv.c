@@ -17,17 +17,21 @@ enum { LANES = BEL_PRODUCT_LANES, MOST_WIDTH = 4 * LANES, MAX_TILES = 16 };
 
 int64_t bel_conv_padded_floats(const bel_conv_padded *p)
 {
-    return (p->size[0] * p->size[1] * p->depth + LANES - 1) / LANES * LANES;
+    if (p->steps.column == p->depth && p->columns == p->source[1]) return 0;
+    return (p->source[0] * p->columns * p->depth + LANES - 1) / LANES * LANES;
 }
 
-void bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t channel, float *out)
+const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t channel,
+                          float *room)
 {
     const bel_image_steps *steps = &p->steps;
+    bool last = steps->column == p->depth; // channels-last and all of them
     image += channel * steps->channel;
+    if (last && p->columns == p->source[1]) return image;
     for (int64_t row = 0; row < p->source[0]; row++) {
         const float *from = image + row * steps->row;
-        float *to = out + ((row + p->pad[0]) * p->size[1] + p->pad[1]) * p->depth;
-        if (steps->column == p->depth) { // channels-last and all of them
+        float *to = room + (row * p->columns + p->pad) * p->depth;
+        if (last) {
             memcpy(to, from, (size_t)(p->source[1] * p->depth) * sizeof *to);
             continue;
         }
@@ -35,6 +39,7 @@ void bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t channel,
             for (int64_t column = 0; column < p->source[1]; column++)
                 to[column * p->depth + c] = from[column * steps->column + c * steps->channel];
     }
+    return room;
 }
 
 // --- Walks ---------------------------------------------------------------------------------------
@@ -48,10 +53,17 @@ typedef struct tap_list {
     int64_t *taps, *places;   // places in the source of the first position; unpadded
 } tap_list;
 
+// Rows of the result that read the same taps: at the upper and lower edge some lie outside.
+typedef struct conv_band {
+    int64_t first, end;
+    const bel_product_segment *segments;
+    int64_t segment_count;
+} conv_band;
+
 typedef struct conv_phase {
     tap_list lists[2];
-    bel_product_segment *segments;
-    int64_t segment_count, k;
+    conv_band *bands;
+    int64_t band_count, k;
     int64_t weights; // where its packed weights begin in a block
 } conv_phase;
 
@@ -97,14 +109,14 @@ static tap_list make_list(const bel_prepare *prepare, const bel_window *w, int d
     return list;
 }
 
-// Widens the source's border to what a phase reads.
-static void widen(bel_conv_padded *padded, int d, const tap_list *list)
+// Widens the source's rows to what a phase reads.
+static void widen(bel_conv_padded *padded, const tap_list *list)
 {
     if (list->count == 0 || list->positions == 0) return;
     int64_t low = list->places[0];
     int64_t high = list->places[list->count - 1] + (list->positions - 1) * list->source_step;
-    if (-low > padded->pad[d]) padded->pad[d] = -low;
-    if (high + 1 > padded->size[d]) padded->size[d] = high + 1; // without the border before
+    if (-low > padded->pad) padded->pad = -low;
+    if (high + 1 > padded->columns) padded->columns = high + 1; // without the border before
 }
 
 // Then their channels lie side by side in the padded source, and are one long run of products.
@@ -115,6 +127,29 @@ static bool are_neighbours(const tap_list *list)
     return true;
 }
 
+// The rows of the result from `first` on whose taps inside the source are the same, and these.
+static conv_band make_band(const conv_walk *walk, const conv_phase *phase, int64_t first,
+                           const bel_product_segment *segments, int64_t per_row)
+{
+    const tap_list *rows = &phase->lists[0];
+    conv_band band = {.first = first, .end = first};
+    int64_t tap = 0, end = 0;
+    do {
+        int64_t moved = band.end * rows->source_step;
+        int64_t low = 0, high = rows->count;
+        while (low < high && rows->places[low] + moved < 0)
+            low++;
+        while (high > low && rows->places[high - 1] + moved >= walk->padded.source[0])
+            high--;
+        if (band.end == first) tap = low, end = high;
+        if (low != tap || high != end) break;
+        band.end++;
+    } while (band.end < rows->positions);
+    band.segments = segments + tap * per_row;
+    band.segment_count = (end - tap) * per_row;
+    return band;
+}
+
 // Segments of the padded source; neighbours along a row are one segment.
 static void make_segments(const bel_prepare *prepare, const conv_walk *walk, conv_phase *phase)
 {
@@ -122,16 +157,19 @@ static void make_segments(const bel_prepare *prepare, const conv_walk *walk, con
     const bel_conv_padded *p = &walk->padded;
     bool joined = are_neighbours(columns);
     int64_t per_row = columns->count == 0 ? 0 : joined ? 1 : columns->count, b = 0;
-    phase->segment_count = rows->count * per_row;
+    int64_t count = rows->count * per_row;
     phase->k = joined ? columns->count * p->depth : p->depth;
-    phase->segments = bel_arena_alloc(prepare->arena,
-                                      (size_t)(phase->segment_count + 1) * sizeof *phase->segments);
-    for (int64_t s = 0; s < phase->segment_count; s++, b += phase->k * walk->block_width) {
-        int64_t row = rows->places[s / per_row] + p->pad[0];
-        int64_t column = columns->places[s % per_row] + p->pad[1];
-        phase->segments[s] =
-            (bel_product_segment){(row * p->size[1] + column) * p->depth, phase->weights + b};
+    bel_product_segment *segments =
+        bel_arena_alloc(prepare->arena, (size_t)(count + 1) * sizeof *segments);
+    for (int64_t s = 0; s < count; s++, b += phase->k * walk->block_width) {
+        int64_t row = rows->places[s / per_row], column = columns->places[s % per_row] + p->pad;
+        segments[s] =
+            (bel_product_segment){(row * p->columns + column) * p->depth, phase->weights + b};
     }
+    phase->bands =
+        bel_arena_alloc(prepare->arena, (size_t)(rows->positions + 1) * sizeof *phase->bands);
+    for (int64_t row = 0; row < rows->positions; row = phase->bands[phase->band_count++].end)
+        phase->bands[phase->band_count] = make_band(walk, phase, row, segments, per_row);
 }
 
 // Lists first, as the padded source must be wide enough for all phases; then segments, which are
@@ -147,22 +185,19 @@ static void make_phases(const bel_prepare *prepare, conv_walk *walk, const bel_w
     walk->phases =
         bel_arena_alloc(prepare->arena, (size_t)walk->phase_count * sizeof *walk->phases);
     bel_conv_padded *padded = &walk->padded;
-    for (int d = 0; d < 2; d++)
-        padded->size[d] = padded->source[d];
+    padded->columns = padded->source[1];
     for (int i = 0; i < walk->phase_count; i++) {
         conv_phase *phase = &walk->phases[i];
         for (int d = 0; d < 2; d++) {
             int64_t index = d == 0 ? i / phases[1] : i % phases[1];
             phase->lists[d] = make_list(prepare, w, d, input_gradient, index);
         }
-        for (int d = 0; d < 2 && phase->lists[0].count > 0 && phase->lists[1].count > 0; d++)
-            widen(padded, d, &phase->lists[d]);
+        widen(padded, &phase->lists[1]);
         phase->weights = walk->block_floats;
         walk->block_floats +=
             phase->lists[0].count * phase->lists[1].count * padded->depth * walk->block_width;
     }
-    for (int d = 0; d < 2; d++)
-        padded->size[d] += padded->pad[d];
+    padded->columns += padded->pad;
     for (int i = 0; i < walk->phase_count; i++)
         make_segments(prepare, walk, &walk->phases[i]);
     walk->block_floats += walk->block_width;
@@ -205,8 +240,9 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
 // One block of result channels of one image: `result` is the first of them.
 typedef struct walk_block {
     int64_t lanes;
-    const float *slot, *weights, *bias; // slot: the padded image; bias NULL: none
+    const float *padded, *weights, *bias; // padded: the image; bias NULL: none
     float *result;
+    bel_conv_next *next;
 } walk_block;
 
 // Copies sums to channels that are not neighbours.
@@ -227,39 +263,49 @@ static int64_t rows_of_block(int64_t row_length, int64_t column, int64_t left, i
     return rows > 1 ? rows - rows % 2 : rows;
 }
 
-// All positions of one phase for a block's result channels. Levels whose registers do not hold a
-// whole block take it in pieces.
-static void walk_phase(const conv_walk *walk, const conv_phase *phase, const walk_block *at)
+// A band of one phase for a block's result channels. Levels whose registers do not hold a whole
+// block take it in pieces.
+static void walk_band(const conv_walk *walk, const conv_phase *phase, const conv_band *band,
+                      const walk_block *at)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_image_steps *steps = &walk->result;
     const bel_product_kernels *kernels = bel_product_kernels_get();
     int64_t units = bel_product_units(at->lanes, kernels->width);
     int64_t most = kernels->rows_most[units];
-    int64_t left = rows->positions * columns->positions, row = 0, column = 0;
-    int64_t places[BEL_PRODUCT_ROWS];
+    // From one position to the next, in the source and in the result, and to the next row's first.
+    int64_t depth = walk->padded.depth, from_step = columns->source_step * depth;
+    int64_t from_row = rows->source_step * walk->padded.columns * depth;
+    int64_t from_next = from_row - columns->positions * from_step;
+    int64_t to_step = columns->step * steps->column;
+    int64_t to_next = rows->step * steps->row - columns->positions * to_step;
+    const float *from = at->padded + band->first * from_row;
+    int64_t to = (rows->first + band->first * rows->step) * steps->row;
+    to += columns->first * steps->column;
+    int64_t left = (band->end - band->first) * columns->positions, column = 0;
     bool direct = steps->channel == 1;
     float sums[BEL_PRODUCT_ROWS * MOST_WIDTH];
-    bel_product_block block = {.segments = phase->segments,
-                               .segment_count = phase->segment_count,
+    bel_product_block block = {.segments = band->segments,
+                               .segment_count = band->segment_count,
                                .k = phase->k,
-                               .a_row = columns->source_step * walk->padded.depth,
+                               .a_row = from_step,
                                .a_step = 1,
                                .b_step = walk->block_width,
                                .start_is_row = true};
+    int64_t scattered[BEL_PRODUCT_ROWS], *places = direct ? block.c_rows : scattered;
+    for (int64_t r = 0; r < BEL_PRODUCT_ROWS; r++)
+        block.c_rows[r] = r * MOST_WIDTH;
     for (; left > 0; left -= block.rows) {
         block.rows = rows_of_block(columns->positions, column, left, most);
         for (int64_t r = 0; r < block.rows; r++) {
-            if (r % 2 == 0)
-                block.a[r / 2] = at->slot + (row * rows->source_step * walk->padded.size[1] +
-                                             column * columns->source_step) *
-                                                walk->padded.depth;
-            places[r] = (rows->first + row * rows->step) * steps->row +
-                        (columns->first + column * columns->step) * steps->column;
-            block.c_rows[r] = direct ? places[r] : r * MOST_WIDTH;
+            if (r % 2 == 0) block.a[r / 2] = from;
+            places[r] = to;
+            from += from_step;
+            to += to_step;
             if (++column < columns->positions) continue;
             column = 0;
-            row++;
+            from += from_next;
+            to += to_next;
         }
         for (int64_t l = 0; l < at->lanes; l += block.columns) {
             block.columns = bel_product_units(at->lanes - l, units) * LANES;
@@ -267,11 +313,18 @@ static void walk_phase(const conv_walk *walk, const conv_phase *phase, const wal
             block.b = at->weights + l;
             block.c = direct ? at->result + l : sums;
             block.start = at->bias == NULL ? NULL : at->bias + l;
+            bel_conv_fetch(at->next);
             kernels->run(&block);
             if (!direct)
                 scatter(&block, sums, steps->channel, at->result + l * steps->channel, places);
         }
     }
+}
+
+static void walk_phase(const conv_walk *walk, const conv_phase *phase, const walk_block *at)
+{
+    for (int64_t b = 0; b < phase->band_count; b++)
+        walk_band(walk, phase, &phase->bands[b], at);
 }
 
 // A tile is a run of images. Its slot of the workspace, [rows, columns, depth] behind all packed
@@ -286,21 +339,23 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
     memset(slot, 0, (size_t)walk->slot_floats * sizeof *slot);
     int64_t first = tile * walk->images_per_tile, end = first + walk->images_per_tile;
     if (end > walk->n) end = walk->n;
+    int64_t from_image = walk->padded.steps.image;
     for (int64_t image = first; image < end; image++) {
-        const float *source =
-            (const float *)call->inputs[0].data + image * walk->padded.steps.image;
+        const float *images = call->inputs[0].data, *source = images + image * from_image;
+        bel_conv_next next = bel_conv_next_of(images, walk->n, from_image, image);
         float *result = (float *)call->outputs[0].data + image * walk->result.image;
         for (int64_t g = 0; g < walk->groups; g++) {
-            bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
+            const float *padded = bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
             for (int64_t b = 0; b < walk->blocks; b++) {
                 const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
                 const float *bias = weights + walk->block_floats - walk->block_width;
                 int64_t channel = g * walk->width + b * walk->block_width;
                 const walk_block at = {.lanes = lanes_of(walk, b),
-                                       .slot = slot,
+                                       .padded = padded,
                                        .weights = weights,
                                        .bias = walk->has_bias ? bias : NULL,
-                                       .result = result + channel * walk->result.channel};
+                                       .result = result + channel * walk->result.channel,
+                                       .next = &next};
                 for (int i = 0; i < walk->phase_count; i++)
                     walk_phase(walk, &walk->phases[i], &at);
             }

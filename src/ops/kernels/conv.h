@@ -26,14 +26,39 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
 
 // --- Between conv.c and conv_weights.c ---
 
-// An image with a border of zeros, channels-last: what `a` walks over.
+// An image whose rows have a border of zeros, channels-last: what `a` walks over. Rows above and
+// below the image are left out, and so are the taps that would read them.
 typedef struct bel_conv_padded {
-    int64_t source[2], pad[2], size[2]; // rows, columns
-    int64_t depth;                      // channels of a group
-    bel_image_steps steps;              // of the tensor it is copied from
+    int64_t source[2];     // rows and columns of the image
+    int64_t pad, columns;  // zeros before a row; numbers of channels of a row with its border
+    int64_t depth;         // channels of a group
+    bel_image_steps steps; // of the tensor it is copied from
 } bel_conv_padded;
+
+// Room for it; 0 where the image itself is what is asked for.
 int64_t bel_conv_padded_floats(const bel_conv_padded *padded);
-// Copies `depth` channels from `channel` on; the border was set to zero before.
-void bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel, float *out);
+// Copies `depth` channels from `channel` on to `room`, whose border was set to zero before, and
+// returns it; or returns where they lie.
+const float *bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel,
+                          float *room);
+
+// The next image, which would be waited for when its turn comes: a few of its lines are asked for
+// with each block of sums of this one.
+typedef struct bel_conv_next {
+    const float *at, *end;
+} bel_conv_next;
+// Images lie `step` apart; `image` is the one at work.
+static inline bel_conv_next bel_conv_next_of(const float *images, int64_t n, int64_t step,
+                                             int64_t image)
+{
+    const float *at = images + (image + 1) * step;
+    return (bel_conv_next){at, image + 1 < n ? at + step : at};
+}
+static inline void bel_conv_fetch(bel_conv_next *next)
+{
+    enum { LINES = 16, LINE = 16 }; // numbers of a line of the cache
+    for (int i = 0; i < LINES && next->at < next->end; i++, next->at += LINE)
+        __builtin_prefetch(next->at, 0, 2); // into the second-level cache
+}
 
 #endif

@@ -33,10 +33,16 @@ static void pack_dy(const weights_walk *w, const float *dy, float *out)
     }
 }
 
-// Adds output rows [first, end) of one image to the sums of one group. `b_step` is between
-// neighbours in a row of dy.
-static void add_rows(const weights_walk *w, const float *x, const float *dy, int64_t b_step,
-                     int64_t first, int64_t end, float *sums)
+// An image and the gradient of its output; `b_step` is between neighbours in a row of dy.
+typedef struct weights_image {
+    const float *x, *dy;
+    int64_t b_step;
+    bel_conv_next next_x, next_dy;
+} weights_image;
+
+// Adds output rows [first, end) of one image to the sums of one group.
+static void add_rows(const weights_walk *w, weights_image *image, int64_t first, int64_t end,
+                     float *sums)
 {
     enum { MOST = 16 };
     const bel_product_kernels *kernels = bel_product_kernels_get();
@@ -47,26 +53,30 @@ static void add_rows(const weights_walk *w, const float *x, const float *dy, int
     int64_t length = window->kernel[1] / runs * depth;
     bel_product_segment segments[MOST];
     bel_product_block block = {.segments = segments,
-                               .segment_count = end - first,
                                .k = window->out[1],
                                .a_step = window->stride[1] * depth,
-                               .b_step = b_step};
+                               .b_step = image->b_step};
     for (int64_t t = 0; t < window->kernel[0] * runs; t++) {
         int64_t column = t % runs * window->dilation[1];
-        for (int64_t s = 0; s < end - first; s++) {
-            int64_t row = (first + s) * window->stride[0] + t / runs * window->dilation[0];
-            segments[s].a = (row * w->padded.size[1] + column) * depth;
-            segments[s].b = (first + s) * window->out[1] * b_step;
+        block.segment_count = 0;
+        for (int64_t i = first; i < end; i++) {
+            int64_t row = i * window->stride[0] + t / runs * window->dilation[0] - window->pad[0];
+            if (row < 0 || row >= w->padded.source[0]) continue; // nothing but zeros
+            segments[block.segment_count++] = (bel_product_segment){
+                (row * w->padded.columns + column) * depth, i * window->out[1] * image->b_step};
         }
+        if (block.segment_count == 0) continue;
         for (int64_t c = 0; c < row_floats; c += block.columns) {
             int64_t units = bel_product_units(row_floats - c, kernels->width);
             block.columns = units * LANES;
-            block.b = dy + c;
+            block.b = image->dy + c;
             for (int64_t i = 0; i < length; i += block.rows) {
                 block.rows = bel_product_rows(length - i, kernels->rows_most[units]);
-                bel_product_set_rows(&block, x + i, 1, row_floats);
+                bel_product_set_rows(&block, image->x + i, 1, row_floats);
                 block.c = sums + (t * length + i) * row_floats + c;
                 block.start = block.c;
+                bel_conv_fetch(&image->next_x);
+                bel_conv_fetch(&image->next_dy);
                 kernels->run(&block);
             }
         }
@@ -84,22 +94,26 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
     memset(sums, 0, (size_t)floats * sizeof *sums);
     int64_t first = tile * w->images_per_part, end = first + w->images_per_part;
     if (end > w->n) end = w->n;
-    for (int64_t image = first; image < end; image++) {
-        const float *dy = (const float *)call->inputs[0].data + image * w->dy.image;
-        const float *x = (const float *)call->inputs[1].data + image * w->padded.steps.image;
+    const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
+    for (int64_t i = first; i < end; i++) {
+        weights_image image = {
+            .next_x = bel_conv_next_of(x, w->n, w->padded.steps.image, i),
+            .next_dy = bel_conv_next_of(dy, w->n, w->dy.image, i),
+        };
         for (int64_t g = 0; g < w->groups; g++) {
-            const float *b = dy + g * w->out * w->dy.channel;
-            int64_t b_step = w->dy.column;
-            bel_conv_pad(&w->padded, x, g * w->padded.depth, padded);
+            image.x = bel_conv_pad(&w->padded, x + i * w->padded.steps.image, g * w->padded.depth,
+                                   padded);
+            image.dy = dy + i * w->dy.image + g * w->out * w->dy.channel;
+            image.b_step = w->dy.column;
             if (w->dy_floats > 0) {
-                pack_dy(w, b, packed);
-                b = packed;
-                b_step = w->blocks * LANES;
+                pack_dy(w, image.dy, packed);
+                image.dy = packed;
+                image.b_step = w->blocks * LANES;
             }
             for (int64_t row = 0; row < w->window.out[0]; row += w->row_run) {
                 int64_t last = row + w->row_run;
                 if (last > w->window.out[0]) last = w->window.out[0];
-                add_rows(w, padded, b, b_step, row, last, sums + g * w->sums_floats / w->groups);
+                add_rows(w, &image, row, last, sums + g * w->sums_floats / w->groups);
             }
         }
     }
@@ -130,7 +144,7 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
                               const bel_conv_shape *shape)
 {
-    enum { CACHE_FLOATS = 6144, MOST_ROWS = 16 }; // most of a first-level cache
+    enum { CACHE_FLOATS = 8192, MOST_ROWS = 16 }; // most of a first-level cache
     const bel_window *window = &shape->window;
     weights_walk w = {.window = *window,
                       .dy = bel_image_steps_of(&shape->y, call->inputs_last[0]),
@@ -140,15 +154,14 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
                       .blocks = (shape->out + LANES - 1) / LANES,
                       .padded = {.depth = shape->in,
                                  .steps = bel_image_steps_of(&shape->x, call->inputs_last[1])}};
-    for (int d = 0; d < 2; d++) {
-        int64_t reach = (window->out[d] - 1) * window->stride[d] +
-                        (window->kernel[d] - 1) * window->dilation[d] + 1;
-        w.padded.source[d] = window->in[d];
-        w.padded.pad[d] = window->pad[d];
-        w.padded.size[d] = window->pad[d] + window->in[d];
-        if (w.padded.size[d] < reach) w.padded.size[d] = reach;
-    }
-    int64_t row = w.padded.size[1] * shape->in * window->stride[0] + window->out[1] * shape->out;
+    int64_t reach = (window->out[1] - 1) * window->stride[1] +
+                    (window->kernel[1] - 1) * window->dilation[1] + 1;
+    w.padded.source[0] = window->in[0];
+    w.padded.source[1] = window->in[1];
+    w.padded.pad = window->pad[1];
+    w.padded.columns = window->pad[1] + window->in[1];
+    if (w.padded.columns < reach) w.padded.columns = reach;
+    int64_t row = w.padded.columns * shape->in * window->stride[0] + window->out[1] * shape->out;
     w.row_run = CACHE_FLOATS / (row > 0 ? row : 1);
     w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
     w.images_per_part = (w.n + PARTS - 1) / PARTS;
