@@ -95,3 +95,8 @@ void bel_pages_destroy(void *memory, size_t size_bytes)
 {
     if (memory != NULL) bel_linux_unmap_pages(memory, size_bytes > 0 ? size_bytes : 1);
 }
+
+void bel_pages_forget(void *memory, size_t size_bytes)
+{
+    bel_linux_forget_pages(memory, size_bytes > 0 ? size_bytes : 1);
+}

@@ -25,6 +25,8 @@ void *bel_xgrow(void *array, size_t *capacity, size_t needed, size_t element_siz
 bel_status *bel_pages_create(size_t size_bytes, bool touch, const char *what,
                              void **out_memory) BEL_MUST_USE;
 void bel_pages_destroy(void *memory, size_t size_bytes);
+// Gives the memory back and keeps the addresses: zeros, which cost nothing until they are written.
+void bel_pages_forget(void *memory, size_t size_bytes);
 
 // Checked size arithmetic: false on overflow.
 static inline bool bel_size_mul(size_t a, size_t b, size_t *out_product)

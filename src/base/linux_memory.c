@@ -44,10 +44,18 @@ void bel_linux_unmap_pages(void *memory, size_t size_bytes)
     munmap(memory, round_up(size_bytes, page_bytes()));
 }
 
+void bel_linux_forget_pages(void *memory, size_t size_bytes)
+{
+    madvise(memory, round_up(size_bytes, page_bytes()), MADV_DONTNEED);
+}
+
 void bel_linux_keep_freed_memory(void)
 {
     enum { MMAP_THRESHOLD = 32 << 20, TRIM_THRESHOLD = 256 << 20, TOP_PAD = 16 << 20 };
     mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
     mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
     mallopt(M_TOP_PAD, TOP_PAD);
+    // One arena: what a thread has freed, another takes. With one for each thread, every thread's
+    // would keep the most that was ever under way in it.
+    mallopt(M_ARENA_MAX, 1);
 }

@@ -7,6 +7,8 @@
 // Zeroed pages, huge where transparent huge pages are allowed; NULL without memory.
 void *bel_linux_map_pages(size_t size_bytes);
 void bel_linux_unmap_pages(void *memory, size_t size_bytes);
+// They stay mapped, and are zeros again.
+void bel_linux_forget_pages(void *memory, size_t size_bytes);
 
 // Makes malloc keep what is freed, blocks of megabytes as well, instead of giving it back to the
 // system at once: for code that takes and frees such blocks all the time.

@@ -91,7 +91,8 @@ void bel_remote_unlisten(const bel_run_config *config, const bel_members *member
 
 // --- The start -----------------------------------------------------------------------------------
 
-// The master reads the values too, for evaluations, and to find a bad checkpoint before members do.
+// The master reads the values too, to find a bad checkpoint before members do, and for an
+// evaluation where nothing is left to train.
 // Shards load the folder themselves, when they are told to begin.
 static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
 {
@@ -215,6 +216,15 @@ static bel_status *gather(bel_backend *backend)
 }
 
 // A stop that was asked for while nobody could hear it is sent now.
+// The values are for evaluations alone, each of which reads its snapshot's: between them they would
+// be one more copy of the parameters on the master's host.
+static void forget_values(remote *r)
+{
+    size_t bytes = (size_t)r->config.trainable->layout->size * sizeof(float);
+    bel_pages_forget(r->backend.values, bytes);
+    r->values_step = -1;
+}
+
 static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {
@@ -228,6 +238,7 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
         BEL_TRY(begin_generation(r));
     }
     r->started = true;
+    forget_values(r);
     r->progress_ns = bel_clock_ns();
     if (r->stop_sent) bel_remote_send_stop(r);
     return NULL;
@@ -309,6 +320,7 @@ static void release_snapshot(bel_backend *backend)
     r->state.has_snapshot = false;
     r->released = r->state.snapshot;
     r->saved_snapshot = -1;
+    forget_values(r);
     r->progress_ns = bel_clock_ns(); // shards may have waited for this
     bel_remote_release(r);
 }

@@ -1,7 +1,7 @@
 // The loop of a member's main thread: the start of its parts, messages, clocks, the end.
 // Training itself runs on the threads of member_worker.c and member_shard.c; joining is
-// member_join.c. They ring the main thread's bell; besides, it looks around 20 times a second, in
-// an evaluator once a second.
+// member_join.c. They ring the main thread's bell; besides, it looks around by itself: ten times a
+// second where there is a shard, whose progress it tells, else twice, in an evaluator once.
 //
 // A setup always ends what runs: first the worker's thread, then the shard, which reads the
 // worker's reports where they lie, then the worker's memory. Memory is made once, what depends
@@ -22,7 +22,7 @@
 #include "optim/settings.h"
 #include "ps/layout/row_buffer.h"
 
-enum { NAP_NS = 100000000, SECOND_NS = 1000000000 };
+enum { SHARD_NAP_NS = 100000000, NAP_NS = 500000000, SECOND_NS = 1000000000 };
 
 // Takes `why`; NULL: its end of the stream was in order.
 static bel_status *lost_master(const member *m, bel_status *why)
@@ -393,7 +393,7 @@ static bel_status *obey(member *m)
             m->told_stop = true;
             send_stop(m);
         }
-        int64_t nap = m->task->role == BEL_ROLE_EVALUATOR ? SECOND_NS : NAP_NS;
+        int64_t nap = m->shard.here ? SHARD_NAP_NS : m->evaluates ? SECOND_NS : NAP_NS;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);
     }
     bel_status *end = m->end;

@@ -269,7 +269,7 @@ static bel_status *check_lanes(const bel_client *client, int64_t version,
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
                                   const bel_client_awaited *awaited)
 {
-    enum { NAP_NS = 250000000, HELPER_NAP_NS = 1000000 };
+    enum { NAP_NS = 500000000, HELPER_NAP_NS = 1000000 };
     const bel_client_config *config = &client->config;
     int64_t nap_ns = config->help != NULL ? HELPER_NAP_NS : NAP_NS;
     int64_t stall_ns = (int64_t)(config->stall_timeout_secs * 1e9);
