@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/isa.h"
 #include "base/openblas.h"
@@ -30,9 +29,13 @@ static const shape shapes[] = {
     {512, 4, 512, false, false},  {1024, 1024, 1024, false, false}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
+// At the begin of a line of the cache, as tensors lie.
 static float *make(int64_t count)
 {
-    float *x = bel_xcalloc((size_t)count, sizeof *x);
+    enum { LINE = 64 };
+    size_t bytes = (size_t)count * sizeof(float);
+    float *x = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+    if (x == NULL) abort();
     for (int64_t i = 0; i < count; i++)
         x[i] = (float)((i + 1) * 7919 % 2003) / 1001.0f - 1.0f;
     return x;
@@ -69,9 +72,9 @@ static void measure(const shape *s, int rounds)
         if (theirs < library) library = theirs;
     }
     printf("%lld %lld\n", (long long)own, (long long)library);
-    bel_free(a);
-    bel_free(b);
-    bel_free(y);
+    free(a);
+    free(b);
+    free(y);
 }
 
 // A process with one core type: its text, and then the times of each shape.
@@ -104,13 +107,14 @@ static bool ask(const char *self, const char *core, int rounds, best results[SHA
     bool there = sscanf(name, "OpenBLAS %*s %31s", type) == 1;
     if (!there) fputs(name, stdout);
     for (int i = 0; i < SHAPES && there; i++) {
-        long long own, library;
-        if (fscanf(pipe, "%lld %lld", &own, &library) != 2) break;
-        best *r = &results[i];
-        if (r->own == 0 || own < r->own) r->own = own;
-        if (r->library != 0 && library >= r->library) continue;
-        r->library = library;
-        memcpy(r->core, type, sizeof type);
+        best now;
+        if (fscanf(pipe, "%lld %lld", &now.own, &now.library) != 2) {
+            printf("OpenBLAS for %s ended at shape %d\n", type, i);
+            there = false;
+        } else if (results[i].library == 0 || now.library < results[i].library) {
+            memcpy(now.core, type, sizeof type);
+            results[i] = now; // both of one process: as many rounds for the one as for the other
+        }
     }
     pclose(pipe);
     return there;

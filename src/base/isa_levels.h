@@ -1,6 +1,7 @@
 // The instruction-set levels that kernels are compiled for, from the lowest on: a list for each
-// architecture, and the only one. cmake/levels.cmake compiles the files *_isa.c once for each, with
-// BEL_LEVEL the name in a row; the text is what the level is called.
+// architecture. cmake/levels.cmake has the same names with compiler flags, and compiles the files
+// *_isa.c once for each, with BEL_LEVEL the name in a row; a name that only one of the two has does
+// not link. The text is what the level is called.
 //
 // A portable build (BEL_PORTABLE) has one level, made of plain C alone.
 #ifndef BELFRY_BASE_ISA_LEVELS_H

@@ -10,8 +10,9 @@ void bel_linux_unmap_pages(void *memory, size_t size_bytes);
 // They stay mapped, and are zeros again.
 void bel_linux_forget_pages(void *memory, size_t size_bytes);
 
-// Makes malloc keep what is freed, blocks of megabytes as well, instead of giving it back to the
-// system at once: for code that takes and frees such blocks all the time.
+// Makes malloc of this process keep what is freed, blocks of megabytes as well, instead of giving
+// it back to the system at once, and for all threads together: for code that takes and frees such
+// blocks all the time. Threads that have used malloc before keep an arena of their own.
 void bel_linux_keep_freed_memory(void);
 
 #endif

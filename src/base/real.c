@@ -142,6 +142,7 @@ double bel_real_exp(double x)
 
 double bel_real_expm1(double x)
 {
+    if (x == 0) return x; // with its sign
     if (fabs(x) < 0.25) {
         double p = 1.0 / 479001600;
         p = p * x + 1.0 / 39916800;

@@ -215,16 +215,17 @@ static bel_status *gather(bel_backend *backend)
     return NULL;
 }
 
-// A stop that was asked for while nobody could hear it is sent now.
 // The values are for evaluations alone, each of which reads its snapshot's: between them they would
 // be one more copy of the parameters on the master's host.
 static void forget_values(remote *r)
 {
     size_t bytes = (size_t)r->config.trainable->layout->size * sizeof(float);
+    bel_remote_close_lanes(r); // nothing comes into the array any more
     bel_pages_forget(r->backend.values, bytes);
     r->values_step = -1;
 }
 
+// A stop that was asked for while nobody could hear it is sent now.
 static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {

@@ -1,10 +1,10 @@
 // The values of a snapshot, which the master evaluates: shards send them on lanes of their own,
-// straight into the backend's array. The lanes are opened for the first snapshot of a generation
-// and stay for the next ones; their number, which has the master's incarnation in it, keeps a
-// shard from taking another master's lane for this one. Shards are asked before their lanes are
-// connected, since that makes the shards create their ends; a hello that comes too early is tried
-// again. Frames of another snapshot are passed over by their step. `values_step` says what the
-// array holds, so that several evaluations of a snapshot read it once.
+// straight into the backend's array, which has memory from then until the snapshot is released.
+// Each reading has lanes of its own; their number, which has the master's incarnation in it, keeps
+// a shard from taking an earlier one's, or another master's, for them. Shards are asked before
+// their lanes are connected, since that makes the shards create their ends; a hello that comes too
+// early is tried again. `values_step` says what the array holds, so that several evaluations of a
+// snapshot read it once.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "master/remote_inner.h"
@@ -96,10 +96,10 @@ bel_status *bel_remote_read_values(bel_backend *backend)
     enum { NAP_NS = 50000000 };
     remote *r = (remote *)backend;
     if (!r->started || r->values_step == r->state.snapshot) return NULL;
-    bool connected = r->lanes[0] != NULL;
-    if (!connected) number_lanes(r);
+    bel_remote_close_lanes(r); // of a reading that was cut short
+    number_lanes(r);
     bel_remote_ask_shards(r, BEL_ASKED_VALUES, r->state.snapshot, NULL); // which makes their ends
-    if (!connected) connect_lanes(r);
+    connect_lanes(r);
     size_t shards = (size_t)backend->shard_count;
     int *arrived = bel_xcalloc(shards, sizeof *arrived);
     int *expected = bel_xcalloc(shards, sizeof *expected);

@@ -413,7 +413,7 @@ static bel_status *run(member *m)
     if (m->shard.here) {
         pthread_mutex_init(&m->shard.mutex, NULL);
         m->shard.bell = bel_doorbell_create();
-        m->shard.sending = m->shard.read_step = -1;
+        m->shard.sending = -1;
     }
     const bel_endpoint_config endpoint = {.listen_address =
                                               m->shard.here ? task->listen_address : NULL,

@@ -47,7 +47,6 @@ typedef struct member_shard {
     int64_t progress_told;       // the step that it was told of, -1: none
     int64_t progress_ns;         // when
     atomic_bool progress_due;    // the last step was made
-    int64_t read_step;           // the snapshot whose values the master asked for last, -1: none
     int64_t sending;             // the same while some of them are not sent, -1: all are
     int sent;                    // frames of it that are
     atomic_bool resuming;        // a member was replaced: the next version is worth a line

@@ -256,29 +256,26 @@ static void go_on_sending(member *m)
     bel_status_ignore(status); // said
 }
 
-// The master reads values on a lane of its own, which has a number: another master, or one that
-// began anew, brings another. A master that asks once more on the same lane, since its connection
-// broke, gets what was sent before: lanes lose nothing.
+// Each reading has a lane of its own, which has a number. A master that asks once more on the same
+// lane, since its connection broke, gets what was sent before: lanes lose nothing.
 static void send_values(member *m, const Bel__Values *values)
 {
     member_shard *s = &m->shard;
-    if (s->reading == values->lane && s->read_step == values->step) return;
-    if (s->reading != values->lane) {
-        pthread_mutex_lock(&s->mutex);
-        bel_lane *before = s->master_lane;
-        s->master_lane = NULL;
-        pthread_mutex_unlock(&s->mutex);
-        bel_endpoint_settle(m->endpoint);
-        bel_lane_close(before);
-        const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
-                                             .place = bel_member_refuse_frame};
-        bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
-        pthread_mutex_lock(&s->mutex);
-        s->master_lane = lane;
-        s->reading = values->lane;
-        pthread_mutex_unlock(&s->mutex);
-    }
-    s->read_step = s->sending = values->step;
+    if (s->reading == values->lane) return;
+    pthread_mutex_lock(&s->mutex);
+    bel_lane *before = s->master_lane;
+    s->master_lane = NULL;
+    pthread_mutex_unlock(&s->mutex);
+    bel_endpoint_settle(m->endpoint);
+    bel_lane_close(before);
+    const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
+                                         .place = bel_member_refuse_frame};
+    bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
+    pthread_mutex_lock(&s->mutex);
+    s->master_lane = lane;
+    s->reading = values->lane;
+    pthread_mutex_unlock(&s->mutex);
+    s->sending = values->step;
     s->sent = 0;
     go_on_sending(m);
 }
@@ -445,7 +442,7 @@ void bel_member_shard_stop(member *m)
     s->master_lane = s->own_lane = NULL;
     s->control = NULL;
     s->reading = 0;
-    s->sending = s->read_step = -1;
+    s->sending = -1;
 }
 
 void bel_member_shard_forget_assignment(member *m)

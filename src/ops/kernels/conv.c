@@ -2,11 +2,11 @@
 // (for the output: x; for the input gradient: dy), and for each position of the result a fixed list
 // of segments of it, times packed weights.
 //
-// `before` packs the weights into blocks of up to 64 result channels, in the
-// order in which the sums read them. Each tile then takes a run of images and pads them one after
-// another into a slot of its own in the workspace. With strides the input gradient has several
-// *phases*: positions whose distance is the stride read the same taps of the window, others read
-// other taps.
+// `before` packs the weights into blocks of up to 64 result channels, in the order in which the
+// sums read them. Each tile then takes a run of images and pads them one after another into a slot
+// of its own in the workspace, unless they can be read where they lie. With strides the input
+// gradient has several *phases*: positions whose distance is the stride read the same taps of the
+// window, others read other taps.
 #include "ops/kernels/conv.h"
 
 #include <string.h>
@@ -25,13 +25,13 @@ const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t 
                           float *room)
 {
     const bel_image_steps *steps = &p->steps;
-    bool last = steps->column == p->depth; // channels-last and all of them
+    bool is_run = steps->column == p->depth; // a row of the image is one run of numbers
     image += channel * steps->channel;
-    if (last && p->columns == p->source[1]) return image;
+    if (is_run && p->columns == p->source[1]) return image;
     for (int64_t row = 0; row < p->source[0]; row++) {
         const float *from = image + row * steps->row;
         float *to = room + (row * p->columns + p->pad) * p->depth;
-        if (last) {
+        if (is_run) {
             memcpy(to, from, (size_t)(p->source[1] * p->depth) * sizeof *to);
             continue;
         }
@@ -274,15 +274,21 @@ static void walk_band(const conv_walk *walk, const conv_phase *phase, const conv
     int64_t units = bel_product_units(at->lanes, kernels->width);
     int64_t most = kernels->rows_most[units];
     // From one position to the next, in the source and in the result, and to the next row's first.
-    int64_t depth = walk->padded.depth, from_step = columns->source_step * depth;
+    // A single column is walked like a row.
+    int64_t depth = walk->padded.depth, length = columns->positions;
+    int64_t from_step = columns->source_step * depth, to_step = columns->step * steps->column;
     int64_t from_row = rows->source_step * walk->padded.columns * depth;
-    int64_t from_next = from_row - columns->positions * from_step;
-    int64_t to_step = columns->step * steps->column;
-    int64_t to_next = rows->step * steps->row - columns->positions * to_step;
+    int64_t to_row = rows->step * steps->row;
+    int64_t left = (band->end - band->first) * length, column = 0;
     const float *from = at->padded + band->first * from_row;
     int64_t to = (rows->first + band->first * rows->step) * steps->row;
     to += columns->first * steps->column;
-    int64_t left = (band->end - band->first) * columns->positions, column = 0;
+    if (length == 1) {
+        length = left;
+        from_step = from_row;
+        to_step = to_row;
+    }
+    int64_t from_next = from_row - length * from_step, to_next = to_row - length * to_step;
     bool direct = steps->channel == 1;
     float sums[BEL_PRODUCT_ROWS * MOST_WIDTH];
     bel_product_block block = {.segments = band->segments,
@@ -296,13 +302,13 @@ static void walk_band(const conv_walk *walk, const conv_phase *phase, const conv
     for (int64_t r = 0; r < BEL_PRODUCT_ROWS; r++)
         block.c_rows[r] = r * MOST_WIDTH;
     for (; left > 0; left -= block.rows) {
-        block.rows = rows_of_block(columns->positions, column, left, most);
+        block.rows = rows_of_block(length, column, left, most);
         for (int64_t r = 0; r < block.rows; r++) {
             if (r % 2 == 0) block.a[r / 2] = from;
             places[r] = to;
             from += from_step;
             to += to_step;
-            if (++column < columns->positions) continue;
+            if (++column < length) continue;
             column = 0;
             from += from_next;
             to += to_next;
@@ -342,7 +348,7 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
     int64_t from_image = walk->padded.steps.image;
     for (int64_t image = first; image < end; image++) {
         const float *images = call->inputs[0].data, *source = images + image * from_image;
-        bel_conv_next next = bel_conv_next_of(images, walk->n, from_image, image);
+        bel_conv_next next = bel_conv_next_of(images, from_image, image, end);
         float *result = (float *)call->outputs[0].data + image * walk->result.image;
         for (int64_t g = 0; g < walk->groups; g++) {
             const float *padded = bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);

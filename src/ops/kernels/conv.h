@@ -27,10 +27,11 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
 // --- Between conv.c and conv_weights.c ---
 
 // An image whose rows have a border of zeros, channels-last: what `a` walks over. Rows above and
-// below the image are left out, and so are the taps that would read them.
+// below the image are left out, and so are the taps that would read them. (With weights that are
+// not finite, edges to the left and right are NaN, and those above and below are not.)
 typedef struct bel_conv_padded {
     int64_t source[2];     // rows and columns of the image
-    int64_t pad, columns;  // zeros before a row; numbers of channels of a row with its border
+    int64_t pad, columns;  // pixels: zeros before a row; a row with its border
     int64_t depth;         // channels of a group
     bel_image_steps steps; // of the tensor it is copied from
 } bel_conv_padded;
@@ -42,17 +43,20 @@ int64_t bel_conv_padded_floats(const bel_conv_padded *padded);
 const float *bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel,
                           float *room);
 
-// The next image, which would be waited for when its turn comes: a few of its lines are asked for
-// with each block of sums of this one.
+// The tile's next image, which would be waited for when its turn comes: a few of its lines are
+// asked for with each block of sums of this one.
 typedef struct bel_conv_next {
     const float *at, *end;
 } bel_conv_next;
-// Images lie `step` apart; `image` is the one at work.
-static inline bel_conv_next bel_conv_next_of(const float *images, int64_t n, int64_t step,
-                                             int64_t image)
+// Images lie `step` apart; `image` is the one at work, and the tile's last one is end - 1. Of a
+// large image only the begin: the rest would be gone again before it is read.
+static inline bel_conv_next bel_conv_next_of(const float *images, int64_t step, int64_t image,
+                                             int64_t end)
 {
+    enum { MOST = 1 << 16 };
     const float *at = images + (image + 1) * step;
-    return (bel_conv_next){at, image + 1 < n ? at + step : at};
+    if (image + 1 >= end) return (bel_conv_next){at, at};
+    return (bel_conv_next){at, at + (step < MOST ? step : MOST)};
 }
 static inline void bel_conv_fetch(bel_conv_next *next)
 {

@@ -7,7 +7,7 @@
 
 #include "ops/kernels/conv.h"
 
-enum { LANES = BEL_PRODUCT_LANES, PARTS = 8 };
+enum { LANES = BEL_PRODUCT_LANES, PARTS = 8, MOST_ROWS = 16 }; // rows: of dy, at a time
 
 typedef struct weights_walk {
     bel_conv_padded padded;
@@ -44,14 +44,13 @@ typedef struct weights_image {
 static void add_rows(const weights_walk *w, weights_image *image, int64_t first, int64_t end,
                      float *sums)
 {
-    enum { MOST = 16 };
     const bel_product_kernels *kernels = bel_product_kernels_get();
     const bel_window *window = &w->window;
     int64_t depth = w->padded.depth, row_floats = w->row_floats;
     // Taps of a row whose channels lie side by side are one run of rows of the sums.
     int64_t runs = window->dilation[1] == 1 ? 1 : window->kernel[1];
     int64_t length = window->kernel[1] / runs * depth;
-    bel_product_segment segments[MOST];
+    bel_product_segment segments[MOST_ROWS];
     bel_product_block block = {.segments = segments,
                                .k = window->out[1],
                                .a_step = window->stride[1] * depth,
@@ -97,8 +96,8 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
     const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
     for (int64_t i = first; i < end; i++) {
         weights_image image = {
-            .next_x = bel_conv_next_of(x, w->n, w->padded.steps.image, i),
-            .next_dy = bel_conv_next_of(dy, w->n, w->dy.image, i),
+            .next_x = bel_conv_next_of(x, w->padded.steps.image, i, end),
+            .next_dy = bel_conv_next_of(dy, w->dy.image, i, end),
         };
         for (int64_t g = 0; g < w->groups; g++) {
             image.x = bel_conv_pad(&w->padded, x + i * w->padded.steps.image, g * w->padded.depth,
@@ -144,7 +143,7 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
                               const bel_conv_shape *shape)
 {
-    enum { CACHE_FLOATS = 8192, MOST_ROWS = 16 }; // most of a first-level cache
+    enum { CACHE_FLOATS = 8192 }; // most of a first-level cache
     const bel_window *window = &shape->window;
     weights_walk w = {.window = *window,
                       .dy = bel_image_steps_of(&shape->y, call->inputs_last[0]),

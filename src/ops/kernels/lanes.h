@@ -1,7 +1,7 @@
 // A row of 16 floats, by instruction-set level: what sums of products are made of. A level is one
 // page (lanes_avx512.h, …), chosen by what the compiler may use; product_isa.c is written over it.
 //
-// Each page defines (the last five where it does not follow what stands below)
+// Each page defines (without LANES_MASKED and LANES_TILES the defaults below hold)
 //   lanes    16 floats; number: one float for all of them
 //   lanes_load(p), lanes_store(p, x)                 at any address
 //   lanes_load_some(p, n), lanes_store_some(p, x, n) the first n of 1 … 16; what lies behind is

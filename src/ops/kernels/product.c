@@ -1,5 +1,5 @@
 // Matrix products. Rows of a are taken a block at a time, as many as fit the registers; they stay
-// in the first-level cache while panels of b, of 64 or 16 columns, pass by from the second-level
+// in the first-level cache while panels of b, of 16 to 128 columns, pass by from the second-level
 // cache. What is read several times is packed before, so that what is read together is neighbours
 // and rows that are a power of two apart do not push each other out; what is read once is read
 // where it lies.
@@ -19,7 +19,6 @@ enum {
     PACKED_ROWS = 36,                             // and b
     FEW_ROWS = 24,                                // up to so many, b is used a few times
     FEW_DEPTH = 64,                               // products of a chain then
-    B_FLOATS = 1 << 17,                           // most room for packed panels
     A_FLOATS = BEL_PRODUCT_ROWS * (DEPTH + LANES) // and for a block of a
 };
 
@@ -224,7 +223,7 @@ static void copy_start(const bel_product *x)
 void bel_product_run(const bel_product *product)
 {
     enum { FEW_COLUMNS = 12 }; // where rows of y are neighbours in a; else each must be turned
-    _Alignas(64) float a[A_FLOATS], b[B_FLOATS];
+    _Alignas(64) float a[A_FLOATS], b[BEL_PRODUCT_B_FLOATS];
     int64_t few = product->a_row == 1 ? FEW_COLUMNS : BEL_PRODUCT_TURNED_ROWS;
     if (product->m == 0 || product->n == 0) return;
     if (product->k == 0) {

@@ -47,8 +47,9 @@ enum {
     BEL_PRODUCT_COLUMNS = BEL_PRODUCT_UNITS * BEL_PRODUCT_LANES,
     BEL_PRODUCT_ROWS = 16, // most rows of a block at any level
     BEL_PRODUCT_PAIRS = BEL_PRODUCT_ROWS / 2,
+    BEL_PRODUCT_B_FLOATS = 1 << 17, // most room for packed panels at any level
     BEL_PRODUCT_TURNED_ROWS = 4,
-    BEL_PRODUCT_TURNED_COLUMNS = 32
+    BEL_PRODUCT_TURNED_COLUMNS = BEL_PRODUCT_LANES
 };
 
 typedef struct bel_product_segment { // of a sum; in floats from block.a[r] and block.b
@@ -77,7 +78,7 @@ typedef struct bel_product_kernels {
     int64_t b_floats;                         // that may stay in the second-level cache
     int64_t rows_most[BEL_PRODUCT_UNITS + 1]; // by units: rows that fit the registers; 0: none
     void (*run)(const bel_product_block *block);
-    // The same for blocks of BEL_PRODUCT_TURNED_ROWS rows at most and 32 columns whose b lies
+    // The same for blocks of BEL_PRODUCT_TURNED_ROWS rows at most and 16 columns whose b lies
     // turned: column j at b[i + j · lane_step]; one segment.
     void (*run_turned)(const bel_product_block *block, int64_t lane_step);
     // to[i · to_step + j] = from[i · step + j] for i < k and j < columns.

@@ -86,6 +86,8 @@
         __asm__("" : "+r"(a[0]));                                                                  \
     }
 
+_Static_assert((int)LANES_CACHED <= (int)BEL_PRODUCT_B_FLOATS, "panels of b have no more room");
+
 static const float zeros[BEL_PRODUCT_COLUMNS];
 static const int64_t same_row[BEL_PRODUCT_ROWS];
 
@@ -200,18 +202,9 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
 
 // --- Turned --------------------------------------------------------------------------------------
 
-// The sums of one unit go on by 16 numbers, a line of each row, before those of the other.
-#define TURN_UNIT(rows, u)                                                                         \
-    for (int64_t i = 0; i < LANES; i += LANES_TURNED) {                                            \
-        lanes x_##u[LANES_TURNED];                                                                 \
-        lanes_turn(b + u * LANES * lane_step + i, lane_step, x_##u);                               \
-        for (int64_t n = 0; n < LANES_TURNED; n++) {                                               \
-            int64_t now = at + (i + n) * t->a_step;                                                \
-            EACH_##rows(ADD_TURNED, u);                                                            \
-        }                                                                                          \
-    }
-#define ADD_TURNED(r, u)                                                                           \
-    sum_##r##_##u = lanes_add_product(number_load(a_##r + now), x_##u[n], sum_##r##_##u);
+#define ADD_TURNED(r, units)                                                                       \
+    sum_##r##_0 =                                                                                  \
+        lanes_add_product(number_load(a_##r + at + n * t->a_step), turned[n], sum_##r##_0);
 #define POINT_ROW(r, units) const float *a_##r = t->a[r / 2] + r % 2 * t->a_row;
 #define ADD_ROW(r, units)                                                                          \
     {                                                                                              \
@@ -222,25 +215,28 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
 #define TURN(rows)                                                                                 \
     static void turned_##rows(const bel_product_block *t, int64_t lane_step)                       \
     {                                                                                              \
-        enum { most = 1, partial = false, last = 0 };                                              \
+        enum { most = 0, partial = false, last = 0 };                                              \
         const float *start = t->start == NULL ? zeros : t->start, *b = t->b;                       \
         const int64_t *start_rows = t->start == NULL || t->start_is_row ? same_row : t->c_rows;    \
-        int64_t at = 0;                                                                            \
-        EACH_##rows(START, 2);                                                                     \
-        EACH_##rows(POINT_ROW, 2);                                                                 \
-        int64_t left = t->k;                                                                       \
-        for (; left >= LANES; left -= LANES, b += LANES, at += LANES * t->a_step) {                \
-            TURN_UNIT(rows, 0)                                                                     \
-            TURN_UNIT(rows, 1)                                                                     \
+        int64_t at = 0, left = t->k;                                                               \
+        EACH_##rows(START, 1);                                                                     \
+        EACH_##rows(POINT_ROW, 1);                                                                 \
+        for (; left >= LANES_TURNED; left -= LANES_TURNED, b += LANES_TURNED) {                    \
+            lanes turned[LANES_TURNED];                                                            \
+            lanes_turn(b, lane_step, turned);                                                      \
+            for (int64_t n = 0; n < LANES_TURNED; n++) {                                           \
+                EACH_##rows(ADD_TURNED, 1)                                                         \
+            }                                                                                      \
+            at += LANES_TURNED * t->a_step;                                                        \
         }                                                                                          \
         for (; left > 0; left--, b++, at += t->a_step) {                                           \
-            float column[2 * LANES];                                                               \
-            for (int l = 0; l < 2 * LANES; l++)                                                    \
+            float column[LANES];                                                                   \
+            for (int l = 0; l < LANES; l++)                                                        \
                 column[l] = b[l * lane_step];                                                      \
-            lanes b_0 = lanes_load(column), b_1 = lanes_load(column + LANES);                      \
-            EACH_##rows(ADD_ROW, 2);                                                               \
+            lanes b_0 = lanes_load(column);                                                        \
+            EACH_##rows(ADD_ROW, 1);                                                               \
         }                                                                                          \
-        EACH_##rows(STORE, 2);                                                                     \
+        EACH_##rows(STORE, 1);                                                                     \
     }
 TURN(1)
 TURN(2)

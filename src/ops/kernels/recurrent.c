@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/isa.h"
-#include "ops/kernels/conv.h"
 #include "ops/kernels/cpu.h"
+#include "ops/kernels/product.h"
 
 enum { LANES = BEL_RECURRENT_LANES };
 

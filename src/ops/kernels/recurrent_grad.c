@@ -9,8 +9,8 @@
 //           steps in the order of tiles; then dx: a tile is the rows of a tile of `run`
 #include <string.h>
 
-#include "ops/kernels/conv.h"
 #include "ops/kernels/cpu.h"
+#include "ops/kernels/product.h"
 #include "ops/kernels/recurrent.h"
 
 enum {

@@ -6,7 +6,7 @@
 // Values may come before their version or after it: it counts as soon as it is announced and all
 // its chunks are here. What is late or repeated is known by its step, chunk by chunk, and passed
 // over. A wait ends with what it waits for, a malformed frame, cancellation, a cut lane of a
-// shard that is still missing, or the stall timeout, and looks every millisecond.
+// shard that is still missing, or the stall timeout.
 #include "ps/client/client_inner.h"
 
 #include "base/alloc.h"

@@ -140,6 +140,7 @@ static void test_special(void **state)
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         check("an odd function", odd[i].x, 0, odd[i].own(odd[i].x), odd[i].y, 0);
         check("an odd function", -odd[i].x, 0, odd[i].own(-odd[i].x), -odd[i].y, 0);
+        assert_true(signbit(odd[i].own(-odd[i].x))); // that of -0, too
     }
     const struct {
         unary *own;
