@@ -456,7 +456,7 @@ typedef struct bel_package {
 
 /// Rises when packages must be compiled again; a package of another number is refused when it is
 /// loaded.
-enum { BEL_PACKAGE_ABI = 4 };
+enum { BEL_PACKAGE_ABI = 5 };
 
 /// Exports the package of a shared object, once in it.
 #define BEL_PACKAGE(package_name, package_description, function)                                   \

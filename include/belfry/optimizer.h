@@ -42,6 +42,10 @@ typedef enum bel_optimizer_kind {
     /// You et al. 2017, algorithm 1: m = mu m + a q (g + weight_decay p); p -= m, where q =
     /// lars_trust |p| / (|g| + weight_decay |p|) for each variable, 1 where |p| or |g| is 0.
     BEL_OPTIMIZER_LARS,
+    /// Zeiler 2012, algorithm 1, as PyTorch and TensorFlow have it, with a rate before the update:
+    /// v = d v + (1 - d) g g; u = g sqrt(x + epsilon) / sqrt(v + epsilon); x = d x + (1 - d) u u;
+    /// p -= a u.
+    BEL_OPTIMIZER_ADADELTA,
     BEL_OPTIMIZER_COUNT, ///< how many there are; no kind
 } bel_optimizer_kind;
 
@@ -55,6 +59,16 @@ typedef enum bel_schedule_kind {
     /// TensorFlow's PiecewiseConstantDecay: rates[i] with the first i where s <= boundaries[i],
     /// and behind the last boundary the last rate. learning_rate is not used.
     BEL_SCHEDULE_PIECEWISE,
+    /// TensorFlow's PolynomialDecay, with x = min(1, s / decay_steps): rate · (alpha + (1 - alpha)
+    /// (1 - x) ^ power), so alpha · rate is its end_learning_rate. With cycle it falls again and
+    /// again: decay_steps is multiplied by the least whole number that keeps s within it.
+    BEL_SCHEDULE_POLYNOMIAL,
+    BEL_SCHEDULE_NATURAL_EXP,  ///< rate · e ^ (-decay_rate s / decay_steps)
+    BEL_SCHEDULE_INVERSE_TIME, ///< rate / (1 + decay_rate s / decay_steps)
+    /// Loshchilov & Hutter 2017, section 3, as TensorFlow's CosineDecayRestarts: COSINE over the
+    /// first decay_steps, and then anew, each time over t_mul times as many steps and from m_mul
+    /// times the height: rate · (alpha + (1 - alpha) m (1 + cos(pi x)) / 2).
+    BEL_SCHEDULE_COSINE_RESTARTS,
 } bel_schedule_kind;
 
 enum { BEL_SCHEDULE_MAX_PIECES = 16 };
@@ -64,11 +78,15 @@ enum { BEL_SCHEDULE_MAX_PIECES = 16 };
 /// 2017, section 2.2). Every field is in range, or bel_optimizer_check says which is not.
 typedef struct bel_schedule {
     bel_schedule_kind kind;
-    double decay_rate;    ///< EXPONENTIAL: (0, 1]
-    int64_t decay_steps;  ///< EXPONENTIAL, COSINE: ≥ 1
-    bool staircase;       ///< EXPONENTIAL: s / decay_steps is cut to a whole number
+    double decay_rate;    ///< EXPONENTIAL: (0, 1]; NATURAL_EXP, INVERSE_TIME: above 0
+    int64_t decay_steps;  ///< all but CONSTANT and PIECEWISE: ≥ 1
+    bool staircase;       ///< of those with decay_rate: s / decay_steps is cut to a whole number
     int64_t warmup_steps; ///< w, ≥ 0
-    double alpha;         ///< COSINE: the share of the rate that stays at the end, [0, 1]
+    double alpha;         ///< COSINE (both), POLYNOMIAL: the share of the rate that stays, [0, 1]
+    double power;         ///< POLYNOMIAL: above 0, at most 1000
+    bool cycle;           ///< POLYNOMIAL
+    double t_mul;         ///< COSINE_RESTARTS: 1, or from 1.01 to 1000
+    double m_mul;         ///< COSINE_RESTARTS: (0, 1]
     int64_t boundaries[BEL_SCHEDULE_MAX_PIECES - 1]; ///< PIECEWISE: rising; one fewer than rates
     double rates[BEL_SCHEDULE_MAX_PIECES];           ///< PIECEWISE: > 0; they end at the first 0
 } bel_schedule;
@@ -85,8 +103,8 @@ typedef struct bel_multiplier {
 /// Zero-initialise, set `kind` and `learning_rate`, and whatever else is wanted. Fields that are 0
 /// take the default in brackets or switch the feature off; all must be in range, also those that
 /// the kind does not read. Slots, the memory that a rule keeps for each parameter, are floats: none
-/// (SGD), one (MOMENTUM, ADAGRAD, LARS), two (ADAM, ADAMW, FTRL, LAMB), one to three (RMSPROP: one
-/// more for each of momentum and centered), and one more with a moving average.
+/// (SGD), one (MOMENTUM, ADAGRAD, LARS), two (ADAM, ADAMW, FTRL, LAMB, ADADELTA), one to three
+/// (RMSPROP: one more for each of momentum and centered), and one more with a moving average.
 typedef struct bel_optimizer {
     bel_optimizer_kind kind;
     double learning_rate;       ///< above 0, at most 1e6; PIECEWISE [the first rate]
@@ -94,11 +112,12 @@ typedef struct bel_optimizer {
     bool nesterov;              ///< MOMENTUM only
     double beta1;               ///< ADAM, ADAMW, LAMB: below 1 [0.9]
     double beta2;               ///< ADAM, ADAMW, LAMB: below 1 [0.999]
-    double epsilon;             ///< ADAM, ADAMW, LAMB, ADAGRAD, RMSPROP: at most 1 [1e-8]
+    double epsilon;             ///< all but SGD, MOMENTUM, FTRL, LARS: at most 1 [1e-8]
     double initial_accumulator; ///< ADAGRAD, FTRL: above 0 [0.1]
     double rmsprop_decay;       ///< RMSPROP: d, below 1 [0.9]
     double rmsprop_momentum;    ///< RMSPROP: mu, below 1 [off]
     bool rmsprop_centered;      ///< RMSPROP
+    double adadelta_decay;      ///< ADADELTA: d, below 1 [0.95]
     double learning_rate_power; ///< FTRL: from -1 to below 0 [-0.5]
     double ftrl_l1;             ///< FTRL: ≥ 0 [off]
     double ftrl_l2;             ///< FTRL: ≥ 0 [off]

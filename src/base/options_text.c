@@ -102,6 +102,22 @@ static void append_remarks(const bel_option *option, bel_str *out)
     bel_str_puts(out, ")");
 }
 
+// Choices from `column` on, broken behind a `|`; every further line begins below the first.
+static void append_choices(bel_str *out, const char *choices, size_t column)
+{
+    for (size_t at = column; *choices != '\0';) {
+        size_t length = strcspn(choices, "|");
+        length += choices[length] == '|';
+        if (at + length > LINE_WIDTH && at > column) {
+            bel_str_printf(out, "\n%*s", (int)column, "");
+            at = column;
+        }
+        bel_str_append(out, choices, length);
+        at += length;
+        choices += length;
+    }
+}
+
 // "  --optimizer sgd|adam", "  --[no_]report"; returns how many columns that takes.
 static size_t append_flag(const bel_option *option, bel_str *out)
 {
@@ -118,7 +134,11 @@ static size_t append_flag(const bel_option *option, bel_str *out)
     if (is_text && option->accepts != NULL) placeholder = option->accepts;
     size_t start = out->length;
     bel_str_printf(out, "  --%s%s", is_on ? "[no_]" : "", option->name);
-    if (placeholder != NULL) bel_str_printf(out, " %s%s", placeholder, is_cut ? ",.." : "");
+    if (placeholder != NULL) {
+        bel_str_puts(out, " ");
+        append_choices(out, placeholder, out->length - start);
+        if (is_cut) bel_str_puts(out, ",..");
+    }
     return out->length - start;
 }
 

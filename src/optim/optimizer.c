@@ -16,10 +16,23 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
     }
     BEL_TRY(bel_optimizer_check_rows(optimizer));
     const bel_schedule *schedule = &optimizer->schedule;
-    bool reaches_zero = schedule->kind == BEL_SCHEDULE_COSINE && schedule->alpha == 0;
-    if (optimizer->kind == BEL_OPTIMIZER_FTRL && reaches_zero) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: ftrl divides by the learning rate, which "
-                                             "schedule cosine brings to 0: alpha must be above 0");
+    if (schedule->kind == BEL_SCHEDULE_EXPONENTIAL && schedule->decay_rate > 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: decay_rate must be in (0, 1] with schedule exponential, got %g",
+                       schedule->decay_rate);
+    }
+    double t_mul = schedule->t_mul;
+    if (schedule->kind == BEL_SCHEDULE_COSINE_RESTARTS && t_mul != 1 && t_mul < 1.01) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: t_mul must be 1, or at least 1.01, got %g",
+                       t_mul);
+    }
+    bool falls_to_alpha = schedule->kind == BEL_SCHEDULE_COSINE ||
+                          schedule->kind == BEL_SCHEDULE_POLYNOMIAL ||
+                          schedule->kind == BEL_SCHEDULE_COSINE_RESTARTS;
+    if (optimizer->kind == BEL_OPTIMIZER_FTRL && falls_to_alpha && schedule->alpha == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: ftrl divides by the learning rate, which this schedule brings "
+                       "to 0: alpha must be above 0");
     }
     if (optimizer->clip_norm > 0 && optimizer->clip_global_norm > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

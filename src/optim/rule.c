@@ -27,6 +27,7 @@ static const bel_rule rules[] = {
     [BEL_OPTIMIZER_LAMB] =
         {.name = "lamb", .slot_count = 2, .slots = {"m", "v"}, .trusts = true, .prepares = true},
     [BEL_OPTIMIZER_LARS] = {.name = "lars", .slot_count = 1, .slots = {"m"}, .trusts = true},
+    [BEL_OPTIMIZER_ADADELTA] = {.name = "adadelta", .slot_count = 2, .slots = {"v", "x"}},
 };
 
 // By centered and by momentum: what is not used is not kept.
@@ -95,6 +96,8 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
         numbers.decay = bel_rule_decay_of(optimizer->rmsprop_decay);
         numbers.centered = optimizer->rmsprop_centered;
     }
+    if (optimizer->kind == BEL_OPTIMIZER_ADADELTA)
+        numbers.decay = bel_rule_decay_of(optimizer->adadelta_decay);
     if (optimizer->kind == BEL_OPTIMIZER_FTRL) {
         double whole = ldexp(1, BEL_RULE_POWER_BITS);
         numbers.power = (uint32_t)lround(-optimizer->learning_rate_power * whole);

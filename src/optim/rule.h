@@ -46,7 +46,7 @@ typedef struct bel_rule_step {
     double trust;         // LARS
     float root;           // ADAM, ADAMW, LAMB: 1 / sqrt(1 - beta2^t)
     bool centered;        // RMSPROP
-    bel_rule_decay decay; // RMSPROP: of the means
+    bel_rule_decay decay; // RMSPROP, ADADELTA: of the means
     float shrink;         // ADAMW: 1 - learning rate · weight decay
     uint32_t power;       // FTRL: -learning_rate_power in units of 2^-BEL_RULE_POWER_BITS
     float l1, twice_l2, twice_shrinkage; // FTRL

@@ -150,6 +150,21 @@ static void rmsprop(const bel_rule_step *step, const float *gradient, float fact
     }
 }
 
+static void adadelta(const bel_rule_step *step, const float *gradient, float factor,
+                     const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    float rate = step->rate, decay = step->weight_decay, epsilon = step->epsilon;
+    float *restrict v = slots[0], *restrict x = slots[1];
+    EACH_ALONE
+    for (int64_t i = 0; i < n; i++) {
+        float g = gradient[i] * factor + decay * values[i];
+        v[i] = mean_of(step->decay, v[i], g * g);
+        float u = g * (sqrtf(x[i] + epsilon) / sqrtf(v[i] + epsilon));
+        x[i] = mean_of(step->decay, x[i], u * u);
+        new_values[i] = values[i] - rate * u;
+    }
+}
+
 // x to the power bits / 2^BEL_RULE_POWER_BITS, in (0, 1]: the product of the roots whose bits are
 // set. Roots and products are rounded alike everywhere, which pow is not.
 static inline float root_power(float x, uint32_t bits)
@@ -293,7 +308,8 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
               [BEL_OPTIMIZER_FTRL] = ftrl,
               [BEL_OPTIMIZER_LAMB] = lamb,
               [BEL_OPTIMIZER_LARS] = lars,
-              [BEL_OPTIMIZER_RMSPROP] = rmsprop},
+              [BEL_OPTIMIZER_RMSPROP] = rmsprop,
+              [BEL_OPTIMIZER_ADADELTA] = adadelta},
     .prepare = lamb_direction,
     .average = average,
     .apply_rows = {[BEL_OPTIMIZER_SGD] = sgd_rows,

@@ -52,21 +52,53 @@ static double piece_rate(const bel_schedule *schedule, int64_t step)
     return schedule->rates[piece];
 }
 
+// The half wave from 1 to 0 at x in [0, 1].
+static double half_wave(double x)
+{
+    const double pi = 3.14159265358979324;
+    return (1 + bel_real_cos(pi * x)) / 2;
+}
+
+// `x` decay_steps have gone by. Periods are counted one by one unless all have one length: those
+// that grow (bel_optimizer_check) are soon longer than any training.
+static double restarting_wave(const bel_schedule *schedule, double x)
+{
+    double length = 1, height = 1;
+    if (schedule->t_mul == 1) {
+        height = bel_real_pow(schedule->m_mul, floor(x));
+        x -= floor(x);
+    }
+    for (; x >= length; height *= schedule->m_mul) {
+        x -= length;
+        length *= schedule->t_mul;
+    }
+    return height * half_wave(x / length);
+}
+
+static double polynomial(const bel_schedule *schedule, double x)
+{
+    double times = schedule->cycle ? fmax(1, ceil(x)) : 1;
+    return bel_real_pow(1 - fmin(1, x / times), schedule->power);
+}
+
 double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
 {
     const bel_schedule *schedule = &optimizer->schedule;
-    double rate = optimizer->learning_rate;
-    if (schedule->kind == BEL_SCHEDULE_EXPONENTIAL) {
-        double power = (double)step / (double)schedule->decay_steps;
-        if (schedule->staircase) power = floor(power);
-        rate *= bel_real_pow(schedule->decay_rate, power);
+    double rate = optimizer->learning_rate, alpha = schedule->alpha;
+    double x = schedule->decay_steps > 0 ? (double)step / (double)schedule->decay_steps : 0;
+    double decays = schedule->staircase ? floor(x) : x;
+    switch (schedule->kind) {
+    case BEL_SCHEDULE_CONSTANT: break;
+    case BEL_SCHEDULE_EXPONENTIAL: rate *= bel_real_pow(schedule->decay_rate, decays); break;
+    case BEL_SCHEDULE_NATURAL_EXP: rate *= bel_real_exp(-schedule->decay_rate * decays); break;
+    case BEL_SCHEDULE_INVERSE_TIME: rate /= 1 + schedule->decay_rate * decays; break;
+    case BEL_SCHEDULE_PIECEWISE: rate = piece_rate(schedule, step); break;
+    case BEL_SCHEDULE_COSINE: rate *= alpha + (1 - alpha) * half_wave(fmin(1, x)); break;
+    case BEL_SCHEDULE_POLYNOMIAL: rate *= alpha + (1 - alpha) * polynomial(schedule, x); break;
+    case BEL_SCHEDULE_COSINE_RESTARTS:
+        rate *= alpha + (1 - alpha) * restarting_wave(schedule, x);
+        break;
     }
-    if (schedule->kind == BEL_SCHEDULE_COSINE) {
-        const double pi = 3.14159265358979324;
-        double x = fmin(1, (double)step / (double)schedule->decay_steps);
-        rate *= schedule->alpha + (1 - schedule->alpha) * (1 + bel_real_cos(pi * x)) / 2;
-    }
-    if (schedule->kind == BEL_SCHEDULE_PIECEWISE) rate = piece_rate(schedule, step);
     if (step < schedule->warmup_steps) {
         rate *= (double)(step + 1) / (double)schedule->warmup_steps;
     }

@@ -24,10 +24,10 @@
 //          name of the optimizer. What is at its default is left out where `when` is NULL.
 // clang-format off
 #define BEL_OPTIMIZER_SETTINGS(ROW) \
-    ROW(optimizer, CHOICE, kind, "adam", "sgd|momentum|adam|adagrad|rmsprop|adamw|ftrl|lamb|lars", NULL, \
+    ROW(optimizer, CHOICE, kind, "adam", "sgd|momentum|adam|adagrad|rmsprop|adamw|ftrl|lamb|lars|adadelta", NULL, \
         NULL, "optimizer", NULL, "Update rule.") \
     ROW(learning_rate, NUMBER, learning_rate, "0.001", "(0, 1000000]", NULL, \
-        "schedule=constant|exponential|cosine", "learning_rate", NULL, \
+        "schedule=constant|exponential|cosine|polynomial|natural_exp|inverse_time|cosine_restarts", "learning_rate", NULL, \
         "step size before schedule and warm-up.") \
     ROW(momentum, NUMBER, momentum, "0.9", "(0, 1)", NULL, \
         "optimizer=momentum|lars", NULL, "momentum", "decay of the sum.") \
@@ -43,6 +43,8 @@
         "optimizer=rmsprop", NULL, "decay", "decay of the mean of squares.") \
     ROW(rmsprop_momentum, NUMBER, rmsprop_momentum, "0", "[0, 1)", NULL, \
         "optimizer=rmsprop", NULL, "momentum", "decay of the sum of updates; 0: off.") \
+    ROW(adadelta_decay, NUMBER, adadelta_decay, "0.95", "(0, 1)", NULL, \
+        "optimizer=adadelta", NULL, "decay", "decay of the means of squares.") \
     ROW(learning_rate_power, NUMBER, learning_rate_power, "-0.5", "[-1, 0)", NULL, \
         "optimizer=ftrl", NULL, "power", "how the rate falls with the sum of squares.") \
     ROW(ftrl_l1, NUMBER, ftrl_l1, "0", "[0, inf)", NULL, \
@@ -53,7 +55,8 @@
         "optimizer=ftrl", NULL, "shrinkage", \
         "twice this times the parameter is added to the gradient, but not to the sum of squares.") \
     ROW(epsilon, NUMBER, epsilon, "1e-8", "(0, 1]", NULL, \
-        "optimizer=adam|adamw|lamb|adagrad|rmsprop", NULL, "epsilon", "added to the root that divides.") \
+        "optimizer=adam|adamw|lamb|adagrad|rmsprop|adadelta", NULL, "epsilon", \
+        "added to the root that divides; adadelta: under both roots.") \
     ROW(initial_accumulator, NUMBER, initial_accumulator, "0.1", "(0, 1000000]", NULL, \
         "optimizer=adagrad|ftrl", NULL, "initial accumulator", "where the sum of squares begins.") \
     ROW(rmsprop_centered, SWITCH, rmsprop_centered, "false", NULL, NULL, \
@@ -84,17 +87,28 @@
         NULL, "clip_norm", NULL, "Bound for the norm of each variable's gradient; 0: off.") \
     ROW(clip_global_norm, NUMBER, clip_global_norm, "0", "[0, inf)", NULL, \
         NULL, "clip_global_norm", NULL, "Bound for the norm of all gradients together; 0: off.") \
-    ROW(schedule, CHOICE, schedule.kind, "constant", "constant|exponential|cosine|piecewise", NULL, \
+    ROW(schedule, CHOICE, schedule.kind, "constant", "constant|exponential|cosine|piecewise|polynomial|natural_exp|inverse_time|cosine_restarts", NULL, \
         NULL, "schedule", NULL, "How the learning rate changes with the steps.") \
-    ROW(decay_rate, NUMBER, schedule.decay_rate, "0.96", "(0, 1]", NULL, \
-        "schedule=exponential", "schedule", "rate", "factor per --decay_steps.") \
+    ROW(decay_rate, NUMBER, schedule.decay_rate, "0.96", "(0, 1000000]", NULL, \
+        "schedule=exponential|natural_exp|inverse_time", "schedule", "rate", \
+        "exponential: factor per --decay_steps, up to 1; others: what a --decay_steps counts.") \
     ROW(decay_steps, WHOLE, schedule.decay_steps, "1000", "[1, inf)", "steps", \
-        "schedule=exponential|cosine", "schedule", "steps", \
-        "exponential: steps that one factor takes; cosine: steps until the end.") \
+        "schedule=exponential|cosine|polynomial|natural_exp|inverse_time|cosine_restarts", "schedule", "steps", \
+        "cosine, polynomial: steps until the end; cosine_restarts: until the first restart; others: steps " \
+        "that --decay_rate is for.") \
     ROW(staircase, SWITCH, schedule.staircase, "false", NULL, NULL, \
-        "schedule=exponential", "schedule", "staircase", "whole factors only.") \
+        "schedule=exponential|natural_exp|inverse_time", "schedule", "staircase", "whole --decay_steps only.") \
     ROW(alpha, NUMBER, schedule.alpha, "0", "[0, 1]", NULL, \
-        "schedule=cosine", "schedule", "alpha", "share of the rate that stays at the end.") \
+        "schedule=cosine|polynomial|cosine_restarts", "schedule", "alpha", \
+        "share of the rate that stays at the end.") \
+    ROW(decay_power, NUMBER, schedule.power, "1", "(0, 1000]", NULL, \
+        "schedule=polynomial", "schedule", "power", "how the rate falls; 1: in a line.") \
+    ROW(decay_cycle, SWITCH, schedule.cycle, "false", NULL, NULL, \
+        "schedule=polynomial", "schedule", "cycle", "fall again and again.") \
+    ROW(t_mul, NUMBER, schedule.t_mul, "2", "[1, 1000]", NULL, \
+        "schedule=cosine_restarts", "schedule", "t_mul", "a period's length over that of the one before.") \
+    ROW(m_mul, NUMBER, schedule.m_mul, "1", "(0, 1]", NULL, \
+        "schedule=cosine_restarts", "schedule", "m_mul", "a period's height over that of the one before.") \
     ROW(boundaries, STEPS, schedule.boundaries, "", "[0, inf)", "steps", \
         "schedule=piecewise", "schedule", NULL, "the last step of each rate but the last.") \
     ROW(rates, RATES, schedule.rates, "", NULL, "X", \

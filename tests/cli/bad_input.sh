@@ -23,7 +23,7 @@ run_fails 2 '--train_batch_size: expected a whole number in [1, inf), got "0"' \
     belfry train --train_batch_size 0
 run_fails 2 '--dropout: expected a number in [0, 1), got "1"' belfry train --dropout 1
 run_fails 2 '--learning_rate: expected a number|got "fast"' belfry train --learning_rate fast
-run_fails 2 '--optimizer: expected one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, lars, got "adagard"' \
+run_fails 2 '--optimizer: expected one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, lars, adadelta, got "adagard"' \
     belfry train --optimizer adagard
 run_fails 2 '--train_steps: expected a whole number|got nothing' belfry train --train_steps
 run_fails 2 'unexpected argument "runs"' belfry train runs
@@ -250,7 +250,7 @@ run_fails 2 'there is no file ./missing.so' train p --package missing.so
 run_fails 2 'text.so as a shared object' train p --package text.so
 run_fails 2 'nothing.so does not export bel_package_entry; did you use BEL_PACKAGE?' \
     train p --package nothing.so
-run_fails 2 'later.so was compiled for package ABI 11, this belfry has 4' train p --package later.so
+run_fails 2 'later.so was compiled for package ABI 12, this belfry has 5' train p --package later.so
 run_fails 2 'the model says no' train p --train_steps 1 --package refusing.so
 run_fails 2 'loss in TRAIN' train p --train_steps 1 --package ./hollow.so
 check "nothing was saved by them" test ! -e p/ckpt-00000001

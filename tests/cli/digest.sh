@@ -136,7 +136,7 @@ run_ok belfry predict --model_dir e --eval_files unlabelled.csv
 check "a file without labels gives the same" cmp -s out.txt labelled.txt
 
 # Every rule: other shards and workers, and a run in two parts.
-for rule in sgd adagrad lamb lars "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl; do
+for rule in sgd adagrad lamb lars "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl adadelta; do
     read -r -a words <<<"$rule"
     name=${words[0]}
     rule_flags=(--optimizer "${words[@]}" --learning_rate 0.01 --weight_decay 0.01 --train_batch_size 16)
@@ -148,6 +148,8 @@ done
 
 # Settings of an optimizer that belong to steps and variables: the same.
 settings=("--schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001"
+    "--schedule polynomial --decay_steps 6 --decay_power 2 --decay_cycle"
+    "--schedule cosine_restarts --decay_steps 4 --m_mul 0.5 --warmup_steps 3"
     "--optimizer adamw --weight_decay 0.01 --lr_mult dense_0/*=0.1 --decay_mult */bias=0"
     "--moving_average_decay 0.9 --moving_average_ramp"
     "--optimizer ftrl --lr_mult log*=0.1 --lr_mult dense_?/kernel=2")

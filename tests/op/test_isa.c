@@ -133,7 +133,7 @@ static void run_average(int level, int number, const vectors *v, int offset, int
 
 // Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad, 5 to 8
 // rmsprop without and with momentum, then centered, 9 adamw, 10 ftrl, 11 ftrl with another power,
-// 12 lamb, 13 lars, 14 lamb's direction. Slots come out as a checksum in the values.
+// 12 lamb, 13 lars, 14 lamb's direction, 15 adadelta. Slots come out as a checksum in the values.
 static void run_rule(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     bel_rule_step step = {.nesterov = number == 2,
@@ -163,7 +163,8 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
         BEL_OPTIMIZER_ADAM,    BEL_OPTIMIZER_ADAGRAD,  BEL_OPTIMIZER_RMSPROP,
         BEL_OPTIMIZER_RMSPROP, BEL_OPTIMIZER_RMSPROP,  BEL_OPTIMIZER_RMSPROP,
         BEL_OPTIMIZER_ADAMW,   BEL_OPTIMIZER_FTRL,     BEL_OPTIMIZER_FTRL,
-        BEL_OPTIMIZER_LAMB,    BEL_OPTIMIZER_LARS,     BEL_OPTIMIZER_LAMB};
+        BEL_OPTIMIZER_LAMB,    BEL_OPTIMIZER_LARS,     BEL_OPTIMIZER_LAMB,
+        BEL_OPTIMIZER_ADADELTA};
     bel_rule_kernel *kernel =
         number == 14 ? rules[level]->prepare : rules[level]->apply[kind_of[number]];
     kernel(&step, v->a + offset, 0.75f, v->b + offset, out, slots, n);
@@ -212,7 +213,7 @@ static const struct {
     {"sum_rows", run_sum_rows, 1},
     {"recurrent", run_recurrent, 6},
     {"rule scale", run_scale, 2},
-    {"rule", run_rule, 15},
+    {"rule", run_rule, 16},
     {"rule average", run_average, 1},
 };
 

@@ -25,6 +25,7 @@ CASES = {
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.05, alpha=0.7, eps=0.01),
     "rmsprop_full": lambda p: torch.optim.RMSprop(
         p, lr=0.05, alpha=0.7, eps=0.01, momentum=0.5, centered=True, weight_decay=0.1),
+    "adadelta": lambda p: torch.optim.Adadelta(p, lr=0.5, rho=0.7, eps=0.01, weight_decay=0.1),
     "adamw": lambda p: torch.optim.AdamW(
         p, lr=0.1, betas=(0.5, 0.9), eps=0.01, weight_decay=0.3),
 }

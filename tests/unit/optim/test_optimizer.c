@@ -61,7 +61,7 @@ static const struct {
     {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_rate = 0.5}},
      "decay_steps must be in [1, inf), got 0"},
     {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1}},
-     "decay_rate must be in (0, 1], got 0"},
+     "decay_rate must be in (0, 1000000], got 0"},
     {{.learning_rate = 1,
       .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1, .decay_rate = 1.5}},
      "decay_rate"},
@@ -73,6 +73,19 @@ static const struct {
     {{.learning_rate = 1,
       .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 1, .alpha = NAN}},
      "alpha"},
+    {{.learning_rate = 1,
+      .schedule = {.kind = BEL_SCHEDULE_POLYNOMIAL, .decay_steps = 1, .power = 0}},
+     "decay_power"},
+    {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_INVERSE_TIME, .decay_steps = 1}},
+     "decay_rate must be in (0, 1000000], got 0"},
+    {{.learning_rate = 1,
+      .schedule =
+          {.kind = BEL_SCHEDULE_COSINE_RESTARTS, .decay_steps = 1, .t_mul = 0.5, .m_mul = 1}},
+     "t_mul must be in [1, 1000], got 0.5"},
+    {{.learning_rate = 1,
+      .schedule =
+          {.kind = BEL_SCHEDULE_COSINE_RESTARTS, .decay_steps = 1, .t_mul = 1.001, .m_mul = 1}},
+     "t_mul must be 1, or at least 1.01"},
     {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE}}, "rates[0] of the schedule must be above"},
     {{.schedule = {.kind = BEL_SCHEDULE_PIECEWISE, .rates = {1, -1}, .boundaries = {5}}},
      "rates[1] of the schedule must be above 0, got -1"},
@@ -146,6 +159,66 @@ static void test_cosine(void **state)
     assert_true(fabs(bel_optimizer_rate(&o, 0) - 2) < 1e-12);
     assert_true(fabs(bel_optimizer_rate(&o, 2) - 6.5 * 0.75) < 1e-12);
     assert_true(fabs(bel_optimizer_rate(&o, 4) - 3.5) < 1e-12);
+}
+
+// Values that can be told by heart: powers of two, and cosines as above.
+static void test_other_schedules(void **state)
+{
+    (void)state;
+    bel_optimizer o = {
+        .learning_rate = 8,
+        .schedule = {.kind = BEL_SCHEDULE_POLYNOMIAL, .decay_steps = 4, .alpha = 0.25, .power = 2}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    static const double squares[] = {8, 5.375, 3.5, 2.375, 2, 2, 2};
+    for (int step = 0; step < 7; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - squares[step]) < 1e-12);
+    o.schedule.cycle = true; // over 4 steps, over 8, over 12
+    static const double cycles[] = {8, 5.375, 3.5, 2.375, 2, 2 + 6 * 0.140625, 2 + 6 * 0.0625};
+    for (int step = 0; step < 7; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - cycles[step]) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 8) - 2) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 9) - (2 + 6 * 0.0625)) < 1e-12);
+
+    o.schedule = (bel_schedule){
+        .kind = BEL_SCHEDULE_INVERSE_TIME, .decay_steps = 2, .decay_rate = 3, .staircase = true};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    static const double shares[] = {8, 8, 2, 2, 8.0 / 7, 8.0 / 7};
+    for (int step = 0; step < 6; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - shares[step]) < 1e-12);
+    o.schedule.staircase = false;
+    assert_true(fabs(bel_optimizer_rate(&o, 1) - 3.2) < 1e-12);
+
+    o.schedule =
+        (bel_schedule){.kind = BEL_SCHEDULE_NATURAL_EXP, .decay_steps = 2, .decay_rate = log(4)};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    for (int step = 0; step < 6; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - ldexp(8, -step)) < 1e-12);
+    o.schedule.staircase = true;
+    assert_true(fabs(bel_optimizer_rate(&o, 3) - 2) < 1e-12);
+}
+
+// Periods of 2, 4 and 8 steps, each half as high; and of 2 always.
+static void test_restarts(void **state)
+{
+    (void)state;
+    bel_optimizer o = {.learning_rate = 8,
+                       .schedule = {.kind = BEL_SCHEDULE_COSINE_RESTARTS,
+                                    .decay_steps = 2,
+                                    .alpha = 0.25,
+                                    .t_mul = 2,
+                                    .m_mul = 0.5}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    const double eighth = sqrt(0.5); // the cosine of pi / 4
+    const double grows[] = {8, 5, 5, 3.5 + 1.5 * eighth, 3.5, 3.5 - 1.5 * eighth, 3.5};
+    for (int step = 0; step < 7; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - grows[step]) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 10) - 2.75) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, 14) - 2.75) < 1e-12); // the fourth begins
+    o.schedule.t_mul = 1;
+    const double even[] = {8, 5, 5, 3.5, 3.5, 2.75, 2.75};
+    for (int step = 0; step < 7; step++)
+        assert_true(fabs(bel_optimizer_rate(&o, step) - even[step]) < 1e-12);
+    assert_true(fabs(bel_optimizer_rate(&o, INT64_MAX / 4) - 2) < 1e-12); // and ends soon
 }
 
 // The example in TensorFlow's documentation of PiecewiseConstantDecay, moved nearer: a boundary
@@ -259,6 +332,7 @@ static void test_settings_come_back(void **state)
                                               {"beta2", "0.75"},
                                               {"rmsprop_decay", "0.5"},
                                               {"rmsprop_momentum", "0.25"},
+                                              {"adadelta_decay", "0.5"},
                                               {"learning_rate_power", "-0.25"},
                                               {"ftrl_l1", "1"},
                                               {"ftrl_l2", "2"},
@@ -280,6 +354,10 @@ static void test_settings_come_back(void **state)
                                               {"decay_steps", "9007199254740993"},
                                               {"staircase", "true"},
                                               {"alpha", "0.25"},
+                                              {"decay_power", "2"},
+                                              {"decay_cycle", "true"},
+                                              {"t_mul", "3"},
+                                              {"m_mul", "0.5"},
                                               {"boundaries", "0,9007199254740993"},
                                               {"rates", "0.5,0.25,0.125"},
                                               {"warmup_steps", "8"}};
@@ -310,7 +388,7 @@ static void test_settings_that_are_none(void **state)
     static const char *const bad[][3] = {
         {"speed", "1", "no setting \"speed\""},
         {"optimizer", "adm",
-         "one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, lars"},
+         "one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, lars, adadelta"},
         {"table_mean", "", "one of replicas, contributors"},
         {"momentum", "0.9x", "momentum must be a number"},
         {"momentum", "nan", "momentum must be a number"},
@@ -347,6 +425,8 @@ static void test_words_of_a_checkpoint(void **state)
         {{.kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 1, .rmsprop_centered = true},
          "optimizer: rmsprop; learning_rate: 1; rmsprop: decay 0.9, momentum 0, epsilon 1e-08, "
          "centered"},
+        {{.kind = BEL_OPTIMIZER_ADADELTA, .learning_rate = 1},
+         "optimizer: adadelta; learning_rate: 1; adadelta: decay 0.95, epsilon 1e-08"},
         {{.kind = BEL_OPTIMIZER_FTRL, .learning_rate = 1, .ftrl_l1 = 0.5},
          "optimizer: ftrl; learning_rate: 1; ftrl: power -0.5, l1 0.5, l2 0, shrinkage 0, initial "
          "accumulator 0.1"},
@@ -391,6 +471,8 @@ int main(void)
                                               cmocka_unit_test(test_errors),
                                               cmocka_unit_test(test_schedules),
                                               cmocka_unit_test(test_cosine),
+                                              cmocka_unit_test(test_other_schedules),
+                                              cmocka_unit_test(test_restarts),
                                               cmocka_unit_test(test_piecewise),
                                               cmocka_unit_test(test_multipliers),
                                               cmocka_unit_test(test_settings_come_back),

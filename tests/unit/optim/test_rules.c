@@ -53,6 +53,14 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
         e->p[i] -= a * e->m[i];
         break;
     }
+    case BEL_OPTIMIZER_ADADELTA: {
+        double d = o->adadelta_decay;
+        e->v[i] = d * e->v[i] + (1 - d) * g * g;
+        double u = g * sqrt(e->m[i] + o->epsilon) / sqrt(e->v[i] + o->epsilon);
+        e->m[i] = d * e->m[i] + (1 - d) * u * u;
+        e->p[i] -= a * u;
+        break;
+    }
     case BEL_OPTIMIZER_FTRL: {
         double old = pow(e->m[i], -o->learning_rate_power);
         e->m[i] += g * g;
@@ -184,6 +192,12 @@ static void test_rules(void **state)
                                    .weight_decay = 0.1});
     }
     check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 0.01});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADADELTA, .learning_rate = 1});
+    check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_ADADELTA,
+                               .learning_rate = 0.5,
+                               .adadelta_decay = 0.7,
+                               .epsilon = 0.01,
+                               .weight_decay = 0.1});
     check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_LAMB, .learning_rate = 0.01});
     check_rule((bel_optimizer){.kind = BEL_OPTIMIZER_LAMB,
                                .learning_rate = 0.05,
@@ -316,6 +330,12 @@ static void test_stored(void **state)
           .rmsprop_decay = 0.7,
           .rmsprop_momentum = 0.5,
           .rmsprop_centered = true,
+          .epsilon = 0.01,
+          .weight_decay = 0.1}},
+        {"adadelta",
+         {.kind = BEL_OPTIMIZER_ADADELTA,
+          .learning_rate = 0.5,
+          .adadelta_decay = 0.7,
           .epsilon = 0.01,
           .weight_decay = 0.1}},
         {"adamw",
