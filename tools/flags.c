@@ -235,7 +235,7 @@ static const bel_option table[] = {
     {"save_summary_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
      "Write event files every so many steps; 0: never.", NULL},
     {"log_step_count_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
-     "Log progress every so many steps; 0: never.", NULL},
+     "Log progress every so many steps, but no more than once a second; 0: never.", NULL},
     {"trace", STRING, TRAINING | STARTING, "", NULL, "FILE", OUTPUT,
      "Write a trace of all processes for chrome://tracing or ui.perfetto.dev, at the end.", NULL},
     {"metrics_port", INT, TRAINING | STARTING, "0", "[-1, 65535]", NULL, OUTPUT,

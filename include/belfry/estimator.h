@@ -249,10 +249,10 @@ typedef struct bel_run_config {
     int keep_checkpoint_max;              ///< 0: keep all [5]
     double keep_checkpoint_every_n_hours; ///< keep one for each N hours besides; 0: off [0]
     int64_t save_summary_steps;           ///< events; 0: off [100]
-    int64_t log_step_count_steps; ///< progress lines when stderr is no terminal; 0: off [100]
-    bool report;                  ///< write report.html [true]
-    bool allow_changes;           ///< resume although settings that determine the bits changed
-    bool averages;                ///< bel_evaluate, bel_predict: moving averages, if there [true]
+    int64_t log_step_count_steps;         ///< progress, at most once a second; 0: off [100]
+    bool report;                          ///< write report.html [true]
+    bool allow_changes;        ///< resume although settings that determine the bits changed
+    bool averages;             ///< bel_evaluate, bel_predict: moving averages, if there [true]
     int64_t activation_memory; ///< bytes of a tower's values; computes some again; 0: no limit [0]
     int64_t table_memory;      ///< bytes of a table's rows on a shard; 0: no limit [0]
     double stall_timeout_secs; ///< without a step this long, the job fails [600]
