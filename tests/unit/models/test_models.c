@@ -298,7 +298,7 @@ static void test_wrong_parameters_are_named(void **state)
         {{"l2", "much"}, "l2 must be a number, got \"much\""},
         {{"optimizer", "adm"},
          "optimizer must be one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, "
-         "lars, got \"adm\""},
+         "lars, adadelta, got \"adm\""},
         {{"nesterov", "1"}, "nesterov must be true or false"},
         {{"schedule", "cosin"}, "schedule must be one of constant, exponential, cosine, piecewise"},
         {{"decay_steps", "0.5"}, "decay_steps must be a whole number"},
