@@ -2,9 +2,8 @@
 // length, longest first; a tile walks its rows step by step and leaves out those that have ended,
 // so nothing behind a length is ever read.
 //
-// All products run through blocks of sums (product.h): one chain of fused
-// multiply-adds an element. So an element's bits depend neither on threads nor on which rows share
-// a tile.
+// All products run through blocks of sums (product.h): one chain of fused multiply-adds an element.
+// So an element's bits depend neither on threads nor on which rows share a tile.
 #ifndef BELFRY_OPS_KERNELS_RECURRENT_H
 #define BELFRY_OPS_KERNELS_RECURRENT_H
 
