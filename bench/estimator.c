@@ -40,11 +40,16 @@ static bel_status *set_up(bare *b)
                                 {"class_count", "10"}};
     int64_t batch = BATCH;
     bel_dataset *dataset;
-    BEL_TRY(bench_input(&batch, BEL_MODE_TRAIN, &dataset));
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = "unused";
+    bel_estimator *estimator;
+    BEL_TRY(bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &estimator));
+    BEL_TRY(bench_input(&batch, estimator, BEL_MODE_TRAIN, &dataset));
     BEL_TRY(bel_input_open(dataset, NULL, &b->input));
     bel_dataset_destroy(dataset);
-    BEL_TRY(bel_model_build(bel_model_find("dnn")->model_fn, params, 4, BEL_MODE_TRAIN, b->input,
-                            &b->built));
+    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, b->input, &b->built));
+    bel_estimator_destroy(estimator);
     bel_graph *graph = b->built->graph;
     bel_value *variables[VARIABLES], *gradients[VARIABLES];
     for (int v = 0; v < VARIABLES; v++)

@@ -35,9 +35,10 @@ int64_t *bench_labels(void)
     return labels;
 }
 
-bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset)
+bel_status *bench_input(void *user, const bel_estimator *estimator, bel_mode mode,
+                        bel_dataset **out_dataset)
 {
-    (void)mode;
+    (void)mode, (void)estimator;
     const bel_memory_field fields[] = {
         {"x", {BEL_DTYPE_F32, BEL_SHAPE(BENCH_RECORDS, BENCH_PIXELS), images}},
         {"label", {BEL_DTYPE_I64, BEL_SHAPE(BENCH_RECORDS), labels}}};

@@ -11,7 +11,8 @@ float *bench_images(void);
 int64_t *bench_labels(void);
 
 // Dataset of the images, repeated forever, in batches of *(int64_t *)user.
-bel_status *bench_input(void *user, bel_mode mode, bel_dataset **out_dataset);
+bel_status *bench_input(void *user, const bel_estimator *estimator, bel_mode mode,
+                        bel_dataset **out_dataset);
 
 // Trains a canned model in a folder of /tmp that is removed again; with `evaluate` (else NULL)
 // evaluates it too.

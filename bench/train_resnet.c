@@ -13,9 +13,10 @@ enum { RECORDS = 256, PIXELS = 3 * 32 * 32 };
 static float images[RECORDS * PIXELS];
 static int64_t labels[RECORDS];
 
-static bel_status *input(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
+                         bel_dataset **out_dataset)
 {
-    (void)mode;
+    (void)mode, (void)estimator;
     const bel_memory_field fields[] = {{"x", {BEL_DTYPE_F32, BEL_SHAPE(RECORDS, PIXELS), images}},
                                        {"label", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS), labels}}};
     *out_dataset = bel_dataset_from_memory(fields, 2);

@@ -47,9 +47,10 @@ static void fill(void)
     }
 }
 
-static bel_status *open_input(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *open_input(void *user, const bel_estimator *estimator, bel_mode mode,
+                              bel_dataset **out_dataset)
 {
-    (void)user;
+    (void)user, (void)estimator;
     int64_t first = mode == BEL_MODE_TRAIN ? 0 : RECORDS;
     int64_t count = mode == BEL_MODE_TRAIN ? RECORDS : HELD_OUT;
     const bel_memory_field fields[] = {

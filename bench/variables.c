@@ -45,8 +45,10 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     return NULL;
 }
 
-static bel_status *input_fn(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
+                            bel_dataset **out_dataset)
 {
+    (void)estimator;
     static float x[RECORDS * WIDTH];
     static int64_t labels[RECORDS];
     (void)user;

@@ -37,9 +37,10 @@ static void make_records(int64_t rows)
     }
 }
 
-static bel_status *input(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
+                         bel_dataset **out_dataset)
 {
-    (void)user, (void)mode;
+    (void)user, (void)mode, (void)estimator;
     const bel_memory_field fields[] = {
         {"ids", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, FIELDS), .data = ids}},
         {"x", {.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(RECORDS, NUMBERS), .data = numbers}},

@@ -15,6 +15,7 @@
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "distribute.h"
 #include "flags.h"
 #include "package.h"
 #include "results.h"
@@ -217,9 +218,40 @@ static void configure_log(const bel_options *options)
     bel_log_configure(level, json ? BEL_LOG_JSON : BEL_LOG_TEXT);
 }
 
+// The package that arguments or their --config_file name, looked for before they can be read as a
+// whole, since it adds flags of its own. NULL: there is none, or the arguments are wrong, which is
+// reported when they are read. Free with bel_free.
+static char *find_package(const bel_options *like, int count, char *const *arguments)
+{
+    bel_options *options = bel_options_create_like(like);
+    bel_status_ignore(bel_options_parse(options, count, arguments));
+    const char *file = bel_options_string(options, "config_file");
+    if (file != NULL) bel_status_ignore(bel_options_read_yaml(options, file));
+    const char *package = bel_options_string(options, "package");
+    if (bel_options_is_given(options, "model")) package = NULL; // they exclude each other
+    char *path = package != NULL ? bel_xstrdup(package) : NULL;
+    bel_options_destroy(options);
+    return path;
+}
+
+static bel_status *add_package_flags(bel_options *options, int count, char *const *arguments)
+{
+    if (!bel_options_has(options, "package")) return NULL;
+    char *package = find_package(options, count, arguments);
+    if (package == NULL) return NULL;
+    bel_status *status = bel_package_add_flags(package, options);
+    bel_free(package);
+    return status;
+}
+
 bel_status *bel_command_parse(bel_options *options, int count, char *const *arguments)
 {
+    bel_status *unusable = add_package_flags(options, count, arguments);
     bel_status *status = bel_options_parse(options, count, arguments);
+    if (unusable != NULL) {
+        bel_status_ignore(status); // which may be of flags that the package would have
+        status = unusable;
+    }
     configure_log(options); // so that also an error of the flags has the form that is asked for
     if (status != NULL || bel_options_bool(options, "help")) return status;
     const char *config_file = bel_options_string(options, "config_file");
@@ -229,10 +261,45 @@ bel_status *bel_command_parse(bel_options *options, int count, char *const *argu
     return NULL;
 }
 
+// What --package_path of a training verb builds comes in as --package. *out_flag is NULL where
+// nothing is asked for; free with bel_free.
+static bel_status *build_package(const bel_options *like, int count, char *const *arguments,
+                                 char **out_flag)
+{
+    *out_flag = NULL;
+    bool builds = bel_options_has(like, "package_path") && bel_options_has(like, "package");
+    if (!builds) return NULL;
+    bel_options *options = bel_options_create_like(like);
+    bel_status_ignore(bel_options_parse(options, count, arguments)); // comes again
+    const char *file = bel_options_string(options, "config_file");
+    if (file != NULL) bel_status_ignore(bel_options_read_yaml(options, file)); // the same
+    char *package;
+    bel_status *status =
+        bel_package_from_flags(options, bel_options_string(options, "model_dir"), &package);
+    if (status == NULL && package != NULL) *out_flag = bel_strf("--package=%s", package);
+    bel_free(package);
+    bel_options_destroy(options);
+    return status;
+}
+
+static bel_status *parse_and_build(bel_options *options, int count, char *const *arguments)
+{
+    char *flag;
+    BEL_TRY(build_package(options, count, arguments, &flag));
+    if (flag == NULL) return bel_command_parse(options, count, arguments);
+    char **all = bel_xcalloc((size_t)count + 1, sizeof *all);
+    memcpy(all, arguments, (size_t)count * sizeof *all);
+    all[count] = flag;
+    bel_status *status = bel_command_parse(options, count + 1, all);
+    bel_free(all);
+    bel_free(flag);
+    return status;
+}
+
 static bel_status *run_with_options(const verb *v, bel_options *options, int count,
                                     char *const *arguments, int *out_exit_code)
 {
-    BEL_TRY(bel_command_parse(options, count, arguments));
+    BEL_TRY(parse_and_build(options, count, arguments));
     if (bel_options_bool(options, "help")) return print_help(v, options);
     if (bel_options_bool(options, "print_config")) return print_config(options);
     if (bel_options_bool(options, "enable_faults")) bel_fault_enable();

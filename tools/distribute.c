@@ -2,17 +2,21 @@
 // the job, and are also what a job's record keeps: whoever starts, supervises or scales a job
 // makes its plan from the same words and the same cluster file.
 //
-// Their order decides who wins: what the cluster says of training comes first, then what stands
-// behind "--", then flags that hold for the command and for what it starts. Flags that count
+// Their order decides who wins: what stands behind "--" comes first, then flags that hold for the
+// command and for what it starts. Flags that count
 // parts of one process are refused unless they say what the cluster has, so that none goes
 // unread.
 #include "distribute.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
+#include "base/log.h"
 #include "flags.h"
+#include "launch/task.h"
+#include "package_build.h"
+#include "program.h"
 #include "verbs.h"
 
 // --- Words --------------------------------------------------------------------------------------
@@ -32,47 +36,159 @@ static void add_flag(bel_words *words, const char *name, const char *value)
     bel_free(text);
 }
 
-// Flags that hold for the program and for what it starts. Those behind "--" come first, so these
+// Flags that hold for the command and for what it starts. Those behind "--" come first, so these
 // win.
 static const char *const shared_flags[] = {
     "json",  "log_format",   "log_level",       "quiet",
     "trace", "metrics_port", "metrics_address", "enable_faults"};
 enum { SHARED_FLAG_COUNT = sizeof shared_flags / sizeof shared_flags[0] };
 
-static bool has_model_dir(const bel_words *words)
+// Of these a program of the user's own is told; the next two concern the command's own log alone.
+static bool reaches_programs(const char *flag)
 {
-    bel_options *training = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
-    bel_status *status = bel_command_parse(training, (int)words->count - 1, words->items + 1);
-    bool has = bel_options_string(training, "model_dir") != NULL;
-    bel_status_ignore(status); // comes again, and is reported, when the words are used
-    bel_options_destroy(training);
-    return has;
+    return strcmp(flag, "log_format") == 0 || strcmp(flag, "log_level") == 0 ||
+           strcmp(flag, "quiet") == 0;
 }
 
-void bel_words_from_flags(bel_words *words, const bel_options *options, size_t first,
-                          const bel_cluster *cluster)
+// AI Platform's flags that have no meaning here: said once, together.
+static void say_passed_over(const bel_options *options)
 {
-    static const double usual_stall_timeout = 600; // of cluster files
-    size_t count;
-    const char *const *arguments = bel_options_arguments(options, &count);
-    bel_words_add(words, "train_and_evaluate");
-    if (cluster != NULL && cluster->stall_timeout_secs != usual_stall_timeout) {
-        bel_str seconds = {0};
-        bel_json_write_number(&seconds, cluster->stall_timeout_secs);
-        add_flag(words, "stall_timeout", seconds.text);
-        bel_str_deinit(&seconds);
+    static const char *const flags[] = {"region",         "runtime_version", "python_version",
+                                        "staging_bucket", "packages",        "project"};
+    bel_str list = {0};
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (!bel_options_is_given(options, flags[i])) continue;
+        bel_str_printf(&list, "%s--%s %s", list.length > 0 ? ", " : "", flags[i],
+                       bel_options_text(options, flags[i]));
     }
-    for (size_t i = first; i < count; i++)
+    if (list.length > 0) {
+        bel_log_write(BEL_LOG_INFO, "without meaning here, and passed over: %s", list.text);
+    }
+    bel_str_deinit(&list);
+}
+
+// --- A program of the user's own -----------------------------------------------------------------
+
+static bel_status *take_program(bel_words *words, const bel_options *options,
+                                const char *const *arguments, size_t count)
+{
+    static const char *const building[] = {"package_path", "module_name"};
+    for (size_t i = 0; i < 2; i++) {
+        if (!bel_options_is_given(options, building[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s builds a package for belfry, and behind -- stands the program %s; "
+                       "hint: training flags begin with --",
+                       building[i], arguments[0]);
+    }
+    for (int i = 0; i < SHARED_FLAG_COUNT; i++) {
+        const char *flag = shared_flags[i];
+        if (reaches_programs(flag) || !bel_options_is_given(options, flag)) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s is for belfry's own training; the program %s has settings of its own "
+                       "(bel_run_config)",
+                       flag, arguments[0]);
+    }
+    bel_status *status = bel_program_find(arguments[0], &words->program);
+    if (status != NULL) {
+        bel_status *error =
+            BEL_ERR(BEL_INVALID_ARGUMENT,
+                    "behind --: expected training flags, which begin with --, or a program; %s",
+                    bel_status_message(status));
+        bel_status_destroy(status);
+        return error;
+    }
+    for (size_t i = 0; i < count; i++)
         bel_words_add(words, arguments[i]);
-    const char *job_dir = bel_options_string(options, "job_dir");
+    return NULL;
+}
+
+// --- Training flags ------------------------------------------------------------------------------
+
+// What stands among the flags behind "--"; NULL: nothing. Errors come again, and are reported, when
+// the words are used. Free with bel_free.
+static char *among_words(const bel_words *words, const char *flag)
+{
+    enum { BEHIND_VERB = 2 };
+    bel_options *training = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
+    bel_status_ignore(
+        bel_options_parse(training, (int)words->count - BEHIND_VERB, words->items + BEHIND_VERB));
+    const char *text = bel_options_string(training, flag);
+    char *copy = text != NULL ? bel_xstrdup(text) : NULL;
+    bel_options_destroy(training);
+    return copy;
+}
+
+// "trainer.main" without a folder is in the folder trainer. Free with bel_free.
+static char *package_folder(const bel_options *options)
+{
+    const char *folder = bel_options_string(options, "package_path");
+    const char *module = bel_options_string(options, "module_name");
+    if (folder != NULL) return bel_xstrdup(folder);
+    return module != NULL ? bel_xstrndup(module, strcspn(module, ".")) : NULL;
+}
+
+bel_status *bel_package_from_flags(const bel_options *options, const char *model_dir,
+                                   char **out_path)
+{
+    *out_path = NULL;
+    char *folder = package_folder(options);
+    if (folder == NULL) return NULL;
+    bel_status *status = model_dir == NULL
+                             ? BEL_ERR(BEL_INVALID_ARGUMENT,
+                                       "--package_path %s needs a folder for the model, in "
+                                       "which the package is kept: --job_dir or --model_dir",
+                                       folder)
+                             : bel_package_build(folder, bel_options_string(options, "module_name"),
+                                                 model_dir, out_path);
+    bel_free(folder);
+    return status;
+}
+
+static bel_status *take_flags(bel_words *words, const bel_options *options,
+                              const char *const *arguments, size_t count)
+{
+    bel_words_add(words, "belfry");
+    bel_words_add(words, "train_and_evaluate");
+    for (size_t i = 0; i < count; i++)
+        bel_words_add(words, arguments[i]);
     for (int i = 0; i < SHARED_FLAG_COUNT; i++) {
         const char *name = shared_flags[i];
         if (bel_options_is_given(options, name)) {
             add_flag(words, name, bel_options_text(options, name));
         }
     }
-    words->two_folders = job_dir != NULL && has_model_dir(words);
-    if (job_dir != NULL && !words->two_folders) add_flag(words, "model_dir", job_dir);
+    const char *job_dir = bel_options_string(options, "job_dir");
+    char *model_dir = among_words(words, "model_dir"), *package;
+    if (model_dir == NULL && job_dir != NULL) {
+        model_dir = bel_xstrdup(job_dir);
+        add_flag(words, "model_dir", job_dir);
+    }
+    bel_status *status = bel_package_from_flags(options, model_dir, &package);
+    if (status == NULL && package != NULL) add_flag(words, "package", package);
+    bel_free(package);
+    bel_free(model_dir);
+    return status;
+}
+
+bel_status *bel_words_from_flags(bel_words *words, const bel_options *options, size_t first)
+{
+    size_t count;
+    const char *const *arguments = bel_options_arguments(options, &count);
+    say_passed_over(options);
+    arguments += first;
+    count -= first;
+    bool is_program = count > 0 && arguments[0][0] != '-';
+    return is_program ? take_program(words, options, arguments, count)
+                      : take_flags(words, options, arguments, count);
+}
+
+void bel_words_from_record(bel_words *words, const bel_job_record *record)
+{
+    bool is_program = record->program[0] != '\0';
+    if (is_program) words->program = bel_xstrdup(record->program);
+    bel_words_add(words, is_program ? record->program : "belfry");
+    for (size_t i = 0; i < record->argument_count; i++)
+        bel_words_add(words, record->arguments[i]);
 }
 
 void bel_words_deinit(bel_words *words)
@@ -80,7 +196,19 @@ void bel_words_deinit(bel_words *words)
     for (size_t i = 0; i < words->count; i++)
         bel_free(words->items[i]);
     bel_free(words->items);
+    bel_free(words->program);
     *words = (bel_words){0};
+}
+
+bel_status *bel_words_run(const bel_words *words, const bel_options *options, int *out_exit_code)
+{
+    if (words->program == NULL) {
+        return bel_command_run((int)words->count - 1, words->items + 1, out_exit_code);
+    }
+    const char *job_dir = bel_options_string(options, "job_dir");
+    if (job_dir != NULL) setenv(BEL_MODEL_DIR_VARIABLE, job_dir, 1);
+    if (bel_log_get_format() == BEL_LOG_JSON) setenv("BELFRY_LOG_FORMAT", "json", 1);
+    return bel_program_become(words->program, words->items);
 }
 
 // --- The cluster --------------------------------------------------------------------------------
@@ -184,53 +312,68 @@ static bel_counting_kind counting_kind(const bel_options *training)
     return strcmp(mode, "async") == 0 ? BEL_COUNTING_ASYNC : BEL_COUNTING_BOUNDED;
 }
 
-bel_status *bel_words_check(const bel_words *words)
+// The flags' own checks, before anything of the cluster.
+static bel_status *read_training(bel_distribution *d, const bel_words *words)
 {
-    if (!words->two_folders) return NULL;
-    return BEL_ERR(
-        BEL_INVALID_ARGUMENT,
-        "--job_dir and, among the training flags, --model_dir name the same folder: give "
-        "one of them");
+    enum { BEHIND_VERB = 2 };
+    if (words->program != NULL) return NULL;
+    BEL_TRY(bel_command_parse(d->training, (int)words->count - BEHIND_VERB,
+                              words->items + BEHIND_VERB));
+    d->asks =
+        bel_options_bool(d->training, "help") || bel_options_bool(d->training, "print_config");
+    if (d->asks) return NULL;
+    size_t extra_count;
+    const char *const *extra = bel_options_arguments(d->training, &extra_count);
+    if (extra_count > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\" among the training flags",
+                       extra[0]);
+    }
+    if (bel_options_string(d->training, "package_path") != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--package_path stands in front of --: it is built once, and not by each "
+                       "process");
+    }
+    return NULL;
+}
+
+// Flags of training count more than the cluster for stalls.
+static bel_status *make_plan(bel_distribution *d, const bel_cluster *cluster)
+{
+    const bel_options *training = d->training;
+    BEL_TRY(bel_plan_create(cluster, (int)bel_options_int(training, "num_gpus"),
+                            (int)bel_options_int(training, "num_threads"), &d->plan));
+    BEL_TRY(check_training(training, d->plan));
+    if (bel_options_is_given(training, "stall_timeout")) d->plan->stall_timeout_secs = 0;
+    bel_plan_set_counting(d->plan, counting_kind(training),
+                          (int)bel_options_int(training, "replicas_to_aggregate"),
+                          bel_options_int(training, "max_staleness"));
+    return NULL;
+}
+
+static bel_status *prepare(bel_distribution *d, const bel_words *words, const char *job_dir,
+                           const bel_cluster *cluster)
+{
+    BEL_TRY(read_training(d, words));
+    if (d->asks) return NULL;
+    const char *named = bel_options_string(d->training, "model_dir");
+    d->model_dir = named != NULL ? named : job_dir;
+    if (d->model_dir == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--job_dir is needed%s: the folder for checkpoints",
+                       words->program != NULL ? "" : ", or --model_dir among the training flags");
+    }
+    return make_plan(d, cluster);
 }
 
 bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_words *words,
-                                  const bel_cluster *cluster)
+                                  const char *job_dir, const bel_cluster *cluster)
 {
-    BEL_TRY(bel_words_check(words));
     bel_distribution d = {.training = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE)};
-    bel_status *status;
-    BEL_TRY_GOTO(status, failed,
-                 bel_command_parse(d.training, (int)words->count - 1, words->items + 1));
-    d.asks = bel_options_bool(d.training, "help") || bel_options_bool(d.training, "print_config");
-    if (d.asks) {
+    bel_status *status = prepare(&d, words, job_dir, cluster);
+    if (status == NULL) {
         *out_distribution = d;
-        return NULL;
+    } else {
+        bel_distribution_deinit(&d);
     }
-    size_t extra_count;
-    const char *const *extra = bel_options_arguments(d.training, &extra_count);
-    d.model_dir = bel_options_string(d.training, "model_dir");
-    if (extra_count > 0) {
-        status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                         "unexpected argument \"%s\" among the training flags", extra[0]);
-        goto failed;
-    }
-    if (d.model_dir == NULL) {
-        status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                         "--job_dir is needed, or --model_dir among the training flags: the folder "
-                         "for checkpoints");
-        goto failed;
-    }
-    BEL_TRY_GOTO(status, failed,
-                 bel_plan_create(cluster, (int)bel_options_int(d.training, "num_gpus"),
-                                 (int)bel_options_int(d.training, "num_threads"), &d.plan));
-    BEL_TRY_GOTO(status, failed, check_training(d.training, d.plan));
-    bel_plan_set_counting(d.plan, counting_kind(d.training),
-                          (int)bel_options_int(d.training, "replicas_to_aggregate"),
-                          bel_options_int(d.training, "max_staleness"));
-    *out_distribution = d;
-    return NULL;
-failed:
-    bel_distribution_deinit(&d);
     return status;
 }
 

@@ -17,7 +17,8 @@
 #define EVALUATING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define ALONG BEL_VERB_TRAIN_AND_EVALUATE // evaluating while training
 #define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
-#define RUNNING (TRAINING | READING) // everything that runs a model
+#define RUNNING BEL_VERBS_RUNNING
+#define BUILDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | STARTING) // packages
 #define STORED (RUNNING | BEL_VERB_DOCTOR)
 #define LOCAL BEL_VERB_LOCAL_TRAIN
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // processes of their own
@@ -29,7 +30,7 @@
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | LOCAL | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
-#define DATA "Data"
+#define DATA BEL_FLAG_GROUP_DATA
 #define CLUSTER "Cluster"
 #define JOB "Job"
 #define MODEL BEL_FLAG_GROUP_MODEL
@@ -38,6 +39,7 @@
 #define CHECKPOINTS "Checkpoints"
 #define EVALUATION "Evaluation"
 #define OUTPUT "Output"
+#define PLATFORM "AI Platform"
 #define SETTINGS "Settings"
 
 #define STRING BEL_OPTION_STRING
@@ -80,6 +82,8 @@ static const bel_option table[] = {
     {"length_column", STRING, RUNNING, "", NULL, "NAME", DATA,
      "column of a CSV file that holds how many steps of a sequence count; without it all do. "
      "Remembered by checkpoints.", "model=gru|lstm"},
+    {"path_column", STRING, RUNNING, "path", NULL, "NAME", DATA,
+     "column of a CSV file that names a file, for packages that make features of files.", "package"},
     {"header", BOOL, RUNNING, "true", NULL, NULL, DATA,
      "the files begin with a line of column names; with --no_header columns are named 0, 1 …",
      "input_format=csv"},
@@ -100,6 +104,11 @@ static const bel_option table[] = {
      "The model; evaluate and predict take it from the checkpoint unless told.", NULL},
     {"package", STRING, RUNNING, "", NULL, "FILE", MODEL,
      "A shared object with a model of your own (docs/models.md), in place of --model.", NULL},
+    {"package_path", STRING, BUILDING | TYPED, "", NULL, "FOLDER", MODEL,
+     "A package's sources, in place of --package: they are built, and kept in the model's folder by "
+     "their digest (docs/models.md).", NULL},
+    {"module_name", STRING, BUILDING | TYPED, "", NULL, "PACKAGE.NAME", MODEL,
+     "Which module of --package_path; without that, PACKAGE is the folder.", NULL},
     {"class_count", INT, RUNNING, "10", "[0, 1048576]", "classes", MODEL,
      "Labels must lie below it; 0, for packages only: any label.", NULL},
     {"hidden_units", INTS, RUNNING, "512,512", "[1, 1048576]", "units", MODEL,
@@ -150,7 +159,7 @@ static const bel_option table[] = {
     {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER, "Print the plan of processes, and end.", NULL},
 
     {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,
-     "--model_dir of the training flags, unless they have one.", NULL},
+     "--model_dir of the training flags, unless they have one; then logs go here.", NULL},
     {"log_dir", STRING, LOCAL, "", NULL, "FOLDER", JOB,
      "Where the log of each process goes. Without it: logs in the model's folder.", NULL},
     {"engine", STRING, BEL_VERB_JOBS_SUBMIT, "local", NULL, "NAME", JOB,
@@ -261,6 +270,20 @@ static const bel_option table[] = {
     {"log_level", STRING, REPORTING, "info", "error|warn|info|debug", NULL, OUTPUT,
      "Least important lines that are logged.", NULL},
     {"quiet", BOOL, REPORTING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only.", NULL},
+
+    {"region", STRING, STARTING, "", NULL, "NAME", PLATFORM, "Passed over.", NULL},
+    {"runtime_version", STRING, STARTING, "", NULL, "VERSION", PLATFORM, "Passed over.", NULL},
+    {"python_version", STRING, STARTING, "", NULL, "VERSION", PLATFORM, "Passed over.", NULL},
+    {"staging_bucket", STRING, STARTING, "", NULL, "BUCKET", PLATFORM, "Passed over.", NULL},
+    {"packages", STRINGS, STARTING, "", NULL, "FILE", PLATFORM, "Passed over.", NULL},
+    {"project", STRING, STARTING, "", NULL, "NAME", PLATFORM, "Passed over.", NULL},
+    {"labels", STRINGS, BEL_VERB_JOBS_SUBMIT, "", NULL, "KEY=VALUE", PLATFORM, "Passed over.", NULL},
+    {"async", BOOL, BEL_VERB_JOBS_SUBMIT, "true", NULL, NULL, PLATFORM, "Passed over: a job goes on by itself.", NULL},
+    {"start_port", INT, LOCAL, "27182", "[1, 65535]", NULL, PLATFORM, "Passed over: ports are free ones.", NULL},
+    {"scale_tier", STRING, BEL_VERB_JOBS_SUBMIT, "", NULL, "TIER", PLATFORM,
+     "That of the file in --config; without a file it says which processes there are.", NULL},
+    {"stream_logs", BOOL, BEL_VERB_JOBS_SUBMIT, "false", NULL, NULL, PLATFORM,
+     "Show what the job's processes say, until it has ended.", NULL},
 
     {"config_file", STRING, RUNNING | TYPED, "", NULL, "FILE", SETTINGS,
      "YAML file with any of these flags, as \"name: value\"; the command line wins.", NULL},

@@ -34,5 +34,12 @@ const char *bel_flags_in_group(const char *group, size_t index);
 
 #define BEL_FLAG_GROUP_MODEL "Model"
 #define BEL_FLAG_GROUP_OPTIMIZER "Optimizer"
+#define BEL_FLAG_GROUP_DATA "Data"
+#define BEL_FLAG_GROUP_PACKAGE "Package"
+
+// The verbs that run a model.
+#define BEL_VERBS_RUNNING                                                                          \
+    (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH | BEL_VERB_EVALUATE |           \
+     BEL_VERB_PREDICT)
 
 #endif

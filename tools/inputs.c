@@ -162,6 +162,61 @@ static const char **split_names(const char *names, char **out_text, int *out_cou
     return list;
 }
 
+// --- Rows that name files ------------------------------------------------------------------------
+
+// A bel_map_fn: the feature function of a package, with the path that the row has. A relative one
+// begins at the CSV file's folder, which the record's origin names.
+static bel_status *add_features(void *flag_input, bel_record *record, bool *out_skip)
+{
+    (void)out_skip;
+    const bel_flag_input *input = flag_input;
+    const bel_tensor *field =
+        bel_record_get(record, bel_options_string(input->options, "path_column"));
+    const char *name = field->data, *origin = bel_record_origin(record);
+    const char *slash = strrchr(origin, '/');
+    if (name[0] == '\0') return BEL_ERR(BEL_DATA_LOSS, "expected the path of a file, got nothing");
+    if (name[0] == '/' || slash == NULL) {
+        return input->feature_fn(input->feature_user, name, record);
+    }
+    char *path = bel_strf("%.*s/%s", (int)(slash - origin), origin, name);
+    bel_status *status = input->feature_fn(input->feature_user, path, record);
+    bel_free(path);
+    return status;
+}
+
+static bel_status *check_path_flags(const bel_flag_input *input)
+{
+    const char *path = bel_options_string(input->options, "path_column");
+    if (path == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--path_column: expected the name of the column with "
+                                             "the paths, got nothing");
+    }
+    if (input->id_columns == NULL && input->length_column == NULL && input->feature_scale == 1) {
+        return NULL;
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--id_columns, --length_column and --feature_scale are for numbers of a CSV "
+                   "file; this package makes its features from the files that rows name");
+}
+
+static bel_status *open_paths(const bel_flag_input *input, const char *label,
+                              const file_list *files, bel_dataset **out_dataset)
+{
+    BEL_TRY(check_path_flags(input));
+    const char *path = bel_options_string(input->options, "path_column");
+    bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .paths = files->paths,
+        .path_count = files->count,
+        .no_header = !bel_options_bool(input->options, "header"),
+        .label_column = label,
+        .class_count = input->class_count,
+        .columns = (const bel_csv_column[]){{path, BEL_DTYPE_STRING}},
+        .column_count = 1,
+    });
+    *out_dataset = dataset;
+    return NULL;
+}
+
 static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
                             bel_dataset **out_dataset)
 {
@@ -172,6 +227,11 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     if (label == NULL && mode != BEL_MODE_PREDICT) {
         BEL_TRY(last_column(files->paths[0], header, &last));
         label = last;
+    }
+    if (input->feature_fn != NULL) {
+        bel_status *status = open_paths(input, label, files, out_dataset);
+        bel_free(last);
+        return status;
     }
     char *id_text = NULL;
     int id_count = 0;
@@ -243,8 +303,10 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
 
 // --- Stages -------------------------------------------------------------------------------------
 
-static void add_stages(const bel_options *options, bel_mode mode, bel_dataset *dataset)
+// What comes out of files may be of any length.
+static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *dataset)
 {
+    const bel_options *options = input->options;
     bool training = mode == BEL_MODE_TRAIN;
     if (training) {
         int64_t buffer = bel_options_int(options, "shuffle_buffer");
@@ -255,14 +317,23 @@ static void add_stages(const bel_options *options, bel_mode mode, bel_dataset *d
         bel_dataset_repeat(dataset, endless ? BEL_REPEAT_FOREVER : epochs > 0 ? epochs : 1);
     }
     const char *batch_flag = training ? "train_batch_size" : "eval_batch_size";
-    bel_dataset_batch(dataset, bel_options_int(options, batch_flag));
+    int64_t batch_size = bel_options_int(options, batch_flag);
+    if (input->feature_fn != NULL) {
+        const char *drop[] = {bel_options_string(options, "path_column"), NULL};
+        bel_dataset_map(dataset, add_features, input, drop);
+        bel_dataset_padded_batch(dataset, batch_size, NULL, 0);
+    } else {
+        bel_dataset_batch(dataset, batch_size);
+    }
     bel_dataset_prefetch(dataset, (int)bel_options_int(options, "prefetch"),
                          (int)bel_options_int(options, "input_threads"));
 }
 
-bel_status *bel_flag_input_open(void *flag_input, bel_mode mode, bel_dataset **out_dataset)
+bel_status *bel_flag_input_open(void *flag_input, const bel_estimator *estimator, bel_mode mode,
+                                bel_dataset **out_dataset)
 {
-    const bel_flag_input *input = flag_input;
+    (void)estimator;
+    bel_flag_input *input = flag_input;
     file_list files = {0};
     BEL_TRY(file_list_init(input->options, mode, &files));
     bool idx = is_idx(input->options, files.paths[0]);
@@ -270,7 +341,7 @@ bel_status *bel_flag_input_open(void *flag_input, bel_mode mode, bel_dataset **o
     bel_status *status = (idx ? open_idx : open_csv)(input, mode, &files, &dataset);
     file_list_deinit(&files);
     if (status != NULL) return status;
-    add_stages(input->options, mode, dataset);
+    add_stages(input, mode, dataset);
     *out_dataset = dataset;
     return NULL;
 }

@@ -3,7 +3,7 @@
 #define BELFRY_TOOLS_INPUTS_H
 
 #include "base/options.h"
-#include "belfry/estimator.h"
+#include "belfry/package.h"
 
 // What the data flags mean for one run. Immutable; must outlive the estimator's calls.
 typedef struct bel_flag_input {
@@ -11,8 +11,10 @@ typedef struct bel_flag_input {
     double feature_scale;
     const char *id_columns; // "NAME,NAME"; NULL: none
     const char *length_column;
-    const char *label_column; // of the checkpoint; NULL: it says none
-    int64_t class_count;      // 0: labels are not checked
+    const char *label_column;   // of the checkpoint; NULL: it says none
+    int64_t class_count;        // 0: labels are not checked
+    bel_feature_fn *feature_fn; // of a package: rows name files; NULL: rows are the features
+    void *feature_user;
 } bel_flag_input;
 
 // NOT_FOUND, PERMISSION_DENIED: one of the files that the data flags name cannot be read here.

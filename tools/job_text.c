@@ -138,7 +138,9 @@ void bel_job_write_facts(const bel_job_record *record, bel_str *out)
     put_fact(out, "config", record->config);
     put_fact(out, "model_dir", record->model_dir);
     bel_str_printf(out, "folder %s\nlogs %s/logs\n", record->folder, record->folder);
-    bel_str_printf(out, "supervisor %lld\narguments", (long long)record->supervisor);
+    bel_str_printf(out, "supervisor %lld\n", (long long)record->supervisor);
+    put_fact(out, "program", record->program);
+    bel_str_puts(out, "arguments");
     for (size_t i = 0; i < record->argument_count; i++)
         bel_str_printf(out, " %s", record->arguments[i]);
     bel_str_puts(out, "\n");
@@ -162,6 +164,7 @@ void bel_job_write_json(const bel_job_record *record, bel_str *out)
     put_member(out, "folder", record->folder);
     put_member(out, "model_dir", record->model_dir);
     put_member(out, "config", record->config);
+    put_member(out, "program", record->program);
     bel_str_puts(out, ",\"arguments\":[");
     for (size_t i = 0; i < record->argument_count; i++) {
         bel_str_puts(out, i > 0 ? "," : "");

@@ -5,9 +5,7 @@
 // Paths of the record are absolute, since it is read from any folder; the job's own words stay
 // as they were typed, and its processes run in the folder of the submission. A record is read
 // again after the start, as by then it is the supervisor's.
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -16,6 +14,7 @@
 #include "inputs.h"
 #include "job_text.h"
 #include "launch/engine.h"
+#include "program.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -26,21 +25,6 @@ static bel_status *read_job(const bel_options *options, bel_job_record **out_rec
     const char *name = NULL;
     BEL_TRY(bel_job_take_name(options, false, &name));
     return bel_registry_read(name, out_record);
-}
-
-// The path from the root, for whoever reads the record in another folder.
-static char *absolute(const char *path)
-{
-    if (path[0] == '/') return bel_xstrdup(path);
-    for (size_t size = 256;; size *= 2) {
-        char *folder = bel_xmalloc(size);
-        bool fits = getcwd(folder, size) != NULL;
-        bool hopeless = !fits && errno != ERANGE;
-        char *joined = fits ? bel_path_join(folder, path) : NULL;
-        bel_free(folder);
-        if (fits) return joined;
-        if (hopeless) return bel_xstrdup(path);
-    }
 }
 
 // --- Submitting ---------------------------------------------------------------------------------
@@ -92,15 +76,27 @@ static bel_status *add_and_start(bel_job_record *asked, bool replace, const bel_
     return status;
 }
 
+static bel_status *stream_logs(const char *name, int *out_exit_code)
+{
+    bel_words verb = {0};
+    bel_words_add(&verb, "jobs");
+    bel_words_add(&verb, "stream-logs");
+    bel_words_add(&verb, name);
+    bel_status *status = bel_command_run((int)verb.count, verb.items, out_exit_code);
+    bel_words_deinit(&verb);
+    return status;
+}
+
 static bel_status *submit(const bel_options *options, const char *name, const bel_engine *engine,
                           const bel_cluster *cluster, const char *cluster_text,
                           const bel_words *words, int *out_exit_code)
 {
     bel_distribution distribution;
-    BEL_TRY(bel_distribution_init(&distribution, words, cluster));
+    const char *job_dir = bel_options_string(options, "job_dir");
+    BEL_TRY(bel_distribution_init(&distribution, words, job_dir, cluster));
     if (distribution.asks) {
         bel_distribution_deinit(&distribution);
-        return bel_command_run((int)words->count, words->items, out_exit_code);
+        return bel_words_run(words, options, out_exit_code);
     }
     bel_status *missing = bel_flag_inputs_check(distribution.training);
     if (missing != NULL) {
@@ -110,19 +106,72 @@ static bel_status *submit(const bel_options *options, const char *name, const be
     bel_job_record *asked = bel_xcalloc(1, sizeof *asked);
     asked->name = bel_xstrdup(name);
     asked->engine = bel_xstrdup(engine->name);
-    asked->model_dir = absolute(distribution.model_dir);
-    asked->config = absolute(bel_options_string(options, "config"));
+    asked->model_dir = bel_absolute_path(distribution.model_dir);
+    const char *config = bel_options_string(options, "config");
+    asked->config = config != NULL ? bel_absolute_path(config) : bel_xstrdup("");
     asked->cluster = bel_xstrdup(cluster_text);
-    asked->argument_count = words->count;
+    asked->program = bel_xstrdup(words->program != NULL ? words->program : "");
+    asked->argument_count = words->count - 1; // without the program's name
     asked->arguments = bel_xcalloc(words->count, sizeof *asked->arguments);
-    for (size_t i = 0; i < words->count; i++)
-        asked->arguments[i] = bel_xstrdup(words->items[i]);
+    for (size_t i = 1; i < words->count; i++)
+        asked->arguments[i - 1] = bel_xstrdup(words->items[i]);
     bel_distribution_deinit(&distribution);
     bool replace = bel_options_bool(options, "replace");
     bel_status *status = add_and_start(asked, replace, engine, cluster);
     bel_job_record_destroy(asked);
-    if (status != NULL) return status;
-    return print_submitted(name, bel_options_bool(options, "json"));
+    BEL_TRY(status);
+    BEL_TRY(print_submitted(name, bel_options_bool(options, "json")));
+    return bel_options_bool(options, "stream_logs") ? stream_logs(name, out_exit_code) : NULL;
+}
+
+// "standard-1" as gcloud has it is STANDARD_1 in a file. Free with bel_free.
+static char *tier_name(const bel_options *options)
+{
+    const char *given = bel_options_string(options, "scale_tier");
+    char *name = given != NULL ? bel_xstrdup(given) : NULL;
+    for (char *c = name; c != NULL && *c != '\0'; c++)
+        *c = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+    return name;
+}
+
+// The file of --config, which must have the tier that --scale_tier says; without a file that alone
+// is one.
+static bel_status *read_cluster(const bel_options *options, char **out_text,
+                                bel_cluster **out_cluster)
+{
+    const char *config = bel_options_string(options, "config");
+    char *tier = tier_name(options), *text = NULL;
+    size_t length = 0;
+    bel_status *status = NULL;
+    if (config != NULL) {
+        status = bel_yaml_read_text(config, &text, &length);
+    } else if (tier != NULL && strcmp(tier, "CUSTOM") != 0) {
+        text = bel_strf("scaleTier: %s\n", tier);
+        length = strlen(text);
+    } else {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "--config is needed: the cluster file that says which processes to start");
+    }
+    bel_cluster *cluster = NULL;
+    if (status == NULL) {
+        status =
+            bel_cluster_parse(text, length, config != NULL ? config : "--scale_tier", &cluster);
+    }
+    const char *of_file = status == NULL ? cluster->scale_tier : NULL;
+    if (status == NULL && tier != NULL && (of_file == NULL || strcmp(tier, of_file) != 0)) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "--scale_tier %s: %s %s%s", tier, config,
+                         of_file != NULL ? "has scaleTier: " : "has no scaleTier",
+                         of_file != NULL ? of_file : "");
+        bel_cluster_destroy(cluster);
+    }
+    bel_free(tier);
+    if (status == NULL) {
+        *out_text = text;
+        *out_cluster = cluster;
+    } else {
+        bel_free(text);
+    }
+    return status;
 }
 
 bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
@@ -132,24 +181,15 @@ bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
     bel_cluster *cluster;
     BEL_TRY(bel_job_take_name(options, true, &name));
     BEL_TRY(find_engine(bel_options_string(options, "engine"), &engine));
-    const char *config = bel_options_string(options, "config");
-    if (config == NULL) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--config is needed: the cluster file that says which processes to start");
-    }
     char *text; // read once: what is checked is what the job gets
-    size_t length;
-    BEL_TRY(bel_yaml_read_text(config, &text, &length));
-    bel_status *status = bel_cluster_parse(text, length, config, &cluster);
-    if (status == NULL) {
-        bel_words words = {0};
-        bel_words_from_flags(&words, options, 1, cluster);
-        status = engine->check(cluster);
-        if (status == NULL)
-            status = submit(options, name, engine, cluster, text, &words, out_exit_code);
-        bel_words_deinit(&words);
-        bel_cluster_destroy(cluster);
-    }
+    BEL_TRY(read_cluster(options, &text, &cluster));
+    bel_words words = {0};
+    bel_status *status = engine->check(cluster);
+    if (status == NULL) status = bel_words_from_flags(&words, options, 1);
+    if (status == NULL)
+        status = submit(options, name, engine, cluster, text, &words, out_exit_code);
+    bel_words_deinit(&words);
+    bel_cluster_destroy(cluster);
     bel_free(text);
     return status;
 }

@@ -1,7 +1,8 @@
 // Verb jobs scale: a wish in the job's model folder, which its supervisor and its master find;
 // the command does not wait for it. What the wish may be follows from the job's words and its
 // cluster file, of both of which the job's folder has a copy: the plan is made once more of them.
-// On the command line workers do not include a master that trains, in the wish they do.
+// On the command line workers do not include a master that trains, in the wish they do. Of a program
+// of the user's own its settings are not known here: its master says where the wish cannot be met.
 #include "base/alloc.h"
 #include "distribute.h"
 #include "job_text.h"
@@ -40,9 +41,8 @@ static bel_status *scale(const bel_job_record *record, const bel_cluster *cluste
 {
     bel_words words = {0};
     bel_distribution distribution;
-    for (size_t i = 0; i < record->argument_count; i++)
-        bel_words_add(&words, record->arguments[i]);
-    bel_status *status = bel_distribution_init(&distribution, &words, cluster);
+    bel_words_from_record(&words, record);
+    bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
     if (status == NULL) {
         int workers = count + (cluster->master_trains ? 1 : 0);
         status = check(record, &distribution, workers);

@@ -30,6 +30,20 @@ static void warn_of_unused(const bel_options *options)
     }
 }
 
+// A program finds the flags of the command's own log nowhere but in the form of the lines.
+static bel_status *check_log_flags(const bel_options *options, const bel_words *words)
+{
+    static const char *const flags[] = {"log_level", "quiet"};
+    for (size_t i = 0; i < 2 && words->program != NULL; i++) {
+        if (!bel_options_is_given(options, flags[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s does not reach the program %s, which is the only process; hint: with "
+                       "--distributed it holds for what is shown",
+                       flags[i], words->items[0]);
+    }
+    return NULL;
+}
+
 static bel_status *run_in_process(const bel_options *options, const bel_words *words,
                                   int *out_exit_code)
 {
@@ -38,9 +52,9 @@ static bel_status *run_in_process(const bel_options *options, const bel_words *w
                        "--dry_run shows the plan of processes, but there is only one; give "
                        "--distributed or --config as well");
     }
-    BEL_TRY(bel_words_check(words));
+    BEL_TRY(check_log_flags(options, words));
     warn_of_unused(options);
-    return bel_command_run((int)words->count, words->items, out_exit_code);
+    return bel_words_run(words, options, out_exit_code);
 }
 
 static bel_status *write_plan(const bel_plan *plan, const bel_plan_sizes *sizes)
@@ -59,10 +73,10 @@ static bel_status *print_plan(const bel_distribution *distribution)
     const bel_plan *plan = distribution->plan;
     size_t files;
     bel_options_list(distribution->training, "train_files", &files);
-    if (files == 0) return write_plan(plan, NULL);
+    if (files == 0) return write_plan(plan, NULL); // also for a program of the user's own
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(distribution->training, NULL, &setup));
-    const bel_train_spec train = {.input_fn = bel_flag_input_open, .input_user = &setup->input};
+    const bel_train_spec train = {.input_fn = setup->input_fn, .input_user = setup->input_user};
     bel_plan_sizes sizes;
     int64_t *shard_bytes = NULL;
     bel_status *status = bel_estimator_measure(setup->estimator, &train, plan->worker_count,
@@ -89,8 +103,9 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
                              const bel_distribution *distribution, int *out_exit_code)
 {
     const char *log_dir = bel_options_string(options, "log_dir");
-    char *default_dir = bel_path_join(distribution->model_dir, "logs");
-    char *program = bel_linux_program();
+    const char *job_dir = bel_options_string(options, "job_dir");
+    char *default_dir = bel_path_join(job_dir != NULL ? job_dir : distribution->model_dir, "logs");
+    char *program = words->program != NULL ? bel_xstrdup(words->program) : bel_linux_program();
     bel_supervisor_config config = {.plan = distribution->plan,
                                     .job = "local",
                                     .program = program,
@@ -113,10 +128,11 @@ static bel_status *run_with_cluster(const bel_options *options, const bel_cluste
                                     const bel_words *words, int *out_exit_code)
 {
     bel_distribution distribution;
-    BEL_TRY(bel_distribution_init(&distribution, words, cluster));
+    const char *job_dir = bel_options_string(options, "job_dir");
+    BEL_TRY(bel_distribution_init(&distribution, words, job_dir, cluster));
     bel_status *status;
     if (distribution.asks) {
-        status = bel_command_run((int)words->count, words->items, out_exit_code);
+        status = bel_words_run(words, options, out_exit_code);
     } else if (bel_options_bool(options, "dry_run")) {
         status = print_plan(&distribution);
     } else {
@@ -131,8 +147,8 @@ static bel_status *run_distributed(const bel_options *options, int *out_exit_cod
     bel_cluster *cluster;
     BEL_TRY(bel_cluster_from_flags(options, &cluster));
     bel_words words = {0};
-    bel_words_from_flags(&words, options, 0, cluster);
-    bel_status *status = bel_engine_find("local")->check(cluster);
+    bel_status *status = bel_words_from_flags(&words, options, 0);
+    if (status == NULL) status = bel_engine_find("local")->check(cluster);
     if (status == NULL) status = run_with_cluster(options, cluster, &words, out_exit_code);
     bel_words_deinit(&words);
     bel_cluster_destroy(cluster);
@@ -151,8 +167,8 @@ bel_status *bel_verb_local_train(const bel_options *options, int *out_exit_code)
         bel_options_bool(options, "distributed") || bel_options_string(options, "config") != NULL;
     if (distributed) return run_distributed(options, out_exit_code);
     bel_words words = {0};
-    bel_words_from_flags(&words, options, 0, NULL);
-    bel_status *status = run_in_process(options, &words, out_exit_code);
+    bel_status *status = bel_words_from_flags(&words, options, 0);
+    if (status == NULL) status = run_in_process(options, &words, out_exit_code);
     bel_words_deinit(&words);
     return status;
 }

@@ -1,68 +1,49 @@
 // Packages: dlopen, the one symbol, the ABI number before anything else is believed. A package
 // is somebody else's code in this process, so from its opening on a crash and a call of exit say
-// whose fault it may be. These lines are written out in advance, as a handler may not format.
+// whose fault it may be. The line for exit is written out in advance, as it comes when the process
+// is on its way out.
 //
-// A package that was accepted is never closed: its code may be in use until the process ends.
-// bel_package_over must be called on every way out of main, or the end itself would be taken for
-// a package's exit.
-#define _XOPEN_SOURCE 700 // sigaltstack
+// A package that was accepted is never closed: its code may be in use until the process ends. A
+// process has one. bel_package_over must be called on every way out of main, or the end itself would
+// be taken for a package's exit.
 #include "package.h"
 
 #include <dlfcn.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/crash.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "flags.h"
+#include "package_build.h"
 
 // --- Packages that end the process ---------------------------------------------------------------
 
-// Written out in advance: a handler may not format.
-static char crashed[512], left[512];
+static char left[512];
 static bool over;
-
-static void say(const char *line)
-{
-    ssize_t wrote = write(STDERR_FILENO, line, strlen(line));
-    (void)wrote; // there is nobody else to tell
-}
-
-// The signal comes again, and then ends the process as it would have.
-static void on_crash(int number)
-{
-    say(crashed);
-    raise(number);
-}
 
 static void on_exit_of_others(void)
 {
     if (over) return;
-    say(left);
+    ssize_t wrote = write(STDERR_FILENO, left, strlen(left));
+    (void)wrote; // there is nobody else to tell
     _exit(EXIT_FAILURE);
 }
 
 static void watch(const char *path)
 {
-    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    static char stack[64 * 1024]; // for a package that has used up its own
-    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
-    struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK};
-    bel_snprintf(
-        crashed, sizeof crashed,
-        "belfry: the process crashed while the package %s was in use; hint: the package runs "
-        "inside this process, see it in a debugger\n",
-        path);
+    char *crashed = bel_strf("the process crashed while the package %s was in use; hint: the "
+                             "package runs inside this process, see it in a debugger",
+                             path);
+    bel_crash_watch(crashed, true);
+    bel_free(crashed);
     bel_snprintf(left, sizeof left,
                  "belfry: the package %s called exit; a model function returns an error instead\n",
                  path);
-    sigemptyset(&action.sa_mask);
-    sigaltstack(&own, NULL);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
     atexit(on_exit_of_others);
 }
 
@@ -79,7 +60,9 @@ static const char *last_error(void)
     return text != NULL ? text : "no reason given";
 }
 
-static bel_status *check_package(const char *path, const bel_package *package)
+// Behind abi and size, what lies beyond the package's own size stays zero.
+static bel_status *check_package(const char *path, const bel_package *package,
+                                 bel_package *out_package)
 {
     if (package->abi != BEL_PACKAGE_ABI) {
         return BEL_ERR(BEL_FAILED_PRECONDITION,
@@ -87,18 +70,28 @@ static bel_status *check_package(const char *path, const bel_package *package)
                        "it again with this version's headers",
                        path, package->abi, BEL_PACKAGE_ABI);
     }
-    if (package->name == NULL || package->model_fn == NULL) {
+    size_t size = package->size < sizeof *package ? package->size : sizeof *package;
+    *out_package = (bel_package){0};
+    memcpy(out_package, package, size);
+    if (out_package->name == NULL || out_package->model_fn == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--package: %s has no %s in its BEL_PACKAGE", path,
-                       package->name == NULL ? "name" : "model function");
+                       out_package->name == NULL ? "name" : "model function");
+    }
+    if (out_package->input_fn != NULL && out_package->feature_fn != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--package: %s has an input function and a feature function: the first one "
+                       "makes the features, too",
+                       path);
     }
     return NULL;
 }
 
-static bel_status *open_checked(const char *path, const bel_package **out_package)
+static bel_status *load(const char *path, bel_package *out_package)
 {
     if (!bel_file_exists(path)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--package: there is no file %s", path);
     }
+    BEL_TRY(bel_package_check_store(path));
     watch(path);
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (object == NULL) {
@@ -107,24 +100,65 @@ static bel_status *open_checked(const char *path, const bel_package **out_packag
     }
     const bel_package *package = dlsym(object, "bel_package_entry");
     bel_status *status =
-        package != NULL ? check_package(path, package)
+        package != NULL ? check_package(path, package, out_package)
                         : BEL_ERR(BEL_INVALID_ARGUMENT,
                                   "--package: %s does not export bel_package_entry; did you use "
                                   "BEL_PACKAGE?",
                                   path);
-    if (status == NULL) {
-        *out_package = package;
-    } else {
-        dlclose(object);
-    }
+    if (status != NULL) dlclose(object);
     return status;
 }
 
 bel_status *bel_package_open(const char *path, const bel_package **out_package)
 {
-    // Without a slash dlopen would look in the system's folders.
-    char *file = strchr(path, '/') != NULL ? bel_xstrdup(path) : bel_path_join(".", path);
-    bel_status *status = open_checked(file, out_package);
-    bel_free(file);
-    return status;
+    static bel_package package;
+    static char *opened;
+    bool again = opened != NULL && strcmp(opened, path) == 0;
+    if (!again) {
+        // Without a slash dlopen would look in the system's folders.
+        char *file = strchr(path, '/') != NULL ? bel_xstrdup(path) : bel_path_join(".", path);
+        bel_status *status = load(file, &package);
+        bel_free(file);
+        BEL_TRY(status);
+        bel_free(opened);
+        opened = bel_xstrdup(path);
+    }
+    *out_package = &package;
+    return NULL;
+}
+
+// --- Its flags -----------------------------------------------------------------------------------
+
+// A switch that says nothing is off.
+static bel_option row_of(const bel_package_flag *flag)
+{
+    static const bel_option_type types[] = {
+        [BEL_FLAG_TEXT] = BEL_OPTION_STRING,   [BEL_FLAG_INT] = BEL_OPTION_INT,
+        [BEL_FLAG_NUMBER] = BEL_OPTION_DOUBLE, [BEL_FLAG_SWITCH] = BEL_OPTION_BOOL,
+        [BEL_FLAG_INTS] = BEL_OPTION_INTS,     [BEL_FLAG_TEXTS] = BEL_OPTION_STRINGS};
+    const char *none = flag->kind == BEL_FLAG_SWITCH ? "false" : "";
+    return (bel_option){.name = flag->name,
+                        .type = types[flag->kind],
+                        .uses = BEL_VERBS_RUNNING,
+                        .otherwise = flag->otherwise != NULL ? flag->otherwise : none,
+                        .accepts = flag->accepts,
+                        .group = BEL_FLAG_GROUP_PACKAGE,
+                        .help = flag->help != NULL ? flag->help : ""};
+}
+
+bel_status *bel_package_add_flags(const char *path, bel_options *options)
+{
+    const bel_package *package;
+    BEL_TRY(bel_package_open(path, &package));
+    for (int i = 0; i < package->flag_count; i++) {
+        const bel_package_flag *flag = &package->flags[i];
+        if (flag->name == NULL || (unsigned)flag->kind > BEL_FLAG_TEXTS) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "--package: %s: flag %d of its list has no %s",
+                           path, i, flag->name == NULL ? "name" : "known kind");
+        }
+        const bel_option row = row_of(flag);
+        BEL_TRY_CTX(bel_options_add(options, &row), "--package: %s: its flag --%s", path,
+                    flag->name);
+    }
+    return NULL;
 }

@@ -86,7 +86,15 @@ static bool has_own_flag(const char *name)
            strcmp(name, "length_column") == 0;
 }
 
-bel_status *bel_params_from_flags(bel_params *params, const bel_options *options, bool defaults)
+static bool is_package_flag(const bel_package *package, const char *name)
+{
+    for (int i = 0; package != NULL && i < package->flag_count; i++)
+        if (strcmp(package->flags[i].name, name) == 0) return true;
+    return false;
+}
+
+bel_status *bel_params_from_flags(bel_params *params, const bel_options *options, bool defaults,
+                                  const bel_package *package)
 {
     static const char *const groups[] = {BEL_FLAG_GROUP_MODEL, BEL_FLAG_GROUP_OPTIMIZER};
     for (size_t g = 0; g < 2; g++) {
@@ -94,6 +102,8 @@ bel_status *bel_params_from_flags(bel_params *params, const bel_options *options
         for (size_t i = 0; (flag = bel_flags_in_group(groups[g], i)) != NULL; i++)
             if (is_parameter(flag)) set_flag(params, options, flag, defaults);
     }
+    for (int i = 0; package != NULL && i < package->flag_count; i++)
+        set_flag(params, options, package->flags[i].name, true);
     set_flag(params, options, "feature_scale", defaults);
     set_flag(params, options, "id_columns", false);
     set_flag(params, options, "length_column", false);
@@ -103,7 +113,7 @@ bel_status *bel_params_from_flags(bel_params *params, const bel_options *options
     for (size_t i = 0; i < count; i++) {
         const char *equals = strchr(pairs[i], '='); // there: the option's type checks it
         char *name = bel_xstrndup(pairs[i], (size_t)(equals - pairs[i]));
-        bool taken = has_own_flag(name);
+        bool taken = has_own_flag(name) || is_package_flag(package, name);
         bel_status *status =
             taken ? BEL_ERR(BEL_INVALID_ARGUMENT, "--param %s: use --%s", pairs[i], name) : NULL;
         if (!taken) bel_params_set(params, name, equals + 1);

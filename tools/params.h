@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/options.h"
-#include "belfry/estimator.h"
+#include "belfry/package.h"
 #include "checkpoint/checkpoint.h"
 
 // Zero-initialise but for `arena`, which holds the texts. Thread-compatible.
@@ -22,9 +22,9 @@ void bel_params_deinit(bel_params *params);
 void bel_params_from_checkpoint(bel_params *params, const bel_ckpt_reader *reader);
 
 // Sets the flags of model and optimizer, and --feature_scale, --id_columns, --length_column: those
-// that are given, and with `defaults` also those that are not there yet. Then --param.
-// INVALID_ARGUMENT: a --param that has a flag of its own.
-bel_status *bel_params_from_flags(bel_params *params, const bel_options *options,
-                                  bool defaults) BEL_MUST_USE;
+// that are given, and with `defaults` also those that are not there yet; all flags that the package
+// has added. Then --param. INVALID_ARGUMENT: a --param that has a flag of its own.
+bel_status *bel_params_from_flags(bel_params *params, const bel_options *options, bool defaults,
+                                  const bel_package *package) BEL_MUST_USE;
 
 #endif

@@ -75,7 +75,7 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     bel_setup *setup;
     BEL_TRY(bel_setup_for_reading(options, &setup));
     writer w = {.json = bel_options_bool(options, "json")};
-    bel_status *status = bel_predict(setup->estimator, bel_flag_input_open, &setup->input,
+    bel_status *status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                                      setup->checkpoint, write_line, &w);
     bel_str_deinit(&w.line);
     bel_setup_destroy(setup);

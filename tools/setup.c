@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/settings.h"
+#include "flags.h"
 #include "input/column_names.h"
 #include "package.h"
 #include "params.h"
@@ -61,7 +62,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     BEL_TRY(choose_model(options, params, setup));
     bool is_package = bel_options_string(options, "package") != NULL;
     bel_params_set(params, "model", setup->model->name);
-    BEL_TRY(bel_params_from_flags(params, options, !is_package));
+    BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
     BEL_TRY(check_flags(options, is_package, setup));
 
     setup->input = (bel_flag_input){
@@ -71,6 +72,11 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     const char *length = bel_params_get(params, "length_column");
     bool has_length = length != NULL && length[0] != '\0';
     setup->input.length_column = setup->length_column = has_length ? bel_xstrdup(length) : NULL;
+    setup->input.feature_fn = setup->model->feature_fn;
+    setup->input.feature_user = setup->model->user;
+    bool own_input = setup->model->input_fn != NULL;
+    setup->input_fn = own_input ? setup->model->input_fn : bel_flag_input_open;
+    setup->input_user = own_input ? setup->model->user : &setup->input;
     const char *scale = bel_params_get(params, "feature_scale");
     const char *classes = bel_params_get(params, "class_count");
     bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
@@ -177,6 +183,24 @@ static void mark_read(const bel_options *options, const bel_params *params, bel_
         bel_estimator_param_is_read(setup->estimator, own[i]);
 }
 
+// The data flags for a package's own input function, under their names. They are no parameters of
+// the model: a checkpoint does not remember which files were read.
+static void tell_data_flags(const bel_options *options, bel_setup *setup)
+{
+    static const char *const others[] = {"train_steps", "seed"};
+    const char *flag;
+    for (size_t i = 0; (flag = bel_flags_in_group(BEL_FLAG_GROUP_DATA, i)) != NULL; i++)
+        if (bel_options_has(options, flag)) {
+            bel_estimator_tell(setup->estimator, flag, bel_options_text(options, flag),
+                               bel_options_is_given(options, flag));
+        }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (bel_options_has(options, others[i])) {
+            bel_estimator_tell(setup->estimator, others[i], bel_options_text(options, others[i]),
+                               false);
+        }
+}
+
 static bel_status *create_estimator(const bel_options *options, bel_params *params,
                                     bel_setup *setup)
 {
@@ -185,6 +209,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
     bel_run_config_init(&config);
     config.model_dir = setup->model_dir;
     config.job_file = setup->job_file;
+    config.user = setup->model->user;
     int *towers;
     BEL_TRY(set_towers(options, &config, &towers));
     set_run(options, &config);
@@ -192,6 +217,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
                                               (int)params->count, &setup->estimator);
     bel_free(towers);
     if (status == NULL) mark_read(options, params, setup);
+    if (status == NULL && setup->model->input_fn != NULL) tell_data_flags(options, setup);
     return status;
 }
 

@@ -8,6 +8,8 @@
 typedef struct bel_setup {
     const bel_package *model;
     bel_estimator *estimator;
+    bel_input_fn *input_fn; // of the package, or bel_flag_input_open
+    void *input_user;
     bel_flag_input input; // for bel_flag_input_open
     char *id_columns;     // of it
     char *length_column;  // of it

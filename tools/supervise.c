@@ -73,7 +73,7 @@ static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_w
                        int *out_exit_code)
 {
     char *log_dir = bel_path_join(record->folder, "logs");
-    char *program = bel_linux_program();
+    char *program = words->program != NULL ? bel_xstrdup(words->program) : bel_linux_program();
     bel_supervisor_config config = {.plan = plan,
                                     .job = record->name,
                                     .program = program,
@@ -107,9 +107,8 @@ static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *c
 {
     bel_words words = {0};
     bel_distribution distribution;
-    for (size_t i = 0; i < record->argument_count; i++)
-        bel_words_add(&words, record->arguments[i]);
-    bel_status *status = bel_distribution_init(&distribution, &words, cluster);
+    bel_words_from_record(&words, record);
+    bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
     if (status == NULL) {
         status = run(record, distribution.plan, &words, out_exit_code);
         bel_distribution_deinit(&distribution);

@@ -4,7 +4,7 @@
 // are used.
 #include "base/isa.h"
 #include "base/str.h"
-#include "belfry/estimator.h"
+#include "belfry/package.h"
 #include "results.h"
 #include "verbs.h"
 

@@ -53,8 +53,10 @@ typedef struct files {
     int64_t epochs;
 } files;
 
-static bel_status *input_fn(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
+                            bel_dataset **out_dataset)
 {
+    (void)estimator;
     static const bel_csv_column columns[] = {
         {"user", BEL_DTYPE_I64}, {"item", BEL_DTYPE_I64}, {"hour", BEL_DTYPE_F32}};
     const files *f = user;

@@ -52,4 +52,4 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     return NULL;
 }
 
-BEL_PACKAGE("my_model", "a residual classifier", model_fn)
+BEL_PACKAGE(.name = "my_model", .description = "a residual classifier", .model_fn = model_fn)

@@ -1,4 +1,5 @@
-/// Everything: include this one header. Reading order: estimator.h, dataset.h, ops.h, graph.h.
+/// Everything: include this one header. Reading order: estimator.h, dataset.h, ops.h, graph.h,
+/// package.h.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 
@@ -7,6 +8,8 @@
 #include "belfry/graph.h"
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"
+#include "belfry/package.h"
+#include "belfry/run.h"
 #include "belfry/status.h"
 #include "belfry/tensor.h"
 

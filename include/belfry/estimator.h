@@ -36,10 +36,14 @@
 #include "belfry/dataset.h"
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"
+#include "belfry/run.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/// A model function with settings and parameters; opaque.
+typedef struct bel_estimator bel_estimator;
 
 /// --- The model function -------------------------------------------------------------------------
 
@@ -55,6 +59,13 @@ BEL_API bel_graph *bel_context_graph(bel_model_context *context);
 
 /// What it is built for.
 BEL_API bel_mode bel_context_mode(const bel_model_context *context);
+
+/// The estimator whose model this is: settings, the job, and this process's part in it.
+BEL_API const bel_estimator *bel_context_estimator(const bel_model_context *context);
+
+/// Examples of a full batch, as the dataset's batch stage has it. A graph is built for batches of
+/// any size (the last may be shorter), so this is for numbers beside it, such as a learning rate.
+BEL_API int64_t bel_context_batch_size(const bel_model_context *context);
 
 /// The feature [batch, …] of this name, in the type that the dataset gives it. Error: there is
 /// none; the message lists those there are. The label is no feature.
@@ -185,107 +196,16 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);
 
-/// --- Settings -----------------------------------------------------------------------------------
-
-/// How workers and shards of a cluster exchange. AUTO: through shared memory on one host, over gRPC
-/// between hosts.
-typedef enum bel_lane_choice { BEL_LANE_AUTO, BEL_LANE_SHM, BEL_LANE_GRPC } bel_lane_choice;
-
-/// How a tower runs the calls of its program, with the same bits. SYNC: one after another, the
-/// tiles of each, or of a few that do not depend on each other, on all threads. ASYNC: each as soon
-/// as what it needs is there; faster where a model has branches of which none fills the threads,
-/// and takes more memory.
-typedef enum bel_executor { BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC } bel_executor;
-
-/// In what type a replica keeps activations from its forward pass to its backward pass. BF16: in
-/// half the memory, rounded to 8 bits of mantissa; whatever is computed, and parameters, gradients,
-/// losses and statistics are F32 all the same, and so is evaluation.
-typedef enum bel_precision { BEL_PRECISION_F32, BEL_PRECISION_BF16 } bel_precision;
-
-/// Who computes the products of MatMul and Gemm and of their gradients. BELFRY: the same bits on
-/// every processor. OPENBLAS: libopenblas.so.0, which must be there, one thread a call; the bits
-/// hold for any assignment, threads and shards, but for one version of it and one core type, which
-/// a checkpoint records and all workers must share. Convolutions, recurrent layers and attention
-/// are Belfry's own with both.
-typedef enum bel_products { BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS } bel_products;
-
-/// How replicas count in an update, and in batch statistics that are kept.
-typedef enum bel_average {
-    BEL_AVERAGE_EXAMPLES, ///< each by its examples: the gradient is the mean over all examples
-    BEL_AVERAGE_REPLICAS, ///< each once: the gradient is the mean of the replicas' means
-} bel_average;
-
-/// When the reports of workers become an update.
-typedef enum bel_aggregation {
-    /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
-    /// workers: the bits of the result do not depend on timing. Fewer: the others are backups; the
-    /// first reports count, the same ones on all parameter servers, and later ones are dropped.
-    /// More than there are: every worker plays several replicas a step, one after another.
-    BEL_AGGREGATE_SYNC,
-    /// Each report as it comes, on whatever version it was computed (or replicas_to_aggregate of
-    /// them together).
-    BEL_AGGREGATE_ASYNC,
-    /// The same, but a worker waits while more of its reports were used than of the slowest
-    /// worker's and max_staleness beyond (Ho et al. 2013, stale synchronous parallel).
-    BEL_AGGREGATE_BOUNDED,
-} bel_aggregation;
-
-/// How to run. Set by bel_run_config_init to the defaults in brackets (0, NULL or false where none
-/// is given), then changed. bel_estimator_create copies it with its texts and lists, and says which
-/// setting is out of range.
-typedef struct bel_run_config {
-    const char *model_dir;   ///< checkpoints, events, report; created if missing; must be set
-    uint64_t seed;           ///< [1]
-    int worker_count;        ///< workers in this process [1]
-    int tower_count;         ///< towers of a worker; a CPU tower is a share of the cores [1]
-    const int *towers_of;    ///< towers of each worker, if they differ; NULL: tower_count each
-    int shard_count;         ///< parameter-server shards in this process [1]
-    int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
-    bel_executor executor;   ///< [SYNC]
-    bel_precision precision; ///< [F32]
-    bel_products products;   ///< [BELFRY]
-    int64_t save_checkpoints_steps;       ///< 0: by time [0]
-    double save_checkpoints_secs;         ///< 0: off; ignored when steps are set [600]
-    int keep_checkpoint_max;              ///< 0: keep all [5]
-    double keep_checkpoint_every_n_hours; ///< keep one for each N hours besides; 0: off [0]
-    int64_t save_summary_steps;           ///< events; 0: off [100]
-    int64_t log_step_count_steps;         ///< progress, at most once a second; 0: off [100]
-    bool report;                          ///< write report.html [true]
-    bool allow_changes;        ///< resume although settings that determine the bits changed
-    bool averages;             ///< bel_evaluate, bel_predict: moving averages, if there [true]
-    int64_t activation_memory; ///< bytes of a tower's values; computes some again; 0: no limit [0]
-    int64_t table_memory;      ///< bytes of a table's rows on a shard; 0: no limit [0]
-    double stall_timeout_secs; ///< without a step this long, the job fails [600]
-    bel_lane_choice lane;      ///< how workers and shards of a cluster exchange [AUTO]
-    bel_aggregation aggregation; ///< [SYNC]
-    int replicas_to_aggregate;   ///< workers; 0: all of them with SYNC, else 1 [0]
-    int max_staleness;           ///< BOUNDED [0]
-    bool elastic_rescale; ///< of a cluster: replicas and learning rate follow the number of workers
-    int metrics_port;     ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
-    const char *metrics_address; ///< where it listens; NULL: 127.0.0.1
-    const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
-    /// Text for model_dir/job.yaml, written by the process that trains (in a cluster the master)
-    /// when the folder is locked and what is in it fits; NULL: none.
-    const char *job_file;
-    bel_average average; ///< what replicas' gradients are weighted by [EXAMPLES]
-    /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
-    /// much; false: the last step has what is left. [false]
-    bool drop_remainder;
-} bel_run_config;
-
-/// Sets every field to its default. model_dir is left NULL, which bel_estimator_create refuses.
-BEL_API void bel_run_config_init(bel_run_config *config);
-
-/// A parameter of the model: bel_context_param.
-typedef struct bel_param {
-    const char *name;
-    const char *value;
-} bel_param;
+/// --- Input and when to evaluate -----------------------------------------------------------------
 
 /// Makes a dataset for a mode and hands it over in *out_dataset: the library destroys it. Called
 /// for each graph that is built for that mode, or more often; each call makes a dataset of its own.
-/// Returns NULL, or an error with *out_dataset unset.
-typedef bel_status *bel_input_fn(void *user, bel_mode mode, bel_dataset **out_dataset);
+/// Every worker gets the whole: which batches it reads follows from the position, so that
+/// the dataset must not depend on rank or size (bel_estimator_rank), or the same run gives other
+/// bits. Parameters come from bel_estimator_param. Returns NULL, or an error with *out_dataset
+/// unset.
+typedef bel_status *bel_input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
+                                 bel_dataset **out_dataset);
 
 /// On what to train, and until when. Read during the call alone, as is bel_eval_spec.
 typedef struct bel_train_spec {
@@ -333,18 +253,48 @@ typedef struct bel_eval_spec {
 
 /// --- The estimator ------------------------------------------------------------------------------
 
-/// A model function with settings and parameters; opaque.
-typedef struct bel_estimator bel_estimator;
-
 /// Makes an estimator of copies of config and params, owned by the caller. The function must stay
-/// until the estimator is destroyed. Touches no files. INVALID_ARGUMENT: a setting is out of range
-/// (named). FAILED_PRECONDITION: the processor lacks what kernels need (named).
+/// until the estimator is destroyed. Touches no files, and reads the environment for the task that
+/// this process has in a job (BELFRY_TASK, TF_CONFIG). INVALID_ARGUMENT: a setting is out of range
+/// (named), or the task cannot be read. FAILED_PRECONDITION: the processor lacks what kernels need
+/// (named).
 BEL_API bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
                                          const bel_param *params, int param_count,
                                          bel_estimator **out_estimator) BEL_MUST_USE;
 
 /// Frees an estimator; accepts NULL. No call on it may be running.
 BEL_API void bel_estimator_destroy(bel_estimator *estimator);
+
+/// The settings as they are used: model_dir resolved and, in a cluster, the job's counts in place
+/// of the program's. Lives as long as the estimator.
+BEL_API const bel_run_config *bel_estimator_config(const bel_estimator *estimator);
+
+/// This process's part in the job, from its creation on. Rank: of a worker its index among the
+/// `size` workers, 0 for a master that trains and for a process alone, -1 for others. Chief: the
+/// process that saves and speaks for the job, the master. Size may change while a job runs
+/// (`belfry jobs scale`); this is the number that it was started with.
+BEL_API bel_role bel_estimator_role(const bel_estimator *estimator);
+BEL_API int bel_estimator_rank(const bel_estimator *estimator);
+BEL_API int bel_estimator_size(const bel_estimator *estimator);
+BEL_API bool bel_estimator_is_chief(const bel_estimator *estimator);
+
+/// Replicas whose batches make a step: the towers of all workers, in all their turns. A step is
+/// made of so many batches; with async and bounded aggregation an update has one or a few of them.
+BEL_API int bel_estimator_replicas(const bel_estimator *estimator);
+
+/// The text of a parameter as given to the estimator, or `otherwise` (which may be NULL). It lives
+/// as long as the estimator. From any thread.
+BEL_API const char *bel_estimator_param(const bel_estimator *estimator, const char *name,
+                                        const char *otherwise);
+
+/// The parameter as a number, a whole number, or yes and no (true, false, 1, 0); `otherwise` where
+/// it is not given. INVALID_ARGUMENT: it is none; *out_value is not set.
+BEL_API bel_status *bel_estimator_param_number(const bel_estimator *estimator, const char *name,
+                                               double otherwise, double *out_value) BEL_MUST_USE;
+BEL_API bel_status *bel_estimator_param_int(const bel_estimator *estimator, const char *name,
+                                            int64_t otherwise, int64_t *out_value) BEL_MUST_USE;
+BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, const char *name,
+                                             bool otherwise, bool *out_value) BEL_MUST_USE;
 
 /// Trains, evaluates along the way and at the end, and saves: a whole job, or this process's part
 /// of one. Without a task in the environment (BELFRY_TASK, TF_CONFIG) it does the following, in
@@ -405,6 +355,24 @@ BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_t
                                            const bel_eval_spec *evals, int eval_count,
                                            bel_result *out_result) BEL_MUST_USE;
 
+/// bel_train_and_evaluate as the whole of a program's work: what main returns. SIGINT, SIGTERM and,
+/// unless it is ignored, SIGHUP ask for a stop (bel_request_stop); a second one ends the process at
+/// once, unless a supervisor has started it. An error is one line on stderr, or with
+/// BELFRY_LOG_FORMAT=json an object, so that a supervisor's message has it. A crash is named, with
+/// the step. The result is the exit code: 0; bel_status_exit_code of the error; 128 + the signal's
+/// number for a run that was stopped and saved. *out_result is as bel_train_and_evaluate sets it in
+/// the process that speaks for the job, and zero, with an empty digest, in others and after errors.
+/// Call it on the first thread, before others are started.
+///
+/// ```c
+/// int code = bel_run_job(estimator, &train, &eval, 1, &result);
+/// if (result.digest[0] != '\0') printf("loss %.4f\n", result.loss);
+/// bel_estimator_destroy(estimator);
+/// return code;
+/// ```
+BEL_API int bel_run_job(bel_estimator *estimator, const bel_train_spec *train,
+                        const bel_eval_spec *evals, int eval_count, bel_result *out_result);
+
 /// bel_train_and_evaluate without evaluations: the same locking, resuming, saving, ends, errors and
 /// roles. In *out_result (NULL: not wanted) loss is that of the last step of this run (NaN where
 /// there was none), batch_mean_loss is NaN, and there are no metrics.
@@ -439,36 +407,6 @@ BEL_API bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn
 /// whole job); before training it ends the next one at once. The request is forgotten when the
 /// training that it ended returns. Safe in signal handlers and on any thread.
 BEL_API void bel_request_stop(void);
-
-/// --- Packages -----------------------------------------------------------------------------------
-
-/// A model in a shared object of its own (`belfry train_and_evaluate --package my_model.so`):
-///
-/// ```c
-/// BEL_PACKAGE("my_model", "what it is", model_fn)
-/// ```
-typedef struct bel_package {
-    int abi;                 ///< BEL_PACKAGE_ABI of the headers it was compiled with
-    const char *name;        ///< of the model; remembered in checkpoints
-    const char *description; ///< one line
-    bel_model_fn *model_fn;
-} bel_package;
-
-/// Rises when packages must be compiled again; a package of another number is refused when it is
-/// loaded.
-enum { BEL_PACKAGE_ABI = 5 };
-
-/// Exports the package of a shared object, once in it.
-#define BEL_PACKAGE(package_name, package_description, function)                                   \
-    BEL_API extern const bel_package bel_package_entry;                                            \
-    const bel_package bel_package_entry = {BEL_PACKAGE_ABI, package_name, package_description,     \
-                                           function};
-
-/// A model that comes with Belfry, by name ("linear", "dnn", "cnn", "resnet", "wide_deep", "gru",
-/// "lstm": docs/models.md), or by index from 0 on. NULL: there is none, or the index is behind the
-/// last. Static.
-BEL_API const bel_package *bel_model_find(const char *name);
-BEL_API const bel_package *bel_model_at(int index);
 
 /// --- Version ------------------------------------------------------------------------------------
 

@@ -3,12 +3,7 @@
 ///
 /// ```c
 /// bel_status *status = bel_train_and_evaluate(estimator, &train, &eval, 1, &result);
-/// if (status != NULL) {
-///     fprintf(stderr, "%s\n", bel_status_message(status));
-///     int code = bel_status_exit_code(status);
-///     bel_status_destroy(status);
-///     return code;
-/// }
+/// if (status != NULL) return bel_status_report(status);
 /// ```
 ///
 /// Thread rule: a status belongs to one thread at a time; it may be handed to another.
@@ -82,6 +77,11 @@ BEL_API const char *bel_status_trace(const bel_status *status);
 /// (wrong flag or setting) for INVALID_ARGUMENT, FAILED_PRECONDITION and UNIMPLEMENTED; 3 (bad or
 /// missing data) for NOT_FOUND and DATA_LOSS; 1 for any other (docs/command.md).
 BEL_API int bel_status_exit_code(const bel_status *status);
+
+/// Ends a status that ends its program: writes the line `belfry: message` to stderr, or with
+/// BELFRY_LOG_FORMAT=json an object that a supervisor reads, frees the status, and returns its exit
+/// code. NULL: 0, and nothing is written.
+BEL_API int bel_status_report(bel_status *status) BEL_MUST_USE;
 
 /// Frees a status; accepts NULL.
 BEL_API void bel_status_destroy(bel_status *status);

@@ -21,23 +21,32 @@
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bel_log_level max_level = BEL_LOG_INFO;
 static bel_log_format line_format = BEL_LOG_TEXT;
+static pthread_once_t format_is_read = PTHREAD_ONCE_INIT;
 static bool progress_shown; // a progress line stands on the terminal, without a newline
+
+static void read_format(void)
+{
+    const char *format = getenv("BELFRY_LOG_FORMAT");
+    if (format != NULL && strcmp(format, "json") == 0) line_format = BEL_LOG_JSON;
+}
 
 void bel_log_configure(bel_log_level level, bel_log_format format)
 {
     max_level = level;
     line_format = format;
+    read_format();
 }
 
 bel_log_format bel_log_get_format(void)
 {
+    pthread_once(&format_is_read, read_format);
     return line_format;
 }
 
 bool bel_log_is_interactive(void)
 {
     const char *terminal = getenv("TERM");
-    return line_format == BEL_LOG_TEXT && isatty(STDERR_FILENO) == 1 &&
+    return bel_log_get_format() == BEL_LOG_TEXT && isatty(STDERR_FILENO) == 1 &&
            (terminal == NULL || strcmp(terminal, "dumb") != 0);
 }
 
@@ -53,7 +62,7 @@ static const char *const level_names[] = {"error", "warning", "info", "debug"};
 static void write_line(bel_log_level level, const char *event, long long pid, const char *message)
 {
     bel_str line = {0};
-    if (line_format == BEL_LOG_JSON) {
+    if (bel_log_get_format() == BEL_LOG_JSON) {
         bel_str_printf(&line, "{\"time\":%.3f,\"level\":\"%s\",", bel_clock_wall(),
                        level_names[level]);
         if (event != NULL) bel_str_printf(&line, "\"event\":\"%s\",\"pid\":%lld,", event, pid);
@@ -85,7 +94,8 @@ void bel_log_write(bel_log_level level, const char *format, ...)
 
 void bel_log_event(bel_log_level level, const char *event, long long pid, const char *format, ...)
 {
-    if (level > max_level && line_format != BEL_LOG_JSON) return; // programs want it at any level
+    if (level > max_level && bel_log_get_format() != BEL_LOG_JSON)
+        return; // programs want it at any level
     char message[2048];
     va_list args;
     va_start(args, format);
@@ -106,8 +116,9 @@ void bel_log_line(bel_log_level level, const char *line)
 void bel_log_progress(const char *text, const char *json, bool final)
 {
     if (max_level < BEL_LOG_INFO) return;
-    bool stays = line_format == BEL_LOG_JSON || final || !bel_log_is_interactive();
-    char *line = bel_strf("%s%s", line_format == BEL_LOG_JSON ? json : text, stays ? "\n" : "");
+    bool stays = bel_log_get_format() == BEL_LOG_JSON || final || !bel_log_is_interactive();
+    char *line =
+        bel_strf("%s%s", bel_log_get_format() == BEL_LOG_JSON ? json : text, stays ? "\n" : "");
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
     fputs(line, stderr); // in one piece: a reader may sit behind a pipe
@@ -121,7 +132,7 @@ void bel_log_failure(const bel_status *status)
 {
     bel_str line = {0};
     const char *message = bel_status_message(status);
-    if (line_format == BEL_LOG_JSON) {
+    if (bel_log_get_format() == BEL_LOG_JSON) {
         bel_str_printf(&line, "{\"time\":%.3f,\"level\":\"error\",\"code\":\"%s\",\"message\":",
                        bel_clock_wall(), bel_code_name(bel_status_code(status)));
         bel_json_write_string(&line, message);
@@ -135,4 +146,12 @@ void bel_log_failure(const bel_status *status)
     bel_log_line(BEL_LOG_ERROR, line.text);
     bel_str_deinit(&line);
     bel_log_write(BEL_LOG_DEBUG, "raised at %s", bel_status_trace(status));
+}
+
+int bel_status_report(bel_status *status)
+{
+    int code = bel_status_exit_code(status);
+    if (status != NULL) bel_log_failure(status);
+    bel_status_destroy(status);
+    return code;
 }

@@ -14,6 +14,8 @@ typedef enum bel_log_level {
 } bel_log_level;
 typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
 
+// Without it: INFO, and the format that BELFRY_LOG_FORMAT says ("json"; else text). A supervisor
+// sets that for those it starts, so it counts more than `format`, too.
 void bel_log_configure(bel_log_level level, bel_log_format format);
 bel_log_format bel_log_get_format(void);
 

@@ -114,6 +114,44 @@ bel_options *bel_options_create(const bel_option *table, size_t count, unsigned 
     return options;
 }
 
+bel_options *bel_options_create_like(const bel_options *options)
+{
+    return bel_options_create(options->table, options->count, options->use);
+}
+
+static bool is_name(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return text[0] >= 'a' && text[0] <= 'z' && text[length] == '\0' && length <= MAX_NAME;
+}
+
+bel_status *bel_options_add(bel_options *options, const bel_option *row)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        if (strcmp(options->table[i].name, row->name) != 0) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "there is a flag of this name already");
+    }
+    if (!is_name(row->name)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "expected a name of small letters, digits and underscores");
+    }
+    bool is_number = row->type == BEL_OPTION_INT || row->type == BEL_OPTION_DOUBLE;
+    if (is_number && row->otherwise[0] == '\0') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "a number needs a default");
+    }
+    size_t count = options->count + 1;
+    bel_option *table = bel_xcalloc(count, sizeof *table);
+    memcpy(table, options->table, options->count * sizeof *table);
+    table[options->count] = *row;
+    options->values = bel_xrealloc(options->values, count * sizeof *options->values);
+    options->values[options->count] = (bel_option_value){0};
+    bel_free(options->own_table);
+    options->table = options->own_table = table;
+    options->count = count;
+    return give_text(options, count - 1, "its default", row->otherwise, BEL_OPTION_FROM_TABLE,
+                     "default");
+}
+
 void bel_options_destroy(bel_options *options)
 {
     if (options == NULL) return;
@@ -123,6 +161,7 @@ void bel_options_destroy(bel_options *options)
         bel_free(options->arguments[i]);
     bel_free(options->arguments);
     bel_free(options->values);
+    bel_free(options->own_table);
     bel_free(options);
 }
 
@@ -441,6 +480,12 @@ const char *bel_options_text(const bel_options *options, const char *name)
 const char *bel_options_origin(const bel_options *options, const char *name)
 {
     return find_value(options, name)->origin;
+}
+
+bool bel_options_has(const bel_options *options, const char *name)
+{
+    int row = find_exact(options, name);
+    return row >= 0 && (options->table[row].uses & options->use) != 0;
 }
 
 bool bel_options_is_given(const bel_options *options, const char *name)

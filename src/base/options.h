@@ -58,6 +58,14 @@ typedef struct bel_options bel_options;
 bel_options *bel_options_create(const bel_option *table, size_t count, unsigned use);
 void bel_options_destroy(bel_options *options);
 
+// Options of the same table and command, all at their defaults.
+bel_options *bel_options_create_like(const bel_options *options);
+
+// Adds a row behind the table, at its default, before anything is parsed: for flags that are known
+// only at run time. The row is copied, its texts are not. INVALID_ARGUMENT: the name is taken or is
+// none, or the row does not accept its own default.
+bel_status *bel_options_add(bel_options *options, const bel_option *row) BEL_MUST_USE;
+
 // Reads a command line without the program's and the command's names. INVALID_ARGUMENT: an unknown
 // flag (names the nearest), one of another command, a missing or bad value (names the flag, what it
 // accepts and what came). The rest is read all the same, and the first error is returned: flags
@@ -85,6 +93,7 @@ int64_t bel_options_list_int(const bel_options *options, const char *name, size_
 const char *bel_options_text(const bel_options *options, const char *name);
 
 const char *bel_options_origin(const bel_options *options, const char *name);
+bool bel_options_has(const bel_options *options, const char *name);      // this command takes it
 bool bel_options_is_given(const bel_options *options, const char *name); // not the default
 const char *const *bel_options_arguments(const bel_options *options, size_t *out_count);
 

@@ -22,6 +22,7 @@ typedef struct bel_option_value {
 
 struct bel_options {
     const bel_option *table;
+    bel_option *own_table; // the same once a row was added
     size_t count;
     unsigned use;
     bel_option_value *values; // one a row

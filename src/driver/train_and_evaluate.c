@@ -112,13 +112,10 @@ static void say_open_secret(const bel_task *task)
 
 static bel_status *run_task(bel_task *task, bel_member_program *program, bel_result *out_result)
 {
-    int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
     char name[48];
     bel_snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
     bel_fault_name_process(name, task->foreign || task->incarnation > 0);
     BEL_TRY(count_start(task, program->estimator));
-    BEL_TRY(bel_estimator_place(program->estimator, task->worker_count, task->towers, shards,
-                                task->thread_count));
     if (task->foreign && task->secret[0] == '\0' && !task->follows) {
         bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches the addresses of "
                                     "TF_CONFIG can take part in the job");

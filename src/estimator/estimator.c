@@ -1,20 +1,24 @@
 // Making an estimator: defaults and checks. Limits stand in one table, so that the message is
 // always the same; a NaN fails every comparison and is refused with the rest.
 //
-// Everything that depends on the number of workers is resolved in assign_towers, at creation and
-// again when a cluster says how many there are (bel_estimator_place). Replicas follow from
-// towers and from --replicas_to_aggregate above the number of workers; they are the only one of
-// these numbers that the bits depend on. Texts of the settings are copied, as the caller's may be
-// freed.
+// In a cluster the job's task, not the program, says how many workers and shards there are, how
+// many towers each worker has, and how many threads a tower: bel_estimator_place puts its numbers
+// over those of the settings. Replicas follow from towers and from --replicas_to_aggregate above the number of
+// workers; they are the only one of these numbers that the bits depend on. Texts of the settings
+// are copied, as the caller's may be freed.
 #include <limits.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/isa.h"
+#include "base/number.h"
 #include "base/openblas.h"
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
+#include "launch/task.h"
 
 enum { MAX_WORKERS = 1024, MAX_TOWERS = 256, MAX_SHARDS = 1024, MAX_THREADS = 1024 };
 
@@ -82,7 +86,8 @@ static bel_status *check_limits(const bel_run_config *c)
     }
     if (c->model_dir != NULL && c->model_dir[0] != '\0') return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "model_dir must name a folder, got %s",
-                   c->model_dir == NULL ? "nothing" : "an empty text");
+                   c->model_dir == NULL ? "nothing, and " BEL_MODEL_DIR_VARIABLE " is not set"
+                                        : "an empty text");
 }
 
 // sync stands for backups here: bel_counting_of makes it "all" where all workers are wanted.
@@ -169,6 +174,41 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
     return check_limits(config);
 }
 
+// What the task says of this process and of the job. Its limit for stalls is a cluster file's, or
+// that of flags behind it.
+static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
+{
+    bool is_master = task->role == BEL_ROLE_MASTER;
+    bool trains = task->role == BEL_ROLE_WORKER || (is_master && task->master_trains);
+    estimator->role = task->role;
+    estimator->rank = trains ? task->index : -1;
+    if (task->stall_timeout_secs > 0) {
+        estimator->config.stall_timeout_secs = task->stall_timeout_secs;
+    }
+    int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
+    return bel_estimator_place(estimator, task->worker_count, task->towers, shards,
+                               task->thread_count);
+}
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (strcmp(a, b) == 0) return true;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// A supervisor locks the folder that it names, and looks there for wishes: training elsewhere would
+// be out of its sight.
+static bel_status *check_folder(const bel_estimator *estimator, const bel_task *task)
+{
+    const char *named = getenv(BEL_MODEL_DIR_VARIABLE), *own = estimator->config.model_dir;
+    if (task->supervisor == 0 || named == NULL || is_same_folder(named, own)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "the job's folder is %s, but the program's model_dir is %s; hint: leave "
+                   "model_dir NULL, or start the job with --job_dir %s",
+                   named, own, own);
+}
+
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator)
 {
     const bel_run_config *config = &estimator->config;
@@ -187,23 +227,30 @@ bel_program_options bel_estimator_evaluation_options(const bel_estimator *estima
     return options;
 }
 
-void bel_estimator_param_is_read(bel_estimator *estimator, const char *name)
+static bel_status *take_task(bel_estimator *estimator)
 {
-    for (int i = 0; i < estimator->param_count; i++)
-        if (strcmp(estimator->params[i].name, name) == 0) estimator->params_read[i] = true;
+    bel_task *task;
+    BEL_TRY(bel_task_from_environment(&task));
+    if (task == NULL) return NULL;
+    bel_status *status = place_in_job(estimator, task);
+    if (status == NULL) status = check_folder(estimator, task);
+    bel_task_destroy(task);
+    return status;
 }
 
 bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
                                  const bel_param *params, int param_count,
                                  bel_estimator **out_estimator)
 {
+    bel_run_config resolved = *config;
+    if (resolved.model_dir == NULL) resolved.model_dir = getenv(BEL_MODEL_DIR_VARIABLE);
     BEL_TRY(bel_isa_check());
-    BEL_TRY(check_limits(config));
+    BEL_TRY(check_limits(&resolved));
     if (config->products == BEL_PRODUCTS_OPENBLAS) BEL_TRY(bel_openblas_open());
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;
     estimator->config = *config;
-    estimator->config.model_dir = bel_xstrdup(config->model_dir);
+    estimator->config.model_dir = bel_xstrdup(resolved.model_dir);
     if (config->metrics_address != NULL) {
         estimator->config.metrics_address = bel_xstrdup(config->metrics_address);
     }
@@ -219,8 +266,13 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
         estimator->params[estimator->param_count++] =
             (bel_param){bel_xstrdup(params[i].name), bel_xstrdup(params[i].value)};
     }
-    *out_estimator = estimator;
-    return NULL;
+    bel_status *status = take_task(estimator);
+    if (status == NULL) {
+        *out_estimator = estimator;
+    } else {
+        bel_estimator_destroy(estimator);
+    }
+    return status;
 }
 
 // Texts that the estimator owns are const in the public structs.
@@ -242,6 +294,11 @@ void bel_estimator_destroy(bel_estimator *estimator)
     }
     bel_free(estimator->params);
     bel_free(estimator->params_read);
+    for (int i = 0; i < estimator->told_count; i++) {
+        bel_free(estimator->told[i].name);
+        bel_free(estimator->told[i].value);
+    }
+    bel_free(estimator->told);
     bel_free(estimator->towers_of);
     bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);
@@ -249,4 +306,114 @@ void bel_estimator_destroy(bel_estimator *estimator)
     free_text(estimator->config.job_file);
     free_text(estimator->config.metrics_address);
     bel_free(estimator);
+}
+
+// --- What functions of the program ask --------------------------------------------------------
+
+const bel_run_config *bel_estimator_config(const bel_estimator *estimator)
+{
+    return &estimator->config;
+}
+
+bel_role bel_estimator_role(const bel_estimator *estimator)
+{
+    return estimator->role;
+}
+
+int bel_estimator_rank(const bel_estimator *estimator)
+{
+    return estimator->rank;
+}
+
+int bel_estimator_size(const bel_estimator *estimator)
+{
+    return estimator->config.worker_count;
+}
+
+bool bel_estimator_is_chief(const bel_estimator *estimator)
+{
+    return estimator->role == BEL_ROLE_MASTER;
+}
+
+int bel_estimator_replicas(const bel_estimator *estimator)
+{
+    return estimator->replica_count;
+}
+
+const char *bel_estimator_param(const bel_estimator *estimator, const char *name,
+                                const char *otherwise)
+{
+    for (int i = 0; i < estimator->param_count; i++) {
+        if (strcmp(estimator->params[i].name, name) != 0) continue;
+        atomic_store_explicit(&estimator->params_read[i], true, memory_order_relaxed);
+        return estimator->params[i].value;
+    }
+    for (int i = 0; i < estimator->told_count; i++) {
+        bel_told *told = &estimator->told[i];
+        if (strcmp(told->name, name) != 0) continue;
+        atomic_store_explicit(&told->read, true, memory_order_relaxed);
+        return told->value[0] != '\0' ? told->value : otherwise;
+    }
+    return otherwise;
+}
+
+void bel_estimator_tell(bel_estimator *estimator, const char *name, const char *value,
+                        bool expected)
+{
+    estimator->told = bel_xgrow(estimator->told, &estimator->told_capacity,
+                                (size_t)estimator->told_count + 1, sizeof *estimator->told);
+    bel_told *told = &estimator->told[estimator->told_count++];
+    told->name = bel_xstrdup(name);
+    told->value = bel_xstrdup(value);
+    told->expected = expected;
+    atomic_init(&told->read, false);
+}
+
+void bel_estimator_param_is_read(const bel_estimator *estimator, const char *name)
+{
+    (void)bel_estimator_param(estimator, name, NULL);
+}
+
+static bel_status *bad_param(const char *name, const char *expected, const char *text)
+{
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "parameter %s must be %s, got \"%s\"", name, expected,
+                   text);
+}
+
+bel_status *bel_estimator_param_number(const bel_estimator *estimator, const char *name,
+                                       double otherwise, double *out_value)
+{
+    const char *text = bel_estimator_param(estimator, name, NULL);
+    double value = otherwise;
+    if (text != NULL && !bel_parse_f64(text, strlen(text), &value)) {
+        return bad_param(name, "a number", text);
+    }
+    *out_value = value;
+    return NULL;
+}
+
+bel_status *bel_estimator_param_int(const bel_estimator *estimator, const char *name,
+                                    int64_t otherwise, int64_t *out_value)
+{
+    const char *text = bel_estimator_param(estimator, name, NULL);
+    int64_t value = otherwise;
+    if (text != NULL && !bel_parse_i64(text, strlen(text), &value)) {
+        return bad_param(name, "a whole number", text);
+    }
+    *out_value = value;
+    return NULL;
+}
+
+bel_status *bel_estimator_param_bool(const bel_estimator *estimator, const char *name,
+                                     bool otherwise, bool *out_value)
+{
+    const char *text = bel_estimator_param(estimator, name, NULL);
+    bool value = otherwise;
+    if (text != NULL) {
+        value = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+        bool no = strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+        if (!value && !no) return bad_param(name, "true or false", text);
+    }
+    *out_value = value;
+    return NULL;
 }

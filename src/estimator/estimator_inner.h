@@ -2,9 +2,19 @@
 #ifndef BELFRY_ESTIMATOR_ESTIMATOR_INNER_H
 #define BELFRY_ESTIMATOR_ESTIMATOR_INNER_H
 
+#include <stdatomic.h>
+
 #include "belfry/estimator.h"
 #include "ps/layout/counting.h"
 #include "runtime/program.h"
+
+// A text for the program's functions that is no parameter of the model: checkpoints do not remember
+// it.
+typedef struct bel_told {
+    char *name, *value;
+    bool expected; // that somebody reads it
+    atomic_bool read;
+} bel_told;
 
 struct bel_estimator {
     bel_model_fn *model_fn;
@@ -13,15 +23,25 @@ struct bel_estimator {
     bool has_towers_of;    // they were given one by one
     bel_param *params;     // names and values owned
     int param_count;
-    bool *params_read; // by parameter: it is read outside the model function
+    atomic_bool *params_read; // by parameter: somebody asked for it
+    bel_told *told;           // what functions find besides parameters
+    int told_count;
+    size_t told_capacity;
+    bel_role role;     // of this process
+    int rank;          // among the workers; -1: it is none
     int *replicas_of;  // by worker: more than its towers when it plays several in turns
     int replica_count; // sum of replicas_of
     int thread_count;  // of each tower, resolved
 };
 
-// This parameter is read outside the model function, or only holds a default: training does not
-// warn of it, as it does of others that the function does not ask for.
-void bel_estimator_param_is_read(bel_estimator *estimator, const char *name);
+// This parameter is read by others, or only holds a default: training does not warn of it, as it
+// does of others that no function asks for.
+void bel_estimator_param_is_read(const bel_estimator *estimator, const char *name);
+
+// From now on bel_estimator_param finds this text where no parameter has the name. Training warns
+// when it is `expected` to be read, and is not.
+void bel_estimator_tell(bel_estimator *estimator, const char *name, const char *value,
+                        bool expected);
 
 // Whose reports make a step, as the settings say. INVALID_ARGUMENT: they ask for what these workers
 // cannot do.
@@ -45,10 +65,9 @@ bel_program_options bel_estimator_evaluation_options(const bel_estimator *estima
 // come, only for replicas that can count.
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);
 
-// In a cluster the job's description, not the program, says how many workers and shards there are,
-// how many towers each worker has (NULL: the program does), and how many threads a tower (0: the
-// cores divided by all towers). INVALID_ARGUMENT: the program gave towers of workers one by one,
-// and for another number of workers.
+// Puts the counts of a cluster over the program's: workers, shards, towers of each worker (NULL:
+// as the program says), threads of a tower (0: the cores divided by all towers). INVALID_ARGUMENT:
+// the program gave towers of workers one by one, and for another number of workers.
 bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, const int *towers,
                                 int shard_count, int thread_count) BEL_MUST_USE;
 

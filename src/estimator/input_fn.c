@@ -5,12 +5,12 @@
 
 #include "base/arena.h"
 
-bel_status *bel_input_fn_open(bel_input_fn *input_fn, void *user, bel_mode mode,
-                              const bel_column_names *like, bel_input **out_input)
+bel_status *bel_input_fn_open(bel_input_fn *input_fn, void *user, const bel_estimator *estimator,
+                              bel_mode mode, const bel_column_names *like, bel_input **out_input)
 {
     static const char *const names[] = {"training input", "evaluation input", "prediction input"};
     bel_dataset *dataset = NULL;
-    BEL_TRY_CTX(input_fn(user, mode, &dataset), "%s", names[mode]);
+    BEL_TRY_CTX(input_fn(user, estimator, mode, &dataset), "%s", names[mode]);
     if (dataset == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the input function gave no dataset", names[mode]);
     }
@@ -20,14 +20,16 @@ bel_status *bel_input_fn_open(bel_input_fn *input_fn, void *user, bel_mode mode,
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", names[mode]);
 }
 
-bel_status *bel_input_fn_open_like(bel_input_fn *input_fn, void *user, bel_mode mode,
+bel_status *bel_input_fn_open_like(bel_input_fn *input_fn, void *user,
+                                   const bel_estimator *estimator, bel_mode mode,
                                    const char *columns, bel_input **out_input)
 {
-    if (columns == NULL) return bel_input_fn_open(input_fn, user, mode, NULL, out_input);
+    if (columns == NULL) return bel_input_fn_open(input_fn, user, estimator, mode, NULL, out_input);
     bel_arena *arena = bel_arena_create();
     bel_column_names names;
     bel_status *status = bel_column_names_read(columns, "columns of the checkpoint", arena, &names);
-    if (status == NULL) status = bel_input_fn_open(input_fn, user, mode, &names, out_input);
+    if (status == NULL)
+        status = bel_input_fn_open(input_fn, user, estimator, mode, &names, out_input);
     bel_arena_destroy(arena);
     return status;
 }

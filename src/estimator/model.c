@@ -14,14 +14,14 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "estimator/estimator_inner.h"
 #include "optim/settings.h"
 
 struct bel_model_context {
     bel_graph *graph;
     bel_mode mode;
-    const bel_param *params;
-    int param_count;
-    bool *read; // by param: it was asked for
+    const bel_estimator *estimator;
+    int64_t batch_size;
     bel_value *labels;
 };
 
@@ -35,6 +35,16 @@ bel_graph *bel_context_graph(bel_model_context *context)
 bel_mode bel_context_mode(const bel_model_context *context)
 {
     return context->mode;
+}
+
+const bel_estimator *bel_context_estimator(const bel_model_context *context)
+{
+    return context->estimator;
+}
+
+int64_t bel_context_batch_size(const bel_model_context *context)
+{
+    return context->batch_size;
 }
 
 bel_value *bel_context_labels(bel_model_context *context)
@@ -94,22 +104,16 @@ bel_value *bel_context_only_feature(bel_model_context *context)
 const char *bel_context_param(const bel_model_context *context, const char *name,
                               const char *otherwise)
 {
-    for (int i = 0; i < context->param_count; i++) {
-        if (strcmp(context->params[i].name, name) != 0) continue;
-        context->read[i] = true;
-        return context->params[i].value;
-    }
-    return otherwise;
+    return bel_estimator_param(context->estimator, name, otherwise);
 }
 
 double bel_context_param_number(bel_model_context *context, const char *name, double otherwise)
 {
-    const char *text = bel_context_param(context, name, NULL);
-    double value;
-    if (text == NULL) return otherwise;
-    if (bel_parse_f64(text, strlen(text), &value)) return value;
-    bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT,
-                   "parameter %s must be a number, got \"%s\"", name, text);
+    double value = otherwise;
+    bel_status *status = bel_estimator_param_number(context->estimator, name, otherwise, &value);
+    if (status == NULL) return value;
+    bel_graph_fail(context->graph, bel_status_code(status), "%s", bel_status_message(status));
+    bel_status_destroy(status);
     return otherwise;
 }
 
@@ -263,21 +267,19 @@ static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
 }
 
 // The function's own error first, then what stuck to the graph, then what the spec lacks.
-bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int param_count,
-                            bel_mode mode, const bel_input *input, bel_built **out_built)
+bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_input *input,
+                            bel_built **out_built)
 {
     bel_built *built = bel_xcalloc(1, sizeof *built);
     built->mode = mode;
     built->graph = bel_graph_create();
     built->fields = bel_xcalloc((size_t)bel_input_field_count(input), sizeof *built->fields);
-    built->params_read = bel_xcalloc((size_t)param_count, sizeof *built->params_read);
     bel_model_context context = {.graph = built->graph,
                                  .mode = mode,
-                                 .params = params,
-                                 .param_count = param_count,
-                                 .read = built->params_read};
+                                 .estimator = estimator,
+                                 .batch_size = bel_input_batch_size(input)};
     size_t batch_inputs = add_inputs(&context, input, built->fields);
-    bel_status *status = model_fn(&context, &built->spec);
+    bel_status *status = estimator->model_fn(&context, &built->spec);
     if (status == NULL) status = bel_graph_check(built->graph);
     if (status == NULL) status = add_lookups(built, batch_inputs);
     if (status == NULL) status = check_spec(&built->spec, mode);
@@ -295,6 +297,5 @@ void bel_built_destroy(bel_built *built)
     if (built == NULL) return;
     bel_graph_destroy(built->graph);
     bel_free(built->fields);
-    bel_free(built->params_read);
     bel_free(built);
 }

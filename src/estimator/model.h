@@ -12,14 +12,12 @@ typedef struct bel_built {
     bel_graph *graph;
     bel_estimator_spec spec; // checked for the mode
     int *fields;             // by graph input: the batch's field, -1: rows of a table
-    bool *params_read;       // by parameter: the model function asked for it
 } bel_built;
 
-// Calls the model function with an input for each field of `input` (labels left out in PREDICT).
+// Calls the estimator's model function with an input for each field of `input` (labels left out in PREDICT).
 // Errors: what the function returned or what stuck to the graph; a missing part of the spec
 // (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.
-bel_status *bel_model_build(bel_model_fn *model_fn, const bel_param *params, int param_count,
-                            bel_mode mode, const bel_input *input,
+bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_input *input,
                             bel_built **out_built) BEL_MUST_USE;
 void bel_built_destroy(bel_built *built);
 

@@ -62,10 +62,9 @@ static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *in
                          const char *checkpoint)
 {
     BEL_TRY(open_checkpoint(u, checkpoint));
-    BEL_TRY(bel_input_fn_open_like(input_fn, input_user, mode,
+    BEL_TRY(bel_input_fn_open_like(input_fn, input_user, u->estimator, mode,
                                    bel_ckpt_setting(u->reader, BEL_SETTING_COLUMNS), &u->input));
-    BEL_TRY(bel_model_build(u->estimator->model_fn, u->estimator->params, u->estimator->param_count,
-                            mode, u->input, &u->built));
+    BEL_TRY(bel_model_build(u->estimator, mode, u->input, &u->built));
     return load_values(u);
 }
 

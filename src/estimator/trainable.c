@@ -17,8 +17,8 @@ static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *s
 {
     char *columns;
     BEL_TRY(bel_ckpt_latest_setting(t->estimator->config.model_dir, BEL_SETTING_COLUMNS, &columns));
-    bel_status *status = bel_input_fn_open_like(spec->input_fn, spec->input_user, BEL_MODE_TRAIN,
-                                                columns, &t->input);
+    bel_status *status = bel_input_fn_open_like(spec->input_fn, spec->input_user, t->estimator,
+                                                BEL_MODE_TRAIN, columns, &t->input);
     bel_free(columns);
     return status;
 }
@@ -156,8 +156,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     const bel_estimator *estimator = t->estimator;
     BEL_TRY(bel_estimator_counting(estimator, &t->counting));
     BEL_TRY(open_training_input(t, spec));
-    BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
-                            BEL_MODE_TRAIN, t->input, &t->built));
+    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, t->input, &t->built));
     if (t->built->graph->variable_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }

@@ -66,6 +66,7 @@ static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, vo
     if (strcmp(name, "BASIC_TPU") == 0) return no_tpus(yaml, node);
     for (size_t i = 0; i < sizeof tiers / sizeof tiers[0]; i++) {
         if (strcmp(name, tiers[i].name) != 0) continue;
+        cluster->scale_tier = tiers[i].name;
         cluster->roles[BEL_ROLE_WORKER].count = tiers[i].workers;
         cluster->roles[BEL_ROLE_PS].count = tiers[i].servers;
         cluster->roles[BEL_ROLE_MASTER].machine.devices = tiers[i].devices;

@@ -415,7 +415,6 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
     }
     cluster->join_timeout_secs = 60;
     cluster->silence_timeout_secs = 10;
-    cluster->stall_timeout_secs = 600;
     cluster->restarts = 10;
     return cluster;
 }

@@ -45,12 +45,14 @@ typedef struct bel_cluster {
     bel_cluster_role roles[BEL_ROLE_COUNT]; // the master's count is 1
     bool master_trains;                     // counts as a worker of its own, beside `workers`
     bool from_ai_platform;
-    char **environment; // "NAME=value"
+    const char *scale_tier; // of AI Platform's keys, static; NULL: there is none
+    char **environment;     // "NAME=value"
     size_t environment_count;
-    double join_timeout_secs, silence_timeout_secs, stall_timeout_secs;
-    int restarts;      // of each process; 0: a process that dies ends the job
-    int min_workers;   // so many are enough to go on, the training master included; 0: all
-    char *secret_file; // NULL: a secret is made up for the job
+    double join_timeout_secs, silence_timeout_secs;
+    double stall_timeout_secs; // 0: not said, the program's settings do
+    int restarts;              // of each process; 0: a process that dies ends the job
+    int min_workers;           // so many are enough to go on, the training master included; 0: all
+    char *secret_file;         // NULL: a secret is made up for the job
     char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
 } bel_cluster;
 

@@ -90,6 +90,7 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     }
     bel_plan *plan = bel_xcalloc(1, sizeof *plan);
     plan->cluster = cluster;
+    plan->stall_timeout_secs = cluster->stall_timeout_secs;
     size_t most = 1;
     for (int r = 0; r < BEL_ROLE_COUNT; r++)
         most += (size_t)roles[r].count;
@@ -151,6 +152,7 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
                        .thread_count = p->thread_count,
                        .join_timeout_secs = cluster->join_timeout_secs,
                        .silence_timeout_secs = cluster->silence_timeout_secs,
+                       .stall_timeout_secs = plan->stall_timeout_secs,
                        .min_workers = cluster->min_workers,
                        .recovers = cluster->restarts > 0};
     task->towers = bel_xcalloc((size_t)plan->worker_count, sizeof *task->towers);

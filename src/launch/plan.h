@@ -22,6 +22,7 @@ typedef struct bel_plan {
     int replica_count;     // R: what they play in a step, one after the other where they take turns
     bel_counting counting; // whose reports make an update
     int shard_count;
+    double stall_timeout_secs; // the cluster's; whoever has read flags may change it
 } bel_plan;
 
 // What is known of the model when the plan is printed; zeros when nothing is known.

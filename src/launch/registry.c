@@ -43,9 +43,9 @@ bool bel_job_state_is_final(bel_job_state state)
 void bel_job_record_destroy(bel_job_record *record)
 {
     if (record == NULL) return;
-    char *const texts[] = {record->name,   record->engine,  record->folder,  record->model_dir,
-                           record->config, record->cluster, record->message, record->boot_id,
-                           record->host,   record->progress};
+    char *const texts[] = {record->name,   record->engine,   record->folder,  record->model_dir,
+                           record->config, record->cluster,  record->message, record->boot_id,
+                           record->host,   record->progress, record->program};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         bel_free(texts[i]);
     for (size_t i = 0; i < record->argument_count; i++)
@@ -174,6 +174,7 @@ static bel_status *write_job(const bel_job_record *record, const char *folder, d
     put_text(&text, "engine", record->engine);
     put_text(&text, "model_dir", record->model_dir);
     put_text(&text, "config", record->config);
+    put_text(&text, "program", record->program != NULL ? record->program : "");
     bel_str_puts(&text, ",\n  \"arguments\": [");
     for (size_t i = 0; i < record->argument_count; i++) {
         bel_str_puts(&text, i > 0 ? ", " : "");
@@ -283,6 +284,7 @@ static bel_status *check_texts(const bel_job_record *record)
 {
     BEL_TRY(check_text(record->name, "the model's folder", record->model_dir));
     BEL_TRY(check_text(record->name, "the path of the cluster file", record->config));
+    BEL_TRY(check_text(record->name, "the program's path", record->program));
     for (size_t i = 0; i < record->argument_count; i++)
         BEL_TRY(check_text(record->name, "an argument", record->arguments[i]));
     return NULL;
@@ -408,6 +410,7 @@ static bel_status *read_job(const char *folder, bel_job_record *record)
     record->engine = copy_text(root, "engine");
     record->model_dir = copy_text(root, "model_dir");
     record->config = copy_text(root, "config");
+    record->program = copy_text(root, "program");
     bool ok = bel_json_f64(root, "submitted_at", &record->submitted_at);
     const bel_json_value *arguments = bel_json_member(root, "arguments");
     size_t count = bel_json_length(arguments);

@@ -34,7 +34,8 @@ typedef struct bel_job_record {
     char *model_dir;  // "" when the arguments name none
     char *config;     // path of the cluster file that was submitted, absolute
     char *cluster;    // what it said then; not set by reading: bel_job_record_cluster
-    char **arguments; // of every process
+    char *program;    // of every process, absolute; "": belfry itself
+    char **arguments; // of every process, behind the program's name
     size_t argument_count;
     bel_job_state state;
     int exit_code;

@@ -98,8 +98,13 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     if (!bel_json_string(object, "message", &message)) return false;
     line->kind = BEL_ROLE_LINE_MESSAGE;
     if (bel_json_string(object, "code", &code)) line->kind = BEL_ROLE_LINE_ERROR;
-    if (bel_json_string(object, "event", &event) && strcmp(event, "lost") == 0) {
+    if (!bel_json_string(object, "event", &event)) event = "";
+    if (strcmp(event, "lost") == 0) {
         (void)bel_json_i64(object, "pid", &line->lost_pid); // without one no process ends
+    }
+    if (strcmp(event, "crash") == 0) { // without them it is an error as any other
+        (void)bel_json_i64(object, "signal", &line->crash_signal);
+        (void)bel_json_i64(object, "step", &line->crash_step);
     }
     put_clean(&line->text, message, strlen(message));
     return true;

@@ -125,9 +125,22 @@ static bool is_missed(const bel_supervisor *s, const bel_child *child)
     return was_killed(child) && !stopped && !child->let_go && goes_on(s);
 }
 
+enum { MOST_SAME_CRASHES = 3 };
+
+// Whoever crashes in the same step by the same signal each time would go on with that: the data, or
+// the code, of that step is at fault.
+static void count_crash(bel_child *child)
+{
+    const bel_crash *now = &child->crash, *before = &child->last_crash;
+    bool same = now->signal > 0 && now->signal == before->signal && now->step == before->step;
+    child->same_crashes = now->signal == 0 ? 0 : same ? child->same_crashes + 1 : 1;
+    child->last_crash = *now;
+}
+
 static bool may_restart(const bel_supervisor *s, const bel_child *child)
 {
-    return is_missed(s, child) && child->restarts < s->config->plan->cluster->restarts;
+    return is_missed(s, child) && child->same_crashes < MOST_SAME_CRASHES &&
+           child->restarts < s->config->plan->cluster->restarts;
 }
 
 // A worker that the master has told to end, by a wish that has changed since; or else the job ends
@@ -143,6 +156,7 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
 {
     char host[256] = "";
     if (gethostname(host, sizeof host - 1) != 0) memcpy(host, "this host", sizeof "this host");
+    bool stuck = child->same_crashes >= MOST_SAME_CRASHES;
     bel_str text = {0};
     bel_str_printf(&text, "%s (pid %lld on %s) ", child->name, (long long)child->process.pid, host);
     if (child->end.signal != 0) {
@@ -151,7 +165,15 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
     } else {
         bel_str_printf(&text, "ended with exit code %d", child->end.code);
     }
-    if (s->step >= 0) bel_str_printf(&text, " after step %lld", (long long)s->step);
+    if (stuck && child->crash.step >= 0) {
+        bel_str_printf(&text, " in step %lld, as %d times before", (long long)child->crash.step,
+                       child->same_crashes - 1);
+    } else if (stuck) {
+        bel_str_printf(&text, " before its first step, as %d times before",
+                       child->same_crashes - 1);
+    } else if (s->step >= 0) {
+        bel_str_printf(&text, " after step %lld", (long long)s->step);
+    }
     if (child->last_error.length > 0) {
         bel_str_printf(&text, ": %s", child->last_error.text);
     } else {
@@ -265,6 +287,7 @@ static void take_ends(bel_supervisor *s)
         if (!is_running(child)) continue;
         if (!bel_linux_process_wait(&child->process, 0, &child->end)) continue;
         bel_child_read(s, child, true);
+        count_crash(child);
         s->changed = true;
         if (may_restart(s, child)) {
             if (child->task->role == BEL_ROLE_MASTER) bel_supervisor_read_output(s, true);

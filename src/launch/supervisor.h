@@ -1,14 +1,15 @@
 // The supervisor: the parent of a job's processes on this host. It starts them, shows what they
 // say, and ends when they have ended; it decides nothing about training.
 //
-// Every child gets BELFRY_TASK and BELFRY_SECRET, runs the same program with the same arguments,
-// logs JSON lines to its standard error (the supervisor adds --log_format json behind the
-// arguments), and lives no longer than the supervisor. Sockets lie in a folder of mode 0700 under
+// Every child runs the same program with the same arguments, and lives no longer than the
+// supervisor. It gets BELFRY_TASK and BELFRY_SECRET, BELFRY_MODEL_DIR, and BELFRY_LOG_FORMAT, which
+// makes it log JSON lines to its standard error. Sockets lie in a folder of mode 0700 under
 // $XDG_RUNTIME_DIR or /tmp, which is removed in the end.
 //
 // A process that is killed, or ends with 128 or more, is started anew under the next incarnation,
 // as often as the cluster's limits say: at once, and one that dies within a second again and again
-// after a growing pause; also while the job is to stop, as it is saved with all of them. One that
+// after a growing pause; but not one that crashed the same way three times in a row, by the same
+// signal in the same step (base/crash.h), as a fourth time would be no different; also while the job is to stop, as it is saved with all of them. One that
 // ends with another error would do so again, and ends the job. A master that ends with 130 or 143
 // was asked to, and has ended the job. A process that the master reports as lost is killed, and so
 // replaced.
@@ -29,7 +30,7 @@ typedef struct bel_supervisor_config {
     const bel_plan *plan;   // all processes on this host
     const char *job;        // name
     const char *program;    // path of the executable
-    char *const *arguments; // of every process, NULL at the end, without the program's name
+    char *const *arguments; // of every process, the program's name first, NULL at the end
     const char *log_dir;    // created if missing
     const char *model_dir;  // locked meanwhile; a wish for other workers is left there (scale.h);
                             // NULL: neither

@@ -10,6 +10,11 @@
 #include "launch/supervisor.h"
 #include "launch/task.h"
 
+// Of a process that says so; a signal of 0: it did not crash.
+typedef struct bel_crash {
+    int64_t signal, step; // step -1: before the first
+} bel_crash;
+
 typedef struct bel_child {
     bel_task *task;
     char name[32];             // "worker 1"
@@ -21,11 +26,13 @@ typedef struct bel_child {
     int restarts;    // so far
     int short_lives; // of these, one after the other
     int64_t started_ns;
-    int64_t restart_ns; // when it is started anew; 0: it is not
-    bool let_go;        // it is not wanted any more, and ends when the master says so
-    bool given_up;      // killed too often: the job goes on without it
-    bel_str line;       // read, but without its newline so far
-    bel_str last_error; // the message with which it ended
+    int64_t restart_ns;          // when it is started anew; 0: it is not
+    bool let_go;                 // it is not wanted any more, and ends when the master says so
+    bool given_up;               // killed too often: the job goes on without it
+    bel_str line;                // read, but without its newline so far
+    bel_str last_error;          // the message with which it ended
+    bel_crash crash, last_crash; // of this incarnation, and of the one before
+    int same_crashes;            // so often in a row it crashed like that
 } bel_child;
 
 typedef struct bel_supervisor {
@@ -42,7 +49,6 @@ typedef struct bel_supervisor {
     bel_str output; // what came from it
     int signal_fd;
     int64_t grace_ns;
-    char **arguments; // of every child
 
     char *progress; // the newest progress object of the master; NULL before the first
     int64_t step;   // in it; -1 before the first

@@ -154,6 +154,12 @@ static environment make_environment(const bel_supervisor *s, const bel_task *tas
     text.length = 0;
     bel_str_printf(&text, "BELFRY_SECRET=%s", s->secret);
     set_item(&e, text.text);
+    if (s->config->model_dir != NULL) {
+        text.length = 0;
+        bel_str_printf(&text, BEL_MODEL_DIR_VARIABLE "=%s", s->config->model_dir);
+        set_item(&e, text.text);
+    }
+    set_item(&e, "BELFRY_LOG_FORMAT=json");
     bel_str_deinit(&text);
     return e;
 }
@@ -179,20 +185,6 @@ static bel_status *open_log(bel_supervisor *s, bel_child *child)
     return child->log_fd >= 0 ? NULL : bel_file_error(errno, "create", child->log_path);
 }
 
-// The arguments: the program's name, those of the job, and the form of the log.
-static char **make_arguments(const bel_supervisor *s)
-{
-    static char name[] = "belfry", form[] = "--log_format=json";
-    size_t count = 0;
-    while (s->config->arguments[count] != NULL)
-        count++;
-    char **arguments = bel_xcalloc(count + 3, sizeof *arguments);
-    arguments[0] = name;
-    memcpy(arguments + 1, s->config->arguments, count * sizeof *arguments);
-    arguments[count + 1] = form;
-    return arguments;
-}
-
 // The writing ends of pipes are the child's alone; a master's stdout is a pipe of its own, other
 // children's is their stderr.
 static bel_status *start_child(bel_supervisor *s, bel_child *child)
@@ -211,7 +203,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
         bel_linux_spawn spawn = {
             .inherited = gives_lock ? s->lock : 0,
             .program = s->config->program,
-            .arguments = s->arguments,
+            .arguments = s->config->arguments,
             .environment = e.items,
             .standard = {-1, is_master ? output_ends[1] : error_ends[1], error_ends[1]},
         };
@@ -235,6 +227,7 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     child->restart_ns = 0;
     child->end = (bel_linux_end){0};
     child->last_error.length = 0;
+    child->crash = (bel_crash){0};
     if (child->task->role == BEL_ROLE_MASTER) supervisor->output.length = 0; // it begins again
     return start_child(supervisor, child);
 }
@@ -279,7 +272,6 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     BEL_TRY(choose_secret(s));
     BEL_TRY(set_addresses(s));
     BEL_TRY(bel_dir_create(s->config->log_dir));
-    s->arguments = make_arguments(s);
     for (int i = 0; i < s->child_count; i++)
         BEL_TRY(start_child(s, &s->children[i]));
     return NULL;
@@ -309,7 +301,6 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
         bel_str_deinit(&child->last_error);
     }
     bel_free(s->children);
-    bel_free(s->arguments);
     if (s->output_fd >= 0) close(s->output_fd);
     if (s->port_fd >= 0) close(s->port_fd);
     if (s->folder != NULL) bel_status_ignore(bel_dir_remove(s->folder)); // empty, and in /tmp

@@ -179,7 +179,8 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"recovers", 0, 1, 0, 0},
                   {"min_workers", 0, MOST_MEMBERS, 0, 0},
                   {"added", 0, 1, 0, 0},
-                  {"lock", 0, INT32_MAX, 0, 0}};
+                  {"lock", 0, INT32_MAX, 0, 0},
+                  {"stall_timeout_ms", 0, MOST_MS, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -197,6 +198,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->min_workers = (int)n[11].value;
     task->added = n[12].value != 0;
     task->lock = (int)n[13].value;
+    task->stall_timeout_secs = 1e-3 * (double)n[14].value;
     BEL_TRY(read_towers(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
     // Only the master knows whether there is a seat for a worker that was added.
@@ -226,13 +228,14 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
                    "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
                    "\"supervisor\":%lld,\"recovers\":%d,\"min_workers\":%d,\"added\":%d,"
-                   "\"lock\":%d,"
+                   "\"lock\":%d,\"stall_timeout_ms\":%lld,"
                    "\"master\":",
                    bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
                    task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
                    task->thread_count, llround(task->join_timeout_secs * 1e3),
                    llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
-                   task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0, task->lock);
+                   task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0, task->lock,
+                   llround(task->stall_timeout_secs * 1e3));
     bel_json_write_exact(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_exact(out, task->listen_address);

@@ -7,7 +7,8 @@
 //                  "evaluator_count": 0, "master_trains": 0, "master": "unix:/run/x/master",
 //                  "listen": "unix:/run/x/worker-1", "towers": [2, 2], "threads": 1,
 //                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
-//                  "min_workers": 0, "added": 0, "supervisor": 4711, "lock": 3,
+//                  "stall_timeout_ms": 600000, "min_workers": 0, "added": 0,
+//                  "supervisor": 4711, "lock": 3,
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
@@ -43,6 +44,7 @@ typedef struct bel_task {
     int *towers;                              // of each worker; NULL: the program's flags say
     int thread_count; // threads of a tower; 0: the machine's cores divided by its towers
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 unless told
+    double stall_timeout_secs;                      // 0: the program's settings say
     int min_workers; // this many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
     bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
@@ -62,6 +64,10 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
                            bel_task **out_task) BEL_MUST_USE;
 
 void bel_task_destroy(bel_task *task);
+
+// Names the model folder to programs whose settings name none (bel_run_config.model_dir). From a
+// supervisor it is the job's folder, which it has locked.
+#define BEL_MODEL_DIR_VARIABLE "BELFRY_MODEL_DIR"
 
 // What a master writes into its model folder, and removes: members read it there.
 #define BEL_TOKEN_FILE "job.token"

@@ -86,10 +86,9 @@ static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: steps, every_steps and throttle_secs must be at least 0", eval->folder);
     }
-    BEL_TRY(bel_input_fn_open(eval->spec->input_fn, eval->spec->input_user, BEL_MODE_EVAL,
-                              bel_input_names(job->trainable.input), &eval->input));
-    BEL_TRY(bel_model_build(estimator->model_fn, estimator->params, estimator->param_count,
-                            BEL_MODE_EVAL, eval->input, &eval->built));
+    BEL_TRY(bel_input_fn_open(eval->spec->input_fn, eval->spec->input_user, estimator,
+                              BEL_MODE_EVAL, bel_input_names(job->trainable.input), &eval->input));
+    BEL_TRY(bel_model_build(estimator, BEL_MODE_EVAL, eval->input, &eval->built));
     BEL_TRY(bel_rows_init(&eval->rows, eval->built->graph, estimator->config.seed));
     return find_values(job, eval);
 }

@@ -205,12 +205,14 @@ static void warn_unread(const bel_job *job)
 {
     const bel_estimator *estimator = job->estimator;
     for (int i = 0; i < estimator->param_count; i++) {
-        bool read = estimator->params_read[i] || job->trainable.built->params_read[i];
-        for (int k = 0; k < job->eval_count; k++)
-            read = read || job->evals[k].built->params_read[i];
-        if (read) continue;
+        if (atomic_load_explicit(&estimator->params_read[i], memory_order_relaxed)) continue;
         bel_log_write(BEL_LOG_WARN, "the model function does not read the parameter \"%s\"",
                       estimator->params[i].name);
+    }
+    for (int i = 0; i < estimator->told_count; i++) {
+        const bel_told *told = &estimator->told[i];
+        if (!told->expected || atomic_load_explicit(&told->read, memory_order_relaxed)) continue;
+        bel_log_write(BEL_LOG_WARN, "the input function does not read --%s", told->name);
     }
 }
 

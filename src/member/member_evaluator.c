@@ -62,7 +62,8 @@ bel_status *bel_member_check_evals(const bel_member_program *program)
     for (int i = 0; i < program->eval_count; i++) {
         const bel_eval_spec *eval = &program->evals[i];
         bel_input *input;
-        BEL_TRY(bel_input_fn_open(eval->input_fn, eval->input_user, BEL_MODE_EVAL, NULL, &input));
+        BEL_TRY(bel_input_fn_open(eval->input_fn, eval->input_user, program->estimator,
+                                  BEL_MODE_EVAL, NULL, &input));
         bel_input_destroy(input);
     }
     return NULL;

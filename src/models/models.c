@@ -6,16 +6,20 @@
 
 #include "models/parts.h"
 
+#define MODEL(title, what, function)                                                               \
+    {                                                                                              \
+        .abi = BEL_PACKAGE_ABI, .size = sizeof(bel_package), .name = (title),                      \
+        .description = (what), .model_fn = (function)                                              \
+    }
+
 static const bel_package models[] = {
-    {BEL_PACKAGE_ABI, "linear", "softmax regression", bel_linear_model},
-    {BEL_PACKAGE_ABI, "dnn", "multi-layer perceptron with relu and dropout", bel_dnn_model},
-    {BEL_PACKAGE_ABI, "cnn", "convolutions with pools, then dense layers", bel_cnn_model},
-    {BEL_PACKAGE_ABI, "resnet", "residual network with batch normalisation", bel_resnet_model},
-    {BEL_PACKAGE_ABI, "wide_deep", "weights and embeddings of ids, with hidden layers",
-     bel_wide_deep_model},
-    {BEL_PACKAGE_ABI, "gru", "recurrent classifier of sequences, gated units", bel_gru_model},
-    {BEL_PACKAGE_ABI, "lstm", "recurrent classifier of sequences, long short-term memory",
-     bel_lstm_model},
+    MODEL("linear", "softmax regression", bel_linear_model),
+    MODEL("dnn", "multi-layer perceptron with relu and dropout", bel_dnn_model),
+    MODEL("cnn", "convolutions with pools, then dense layers", bel_cnn_model),
+    MODEL("resnet", "residual network with batch normalisation", bel_resnet_model),
+    MODEL("wide_deep", "weights and embeddings of ids, with hidden layers", bel_wide_deep_model),
+    MODEL("gru", "recurrent classifier of sequences, gated units", bel_gru_model),
+    MODEL("lstm", "recurrent classifier of sequences, long short-term memory", bel_lstm_model),
 };
 
 enum { MODEL_COUNT = sizeof models / sizeof models[0] };

@@ -3,7 +3,7 @@
 #ifndef BELFRY_MODELS_PARTS_H
 #define BELFRY_MODELS_PARTS_H
 
-#include "belfry/estimator.h"
+#include "belfry/package.h"
 
 enum { BEL_PART_MAX_CLASSES = 1 << 20, BEL_PART_MAX_LAYERS = 1 << 14 };
 

@@ -1,14 +1,8 @@
-// The roles of a job's processes, by number as they travel in messages and by name.
+// The roles of a job's processes: bel_role's numbers travel in messages, and here are their names.
 #ifndef BELFRY_WIRE_ROLE_H
 #define BELFRY_WIRE_ROLE_H
 
-typedef enum bel_role {
-    BEL_ROLE_MASTER,
-    BEL_ROLE_WORKER,
-    BEL_ROLE_PS,
-    BEL_ROLE_EVALUATOR,
-    BEL_ROLE_COUNT
-} bel_role;
+#include "belfry/run.h"
 
 const char *bel_role_name(bel_role role); // "master", "worker", "ps", "evaluator"
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/fault.h"
 #include "base/trace.h"
 #include "ps/frames/frames.h"
@@ -283,6 +284,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
         if ((worker->decision & BEL_DECIDE_STOP) != 0) break;
+        bel_crash_set_step(worker->step);
         BEL_TRY(run_step(worker));
         worker->times.steps++;
         if (!worker->config.ledger) worker->step++;

@@ -18,15 +18,14 @@ plan() { belfry local train --distributed --dry_run "$@"; }
 run_fails 2 'unexpected argument "a.csv"|training flags stand behind --' plan a.csv
 run_fails 2 '--job_dir is needed' plan
 run_fails 2 'unknown flag --train_fils|did you mean --train_files?' plan -- --train_fils a.csv
-run_fails 2 'unexpected argument "a.csv" among the training flags' plan --job_dir d -- a.csv
+run_fails 2 'behind --: expected training flags|or a program; there is no program a.csv' plan --job_dir d -- a.csv
+run_fails 2 'unexpected argument "a.csv" among the training flags' plan --job_dir d -- --quiet a.csv
 run_fails 2 '--worker_count|[0, 1024]' plan --worker_count 2000
 run_fails 2 'flags with the counts of the command line: there are no workers|nobody would' plan --worker_count 0 --job_dir d
 run_fails 2 "num_workers 3|the cluster has 2 workers" plan --job_dir d -- --num_workers 3
 run_ok plan --job_dir d -- --num_workers 2 # says what is so
 run_fails 2 'parameter_server_count 2|the cluster has 1 shards' plan --job_dir d -- \
     --parameter_server_count 2
-run_fails 2 '--job_dir and|--model_dir' plan --job_dir d -- --model_dir e
-run_fails 2 '--job_dir and|--model_dir' belfry local train --job_dir d -- --model_dir d "${digits[@]}"
 run_fails 2 'BELFRY_ISA: expected v2, v3 or v4, got "v9"' env BELFRY_ISA=v9 "$BUILD/tools/belfry" version
 run_fails 2 '--towers_of_workers is for one process' plan --job_dir d -- --towers_of_workers 1,2
 run_fails 2 '--dry_run|--distributed or --config' belfry local train --dry_run --job_dir d

@@ -49,9 +49,9 @@ check "what the command reads itself is not" sh -c "! grep 'parameter \"feature_
 
 # --- Packages that end the process
 broken() { # NAME STATEMENT
-    printf '%s\n' '#include <stdlib.h>' '#include <belfry/estimator.h>' \
+    printf '%s\n' '#include <stdlib.h>' '#include <belfry/belfry.h>' \
         'static bel_status *end(bel_model_context *context, bel_estimator_spec *spec)' \
-        "{ (void)context, (void)spec; $2; return NULL; }" 'BEL_PACKAGE("broken", "ends", end);' >"$1.c"
+        "{ (void)context, (void)spec; $2; return NULL; }" 'BEL_PACKAGE(.name = "broken", .description = "ends", .model_fn = end);' >"$1.c"
     # shellcheck disable=SC2046 # flags are words
     run_ok cc -shared -fPIC $(pkg-config --cflags belfry) "$1.c" -o "$1.so"
 }

@@ -26,8 +26,10 @@ static void make_records(void)
 }
 
 // `user`: NULL, or other ids.
-static bel_status *input(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
+                         bel_dataset **out_dataset)
 {
+    (void)estimator;
     int64_t *own = user != NULL ? user : &ids[0][0];
     const bel_memory_field fields[] = {
         {"ids", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, FIELDS), .data = own}},

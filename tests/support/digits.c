@@ -3,8 +3,10 @@
 
 #include "base/log.h"
 
-bel_status *bel_test_digits_input(void *user, bel_mode mode, bel_dataset **out_dataset)
+bel_status *bel_test_digits_input(void *user, const bel_estimator *estimator, bel_mode mode,
+                                  bel_dataset **out_dataset)
 {
+    (void)estimator;
     const char *path =
         mode == BEL_MODE_TRAIN ? "examples/data/digits-train.csv" : "examples/data/digits-eval.csv";
     bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,

@@ -6,7 +6,8 @@
 
 // Opens examples/data/digits-train.csv (or -eval.csv in EVAL and PREDICT), shuffled and repeated in
 // TRAIN, in batches of *(int64_t *)user.
-bel_status *bel_test_digits_input(void *user, bel_mode mode, bel_dataset **out_dataset);
+bel_status *bel_test_digits_input(void *user, const bel_estimator *estimator, bel_mode mode,
+                                  bel_dataset **out_dataset);
 
 // dnn with `params`, in `model_dir`, up to `max_steps`, settings from `config` (model_dir is set
 // here). Evaluates at the end when `evaluate`.

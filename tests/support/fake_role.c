@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/crash.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/linux_process.h"
@@ -170,6 +171,13 @@ static void scale(const char *value)
     if (bel_scale_write(folder + 1, workers) != NULL) exit(99);
 }
 
+static void crash(int64_t step)
+{
+    bel_crash_watch("it crashed", true);
+    bel_crash_set_step(step);
+    raise(SIGSEGV);
+}
+
 static void act(const char *program, const char *action, const char *value)
 {
     if (strcmp(action, "say") == 0) say(value);
@@ -189,6 +197,7 @@ static void act(const char *program, const char *action, const char *value)
     if (strcmp(action, "scale") == 0) scale(value);
     if (strcmp(action, "await") == 0) wait_for_file(value);
     if (strcmp(action, "exit") == 0) exit((int)strtol(value, NULL, 10));
+    if (strcmp(action, "crash") == 0) crash(strtol(value, NULL, 10));
     if (strcmp(action, "kill") == 0) raise((int)strtol(value, NULL, 10));
     if (strcmp(action, "hang") == 0) wait_forever(); // its handler only sets `caught`
     if (strcmp(action, "catch") == 0) catch_signal();
@@ -212,7 +221,8 @@ static int play_role(int count, char **arguments)
     bel_role_text(task->role, task->index, name);
     snprintf(life, sizeof life, ".%u", task->incarnation);
     bel_task_destroy(task);
-    if (strcmp(arguments[count - 1], "--log_format=json") != 0) return 96;
+    const char *format = getenv("BELFRY_LOG_FORMAT");
+    if (format == NULL || strcmp(format, "json") != 0) return 96;
     size_t length = strlen(name);
     for (int i = 1; i < count; i++) {
         if (strncmp(arguments[i], name, length) != 0) continue;

@@ -165,11 +165,24 @@ static bel_input *open_input(void)
     return open_batches(BATCH);
 }
 
+static bel_status *build(bel_model_fn *model_fn, const bel_param *params, int param_count,
+                         bel_mode mode, const bel_input *input, bel_built **out_built)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = "unused";
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(model_fn, &config, params, param_count, &estimator));
+    bel_status *status = bel_model_build(estimator, mode, input, out_built);
+    bel_estimator_destroy(estimator);
+    return status;
+}
+
 static void run(const bel_input *input, const char *weighted, int towers, bel_result *out_result)
 {
     const bel_param param = {"weighted", weighted};
     bel_built *built;
-    BEL_ASSERT_OK(bel_model_build(measure, &param, 1, BEL_MODE_EVAL, input, &built));
+    BEL_ASSERT_OK(build(measure, &param, 1, BEL_MODE_EVAL, input, &built));
     const bel_evaluation_config config = {
         .built = built, .input = input, .tower_count = towers, .program = {.threads = 1}};
     BEL_ASSERT_OK(bel_evaluation_run(&config, out_result));
@@ -198,7 +211,7 @@ static void test_weighted_losses(void **state)
         bel_input *input = open_batches(batch);
         bel_built *built;
         bel_result result;
-        BEL_ASSERT_OK(bel_model_build(weigh, NULL, 0, BEL_MODE_EVAL, input, &built));
+        BEL_ASSERT_OK(build(weigh, NULL, 0, BEL_MODE_EVAL, input, &built));
         const bel_evaluation_config config = {
             .built = built, .input = input, .tower_count = 1, .program = {.threads = 1}};
         BEL_ASSERT_OK(bel_evaluation_run(&config, &result));
@@ -323,7 +336,7 @@ static void expect_refused(const bel_input *input, bel_mode mode, int wrong, con
     snprintf(number, sizeof number, "%d", wrong);
     const bel_param param = {"wrong", number};
     bel_built *built;
-    bel_status *status = bel_model_build(answer, &param, 1, mode, input, &built);
+    bel_status *status = build(answer, &param, 1, mode, input, &built);
     BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, text);
 }
 
@@ -375,9 +388,9 @@ static void test_shapes_of_metrics(void **state)
         snprintf(number, sizeof number, "%d", which);
         const bel_param param = {"which", number};
         bel_built *built;
-        bel_status *status = bel_model_build(mix_shapes, &param, 1, BEL_MODE_EVAL, input, &built);
+        bel_status *status = build(mix_shapes, &param, 1, BEL_MODE_EVAL, input, &built);
         BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "must have one shape, got [?");
-        status = bel_model_build(mix_shapes, &param, 1, BEL_MODE_EVAL, input, &built);
+        status = build(mix_shapes, &param, 1, BEL_MODE_EVAL, input, &built);
         BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "metric \"m\": ");
     }
     bel_input_destroy(input);
@@ -397,7 +410,7 @@ static void test_rows_that_are_not_there(void **state)
     const bel_param param = {"wrong", "0"};
     bel_input *input = open_input();
     bel_built *built;
-    BEL_ASSERT_OK(bel_model_build(answer, &param, 1, BEL_MODE_PREDICT, input, &built));
+    BEL_ASSERT_OK(build(answer, &param, 1, BEL_MODE_PREDICT, input, &built));
     const bel_evaluation_config config = {
         .built = built, .input = input, .tower_count = 2, .program = {.threads = 1}};
     int rows = 0;
@@ -423,7 +436,7 @@ static void test_endless_input(void **state)
     for (int mode = BEL_MODE_EVAL; mode <= BEL_MODE_PREDICT; mode++) {
         bel_built *built;
         bel_result result = {0};
-        BEL_ASSERT_OK(bel_model_build(answer, &param, 1, (bel_mode)mode, input, &built));
+        BEL_ASSERT_OK(build(answer, &param, 1, (bel_mode)mode, input, &built));
         bel_evaluation_config config = {
             .built = built, .input = input, .tower_count = 1, .program = {.threads = 1}};
         bel_status *status = mode == BEL_MODE_EVAL ? bel_evaluation_run(&config, &result)

@@ -101,7 +101,7 @@ static void test_defaults(void **state)
         }
         assert_false(c->master_trains || c->from_ai_platform);
         assert_true(c->join_timeout_secs == 60 && c->silence_timeout_secs == 10);
-        assert_true(c->stall_timeout_secs == 600);
+        assert_true(c->stall_timeout_secs == 0);
         assert_int_equal(c->restarts, 10);
         assert_null(c->secret_file);
         assert_null(c->tls_ca);

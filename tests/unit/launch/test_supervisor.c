@@ -47,6 +47,7 @@ static run make_run(int worker_count, int ps_count)
     BEL_ASSERT_OK(bel_dir_create(r.sockets));
     r.cluster = bel_cluster_create(worker_count, ps_count, 0);
     r.cluster->restarts = 0;
+    r.arguments[r.argument_count++] = bel_xstrdup("belfry");
     r.arguments[r.argument_count++] = bel_xstrdup("train_and_evaluate");
     return r;
 }
@@ -407,6 +408,39 @@ static void test_too_many_restarts(void **state)
     assert_holds(r.result.message, "was killed by signal 9 (Killed)");
     assert_holds(r.shown, "it is started again (1 of 1 times)");
     end_run(&r);
+}
+
+static void expect_crashes(const char *first, const char *second, const char *third, int restarts)
+{
+    run r = make_run(1, 1);
+    r.cluster->restarts = 10;
+    tell(&r, first);
+    tell(&r, second);
+    tell(&r, third);
+    tell_path(&r, "worker 0.3:touch=", "fourth");
+    tell(&r, "ps 0:stop=0");
+    if (restarts == 3) {
+        tell_path(&r, "master:await=", "fourth");
+    } else {
+        tell(&r, "master:stop=1");
+    }
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, restarts == 3 ? 0 : 1);
+    if (restarts == 2) assert_holds(r.result.message, "in step 7, as 2 times before: it crashed");
+    char *said = bel_strf("it is started again (%d of 10 times)", restarts);
+    assert_holds(r.shown, said);
+    bel_free(said);
+    end_run(&r);
+}
+
+// The same signal in the same step, three times: a fourth one would be the same. A crash elsewhere
+// in between, or by another signal, and it begins anew.
+static void test_same_crashes(void **state)
+{
+    (void)state;
+    expect_crashes("worker 0.0:crash=7", "worker 0.1:crash=7", "worker 0.2:crash=7", 2);
+    expect_crashes("worker 0.0:crash=7", "worker 0.1:crash=8", "worker 0.2:crash=7", 3);
+    expect_crashes("worker 0.0:crash=7", "worker 0.1:kill=9", "worker 0.2:crash=7", 3);
 }
 
 // A process that is only silent is killed when its master says that it is lost.
@@ -804,6 +838,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_too_many_restarts),
+        cmocka_unit_test(test_same_crashes),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_worker_killed),
         cmocka_unit_test(test_worker_fails),

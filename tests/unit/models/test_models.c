@@ -30,8 +30,10 @@ static int make_data(void **state)
     return 0;
 }
 
-static bel_status *open_data(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *open_data(void *user, const bel_estimator *estimator, bel_mode mode,
+                             bel_dataset **out_dataset)
 {
+    (void)estimator;
     const bel_shape *shape = user; // of a feature, all records
     bel_memory_field fields[] = {
         {"x", {BEL_DTYPE_F32, *shape, features}},
@@ -123,8 +125,10 @@ static void test_models_learn(void **state)
 }
 
 // With ids and no numbers, or with numbers beside them.
-static bel_status *open_ids(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *open_ids(void *user, const bel_estimator *estimator, bel_mode mode,
+                            bel_dataset **out_dataset)
 {
+    (void)estimator;
     bool numbers = *(const bool *)user;
     bel_memory_field fields[] = {
         {BEL_ID_FIELD, {BEL_DTYPE_I64, BEL_SHAPE(ROWS, 2), ids}},

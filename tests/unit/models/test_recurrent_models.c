@@ -37,8 +37,10 @@ static int make_data(void **state)
     return 0;
 }
 
-static bel_status *open_data(void *user, bel_mode mode, bel_dataset **out_dataset)
+static bel_status *open_data(void *user, const bel_estimator *estimator, bel_mode mode,
+                             bel_dataset **out_dataset)
 {
+    (void)estimator;
     bool flat = *(const bool *)user, training = mode == BEL_MODE_TRAIN;
     int64_t first = training ? 0 : RECORDS, count = training ? RECORDS : HELD_OUT;
     bel_shape shape = flat ? BEL_SHAPE(count, STEPS * WIDTH) : BEL_SHAPE(count, STEPS, WIDTH);

@@ -1,0 +1,101 @@
+// The handler may neither format nor allocate, so the line is written out in advance, in the form
+// that the log has, with two gaps for numbers that are known only then: the signal's and the
+// step's. People are not told of a step before the first. The alternative stack is for code that has
+// used up its own.
+#define _XOPEN_SOURCE 700 // sigaltstack
+#include "base/crash.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/number.h"
+
+enum { LONGEST = 1024, NUMBER_TEXT = 24 };
+
+// Before the signal's number, between the numbers, and behind the step's.
+static char parts[3][LONGEST];
+static bool for_people; // no JSON
+static _Atomic int64_t current_step = -1;
+
+void bel_crash_set_step(int64_t step)
+{
+    atomic_store_explicit(&current_step, step, memory_order_relaxed);
+}
+
+static void put(char *line, size_t *length, const char *text)
+{
+    size_t size = strlen(text);
+    memcpy(line + *length, text, size);
+    *length += size;
+}
+
+static void put_number(char *line, size_t *length, int64_t number)
+{
+    char digits[NUMBER_TEXT];
+    size_t at = sizeof digits;
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    digits[--at] = '\0';
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (number < 0) digits[--at] = '-';
+    put(line, length, digits + at);
+}
+
+// The handler is gone by now (SA_RESETHAND): the signal comes again, and ends the process.
+static void on_crash(int number)
+{
+    char line[3 * LONGEST + 2 * NUMBER_TEXT];
+    size_t length = 0;
+    put(line, &length, parts[0]);
+    put_number(line, &length, number);
+    int64_t step = atomic_load_explicit(&current_step, memory_order_relaxed);
+    if (step >= 0 || !for_people) {
+        put(line, &length, parts[1]);
+        put_number(line, &length, step);
+    }
+    put(line, &length, parts[2]);
+    ssize_t wrote = write(STDERR_FILENO, line, length);
+    (void)wrote; // there is nobody else to tell
+    raise(number);
+}
+
+static void prepare(const char *message)
+{
+    bel_str text = {0};
+    for_people = bel_log_get_format() != BEL_LOG_JSON;
+    if (!for_people) {
+        bel_json_write_string(&text, message);
+        bel_snprintf(parts[0], LONGEST,
+                     "{\"level\":\"error\",\"event\":\"crash\",\"code\":\"UNKNOWN\",\"signal\":");
+        bel_snprintf(parts[1], LONGEST, ",\"step\":");
+        bel_snprintf(parts[2], LONGEST, ",\"message\":%.*s}\n", LONGEST - 16, text.text);
+        bel_str_deinit(&text);
+    } else {
+        bel_snprintf(parts[0], LONGEST, "belfry: %.*s (signal ", LONGEST - 32, message);
+        bel_snprintf(parts[1], LONGEST, ", step ");
+        bel_snprintf(parts[2], LONGEST, ")\n");
+    }
+}
+
+void bel_crash_watch(const char *message, bool instead)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static char stack[64 * 1024];
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK};
+    if (parts[0][0] != '\0' && !instead) return;
+    prepare(message);
+    sigemptyset(&action.sa_mask);
+    if (instead) sigaltstack(&own, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction before;
+        bool taken = sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_DFL;
+        if (instead || !taken) sigaction(signals[i], &action, NULL);
+    }
+}

@@ -1,0 +1,18 @@
+// What a process says when its code crashes: one line on stderr, with the step, before the signal
+// ends the process as it would have. Others learn from it what crashed, and whether it was the same
+// as before.
+#ifndef BELFRY_BASE_CRASH_H
+#define BELFRY_BASE_CRASH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// From now on a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) says `message`, one line that is
+// copied. With `instead` it takes the place of an earlier message, and of handlers that somebody
+// else has installed, such as a sanitizer; without it they stay.
+void bel_crash_watch(const char *message, bool instead);
+
+// The step that this process works on. From any thread.
+void bel_crash_set_step(int64_t step);
+
+#endif

@@ -1,0 +1,117 @@
+// bel_run_job: what a program's main does around bel_train_and_evaluate. The command is such a
+// program, so that one of a user's own ends, saves and reports as it does.
+//
+// A request to stop is no error: it ends with 128 plus the signal's number and a checkpoint that
+// the same command goes on from. Where there was nothing to save yet, the status that says so
+// becomes a line of the log and the same code. In a cluster only the master speaks for the job; of
+// a member the exit code counts, and its error is logged.
+//
+// The handler only sets a flag and calls bel_request_stop, which is safe there; the rest happens in
+// the training loop. A second signal ends the process with _exit, without saving, and so without
+// waiting for any thread; it is ignored under a supervisor, which may pass on what everybody got,
+// and which ends with SIGKILL. SIGHUP counts as SIGTERM, and stays ignored under nohup. SIGPIPE is
+// ignored, so that a reader who goes away is an error of writing and does not end a training.
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crash.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "estimator/estimator_inner.h"
+#include "launch/task.h"
+
+static volatile sig_atomic_t caught, repeats_count;
+
+static void on_signal(int number)
+{
+    if (caught != 0 && repeats_count) _exit(128 + (number == SIGHUP ? SIGTERM : number));
+    if (caught != 0) return;
+    caught = number == SIGHUP ? SIGTERM : number;
+    bel_request_stop();
+}
+
+static void take_signals(bool has_supervisor)
+{
+    repeats_count = !has_supervisor;
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    bool is_ignored =
+        sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN; // nohup
+    if (!is_ignored) sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static const char *caught_name(void)
+{
+    if (caught == 0) return "a request";
+    return caught == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
+// What the environment makes of this process: false without a task.
+typedef struct place {
+    bool member, has_supervisor;
+} place;
+
+// An evaluator that follows by itself has no master that would speak for it.
+static bel_status *find_place(place *out_place)
+{
+    bel_task *task;
+    BEL_TRY(bel_task_from_environment(&task));
+    *out_place = (place){0};
+    if (task != NULL) {
+        *out_place = (place){.member = task->role != BEL_ROLE_MASTER && !task->follows,
+                             .has_supervisor = task->supervisor > 0};
+    }
+    bel_task_destroy(task);
+    return NULL;
+}
+
+// Ended on request with nothing to save, because members had not joined yet, or because the master
+// said so; then it has said why. Other errors are reported.
+static int end_with(bel_status *status, bool member)
+{
+    bel_code code = bel_status_code(status);
+    bool cancelled = code == BEL_CANCELLED && (member || caught > 0);
+    bool alone = code == BEL_UNAVAILABLE && member && caught > 0; // the master has ended before
+    if (!cancelled && !alone) return bel_status_report(status);
+    bel_log_write(member ? BEL_LOG_INFO : BEL_LOG_WARN, "%s", bel_status_message(status));
+    int exit_code = caught > 0 ? 128 + caught : bel_status_exit_code(status);
+    bel_status_destroy(status);
+    return exit_code;
+}
+
+static void watch_for_crashes(void)
+{
+    char *program = bel_linux_program();
+    const char *slash = program != NULL ? strrchr(program, '/') : NULL;
+    char *message = bel_strf("%s crashed", slash != NULL ? slash + 1 : "the program");
+    bel_crash_watch(message, false);
+    bel_free(message);
+    bel_free(program);
+}
+
+int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel_eval_spec *evals,
+                int eval_count, bel_result *out_result)
+{
+    place where;
+    *out_result = (bel_result){0};
+    bel_status *status = find_place(&where);
+    if (status != NULL) return bel_status_report(status);
+    take_signals(where.has_supervisor);
+    watch_for_crashes();
+    bel_result result = {0};
+    status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
+    if (status != NULL) return end_with(status, where.member);
+    if (where.member) return 0;
+    *out_result = result;
+    if (!result.interrupted) return 0;
+    bel_log_write(BEL_LOG_WARN,
+                  "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
+                  "to go on",
+                  caught_name(), (long long)result.global_step, estimator->config.model_dir);
+    return 128 + (caught > 0 ? caught : SIGTERM); // without a signal of its own a member was asked
+}
