@@ -8,7 +8,7 @@
 /// hour ─ dense "hour" ─────────────────────────────────────────────────┘
 /// ```
 ///
-/// usage: clicks MODEL_DIR TRAIN.csv EVAL.csv [EPOCHS]
+/// usage: clicks TRAIN.csv EVAL.csv [EPOCHS [MODEL_DIR]]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,35 +76,29 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
-// Any error: one line, and the program ends. A service would do something better.
-static void must(bel_status *status)
-{
-    if (status == NULL) return;
-    fprintf(stderr, "clicks: %s\n", bel_status_message(status));
-    bel_status_destroy(status);
-    exit(1);
-}
-
 int main(int count, char **arguments)
 {
-    if (count < 4) {
-        fprintf(stderr, "usage: clicks MODEL_DIR TRAIN.csv EVAL.csv [EPOCHS]\n");
+    if (count < 3) {
+        fprintf(stderr, "usage: clicks TRAIN.csv EVAL.csv [EPOCHS [MODEL_DIR]]\n");
         return 2;
     }
-    files f = {arguments[2], arguments[3], count > 4 ? atoll(arguments[4]) : 5};
+    files f = {arguments[1], arguments[2], count > 3 ? atoll(arguments[3]) : 5};
     bel_run_config config;
     bel_run_config_init(&config);
-    config.model_dir = arguments[1];
-    config.worker_count = 2;
+    config.model_dir = count > 4 ? arguments[4] : NULL; // NULL: that of --job_dir
+    config.worker_count = 2;                            // in a cluster: as many as that has
 
     bel_estimator *estimator;
     bel_result result;
     const bel_train_spec train = {.input_fn = input_fn, .input_user = &f};
     const bel_eval_spec eval = {.input_fn = input_fn, .input_user = &f};
-    must(bel_estimator_create(model_fn, &config, NULL, 0, &estimator));
-    must(bel_train_and_evaluate(estimator, &train, &eval, 1, &result));
-    printf("loss %.4f, accuracy %.4f, digest %s\n", result.loss, result.metrics[0].value,
-           result.digest);
+    bel_status *status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
+    if (status != NULL) return bel_status_report(status);
+    int code = bel_run_job(estimator, &train, &eval, 1, &result);
+    if (result.digest[0] != '\0') { // the process that speaks for the job
+        printf("loss %.4f, accuracy %.4f, digest %s\n", result.loss, result.metrics[0].value,
+               result.digest);
+    }
     bel_estimator_destroy(estimator);
-    return 0;
+    return code;
 }

@@ -1,6 +1,6 @@
 // The handler may neither format nor allocate, so the line is written out in advance, in the form
-// that the log has, with two gaps for numbers that are known only then: the signal's and the
-// step's. People are not told of a step before the first. The alternative stack is for code that has
+// that the log has, with gaps for numbers that are known only then: the signal's, the step's and
+// the block's. People are not told of what is none. The alternative stack is for code that has
 // used up its own.
 #define _XOPEN_SOURCE 700 // sigaltstack
 #include "base/crash.h"
@@ -16,14 +16,20 @@
 
 enum { LONGEST = 1024, NUMBER_TEXT = 24 };
 
-// Before the signal's number, between the numbers, and behind the step's.
-static char parts[3][LONGEST];
+// Before the signal's number, the step's and the block's, and behind them.
+static char parts[4][LONGEST];
 static bool for_people; // no JSON
 static _Atomic int64_t current_step = -1;
+static _Thread_local int64_t current_block = -1;
 
 void bel_crash_set_step(int64_t step)
 {
     atomic_store_explicit(&current_step, step, memory_order_relaxed);
+}
+
+void bel_crash_set_block(int64_t block)
+{
+    current_block = block;
 }
 
 static void put(char *line, size_t *length, const char *text)
@@ -50,16 +56,18 @@ static void put_number(char *line, size_t *length, int64_t number)
 // The handler is gone by now (SA_RESETHAND): the signal comes again, and ends the process.
 static void on_crash(int number)
 {
-    char line[3 * LONGEST + 2 * NUMBER_TEXT];
+    char line[4 * LONGEST + 3 * NUMBER_TEXT];
     size_t length = 0;
     put(line, &length, parts[0]);
     put_number(line, &length, number);
-    int64_t step = atomic_load_explicit(&current_step, memory_order_relaxed);
-    if (step >= 0 || !for_people) {
-        put(line, &length, parts[1]);
-        put_number(line, &length, step);
+    const int64_t places[] = {atomic_load_explicit(&current_step, memory_order_relaxed),
+                              current_block};
+    for (int i = 0; i < 2; i++) {
+        if (places[i] < 0 && for_people) continue;
+        put(line, &length, parts[1 + i]);
+        put_number(line, &length, places[i]);
     }
-    put(line, &length, parts[2]);
+    put(line, &length, parts[3]);
     ssize_t wrote = write(STDERR_FILENO, line, length);
     (void)wrote; // there is nobody else to tell
     raise(number);
@@ -74,12 +82,14 @@ static void prepare(const char *message)
         bel_snprintf(parts[0], LONGEST,
                      "{\"level\":\"error\",\"event\":\"crash\",\"code\":\"UNKNOWN\",\"signal\":");
         bel_snprintf(parts[1], LONGEST, ",\"step\":");
-        bel_snprintf(parts[2], LONGEST, ",\"message\":%.*s}\n", LONGEST - 16, text.text);
+        bel_snprintf(parts[2], LONGEST, ",\"block\":");
+        bel_snprintf(parts[3], LONGEST, ",\"message\":%.*s}\n", LONGEST - 16, text.text);
         bel_str_deinit(&text);
     } else {
         bel_snprintf(parts[0], LONGEST, "belfry: %.*s (signal ", LONGEST - 32, message);
         bel_snprintf(parts[1], LONGEST, ", step ");
-        bel_snprintf(parts[2], LONGEST, ")\n");
+        bel_snprintf(parts[2], LONGEST, ", block of the input ");
+        bel_snprintf(parts[3], LONGEST, ")\n");
     }
 }
 

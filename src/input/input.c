@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/crash.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -334,7 +335,11 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
     int64_t count = length - first < batch_size ? length - first : batch_size;
     batch->block = block;
     batch->example_count = 0;
-    if (input->description.padded) return read_padded(input, first, count, batch);
-    if (input->description.map_count > 0) return read_mapped(input, first, count, batch);
-    return read_rows(input, first, count, batch);
+    bel_crash_set_block(block); // maps are the program's own
+    bel_status *status = input->description.padded ? read_padded(input, first, count, batch)
+                         : input->description.map_count > 0
+                             ? read_mapped(input, first, count, batch)
+                             : read_rows(input, first, count, batch);
+    bel_crash_set_block(-1);
+    return status;
 }

@@ -105,6 +105,7 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     if (strcmp(event, "crash") == 0) { // without them it is an error as any other
         (void)bel_json_i64(object, "signal", &line->crash_signal);
         (void)bel_json_i64(object, "step", &line->crash_step);
+        (void)bel_json_i64(object, "block", &line->crash_block);
     }
     put_clean(&line->text, message, strlen(message));
     return true;

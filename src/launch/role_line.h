@@ -37,7 +37,8 @@ typedef struct bel_role_line {
     bel_str text;        // the message, or the progress as people read it
     bel_progress progress;
     int64_t lost_pid; // the master has lost this process; 0: the line says nothing of the kind
-    int64_t crash_signal, crash_step; // the process crashes (base/crash.h); signal 0: it does not
+    int64_t crash_signal; // the process crashes (base/crash.h); 0: it does not
+    int64_t crash_step, crash_block; // where; -1: before the first, or not in the input
 } bel_role_line;
 
 // Reads a line without its newline. Deinit in any case.

@@ -127,12 +127,14 @@ static bool is_missed(const bel_supervisor *s, const bel_child *child)
 
 enum { MOST_SAME_CRASHES = 3 };
 
-// Whoever crashes in the same step by the same signal each time would go on with that: the data, or
-// the code, of that step is at fault.
+// Whoever crashes in the same place by the same signal each time would go on with that: the data or
+// the code is at fault. A block is the place of those that read, whatever step the others are at.
 static void count_crash(bel_child *child)
 {
     const bel_crash *now = &child->crash, *before = &child->last_crash;
-    bool same = now->signal > 0 && now->signal == before->signal && now->step == before->step;
+    bool reads = now->block >= 0 || before->block >= 0;
+    bool there = reads ? now->block == before->block : now->step == before->step;
+    bool same = now->signal > 0 && now->signal == before->signal && there;
     child->same_crashes = now->signal == 0 ? 0 : same ? child->same_crashes + 1 : 1;
     child->last_crash = *now;
 }
@@ -151,6 +153,17 @@ static bool is_wanted_again(const bel_supervisor *s, const bel_child *child)
     return scaled && child->end.code == 0 && !child->let_go && s->stop_signal == 0 && goes_on(s);
 }
 
+static void describe_place(const bel_crash *crash, bel_str *out)
+{
+    if (crash->block >= 0) {
+        bel_str_printf(out, " in block %lld of the input", (long long)crash->block);
+    } else if (crash->step >= 0) {
+        bel_str_printf(out, " in step %lld", (long long)crash->step);
+    } else {
+        bel_str_puts(out, " before its first step");
+    }
+}
+
 // "worker 1 (pid 4711 on box) was killed by signal 9 (Killed) after step 120: …"
 static char *describe_end(const bel_supervisor *s, const bel_child *child)
 {
@@ -165,12 +178,9 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
     } else {
         bel_str_printf(&text, "ended with exit code %d", child->end.code);
     }
-    if (stuck && child->crash.step >= 0) {
-        bel_str_printf(&text, " in step %lld, as %d times before", (long long)child->crash.step,
-                       child->same_crashes - 1);
-    } else if (stuck) {
-        bel_str_printf(&text, " before its first step, as %d times before",
-                       child->same_crashes - 1);
+    if (stuck) {
+        describe_place(&child->crash, &text);
+        bel_str_printf(&text, ", as %d times before", child->same_crashes - 1);
     } else if (s->step >= 0) {
         bel_str_printf(&text, " after step %lld", (long long)s->step);
     }

@@ -12,7 +12,8 @@
 
 // Of a process that says so; a signal of 0: it did not crash.
 typedef struct bel_crash {
-    int64_t signal, step; // step -1: before the first
+    int64_t signal;
+    int64_t step, block; // -1: before the first, or not in the input
 } bel_crash;
 
 typedef struct bel_child {

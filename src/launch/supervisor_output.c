@@ -75,7 +75,8 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     bel_role_line line;
     bel_role_line_init(&line, bytes, length);
     if (is_master && line.lost_pid > 0) end_lost(s, line.lost_pid);
-    if (line.crash_signal > 0) child->crash = (bel_crash){line.crash_signal, line.crash_step};
+    if (line.crash_signal > 0)
+        child->crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};
     if (line.kind == BEL_ROLE_LINE_ERROR) { // becomes part of the job's error
         child->last_error.length = 0;
         bel_str_append(&child->last_error, line.text.text, line.text.length);
