@@ -61,6 +61,7 @@ static const verb verbs[] = {
     {"jobs top", BEL_VERB_JOBS_TOP, "[NAME] [flags]",
      "how far running jobs are, or what the workers and shards of one do", bel_verb_jobs_top, true},
     {"supervise", BEL_VERB_SUPERVISE, "NAME [flags]", NULL, bel_verb_supervise, true},
+    {"new", BEL_VERB_NEW, "NAME", "a model package of your own, to begin with", bel_verb_new, true},
     {"doctor", BEL_VERB_DOCTOR, "[flags]", "whether this machine is fit to train", bel_verb_doctor,
      false},
     {"version", BEL_VERB_VERSION, "[flags]", "versions of belfry and of its kernels",

@@ -54,10 +54,12 @@ static bool reaches_programs(const char *flag)
 static void say_passed_over(const bel_options *options)
 {
     static const char *const flags[] = {"region",         "runtime_version", "python_version",
-                                        "staging_bucket", "packages",        "project"};
+                                        "staging_bucket", "packages",        "project",
+                                        "labels",         "async",           "start_port"};
     bel_str list = {0};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (!bel_options_is_given(options, flags[i])) continue;
+        bool here = bel_options_has(options, flags[i]) && bel_options_is_given(options, flags[i]);
+        if (!here) continue;
         bel_str_printf(&list, "%s--%s %s", list.length > 0 ? ", " : "", flags[i],
                        bel_options_text(options, flags[i]));
     }
@@ -162,6 +164,9 @@ static bel_status *take_flags(bel_words *words, const bel_options *options,
     if (model_dir == NULL && job_dir != NULL) {
         model_dir = bel_xstrdup(job_dir);
         add_flag(words, "model_dir", job_dir);
+    } else if (job_dir != NULL && strcmp(model_dir, job_dir) != 0) {
+        bel_log_write(BEL_LOG_INFO, "checkpoints go to --model_dir %s, not to --job_dir %s",
+                      model_dir, job_dir);
     }
     bel_status *status = bel_package_from_flags(options, model_dir, &package);
     if (status == NULL && package != NULL) add_flag(words, "package", package);

@@ -26,9 +26,9 @@ bel_status *bel_words_from_flags(bel_words *words, const bel_options *options,
 void bel_words_add(bel_words *words, const char *text);
 void bel_words_deinit(bel_words *words);
 
-// Builds what --package_path, or --module_name, asks for, into the model's folder. *out_path is NULL
-// where neither does; free with bel_free. INVALID_ARGUMENT besides the errors of bel_package_build:
-// there is no model_dir.
+// Builds what --package_path, or --module_name, asks for, into the model's folder. *out_path is
+// NULL where neither does; free with bel_free. INVALID_ARGUMENT besides the errors of
+// bel_package_build: there is no model_dir.
 bel_status *bel_package_from_flags(const bel_options *options, const char *model_dir,
                                    char **out_path) BEL_MUST_USE;
 

@@ -27,7 +27,8 @@
      BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
      BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
-    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | LOCAL | JOBS) // all
+    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW | LOCAL |      \
+     JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA

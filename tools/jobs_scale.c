@@ -1,8 +1,8 @@
-// Verb jobs scale: a wish in the job's model folder, which its supervisor and its master find;
-// the command does not wait for it. What the wish may be follows from the job's words and its
-// cluster file, of both of which the job's folder has a copy: the plan is made once more of them.
-// On the command line workers do not include a master that trains, in the wish they do. Of a program
-// of the user's own its settings are not known here: its master says where the wish cannot be met.
+// Verb jobs scale: a wish in the job's model folder, which its supervisor and its master find; the
+// command does not wait for it. What the wish may be follows from the job's words and its cluster
+// file, of both of which the job's folder has a copy: the plan is made once more of them. On the
+// command line workers do not include a master that trains, in the wish they do. Of a program of
+// the user's own its settings are not known here: its master says where the wish cannot be met.
 #include "base/alloc.h"
 #include "distribute.h"
 #include "job_text.h"

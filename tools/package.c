@@ -4,8 +4,8 @@
 // is on its way out.
 //
 // A package that was accepted is never closed: its code may be in use until the process ends. A
-// process has one. bel_package_over must be called on every way out of main, or the end itself would
-// be taken for a package's exit.
+// process has one. bel_package_over must be called on every way out of main, or the end itself
+// would be taken for a package's exit.
 #include "package.h"
 
 #include <dlfcn.h>

@@ -8,6 +8,7 @@
 #include "package_build.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,11 +170,9 @@ static bel_status *list_sources(recipe *r)
 // "trainer/" is "trainer"; "." is what it is called. Free with bel_free.
 static char *folder_name(const char *folder)
 {
-    char *path = realpath(folder, NULL);
-    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
-    char *name = bel_xstrdup(slash != NULL && slash[1] != '\0' ? slash + 1 : "package");
-    free(path); // of realpath
-    return name;
+    char path[PATH_MAX];
+    const char *slash = realpath(folder, path) != NULL ? strrchr(path, '/') : NULL;
+    return bel_xstrdup(slash != NULL && slash[1] != '\0' ? slash + 1 : "package");
 }
 
 // A module is the folder's name and that of what is built, or the first alone.

@@ -1,6 +1,6 @@
-// What a process says when its code crashes: one line on stderr, with the step or the block of the input, before the signal
-// ends the process as it would have. Others learn from it what crashed, and whether it was the same
-// as before.
+// What a process says when its code crashes: one line on stderr, with the step or the block of the
+// input, before the signal ends the process as it would have. Others learn from it what crashed,
+// and whether it was the same as before.
 #ifndef BELFRY_BASE_CRASH_H
 #define BELFRY_BASE_CRASH_H
 
@@ -15,8 +15,8 @@ void bel_crash_watch(const char *message, bool instead);
 // The step that this process works on. From any thread.
 void bel_crash_set_step(int64_t step);
 
-// The block of the input that this thread reads; -1: none. Batches are read ahead of their steps, so
-// where a map crashes it is the block that is the same each time.
+// The block of the input that this thread reads; -1: none. Batches are read ahead of their steps,
+// so where a map crashes it is the block that is the same each time.
 void bel_crash_set_block(int64_t block);
 
 #endif

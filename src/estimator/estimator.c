@@ -3,9 +3,9 @@
 //
 // In a cluster the job's task, not the program, says how many workers and shards there are, how
 // many towers each worker has, and how many threads a tower: bel_estimator_place puts its numbers
-// over those of the settings. Replicas follow from towers and from --replicas_to_aggregate above the number of
-// workers; they are the only one of these numbers that the bits depend on. Texts of the settings
-// are copied, as the caller's may be freed.
+// over those of the settings. Replicas follow from towers and from --replicas_to_aggregate above
+// the number of workers; they are the only one of these numbers that the bits depend on. Texts of
+// the settings are copied, as the caller's may be freed.
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include "belfry/estimator.h"
 #include "input/input.h"
 
-// Calls `input_fn` for the estimator and opens its dataset. `like`: the columns that it must have, as in
-// bel_input_open; NULL: its own. Errors: the function's and those of bel_input_open, with the
+// Calls `input_fn` for the estimator and opens its dataset. `like`: the columns that it must have,
+// as in bel_input_open; NULL: its own. Errors: the function's and those of bel_input_open, with the
 // mode's name before them; INVALID_ARGUMENT: it gave no dataset. Close with bel_input_destroy.
 bel_status *bel_input_fn_open(bel_input_fn *input_fn, void *user, const bel_estimator *estimator,
                               bel_mode mode, const bel_column_names *like,

@@ -14,9 +14,9 @@ typedef struct bel_built {
     int *fields;             // by graph input: the batch's field, -1: rows of a table
 } bel_built;
 
-// Calls the estimator's model function with an input for each field of `input` (labels left out in PREDICT).
-// Errors: what the function returned or what stuck to the graph; a missing part of the spec
-// (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.
+// Calls the estimator's model function with an input for each field of `input` (labels left out in
+// PREDICT). Errors: what the function returned or what stuck to the graph; a missing part of the
+// spec (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.
 bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_input *input,
                             bel_built **out_built) BEL_MUST_USE;
 void bel_built_destroy(bel_built *built);

@@ -9,10 +9,10 @@
 // A process that is killed, or ends with 128 or more, is started anew under the next incarnation,
 // as often as the cluster's limits say: at once, and one that dies within a second again and again
 // after a growing pause; but not one that crashed the same way three times in a row, by the same
-// signal in the same step, or block of the input (base/crash.h), as a fourth time would be no different; also while the job is to stop, as it is saved with all of them. One that
-// ends with another error would do so again, and ends the job. A master that ends with 130 or 143
-// was asked to, and has ended the job. A process that the master reports as lost is killed, and so
-// replaced.
+// signal in the same step, or block of the input (base/crash.h), as a fourth time would be no
+// different; also while the job is to stop, as it is saved with all of them. One that ends with
+// another error would do so again, and ends the job. A master that ends with 130 or 143 was asked
+// to, and has ended the job. A process that the master reports as lost is killed, and so replaced.
 //
 // Where the cluster says how many workers are enough (min_workers), the job goes on without one
 // that was killed too often while so many remain. When another number of workers is wanted

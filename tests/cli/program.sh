@@ -10,23 +10,23 @@ program=$BUILD/tests/own_program
 make_data=$SOURCE/examples/clicks/make_data
 "$make_data" 4000 1 >train.csv
 "$make_data" 1000 2 >eval.csv
-digest() { sed -nE 's/.*digest ([0-9a-f]+)$/\1/p' out.txt; }
+printed_digest() { sed -nE 's/.*digest ([0-9a-f]+)$/\1/p' out.txt; }
 
 # --- Alone, and as processes
 run_ok "$program" train.csv eval.csv 3 alone
-first=$(digest)
+first=$(printed_digest)
 check "it says a digest" test "${#first}" -eq 32
 run_fails 2 'model_dir must name a folder|BELFRY_MODEL_DIR' "$program" train.csv eval.csv
 run_ok belfry local train --job_dir here -- "$program" train.csv eval.csv 3
-equal "the folder comes from --job_dir" "$(digest)" "$first"
+equal "the folder comes from --job_dir" "$(printed_digest)" "$first"
 run_ok belfry local train --distributed --job_dir many -- "$program" train.csv eval.csv 3
-equal "the same bits from processes" "$(digest)" "$first"
+equal "the same bits from processes" "$(printed_digest)" "$first"
 check "logs are kept" test -s many/logs/master-0.0.log
 cp "$program" own-name
 PATH=$PATH:$work run_ok belfry local train --distributed --job_dir path -- own-name train.csv eval.csv 1
 BELFRY_FAULT=crash:worker_sends_stats#9@worker-1 \
     run_ok belfry local train --distributed --job_dir killed -- "$program" train.csv eval.csv 3
-equal "the same bits when a worker is killed" "$(digest)" "$first"
+equal "the same bits when a worker is killed" "$(printed_digest)" "$first"
 check "it was killed" grep -q 'worker 1 (pid .*it is started again' err.txt
 
 # --- What cannot be told to a program
@@ -52,7 +52,7 @@ check "it has succeeded" grep -q '^state SUCCEEDED$' out.txt
 check "the program is said" grep -qE '^program /.*/own_program$' out.txt
 check "and its arguments" grep -q '^arguments train.csv eval.csv 3$' out.txt
 cp "$(sed -n 's/^folder //p' out.txt)/output.txt" out.txt
-equal "the same bits from a job" "$(digest)" "$first"
+equal "the same bits from a job" "$(printed_digest)" "$first"
 
 # --- A crash that comes again: in the model function, and in the input, which reads ahead
 crashing() { # NAME STATEMENT-OF-MODEL STATEMENT-OF-MAP

@@ -1,0 +1,66 @@
+/// @NAME@: which ring of a target a point lies in, from lines `x,y,ring`.
+///
+/// A package has a model function and, where the command's own flags for CSV and IDX files are not
+/// enough, an input function; both are called in every process of a job. Change them in place:
+/// <belfry/estimator.h> says what a model function sets, <belfry/ops.h> what it can compute,
+/// <belfry/dataset.h> where records come from.
+#include <belfry/belfry.h>
+
+enum { RINGS = 3 };
+
+// [n, 2] -> scores [n, RINGS] by a hidden layer.
+static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    int64_t units = (int64_t)bel_context_param_number(context, "units", 0);
+    bel_value *hidden =
+        bel_relu(g, bel_dense(g, bel_context_feature(context, "x"), units, "hidden"));
+    bel_value *scores = bel_dense(g, hidden, RINGS, "scores");
+    spec->predictions = bel_softmax(g, scores);
+
+    bel_value *rings = bel_context_labels(context); // none in PREDICT
+    if (rings != NULL) {
+        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, scores, rings));
+        bel_metric_accuracy(context, spec, "accuracy", rings, bel_arg_max(g, scores, 1), NULL);
+    }
+    spec->optimizer = bel_context_optimizer(context); // --optimizer, --learning_rate …
+    return NULL;
+}
+
+// --train_files in TRAIN, else --eval_files: one file each.
+static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
+                            bel_dataset **out_dataset)
+{
+    (void)user;
+    bool training = mode == BEL_MODE_TRAIN;
+    const char *flag = training ? "train_files" : "eval_files";
+    const char *path = bel_estimator_param(estimator, flag, NULL);
+    int64_t batch_size, epochs;
+    if (path == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is needed: a CSV file", flag);
+    BEL_TRY(bel_estimator_param_int(estimator, training ? "train_batch_size" : "eval_batch_size",
+                                    64, &batch_size));
+    BEL_TRY(bel_estimator_param_int(estimator, "num_epochs", 0, &epochs));
+
+    bel_dataset *data = bel_dataset_from_csv(
+        &(bel_csv_options){.paths = &path,
+                           .path_count = 1,
+                           .label_column = mode == BEL_MODE_PREDICT ? NULL : "ring",
+                           .class_count = RINGS});
+    if (training) {
+        bel_dataset_shuffle(data, 0, 1);
+        bel_dataset_repeat(data, epochs > 0 ? epochs : BEL_REPEAT_FOREVER);
+    }
+    bel_dataset_batch(data, batch_size);
+    *out_dataset = data;
+    return NULL;
+}
+
+// Flags of this package: parameters by the same name, kept with every checkpoint.
+static const bel_package_flag flags[] = {{.name = "units",
+                                          .kind = BEL_FLAG_INT,
+                                          .otherwise = "32",
+                                          .accepts = "[1, 4096]",
+                                          .help = "Size of the hidden layer."}};
+
+BEL_PACKAGE(.name = "@NAME@", .description = "rings of a target", .model_fn = model_fn,
+            .input_fn = input_fn, .flags = flags, .flag_count = 1)
