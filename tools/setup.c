@@ -147,6 +147,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
         bel_options_double(options, "keep_checkpoint_every_n_hours");
     config->save_summary_steps = bel_options_int(options, "save_summary_steps");
     config->log_step_count_steps = bel_options_int(options, "log_step_count_steps");
+    config->train_metrics = bel_options_bool(options, "train_metrics");
     config->report = bel_options_bool(options, "report");
     config->averages = bel_options_bool(options, "averages");
     config->allow_changes = bel_options_bool(options, "allow_changes");

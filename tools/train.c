@@ -1,6 +1,8 @@
 // Verbs train_and_evaluate and train, in every role: the environment says which part of a job
 // this process plays, and flags are the same in all. Only who speaks for the job (the master, or
 // a single process) prints results; how a run ends is bel_run_job's, as in any program.
+#include <string.h>
+
 #include "base/alloc.h"
 #include "launch/task.h"
 #include "results.h"
@@ -62,20 +64,75 @@ static bel_status *check_counts(const bel_options *options, const place *where)
     return NULL;
 }
 
+enum { KINDS = BEL_EXPORT_FINAL + 1 };
+
+// What the flags say of evaluations, and what points into it.
+typedef struct plan {
+    bel_train_spec train;
+    bel_eval_spec eval;
+    bel_exporter exporters[KINDS];
+    const bel_exporter *list[KINDS];
+} plan;
+
+// Each kind at most once, under its own name.
+static bel_status *plan_exports(const bel_options *options, plan *p)
+{
+    static const char *const names[KINDS] = {
+        [BEL_EXPORT_LATEST] = "latest", [BEL_EXPORT_BEST] = "best", [BEL_EXPORT_FINAL] = "final"};
+    size_t count;
+    const char *const *kinds = bel_options_list(options, "export", &count);
+    bool wanted[KINDS] = {false};
+    for (size_t i = 0; i < count; i++) {
+        int kind = 0;
+        while (kind < KINDS && strcmp(kinds[i], names[kind]) != 0)
+            kind++;
+        if (kind == KINDS) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "--export: expected best, latest or final, got \"%s\"", kinds[i]);
+        }
+        wanted[kind] = true;
+    }
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (!wanted[kind]) continue;
+        bel_exporter *exporter = &p->exporters[p->eval.exporter_count];
+        *exporter = (bel_exporter){.size = sizeof *exporter,
+                                   .name = names[kind],
+                                   .kind = (bel_export_kind)kind,
+                                   .keep = (int)bel_options_int(options, "export_keep"),
+                                   .metric = p->train.early_stopping.metric,
+                                   .higher_is_better = p->train.early_stopping.higher_is_better};
+        p->list[p->eval.exporter_count++] = exporter;
+    }
+    p->eval.exporters = p->list;
+    return NULL;
+}
+
+static bel_status *plan_evaluations(const bel_options *options, plan *p)
+{
+    p->eval.steps = bel_options_int(options, "eval_steps");
+    p->eval.every_steps = bel_options_int(options, "eval_every_steps");
+    p->eval.throttle_secs = bel_options_double(options, "eval_throttle_secs");
+    p->train.early_stopping = (bel_early_stopping){
+        .patience = (int)bel_options_int(options, "early_stopping"),
+        .min_delta = bel_options_double(options, "min_delta"),
+        .metric = bel_options_string(options, "best_metric"),
+        .higher_is_better = strcmp(bel_options_string(options, "best_goal"), "max") == 0};
+    return plan_exports(options, p);
+}
+
 static bel_status *run(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
     bool evaluates = wants_evaluation(options);
     bel_result result;
-    bel_train_spec train = {.input_fn = setup->input_fn,
-                            .input_user = setup->input_user,
-                            .max_steps = bel_options_int(options, "train_steps")};
-    bel_eval_spec eval = {.input_fn = setup->input_fn, .input_user = setup->input_user};
-    if (evaluates) {
-        eval.steps = bel_options_int(options, "eval_steps");
-        eval.every_steps = bel_options_int(options, "eval_every_steps");
-        eval.throttle_secs = bel_options_double(options, "eval_throttle_secs");
-    }
-    *out_exit_code = bel_run_job(setup->estimator, &train, &eval, evaluates ? 1 : 0, &result);
+    plan p = {.train = {.input_fn = setup->input_fn,
+                        .input_user = setup->input_user,
+                        .max_steps = bel_options_int(options, "train_steps"),
+                        .max_seconds = bel_options_double(options, "train_secs"),
+                        .hooks = setup->model->hooks,
+                        .hook_count = setup->model->hook_count},
+              .eval = {.input_fn = setup->input_fn, .input_user = setup->input_user}};
+    if (evaluates) BEL_TRY(plan_evaluations(options, &p));
+    *out_exit_code = bel_run_job(setup->estimator, &p.train, &p.eval, evaluates ? 1 : 0, &result);
     if (result.digest[0] == '\0') return NULL; // not this process's to tell
     return bel_results_print(&result, true, evaluates, bel_options_bool(options, "json"));
 }

@@ -34,6 +34,7 @@
 #define BELFRY_ESTIMATOR_H
 
 #include "belfry/dataset.h"
+#include "belfry/hook.h"
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"
 #include "belfry/run.h"
@@ -124,7 +125,13 @@ typedef struct bel_metric {
     bel_value *weight; ///< scalar F32; AUC: NULL
 } bel_metric;
 
-enum { BEL_MAX_METRICS = 16 };
+enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 16 };
+
+/// A scalar of the training graph that event files get (bel_summary_scalar).
+typedef struct bel_summary {
+    const char *name; ///< Not copied: it outlives the estimator's call.
+    bel_value *value; ///< scalar F32
+} bel_summary;
 
 /// What the model function answers, zero when it is called. Needed: TRAIN loss and optimizer; EVAL
 /// loss; PREDICT predictions. Metrics and loss_weight are for EVAL, where there are any.
@@ -139,6 +146,8 @@ typedef struct bel_estimator_spec {
     /// Scalar F32: what the loss is the mean over, such as the sum of its weights
     /// (bel_weighted_mean); an evaluation weights the batches' losses by it. NULL: their examples.
     bel_value *loss_weight;
+    bel_summary summaries[BEL_MAX_SUMMARIES]; ///< TRAIN
+    int summary_count;
 } bel_estimator_spec;
 
 /// Builds the graph of the context's mode and fills in `spec`. NULL; or an error, for mistakes that
@@ -147,12 +156,14 @@ typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec 
 
 /// --- Metrics ------------------------------------------------------------------------------------
 ///
-/// Each function adds one metric to `spec`; in TRAIN that has no effect. `weights` (F32, of the
-/// shape of what is weighted: labels, or values) say how much an example counts; NULL: once. An
-/// example whose weight is 0 is not looked at: it may be NaN, or its label be out of range. Where
-/// all weights are 0 a metric is 0. Errors: the name is taken ("loss" and "global_step" are
-/// reserved); more than BEL_MAX_METRICS; types and shapes that do not go together, also where they
-/// could be broadcast.
+/// Each function adds one metric to `spec`. In TRAIN it counts where config.train_metrics asks for
+/// metrics of training steps: of a step's batches, under the same name in the event files of
+/// training (an area under a curve is left out there). `weights` (F32, of the shape of what is
+/// weighted: labels, or values) say how much an example counts; NULL: once. An example whose weight
+/// is 0 is not looked at: it may be NaN, or its label be out of range. Where all weights are 0 a
+/// metric is 0. Errors: the name is taken (by another, or by the library: "loss", "global_step",
+/// "learning_rate", "examples_per_second", "global_step/sec"); more than BEL_MAX_METRICS; types and
+/// shapes that do not go together, also where they could be broadcast.
 
 /// The mean of `values` (F32, any shape).
 BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
@@ -196,6 +207,15 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);
 
+/// --- Summaries ----------------------------------------------------------------------------------
+
+/// A number of a training step, such as a gradient's norm or a share of dead units: `value`, scalar
+/// F32, is written to the event files of training under `name` every config.save_summary_steps
+/// steps, as the mean over all replicas of the step, by their examples. Has no effect in EVAL and
+/// PREDICT. Errors: another type or shape; the name is taken; more than BEL_MAX_SUMMARIES.
+BEL_API void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec,
+                                const char *name, bel_value *value);
+
 /// --- Input and when to evaluate -----------------------------------------------------------------
 
 /// Makes a dataset for a mode and hands it over in *out_dataset: the library destroys it. Called
@@ -207,6 +227,18 @@ BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec
 typedef bel_status *bel_input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
                                  bel_dataset **out_dataset);
 
+/// Ends training when evaluations get no better. The decision is the master's, made once for all
+/// processes, from the evaluations of the whole run, so that one that is resumed stops where one
+/// that was never interrupted does. A job that it has ended is not trained further by the same
+/// call.
+typedef struct bel_early_stopping {
+    int patience;       ///< evaluations in a row without a better one; 0: off
+    const char *metric; ///< NULL: "loss"
+    bool higher_is_better;
+    double min_delta; ///< better is what differs by more [0]
+    const char *eval; ///< the name of the evaluation (bel_eval_spec.name); NULL: the one without
+} bel_early_stopping;
+
 /// On what to train, and until when. Read during the call alone, as is bel_eval_spec.
 typedef struct bel_train_spec {
     bel_input_fn *input_fn;
@@ -214,6 +246,10 @@ typedef struct bel_train_spec {
     int64_t
         max_steps; ///< the step at which training ends, counted from the first run on, so that a
                    ///< run that goes on has the same number; 0: until the input ends
+    double max_seconds; ///< ends well when training has taken so long in this call; 0: no limit [0]
+    bel_early_stopping early_stopping; ///< zero: none
+    const bel_hook *const *hooks;      ///< hook.h; called in this order
+    int hook_count;                    ///< up to BEL_MAX_HOOKS
 } bel_train_spec;
 
 /// A digest of 32 hex digits, and its closing 0.
@@ -239,16 +275,43 @@ typedef struct bel_result {
 
 enum { BEL_MAX_EVALS = 16 };
 
+/// Which evaluated versions are kept apart from the checkpoints that come and go.
+typedef enum bel_export_kind {
+    BEL_EXPORT_LATEST, ///< each that was evaluated
+    BEL_EXPORT_BEST,   ///< each that was better than all before, of this run and earlier ones
+    BEL_EXPORT_FINAL,  ///< the last of a run that ends well
+} bel_export_kind;
+
+/// True when `now` is better than `best`.
+typedef bool bel_compare_fn(void *user, const bel_result *best, const bel_result *now);
+
+/// Keeps versions as model_dir/export/<name>/<step>/: the checkpoint (its files are not copied, but
+/// shared with it, and read by whatever reads checkpoints), and evaluation.json with the result.
+typedef struct bel_exporter {
+    size_t size;      ///< sizeof(bel_exporter)
+    const char *name; ///< letters, digits, _ and -; no two of a job are alike
+    bel_export_kind kind;
+    int keep;           ///< the newest so many stay; 0: 1 of BEST, else 5
+    const char *metric; ///< BEST: NULL: "loss"
+    bool higher_is_better;
+    bel_compare_fn *is_better; ///< BEST, in place of metric; NULL: by metric
+    void *user;                ///< of is_better
+} bel_exporter;
+
+enum { BEL_MAX_EXPORTERS = 8 };
+
 /// When and on what to evaluate. Several specs, up to BEL_MAX_EVALS, give several evaluations, each
 /// with a name of its own.
 typedef struct bel_eval_spec {
     bel_input_fn *input_fn;
     void *input_user;
-    int64_t steps;          ///< batches; 0: all of the input
-    const char *name;       ///< NULL: "eval" folder; else "eval_<name>"
-    int64_t every_steps;    ///< evaluate every N steps; 0: at checkpoints [0]
-    double throttle_secs;   ///< at checkpoints, at most every N seconds; 0: at each
-    bel_result *out_result; ///< gets this spec's last evaluation; NULL: not wanted
+    int64_t steps;                        ///< batches; 0: all of the input
+    const char *name;                     ///< NULL: "eval" folder; else "eval_<name>"
+    int64_t every_steps;                  ///< evaluate every N steps; 0: at checkpoints [0]
+    double throttle_secs;                 ///< at checkpoints, at most every N seconds; 0: at each
+    bel_result *out_result;               ///< gets this spec's last evaluation; NULL: not wanted
+    const bel_exporter *const *exporters; ///< in a cluster the master's: not with an evaluator
+    int exporter_count;                   ///< up to BEL_MAX_EXPORTERS
 } bel_eval_spec;
 
 /// --- The estimator ------------------------------------------------------------------------------

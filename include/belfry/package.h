@@ -73,6 +73,9 @@ typedef struct bel_package {
     const bel_package_flag *flags;
     int flag_count;
 
+    const bel_hook *const *hooks; ///< of the training verbs, each with its own `user`
+    int hook_count;
+
     void *user; ///< of the functions above; of the model function: bel_estimator_config()->user
 } bel_package;
 

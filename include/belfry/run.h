@@ -89,6 +89,7 @@ typedef struct bel_run_config {
     double keep_checkpoint_every_n_hours; ///< keep one for each N hours besides; 0: off [0]
     int64_t save_summary_steps;           ///< events; 0: off [100]
     int64_t log_step_count_steps;         ///< progress, at most once a second; 0: off [100]
+    bool train_metrics;                   ///< metrics of training steps, too, as events [false]
     bool report;                          ///< write report.html [true]
     bool allow_changes;        ///< resume although settings that determine the bits changed
     bool averages;             ///< bel_evaluate, bel_predict: moving averages, if there [true]

@@ -49,15 +49,19 @@ void bel_run_log_go_back(bel_run_log *log, int64_t step)
         bel_event_file_session_start(log->folders[i].events, step + 1);
 }
 
-void bel_run_log_step(bel_run_log *log, int64_t step, double loss, double examples_per_second,
-                      double learning_rate)
+void bel_run_log_scalar(bel_run_log *log, int64_t step, const char *tag, double value)
 {
-    double now = bel_clock_wall();
-    bel_event_file_scalar(log->events, now, step, "loss", (float)loss);
-    bel_event_file_scalar(log->events, now, step, "learning_rate", (float)learning_rate);
-    if (examples_per_second <= 0) return;
-    bel_event_file_scalar(log->events, now, step, "examples_per_second",
-                          (float)examples_per_second);
+    bel_event_file_scalar(log->events, bel_clock_wall(), step, tag, (float)value);
+}
+
+// "global_step/sec" is the tag by which users of TensorFlow's Estimator look for the speed.
+void bel_run_log_step(bel_run_log *log, const bel_run_point *point)
+{
+    bel_run_log_scalar(log, point->step, "loss", point->loss);
+    bel_run_log_scalar(log, point->step, "learning_rate", point->learning_rate);
+    if (point->examples_per_second <= 0) return;
+    bel_run_log_scalar(log, point->step, "examples_per_second", point->examples_per_second);
+    bel_run_log_scalar(log, point->step, "global_step/sec", point->steps_per_second);
 }
 
 // The open file of that folder, opened now if need be; the number of folders is bounded.

@@ -15,9 +15,15 @@ bel_status *bel_run_log_open(const char *model_dir, int64_t first_step,
 // Training goes on from `step`: what was said of later ones is void.
 void bel_run_log_go_back(bel_run_log *log, int64_t step);
 
-// A training step's loss; `examples_per_second` is of the time since the last call.
-void bel_run_log_step(bel_run_log *log, int64_t step, double loss, double examples_per_second,
-                      double learning_rate);
+// A training step. Rates are of the time since the last point; at or below 0 there are none.
+typedef struct bel_run_point {
+    int64_t step;
+    double loss, learning_rate, examples_per_second, steps_per_second;
+} bel_run_point;
+void bel_run_log_step(bel_run_log *log, const bel_run_point *point);
+
+// Another scalar of a training step: a metric, or a summary.
+void bel_run_log_scalar(bel_run_log *log, int64_t step, const char *tag, double value);
 
 // An evaluation; writes an event file into the folder of that name ("eval", "eval_<name>").
 bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name,

@@ -3,6 +3,7 @@
 // before anything is laid out or started.
 #include "estimator/trainable.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #include "autodiff/autodiff.h"
@@ -149,11 +150,69 @@ static bel_status *check_tables(const bel_trainable *t)
     return NULL;
 }
 
+void bel_trainable_series_values(const bel_trainable *t, const double *sums,
+                                 bel_step_value *out_values)
+{
+    for (int i = 0; i < t->series_count; i++) {
+        double weight = sums[2 * i + 1], mean = weight != 0 ? sums[2 * i] / weight : 0;
+        bool root = t->series[i].kind == BEL_METRIC_ROOT_MEAN;
+        out_values[i] = (bel_step_value){t->series[i].name, root ? sqrt(mean) : mean};
+    }
+}
+
+static void add_series(bel_trainable *t, const char *name, bel_metric_kind kind, bel_value *sum,
+                       bel_value *weight)
+{
+    int i = t->series_count++;
+    t->series[i] = (bel_series){.name = name, .kind = kind};
+    t->series_values[2 * i] = sum;
+    t->series_values[2 * i + 1] = weight;
+}
+
+// Summaries, and metrics where they are asked for in training. An area under a curve has no sum of
+// two numbers and is one of evaluations.
+static void list_series(bel_trainable *t)
+{
+    const bel_estimator_spec *spec = &t->built->spec;
+    for (int i = 0; i < spec->summary_count; i++) {
+        add_series(t, spec->summaries[i].name, BEL_METRIC_MEAN, spec->summaries[i].value, NULL);
+    }
+    for (int i = 0; i < spec->metric_count && t->estimator->config.train_metrics; i++) {
+        const bel_metric *metric = &spec->metrics[i];
+        if (metric->kind == BEL_METRIC_AUC) continue;
+        add_series(t, metric->name, metric->kind, metric->sum, metric->weight);
+    }
+}
+
+static bel_status *before_step(void *context, int64_t step)
+{
+    const bel_trainable *t = context;
+    bel_hook_context hook = {.estimator = t->estimator};
+    return bel_hooks_before_worker(&t->hooks, &hook, step);
+}
+
+static bel_status *after_step(void *context, int64_t step, const double *stats)
+{
+    const bel_trainable *t = context;
+    bel_hook_context hook = {.estimator = t->estimator};
+    bel_step_value values[BEL_MAX_SERIES];
+    bel_trainable_series_values(t, stats + BEL_STATS_COUNT, values);
+    double examples = stats[BEL_STATS_EXAMPLES];
+    const bel_step_report report = {.step = step,
+                                    .loss =
+                                        examples > 0 ? stats[BEL_STATS_LOSS_SUM] / examples : NAN,
+                                    .examples = (int64_t)examples,
+                                    .values = values,
+                                    .value_count = t->series_count};
+    return bel_hooks_after_worker(&t->hooks, &hook, &report);
+}
+
 // The steps from settings to a trainable; what was made before an error stays for
 // bel_trainable_deinit.
 static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
 {
     const bel_estimator *estimator = t->estimator;
+    BEL_TRY(bel_hooks_init(&t->hooks, spec));
     BEL_TRY(bel_estimator_counting(estimator, &t->counting));
     BEL_TRY(open_training_input(t, spec));
     BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, t->input, &t->built));
@@ -166,12 +225,17 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY(check_memory(t));
     make_layout(t);
     BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
+    list_series(t);
+    t->events =
+        (bel_worker_events){.context = t, .before_step = before_step, .after_step = after_step};
     t->model = (bel_worker_model){.graph = t->built->graph,
                                   .loss = t->built->spec.loss,
                                   .reports = t->reports,
                                   .variables = t->variables,
                                   .fields = t->built->fields,
-                                  .row_gradients = t->row_gradients};
+                                  .row_gradients = t->row_gradients,
+                                  .series = t->series_values,
+                                  .series_count = t->series_count};
     bel_settings_gather(&t->settings, estimator, t->built, t->input, t->layout);
     return NULL;
 }
@@ -187,6 +251,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
 {
     const bel_run_config *config = &t->estimator->config;
     return (bel_worker_config){.worker = worker,
+                               .events = bel_hooks_for_workers(&t->hooks) ? &t->events : NULL,
                                .layout = t->layout,
                                .model = &t->model,
                                .input = t->input,
@@ -202,7 +267,8 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
 {
     return (bel_shard_settings){.optimizer = t->built->spec.optimizer,
                                 .counting = t->counting,
-                                .seed = t->estimator->config.seed};
+                                .seed = t->estimator->config.seed,
+                                .series_count = t->series_count};
 }
 
 void bel_trainable_deinit(bel_trainable *t)

@@ -7,10 +7,18 @@
 #define BELFRY_ESTIMATOR_TRAINABLE_H
 
 #include "estimator/estimator_inner.h"
+#include "estimator/hooks.h"
 #include "estimator/model.h"
 #include "estimator/settings.h"
 #include "ps/layout/shard_settings.h"
+#include "ps/layout/step_stats.h"
 #include "worker/worker.h"
+
+// What the step statistics say besides the loss: a summary, or a metric in training.
+typedef struct bel_series {
+    const char *name; // the model function's
+    bel_metric_kind kind;
+} bel_series;
 
 typedef struct bel_trainable {
     const bel_estimator *estimator; // borrowed
@@ -20,9 +28,14 @@ typedef struct bel_trainable {
     bel_value **row_gradients;      // by lookup
     int *variables;                 // by graph variable: its index in the layout
     bel_worker_model model;         // the same for a worker; points into what is above
-    bel_layout *layout;             // parameter space, cut for the job's shards
-    bel_counting counting;          // whose reports make a step
-    bel_settings settings;          // what determines the bits
+    bel_hooks hooks;
+    bel_worker_events events; // of the hooks, for workers
+    bel_series series[BEL_MAX_SERIES];
+    bel_value *series_values[2 * BEL_MAX_SERIES]; // bel_worker_model.series
+    int series_count;
+    bel_layout *layout;    // parameter space, cut for the job's shards
+    bel_counting counting; // whose reports make a step
+    bel_settings settings; // what determines the bits
 } bel_trainable;
 
 // Calls the input and the model function and lays the parameters out. The result holds all that was
@@ -32,6 +45,10 @@ typedef struct bel_trainable {
 bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *estimator,
                                const bel_train_spec *spec) BEL_MUST_USE;
 void bel_trainable_deinit(bel_trainable *trainable); // all zeroes are fine
+
+// The values of all series, from their sums and weights in the statistics of a step.
+void bel_trainable_series_values(const bel_trainable *trainable, const double *sums,
+                                 bel_step_value *out_values);
 
 // What a worker needs of the trainable and of the settings, wherever it runs. Still missing are its
 // assignment, space, client, ranges, first_step and segment.

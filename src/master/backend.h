@@ -38,6 +38,9 @@ typedef struct bel_backend_ops {
     // Looks at what has happened meanwhile, for a master that is busy with something long; an error
     // says that there is no point in going on.
     bel_status *(*attend)(bel_backend *backend);
+    // Ends training well at version `step`, or at the next one where that has come already. Before
+    // a snapshot is released it is in time for the one that follows.
+    void (*stop_at)(bel_backend *backend, int64_t step);
     // Ends training at once.
     void (*cancel)(bel_backend *backend);
     // After the workers have ended: the error that ended them, or NULL.

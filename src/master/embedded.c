@@ -239,6 +239,7 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
                                 .lanes = m->lanes,
                                 .row_buffer = m->row_buffer,
                                 .ledger = bel_counting_has_ledger(&trainable->counting),
+                                .series_count = trainable->series_count,
                                 .bell = m->bell,
                                 .help = help_shards,
                                 .help_context = m,
@@ -301,6 +302,11 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     backend->interrupted = bel_control_was_interrupted(embedded->control);
     if (out_state->has_snapshot) backend->leased = bel_shard_leased(embedded->servers[0].shard);
     backend->staleness = bel_shard_stale(embedded->servers[0].shard, NULL);
+}
+
+static void stop_at(bel_backend *backend, int64_t step)
+{
+    bel_control_stop_at(((bel_embedded *)backend)->control, step);
 }
 
 static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
@@ -444,6 +450,7 @@ static const bel_backend_ops embedded_ops = {
     .start = start,
     .wait = wait_for_news,
     .take_points = take_points,
+    .stop_at = stop_at,
     .read_values = read_values,
     .read_rows = read_rows,
     .write_shards = write_shards,

@@ -171,7 +171,12 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
         memcpy(result.digest, job->result.digest, sizeof result.digest);
         job->result = result;
     }
-    return bel_run_log_evaluation(job->log, eval->folder, &result);
+    eval->last_result = result;
+    BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result));
+    bel_job_count_evaluation(job, eval->folder, &result);
+    BEL_TRY(bel_job_export(job, eval, &result, false));
+    bel_hook_context context = {.estimator = estimator, .stop = &job->hook_stop};
+    return bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result);
 }
 
 // --- Made up for ---------------------------------------------------------------------------------

@@ -18,11 +18,20 @@ typedef struct bel_job_eval {
     char *folder; // "eval" or "eval_<name>"
     bel_input *input;
     bel_built *built;
-    const float **values; // by graph variable: in the snapshot
-    bel_rows rows;        // of the snapshot
-    int64_t last_step;    // evaluated, -1: none
+    const float **values;   // by graph variable: in the snapshot
+    bel_result last_result; // of last_step
+    bel_rows rows;          // of the snapshot
+    int64_t last_step;      // evaluated, -1: none
     int64_t last_ns;
 } bel_job_eval;
+
+// Early stopping, and other reasons to end before the last step (early_stopping.c).
+typedef struct bel_stopping {
+    float best; // of the evaluations so far; NaN: none
+    int64_t best_step;
+    int worse;       // so many in a row were not better
+    int64_t stop_at; // training ends at this version; 0: soon; -1: nobody has asked
+} bel_stopping;
 
 typedef struct bel_job {
     const bel_estimator *estimator;
@@ -50,8 +59,12 @@ typedef struct bel_job {
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them
-    int64_t reported_ns;        // when report.html was written, or training began
-    int64_t report_cost_ns;     // what that took; 0: it was not yet written
+    bel_stopping stopping;
+    bool hook_stop;         // an end was asked for
+    bool hooks_begun;       // `begin` was called
+    bool went_back;         // and no step was reported since
+    int64_t reported_ns;    // when report.html was written, or training began
+    int64_t report_cost_ns; // what that took; 0: it was not yet written
     bel_result result;
 } bel_job;
 
@@ -72,6 +85,21 @@ bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpo
 // With elastic_rescale: another number of replicas is a new segment, and the learning rate follows.
 void bel_job_rescale(bel_job *job);
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
+
+// early_stopping.c: whether the rule can be followed; its state of the evaluations up to the step
+// that the job goes on from; one evaluation more, and its consequence.
+bel_status *bel_job_check_stopping(const bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_recall_stopping(bel_job *job) BEL_MUST_USE;
+void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result);
+void bel_job_look_at_clock(bel_job *job, double seconds);
+void bel_job_stop(bel_job *job);           // before training: nothing is trained
+void bel_job_stop_if_wanted(bel_job *job); // while it runs
+
+// exporters.c: what an evaluation's exporters make of it; `over`: those of the end alone. The
+// snapshot of its version is in hand, or saved.
+bel_status *bel_job_check_exporters(const bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_export(bel_job *job, const bel_job_eval *eval, const bel_result *result,
+                           bool over) BEL_MUST_USE;
 
 // job_report.c: report.html as far as the job has come; what cannot be written is a warning.
 void bel_job_report(bel_job *job, bool over);

@@ -239,6 +239,7 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
         BEL_TRY(begin_generation(r));
     }
     r->started = true;
+    r->stop_at_sent = false; // the schedule has it
     forget_values(r);
     r->progress_ns = bel_clock_ns();
     if (r->stop_sent) bel_remote_send_stop(r);
@@ -300,6 +301,16 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
+}
+
+// Shard 0 ends behind a step that it has made already: then the schedule's last step is past.
+static void stop_at(bel_backend *backend, int64_t step)
+{
+    remote *r = (remote *)backend;
+    r->stop_at = step;
+    r->stop_at_sent = true;
+    if (step < r->schedule.last_step) r->schedule.last_step = step;
+    bel_remote_send_stop_at(r);
 }
 
 static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
@@ -474,6 +485,7 @@ static const bel_backend_ops remote_ops = {
     .start = start,
     .wait = wait_for_news,
     .take_points = take_points,
+    .stop_at = stop_at,
     .read_values = bel_remote_read_values,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,

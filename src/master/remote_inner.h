@@ -54,7 +54,8 @@ typedef struct remote {
     int *replicas; // by worker: how many it plays in this generation
     int wanted;    // workers below this index are to play
     bool gathered; // members have been waited for once
-    bool pause_sent;
+    bool pause_sent, stop_at_sent;
+    int64_t stop_at;  // what was sent
     int64_t scale_ns; // when job.scale was last read for the number of workers that is wanted
 
     bool *ended; // by worker
@@ -121,7 +122,8 @@ void bel_remote_take_newcomer(remote *r, int worker);
 void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind);
 void bel_remote_send_stop(remote *r);  // to shard 0: save and end
 void bel_remote_send_pause(remote *r); // to shard 0: end, and another assignment follows
-void bel_remote_release(remote *r);    // to shard 0: the snapshot may be overwritten
+void bel_remote_send_stop_at(remote *r);
+void bel_remote_release(remote *r);                 // to shard 0: the snapshot may be overwritten
 void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 int bel_remote_worker(const remote *r, int worker); // its number among the members

@@ -118,6 +118,7 @@ static void describe_settings(const remote *r, setup *s)
     s->counting.block_end = r->block_end;
     s->message.counting = &s->counting;
     s->message.seed = settings.seed;
+    s->message.series = settings.series_count;
 }
 
 // When shard 0 saves and stops, and which blocks of the input the generation reads.
@@ -131,6 +132,7 @@ static void describe_schedule(const remote *r, setup *s)
     s->schedule.save_secs = from->save_secs;
     s->schedule.eval_steps = from->eval_steps;
     s->schedule.series_steps = from->series_steps;
+    s->schedule.hook_steps = from->hook_steps;
     s->message.schedule = &s->schedule;
     bel__segment__init(&s->segment);
     s->segment.first_step = r->segment.first_step;
@@ -230,7 +232,14 @@ static void take_progress(remote *r, int member, const Bel__Progress *m)
     r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);
     for (size_t i = 0; i < m->n_points; i++) {
         const Bel__Point *p = m->points[i];
-        r->points[r->point_count++] = (bel_control_point){p->step, p->loss, p->examples_per_second};
+        bel_control_point *point = &r->points[r->point_count++];
+        *point = (bel_control_point){.step = p->step,
+                                     .loss = p->loss,
+                                     .examples_per_second = p->examples_per_second,
+                                     .steps_per_second = p->steps_per_second,
+                                     .for_hooks_alone = p->for_hooks_alone};
+        for (size_t k = 0; k < p->n_series && k < 2 * BEL_MAX_SERIES; k++)
+            point->series[k] = p->series[k];
     }
 }
 
@@ -405,6 +414,7 @@ static void ask_again(remote *r, int shard)
     if (!has_saved) send_asked(r, shard);
     if (shard == 0 && r->stop_sent) bel_remote_send_stop(r);
     if (shard == 0 && r->pause_sent) bel_remote_send_pause(r);
+    if (shard == 0 && r->stop_at_sent) bel_remote_send_stop_at(r);
     for (int w = 0; w < r->seats; w++)
         if (r->admissions[w].under_way) bel_remote_admit(r, w);
 }

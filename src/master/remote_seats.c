@@ -24,6 +24,14 @@ void bel_remote_send_pause(remote *r)
     bel_remote_send_to_shard(r, 0, &pause.base);
 }
 
+void bel_remote_send_stop_at(remote *r)
+{
+    Bel__StopAt stop;
+    bel__stop_at__init(&stop);
+    stop.step = r->stop_at;
+    bel_remote_send_to_shard(r, 0, &stop.base);
+}
+
 void bel_remote_release(remote *r)
 {
     Bel__Release release;

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "checkpoint/folder.h"
 #include "master/embedded.h"
 #include "master/job.h"
 
@@ -54,6 +55,16 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
     return NULL;
 }
 
+static bel_status *tell_hooks(bel_job *job, int64_t step)
+{
+    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
+    bel_status *status =
+        bel_hooks_after_save(&job->trainable.hooks, &context, step, folder != NULL ? folder : "");
+    bel_free(folder);
+    return status;
+}
+
 bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -81,7 +92,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
                   job->result.digest);
     bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
                     config->keep_checkpoint_every_n_hours);
-    return NULL;
+    return job->hooks_begun ? tell_hooks(job, step) : NULL;
 }
 
 // --- Resuming ------------------------------------------------------------------------------------

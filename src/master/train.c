@@ -57,6 +57,11 @@ static bel_status *find_last_step(bel_job *job)
                        "set; hint: --train_steps or --num_epochs");
     }
     job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
+    int64_t stop = job->stopping.stop_at;
+    if (stop >= 0 && stop < job->last_step) { // somebody has asked for an end before it
+        job->last_step = stop > job->first_step ? stop : job->first_step;
+        return NULL;
+    }
     if (job->last_step > 0) return NULL;
     int64_t batch = bel_input_batch_size(job->trainable.input),
             records = bel_input_records(job->trainable.input);
@@ -242,6 +247,8 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     BEL_TRY(start_watchdog(job));
     BEL_TRY(make_backend(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
+    BEL_TRY(bel_job_check_stopping(job));
+    BEL_TRY(bel_job_check_exporters(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));
     BEL_TRY(find_last_step(job));
@@ -251,19 +258,52 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
 
 // --- While it runs -------------------------------------------------------------------------------
 
-// Points of steps before the first one were written by an earlier run or master.
-static void write_points(bel_job *job)
+static void write_point(bel_job *job, const bel_control_point *point, const bel_step_value *values)
+{
+    const bel_trainable *t = &job->trainable;
+    const bel_run_point said = {.step = point->step,
+                                .loss = point->loss,
+                                .learning_rate =
+                                    bel_optimizer_rate(&t->built->spec.optimizer, point->step - 1),
+                                .examples_per_second = point->examples_per_second,
+                                .steps_per_second = point->steps_per_second};
+    bel_run_log_step(job->log, &said);
+    for (int k = 0; k < t->series_count; k++)
+        bel_run_log_scalar(job->log, point->step, values[k].name, values[k].value);
+}
+
+static bel_status *take_point(bel_job *job, const bel_control_point *point)
+{
+    const bel_trainable *t = &job->trainable;
+    bel_step_value values[BEL_MAX_SERIES];
+    bel_trainable_series_values(t, point->series, values);
+    if (!point->for_hooks_alone) write_point(job, point, values);
+    if (t->hooks.count == 0) return NULL;
+    const bel_step_report report = {.step = point->step,
+                                    .loss = point->loss,
+                                    .examples_per_second = point->examples_per_second,
+                                    .went_back = job->went_back,
+                                    .values = values,
+                                    .value_count = t->series_count};
+    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    job->went_back = false;
+    return bel_hooks_after_step(&t->hooks, &context, &report);
+}
+
+// Points of steps before the first one were taken by an earlier run or master. Behind an error of a
+// hook the rest is taken and not told.
+static bel_status *take_points(bel_job *job)
 {
     bel_control_point points[64];
     int count;
+    bel_status *status = NULL;
     while ((count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
-        for (int i = 0; i < count; i++) {
-            if (points[i].step <= job->first_step) continue; // an earlier master wrote it
-            bel_run_log_step(
-                job->log, points[i].step, points[i].loss, points[i].examples_per_second,
-                bel_optimizer_rate(&job->trainable.built->spec.optimizer, points[i].step - 1));
-        }
+        for (int i = 0; i < count; i++)
+            if (points[i].step > job->first_step && status == NULL) {
+                status = take_point(job, &points[i]);
+            }
     }
+    return status;
 }
 
 typedef struct progress {
@@ -342,7 +382,7 @@ static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     BEL_TRY(look_at_folder(job, true));
-    write_points(job);
+    BEL_TRY(take_points(job));
     if (state->save && state->snapshot != job->saved_step) {
         BEL_TRY(bel_job_save(job, state->snapshot));
     }
@@ -370,7 +410,8 @@ static bel_status *watch(bel_job *job)
     bel_backend *backend = job->backend;
     progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
     bel_control_state *state = &job->state;
-    job->reported_ns = bel_clock_ns();
+    int64_t begun = bel_clock_ns();
+    job->reported_ns = begun;
     state->running = true;
     bel_status *status = NULL;
     while (state->running) {
@@ -378,16 +419,20 @@ static bel_status *watch(bel_job *job)
         bel_reporter_update(job->reporter, backend, job->last_step, false);
         bool goes_well = status == NULL;
         if (goes_well) status = look_at_folder(job, false);
+        if (status == NULL) status = take_points(job);
         if (state->has_snapshot && status == NULL) status = use_snapshot(job, state);
+        bel_job_look_at_clock(job, job->seconds + (double)(bel_clock_ns() - begun) * 1e-9);
+        if (status == NULL && state->running) bel_job_stop_if_wanted(job);
         if (goes_well && status != NULL && !backend->lost) backend->ops->cancel(backend);
         if (state->has_snapshot) backend->ops->release_snapshot(backend);
-        write_points(job);
         bool ended = !state->running && !backend->lost && !backend->interrupted && !backend->paused;
-        if (ended && bel_counting_has_ledger(&job->trainable.counting))
-            job->last_step = state->step; // perhaps sooner
+        bool sooner =
+            bel_counting_has_ledger(&job->trainable.counting) || job->stopping.stop_at >= 0;
+        if (ended && sooner) job->last_step = state->step;
         if (status == NULL) report_so_far(job, state->has_snapshot);
         show_progress(job, state, &p, !state->running && !backend->lost);
     }
+    if (status == NULL) status = take_points(job); // the last ones
     bel_status *error = backend->ops->join(backend);
     if (status == NULL) return error;
     bel_status_ignore(error); // the master's own error ended the job, or both are the same loss
@@ -406,7 +451,9 @@ static bool nothing_left(const bel_job *job)
 static int64_t stop_step(const bel_job *job)
 {
     if (!bel_counting_has_ledger(&job->trainable.counting)) return job->last_step;
-    return job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
+    int64_t last = job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
+    int64_t stop = job->stopping.stop_at;
+    return stop >= 0 && stop < last ? stop : last;
 }
 
 // *out_over: nothing is left, and the members that would know better do not come.
@@ -440,6 +487,8 @@ static bel_status *run(bel_job *job)
                                   .save_secs = config->save_checkpoints_secs,
                                   .eval_steps = eval_steps,
                                   .series_steps = config->save_summary_steps,
+                                  .hook_steps = bel_hooks_period(&job->trainable.hooks),
+                                  .series_count = job->trainable.series_count,
                                   .worker_count = job->backend->worker_count};
     describe(job);
     say_remainder(job);
@@ -498,6 +547,19 @@ static void fill_result(bel_job *job)
     job->result = result;
 }
 
+// Exports of the end, and the hooks' last word. A run that was stopped goes on another time.
+static bel_status *end_hooks(bel_job *job)
+{
+    if (job->backend->interrupted) return NULL;
+    for (int i = 0; i < job->eval_count; i++) {
+        const bel_job_eval *eval = &job->evals[i];
+        if (eval->last_step != job->state.step) continue;
+        BEL_TRY(bel_job_export(job, eval, &eval->last_result, true));
+    }
+    bel_hook_context context = {.estimator = job->estimator};
+    return bel_hooks_end(&job->trainable.hooks, &context, &job->result);
+}
+
 // The end of a job: the last version is saved, evaluated and reported.
 static bel_status *finish(bel_job *job)
 {
@@ -517,6 +579,7 @@ static bel_status *finish(bel_job *job)
     }
     BEL_TRY(backend->ops->finish(backend));
     fill_result(job);
+    BEL_TRY(end_hooks(job));
     bel_job_report(job, true);
     return NULL;
 }
@@ -533,8 +596,31 @@ static bel_status *save_pause(bel_job *job)
 static bool is_over(const bel_job *job)
 {
     bool enough = job->spec->max_steps > 0 && job->first_step >= job->spec->max_steps;
-    bool known = enough || !bel_counting_has_ledger(&job->trainable.counting);
+    bool stopped = job->stopping.stop_at >= 0 && job->first_step >= job->stopping.stop_at;
+    bool known = enough || stopped || !bel_counting_has_ledger(&job->trainable.counting);
     return known && nothing_left(job);
+}
+
+// Where training goes on from has changed, and with it what is known of evaluations before, and of
+// the end.
+static bel_status *recall(bel_job *job)
+{
+    bool stopped = job->stopping.stop_at >= 0;
+    int64_t stop = job->stopping.stop_at;
+    if (job->spec->early_stopping.patience > 0) job->hook_stop = false; // it will come again
+    BEL_TRY(bel_job_recall_stopping(job));
+    if (stopped && job->spec->early_stopping.patience == 0) job->stopping.stop_at = stop;
+    return find_last_step(job);
+}
+
+static bel_status *begin_hooks(bel_job *job)
+{
+    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    BEL_TRY(bel_job_recall_stopping(job));
+    BEL_TRY(bel_hooks_begin(&job->trainable.hooks, &context, job->first_step));
+    job->hooks_begun = true;
+    if (job->hook_stop) bel_job_stop(job);
+    return find_last_step(job);
 }
 
 // Rounds of training: after a loss from the newest checkpoint, after a pause from the one just
@@ -542,6 +628,7 @@ static bool is_over(const bel_job *job)
 static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     BEL_TRY(prepare(job, evals, eval_count));
+    BEL_TRY(begin_hooks(job));
     for (;;) {
         bel_status *status = bel_job_make_up_evals(job);
         if (status == NULL && !is_over(job)) status = run(job);
@@ -550,6 +637,8 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (!job->backend->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was said, and is made good
         BEL_TRY(bel_job_go_back(job));
+        BEL_TRY(recall(job));
+        job->went_back = true;
     }
 }
 

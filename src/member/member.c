@@ -203,19 +203,21 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *ou
     const Bel__Counting *counting = setup->counting;
     bool good = setup->schedule != NULL && setup->segment != NULL && counting != NULL &&
                 counting->kind >= 0 && counting->kind < BEL_COUNTING_KIND_COUNT &&
-                counting->workers > 0;
+                counting->workers > 0 && setup->series >= 0 && setup->series <= BEL_MAX_SERIES;
     // Only where everybody counts may there be more reports than workers, which then take
     // turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
         good = (size_t)counting->workers <= setup->n_replicas;
     if (!good)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: schedule, segment or counting");
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed setup: schedule, segment, counting or series");
     *out_settings = (bel_shard_settings){
         .optimizer = bel_optimizer_default(),
         .counting = {.kind = (bel_counting_kind)counting->kind,
                      .workers = counting->workers,
                      .max_lead = counting->max_lead},
         .seed = setup->seed,
+        .series_count = setup->series,
     };
     for (size_t i = 0; i < setup->n_optimizer; i++) {
         const Bel__Setting *setting = setup->optimizer[i];

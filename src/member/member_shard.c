@@ -33,6 +33,10 @@ static void send_progress(member *m, const bel_control_state *state)
             list[i].step = points[i].step;
             list[i].loss = points[i].loss;
             list[i].examples_per_second = points[i].examples_per_second;
+            list[i].steps_per_second = points[i].steps_per_second;
+            list[i].for_hooks_alone = points[i].for_hooks_alone;
+            list[i].n_series = 2 * (size_t)m->settings.series_count;
+            list[i].series = points[i].series;
         }
         bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
         Bel__Progress progress;
@@ -160,7 +164,8 @@ static bel_status *load_checkpoint(member_shard *s, const char *folder)
 }
 
 // One shard, this one: the master puts snapshots of all shards together.
-static bel_control *make_control(const member_shard *s, const Bel__Schedule *schedule)
+static bel_control *make_control(const member_shard *s, const Bel__Schedule *schedule,
+                                 int series_count)
 {
     const bel_control_config config = {.shard_count = 1,
                                        .first_step = schedule->first_step,
@@ -169,6 +174,8 @@ static bel_control *make_control(const member_shard *s, const Bel__Schedule *sch
                                        .save_secs = schedule->save_secs,
                                        .eval_steps = schedule->eval_steps,
                                        .series_steps = schedule->series_steps,
+                                       .hook_steps = schedule->hook_steps,
+                                       .series_count = series_count,
                                        .worker_count = s->assignment->worker_count};
     return bel_control_create(&config);
 }
@@ -189,7 +196,7 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     bel_shard_restart(s->shard, m->generation);
     BEL_TRY_CTX(load_checkpoint(s, setup->checkpoint), "shard %d", s->index);
     bel_member_make_lanes(m, setup);
-    if (s->index == 0) s->control = make_control(s, setup->schedule);
+    if (s->index == 0) s->control = make_control(s, setup->schedule, m->settings.series_count);
     bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);
@@ -342,6 +349,9 @@ bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
         break;
     case BEL__MESSAGE__KIND_STOP:
         if (s->control != NULL) bel_control_interrupt(s->control);
+        break;
+    case BEL__MESSAGE__KIND_STOP_AT:
+        if (s->control != NULL) bel_control_stop_at(s->control, message->stop_at->step);
         break;
     case BEL__MESSAGE__KIND_PAUSE:
         if (s->control != NULL) bel_control_pause(s->control);

@@ -69,7 +69,7 @@ void bel_tower_deinit(bel_tower *tower)
 }
 
 // Any thread of the team, while the program runs: part of an output is final. Outputs behind the
-// reports are the loss and rows.
+// reports are the loss, rows and series.
 static void publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
@@ -111,17 +111,39 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
 static double *stats_of(const bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    return worker->stats_list + (size_t)tower->replica * BEL_STATS_COUNT;
+    return worker->stats_list + (size_t)tower->replica * (size_t)worker->stats_size;
+}
+
+static double scalar_of(const bel_instance *instance, int output)
+{
+    return (double)*(const float *)bel_instance_output(instance, output).data;
+}
+
+// A series without a weight is a mean over the replica's examples.
+static void fill_series(bel_tower *tower, const bel_instance *instance, double *stats)
+{
+    const bel_worker_model *model = tower->worker->config.model;
+    int output = tower->worker->first_series_output;
+    for (int i = 0; i < model->series_count; i++) {
+        double *place = stats + bel_stats_series(i);
+        place[0] = scalar_of(instance, output++);
+        if (model->series[2 * i + 1] != NULL) {
+            place[1] = scalar_of(instance, output++);
+        } else {
+            place[1] = stats[BEL_STATS_EXAMPLES];
+            place[0] *= place[1];
+        }
+    }
 }
 
 // The loss follows the reports among the outputs.
 static void fill_stats(bel_tower *tower, const bel_instance *instance)
 {
     double *stats = stats_of(tower);
-    bel_tensor loss = bel_instance_output(instance, tower->worker->report_count);
-    double value = (double)*(const float *)loss.data;
+    double value = scalar_of(instance, tower->worker->report_count);
     stats[BEL_STATS_LOSS_SUM] = value * stats[BEL_STATS_EXAMPLES];
     stats[BEL_STATS_NONFINITE] = isfinite(value) ? 0 : 1;
+    fill_series(tower, instance, stats);
 }
 
 // How the replica counts, as soon as its batch is there.
@@ -134,7 +156,7 @@ static void set_weight(bel_tower *tower)
     worker->plain_weights[tower->replica] = bel_weight_once(weight);
     worker->weights[tower->replica] =
         worker->config.counts_replicas ? bel_weight_once(weight) : weight;
-    memset(stats, 0, BEL_STATS_COUNT * sizeof *stats);
+    memset(stats, 0, (size_t)worker->stats_size * sizeof *stats);
     stats[BEL_STATS_EXAMPLES] = (double)examples;
 }
 

@@ -6,6 +6,8 @@
 // What others ask meanwhile, the step, what it does and its times, is kept in atomics beside the
 // loop's own variables, which only the loop's thread reads.
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/crash.h"
@@ -21,7 +23,8 @@ bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_
                                             int *out_reports, int *out_count)
 {
     size_t variables = (size_t)layout->variable_count, lookups = model->graph->lookup_count;
-    bel_program_output *outputs = bel_xcalloc(variables + 1 + lookups, sizeof *outputs);
+    bel_program_output *outputs =
+        bel_xcalloc(variables + 1 + lookups + 2 * (size_t)model->series_count, sizeof *outputs);
     int count = 0;
     for (int v = 0; v < layout->variable_count; v++)
         if (model->reports[v] != NULL) {
@@ -33,6 +36,10 @@ bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_
         if (model->row_gradients[l] != NULL) {
             outputs[count++] =
                 (bel_program_output){.value = model->row_gradients[l], .external = true};
+        }
+    for (int i = 0; i < 2 * model->series_count; i++)
+        if (model->series[i] != NULL) {
+            outputs[count++] = (bel_program_output){.value = model->series[i]};
         }
     *out_count = count;
     return outputs;
@@ -56,6 +63,8 @@ static void list_outputs(bel_worker *worker)
     next = worker->report_count + 1; // behind the loss
     for (size_t l = 0; l < lookups; l++)
         worker->lookup_outputs[l] = model->row_gradients[l] != NULL ? next++ : -1;
+    worker->first_series_output = next;
+    worker->stats_size = bel_stats_size(model->series_count);
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         for (int s = 0; s < chunk->segment_count; s++) {
@@ -76,13 +85,14 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->first_replica = assignment->first_replica[config->worker];
     worker->replica_count = bel_assignment_replicas(assignment, config->worker);
     size_t replicas = (size_t)worker->replica_count;
-    worker->stats_list = bel_xcalloc(replicas * BEL_STATS_COUNT, sizeof(double));
     worker->weights = bel_xcalloc(2 * replicas, sizeof *worker->weights);
     worker->plain_weights = worker->weights + replicas;
     worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);
     worker->chunk_reports = bel_xcalloc(chunks, sizeof *worker->chunk_reports);
     worker->towers = bel_xcalloc((size_t)config->tower_count, sizeof *worker->towers);
     list_outputs(worker);
+    worker->stats_list = bel_xcalloc(replicas * (size_t)worker->stats_size, sizeof(double));
+    worker->own_stats = bel_xcalloc((size_t)worker->stats_size, sizeof(double));
     bel_status *status = bel_team_create(config->tower_count, &worker->dispatch);
     if (status == NULL) status = bel_worker_create_rows(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
@@ -106,6 +116,7 @@ void bel_worker_destroy(bel_worker *worker)
     bel_worker_destroy_rows(worker);
     bel_free(worker->towers);
     bel_free(worker->stats_list);
+    bel_free(worker->own_stats);
     bel_free(worker->weights);
     bel_free(worker->chunk_left);
     bel_free(worker->chunk_reports);
@@ -142,18 +153,20 @@ static bel_status *report_zeros(bel_worker *worker)
 static bel_status *report_stats_list(bel_worker *worker)
 {
     const bel_assignment *assignment = worker->config.assignment;
-    int w = worker->config.worker;
+    int w = worker->config.worker, size = worker->stats_size;
+    memset(worker->own_stats, 0, (size_t)size * sizeof(double));
     for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
         double *stats_list =
-            worker->stats_list + (size_t)(node->first - worker->first_replica) * BEL_STATS_COUNT;
+            worker->stats_list + (size_t)(node->first - worker->first_replica) * (size_t)size;
         for (int stride = 1; stride < node->count; stride *= 2)
             for (int j = 0; j + stride < node->count; j += 2 * stride)
-                for (int i = 0; i < BEL_STATS_COUNT; i++)
-                    stats_list[j * BEL_STATS_COUNT + i] +=
-                        stats_list[(j + stride) * BEL_STATS_COUNT + i];
+                for (int i = 0; i < size; i++)
+                    stats_list[j * size + i] += stats_list[(j + stride) * size + i];
         BEL_TRY(
             bel_client_stats(worker->config.client, worker->step, worker->decision, k, stats_list));
+        for (int i = 0; i < size; i++)
+            worker->own_stats[i] += stats_list[i];
     }
     return NULL;
 }
@@ -214,7 +227,9 @@ static bel_status *run_rounds(bel_worker *worker)
 // From a version to the last report: the order of the head of this file.
 static bel_status *run_step(bel_worker *worker)
 {
+    const bel_worker_events *events = worker->config.events;
     begin_reports(worker);
+    if (events != NULL) BEL_TRY(events->before_step(events->context, worker->step));
     if (worker->config.layout->table_count > 0) {
         BEL_TRY(run_rounds(worker));
     } else {
@@ -225,7 +240,8 @@ static bel_status *run_step(bel_worker *worker)
     bel_fault_point("worker_sends_stats");
     BEL_TRY(report_stats_list(worker));
     bel_fault_point("worker_waits");
-    return NULL;
+    if (events == NULL) return NULL;
+    return events->after_step(events->context, worker->step, worker->own_stats);
 }
 
 // Waits for the version to compute on next; with a ledger, for another one while shard 0 has no

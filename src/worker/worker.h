@@ -24,10 +24,23 @@ typedef struct bel_worker_model {
     const int *variables;      // by graph variable: the layout variable
     const int *fields;         // by graph input: the batch's field; -1: rows of a table
     bel_value *const *row_gradients; // by lookup of the graph; NULL: the loss does not depend on it
+    // Two scalars F32 for each series of the step statistics: its sum and its weight. Without a
+    // weight (NULL) the first is a mean over the replica's examples.
+    bel_value *const *series;
+    int series_count;
 } bel_worker_model;
+
+// Called on the worker's thread, in the middle of training. An error ends it.
+typedef struct bel_worker_events {
+    void *context;
+    bel_status *(*before_step)(void *context, int64_t step);
+    // `stats`: the step statistics of this worker's replicas, when all is reported.
+    bel_status *(*after_step)(void *context, int64_t step, const double *stats);
+} bel_worker_events;
 
 typedef struct bel_worker_config {
     int worker;
+    const bel_worker_events *events; // NULL: nobody is called
     const bel_assignment *assignment;
     const bel_layout *layout;
     const bel_space *space;
@@ -55,7 +68,8 @@ typedef struct bel_worker_times {
 } bel_worker_times;
 
 // What a replica's program computes: the reports in layout order (*out_reports of them), the loss,
-// then gradients of rows by lookup, where there are any. Free with bel_free.
+// then gradients of rows by lookup, where there are any, then the values of the series. Free with
+// bel_free.
 bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_worker_model *model,
                                             int *out_reports, int *out_count);
 

@@ -61,7 +61,10 @@ struct bel_worker {
     int report_count, output_count;
     int *lookup_outputs;       // by lookup: its output, -1: none
     bel_worker_table *tables;  // by table of the layout
-    double *stats_list;        // by replica, BEL_STATS_COUNT each
+    double *stats_list;        // by replica, stats_size each
+    double *own_stats;         // of all of them, for events
+    int stats_size;            // bel_stats_size
+    int first_series_output;   // among the outputs
     bel_weight *weights;       // by replica: how its gradients count in this step
     bel_weight *plain_weights; // the same where each replica with examples counts once
     atomic_llong *chunk_left;  // by chunk: elements until all replicas have finished it

@@ -27,4 +27,39 @@ evaluate_all() { # HIDDEN_UNITS EVERY SHARDS:LANE…
 evaluate_all 8 1 1:shm 3:grpc
 evaluate_all 256,128 2 1:grpc 2:tcp
 evaluate_all 512,256 2 1:shm 1:tcp 3:grpc
+
+# --- Training that evaluations end: at one step and with one digest in any deal, over kills, and once it has ended.
+stopping=("${digits[@]}" --hidden_units 16 --learning_rate 0.5 --train_batch_size 16 --train_steps 3000
+    --eval_every_steps 20 --save_checkpoints_steps 30 --early_stopping 3 --best_metric accuracy --best_goal max
+    --export best --export final)
+end_of() { sed -n 's/^global_step //p; s/^digest //p' out.txt | tr '\n' ' '; }
+stopped() { # NAME SHARDS:LANE:FAULT
+    local shards lane fault
+    IFS=: read -r shards lane fault <<<"$2"
+    BELFRY_FAULT=$fault run_ok belfry local train --distributed --worker_count 2 --parameter_server_count "$shards" \
+        --job_dir "$1" -- "${stopping[@]}" --lane "$lane"
+    equal "the end of $1" "$(end_of)" "$expected"
+    equal "exports of $1" "$(cd "$1/export" && echo best/* final/*)" "$exports"
+}
+run_ok belfry train_and_evaluate --model_dir stops "${stopping[@]}" --num_workers 2
+check "it says why it ends" grep -q 'early stopping: accuracy of eval has not been better' err.txt
+expected=$(end_of)
+step=${expected%% *}
+check "it ends before its time, where it would save or evaluate: $step" test $((step < 3000 && (step % 20 == 0 || step % 30 == 0))) = 1
+exports=$(cd stops/export && echo best/* final/*)
+run_ok belfry inspect "stops/export/final/$step" --digest
+equal "what is exported is the end" "$(cat out.txt)" "$(echo "$expected" | cut -d' ' -f2)"
+stopped shm 1:shm:
+stopped grpc 3:grpc:
+stopped killed-worker "1:shm:crash:tower_step#$((step - 10))@worker-1"
+stopped killed-shard "2:grpc:crash:shard_passes#$((step - 5))@ps-0"
+stopped killed-master "1:shm:crash:master_saves#3@master-0"
+run_ok belfry train_and_evaluate --model_dir stops "${stopping[@]}" --num_workers 2
+equal "nothing more is trained" "$(end_of)" "$expected"
+run_fails 2 'eval has no metric "recall"' belfry train_and_evaluate --model_dir x "${stopping[@]}" --best_metric recall
+run_fails 2 '--export: expected best, latest or final' belfry train_and_evaluate --model_dir x "${stopping[@]}" --export all
+run_fails 2 '--early_stopping is read only together with --eval_files' belfry train_and_evaluate --model_dir x \
+    --train_files "$TRAIN_CSV" --train_steps 5 --early_stopping 3
+run_ok belfry train_and_evaluate --model_dir clock "${digits[@]}" --train_steps 100000000 --train_secs 0.2
+check "a limit of time is an end" grep -q '^interrupted false' out.txt
 finish

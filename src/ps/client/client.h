@@ -39,6 +39,7 @@ typedef struct bel_client_config {
     bool (*cancelled)(void *context);
     void *cancelled_context;
     double stall_timeout_secs;
+    int series_count; // in the step statistics (step_stats.h)
 } bel_client_config;
 
 bel_client *bel_client_create(const bel_client_config *config);
@@ -82,7 +83,7 @@ void bel_client_end_leases(bel_client *client);
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
                               int node, bel_weight weight, const float *data) BEL_MUST_USE;
 
-// Sends node `node`'s step statistics, BEL_STATS_COUNT of them, to shard 0, and to the others the
+// Sends node `node`'s step statistics, bel_stats_size of them, to shard 0, and to the others the
 // step's decision with them.
 bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
                              const double *stats) BEL_MUST_USE;

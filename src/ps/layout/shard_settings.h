@@ -11,7 +11,8 @@
 typedef struct bel_shard_settings {
     bel_optimizer optimizer; // checked
     bel_counting counting;
-    uint64_t seed; // of the job: rows that do not exist yet
+    uint64_t seed;    // of the job: rows that do not exist yet
+    int series_count; // in the step statistics (step_stats.h)
 } bel_shard_settings;
 
 #endif

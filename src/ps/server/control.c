@@ -11,6 +11,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -21,6 +22,13 @@
 enum { FEWEST_POINTS = 1024 };
 
 static volatile sig_atomic_t stop_requested; // set by signal handlers
+
+// A point without its series, which few jobs have.
+typedef struct step_point {
+    int64_t step;
+    double loss, examples_per_second, steps_per_second;
+    bool for_hooks_alone;
+} step_point;
 
 struct bel_control {
     bel_control_config config;
@@ -34,10 +42,11 @@ struct bel_control {
     bool cancelled, stop_wanted, interrupted, pause_wanted, paused, over;
     bel_status *error;
     // A ring that grows while the master is busy: only points that it has taken are overwritten.
-    bel_control_point *points;
+    step_point *points;
+    double *series; // by place in the ring: sum and weight of each series
     int64_t point_room, point_count, points_taken;
     int64_t point_first; // those before it are gone
-    int64_t point_ns, point_examples;
+    int64_t point_ns, point_examples, point_step;
 };
 
 void bel_request_stop(void)
@@ -55,6 +64,11 @@ void bel_control_reset_stop_request(void)
     stop_requested = 0;
 }
 
+static size_t series_size(const bel_control *control)
+{
+    return 2 * (size_t)control->config.series_count;
+}
+
 bel_control *bel_control_create(const bel_control_config *config)
 {
     bel_control *control = bel_xcalloc(1, sizeof *control);
@@ -65,6 +79,7 @@ bel_control *bel_control_create(const bel_control_config *config)
     control->last_save_ns = bel_clock_ns();
     control->point_room = FEWEST_POINTS;
     control->points = bel_xcalloc(FEWEST_POINTS, sizeof *control->points);
+    control->series = bel_xcalloc(FEWEST_POINTS * series_size(control), sizeof(double));
     pthread_mutex_init(&control->mutex, NULL);
     bel_cond_init(&control->cond);
     return control;
@@ -77,6 +92,7 @@ void bel_control_destroy(bel_control *control)
     pthread_cond_destroy(&control->cond);
     pthread_mutex_destroy(&control->mutex);
     bel_free(control->points);
+    bel_free(control->series);
     bel_free(control);
 }
 
@@ -87,17 +103,27 @@ void bel_control_destroy(bel_control *control)
 static void grow_points_locked(bel_control *control)
 {
     int64_t room = 2 * control->point_room;
-    bel_control_point *points = bel_xcalloc((size_t)room, sizeof *points);
-    for (int64_t i = control->points_taken; i < control->point_count; i++)
-        points[i % room] = control->points[i % control->point_room];
+    size_t size = series_size(control);
+    step_point *points = bel_xcalloc((size_t)room, sizeof *points);
+    double *series = bel_xcalloc((size_t)room * size, sizeof *series);
+    for (int64_t i = control->points_taken; i < control->point_count; i++) {
+        int64_t from = i % control->point_room, to = i % room;
+        points[to] = control->points[from];
+        if (size > 0) {
+            memcpy(series + (size_t)to * size, control->series + (size_t)from * size,
+                   size * sizeof *series);
+        }
+    }
     bel_free(control->points);
+    bel_free(control->series);
     control->points = points;
+    control->series = series;
     control->point_room = room;
     control->point_first = control->points_taken;
 }
 
 // Called for a ring that may be full of points that nobody has taken: it grows then.
-static void add_point_locked(bel_control *control)
+static void add_point_locked(bel_control *control, const double *stats, bool for_hooks_alone)
 {
     if (control->point_count - control->points_taken == control->point_room) {
         grow_points_locked(control);
@@ -105,10 +131,27 @@ static void add_point_locked(bel_control *control)
     int64_t now = bel_clock_ns(), examples = control->state.examples - control->point_examples;
     double seconds = (double)(now - control->point_ns) * 1e-9;
     bool first = control->point_ns == 0;
-    control->points[control->point_count++ % control->point_room] = (bel_control_point){
-        control->state.step, control->state.loss, first ? 0 : (double)examples / seconds};
+    int64_t place = control->point_count++ % control->point_room;
+    size_t size = series_size(control);
+    int64_t steps = control->state.step - control->point_step;
+    control->points[place] =
+        (step_point){.step = control->state.step,
+                     .loss = control->state.loss,
+                     .examples_per_second = first ? 0 : (double)examples / seconds,
+                     .steps_per_second = first ? 0 : (double)steps / seconds,
+                     .for_hooks_alone = for_hooks_alone};
+    control->point_step = control->state.step;
+    if (size > 0) {
+        memcpy(control->series + (size_t)place * size, stats + BEL_STATS_COUNT,
+               size * sizeof(double));
+    }
     control->point_ns = now;
     control->point_examples = control->state.examples;
+}
+
+static bool is_multiple(int64_t version, int64_t period)
+{
+    return period > 0 && version % period == 0;
 }
 
 // What the step before said. A loss that is not finite ends the job with an error, which
@@ -121,18 +164,14 @@ static void take_stats_locked(bel_control *control, int64_t version, const doubl
     control->state.step = version;
     control->state.examples += (int64_t)examples;
     bool first = version == config->first_step + 1;
-    bool due = config->series_steps > 0 && version % config->series_steps == 0;
-    if (first || due || over || version == config->last_step) add_point_locked(control);
+    bool due =
+        first || over || version == config->last_step || is_multiple(version, config->series_steps);
+    if (due || is_multiple(version, config->hook_steps)) add_point_locked(control, stats, !due);
     if (stats[BEL_STATS_NONFINITE] == 0 || control->error != NULL) return;
     control->error = BEL_ERR(BEL_ABORTED,
                              "the loss is not finite (%g) at step %lld; hint: a lower "
                              "learning_rate, warmup_steps or clip_global_norm often helps",
                              control->state.loss, (long long)version - 1);
-}
-
-static bool is_multiple(int64_t version, int64_t period)
-{
-    return period > 0 && version % period == 0;
 }
 
 // What has to happen with version `version`; by_time may wait, the others may not.
@@ -251,6 +290,16 @@ bool bel_control_was_interrupted(bel_control *control)
     return interrupted;
 }
 
+// A version that is computed now is finished first.
+void bel_control_stop_at(bel_control *control, int64_t step)
+{
+    pthread_mutex_lock(&control->mutex);
+    int64_t soonest = control->state.step + 1;
+    int64_t last = step > soonest ? step : soonest;
+    if (last < control->config.last_step) control->config.last_step = last;
+    pthread_mutex_unlock(&control->mutex);
+}
+
 void bel_control_interrupt(bel_control *control)
 {
     pthread_mutex_lock(&control->mutex);
@@ -307,8 +356,20 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
 {
     pthread_mutex_lock(&control->mutex);
     int count = 0;
-    while (count < capacity && control->points_taken < control->point_count)
-        out_points[count++] = control->points[control->points_taken++ % control->point_room];
+    size_t size = series_size(control);
+    while (count < capacity && control->points_taken < control->point_count) {
+        int64_t place = control->points_taken++ % control->point_room;
+        const step_point *from = &control->points[place];
+        bel_control_point *point = &out_points[count++];
+        *point = (bel_control_point){.step = from->step,
+                                     .loss = from->loss,
+                                     .examples_per_second = from->examples_per_second,
+                                     .steps_per_second = from->steps_per_second,
+                                     .for_hooks_alone = from->for_hooks_alone};
+        if (size > 0) {
+            memcpy(point->series, control->series + (size_t)place * size, size * sizeof(double));
+        }
+    }
     pthread_mutex_unlock(&control->mutex);
     return count;
 }

@@ -17,14 +17,19 @@ typedef struct bel_control_config {
     double save_secs;     // 0: off; used when save_steps is 0
     int64_t eval_steps;   // 0: off; a multiple of each evaluation's period
     int64_t series_steps; // every how many steps the loss is handed to the master; 0: never
+    int64_t hook_steps;   // every how many steps a hook wants to hear of one; 0: never
+    int series_count;     // in the step statistics (step_stats.h)
     int worker_count;
 } bel_control_config;
 
 // A step that the master writes down.
 typedef struct bel_control_point {
-    int64_t step;               // the version that the step made
-    double loss;                // mean over its examples
-    double examples_per_second; // since the previous point; 0 at the first
+    int64_t step;                      // the version that the step made
+    double loss;                       // mean over its examples
+    double examples_per_second;        // since the previous point; 0 at the first
+    double steps_per_second;           // the same
+    bool for_hooks_alone;              // not for the series
+    double series[2 * BEL_MAX_SERIES]; // of the step: sum and weight of each
 } bel_control_point;
 
 typedef struct bel_control_state {
@@ -52,6 +57,9 @@ void bel_control_cancel(bel_control *control, bel_status *status);
 
 // Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
 void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state);
+
+// Training ends well at version `step`, or at the next one where that has come already.
+void bel_control_stop_at(bel_control *control, int64_t step);
 
 // Training ends at the next version, as after bel_request_stop.
 void bel_control_interrupt(bel_control *control);

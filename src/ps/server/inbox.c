@@ -21,8 +21,8 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
     size_t rows = bel_row_buffer_bytes(shard->config.layout, assignment, worker);
     if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->row_inboxes[worker]));
     if (shard->stats_inbox != NULL) return NULL;
-    shard->stats_inbox =
-        bel_xcalloc((size_t)assignment->node_count * BEL_STATS_COUNT, sizeof(double));
+    size_t stats = (size_t)bel_stats_size(shard->config.settings.series_count);
+    shard->stats_inbox = bel_xcalloc((size_t)assignment->node_count * stats, sizeof(double));
     return NULL;
 }
 
@@ -75,8 +75,9 @@ static void *place_rows(const bel_shard *shard, int worker, int32_t table, int32
 
 static void *place_stats(const bel_shard *shard, int32_t node, size_t bytes)
 {
-    if (shard->stats_inbox == NULL || bytes != BEL_STATS_COUNT * sizeof(double)) return NULL;
-    return shard->stats_inbox + (size_t)node * BEL_STATS_COUNT;
+    size_t size = (size_t)bel_stats_size(shard->config.settings.series_count);
+    if (shard->stats_inbox == NULL || bytes != size * sizeof(double)) return NULL;
+    return shard->stats_inbox + (size_t)node * size;
 }
 
 // A worker's frame: only nodes that it plays may be written.

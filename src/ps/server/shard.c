@@ -106,7 +106,8 @@ static bool try_publish_locked(bel_shard *shard)
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
     if (first) {
-        bel_assignment_sum_f64(shard->config.assignment, shard->counting, BEL_STATS_COUNT,
+        bel_assignment_sum_f64(shard->config.assignment, shard->counting,
+                               bel_stats_size(shard->config.settings.series_count),
                                shard->stats_sum);
     }
     bool good = !first || shard->stats_sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept

@@ -85,7 +85,8 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
             shard->policy->passed_by(shard, worker, stats.version, stats.node);
         return;
     }
-    if (frame->payload_bytes != BEL_STATS_COUNT * sizeof(double)) {
+    size_t size = (size_t)bel_stats_size(shard->config.settings.series_count);
+    if (frame->payload_bytes != size * sizeof(double)) {
         bel_shard_fail_locked(shard, frame, "step statistics of the wrong size");
         return;
     }
@@ -93,7 +94,7 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
         shard->counters.repeated++;
         return;
     }
-    double *copy = shard->stats_values + (size_t)stats.node * BEL_STATS_COUNT;
+    double *copy = shard->stats_values + (size_t)stats.node * size;
     memcpy(copy, frame->payload, frame->payload_bytes);
     shard->stats_list[stats.node] = copy;
     shard->stats_count++;

@@ -165,7 +165,7 @@ struct bel_shard {
     // What lanes without shared memory bring in.
     float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
     int64_t inbox_elements; // of each
-    double *stats_inbox;    // by node, BEL_STATS_COUNT each
+    double *stats_inbox;    // by node, bel_stats_size each
     void **row_inboxes;  // by worker: keys and reports of rows, as in its room; NULL: not reserved
     double *norm_inbox;  // shard 0, by shard, bel_shard_norm_count each
     float *factor_inbox; // other shards

@@ -76,10 +76,11 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     size_t tables = (size_t)layout->table_count * (1 + (size_t)config->assignment->worker_count);
     shard->ready =
         bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
-    shard->stats_values = bel_xcalloc(nodes * BEL_STATS_COUNT, sizeof(double));
+    size_t stats = (size_t)bel_stats_size(shard->config.settings.series_count);
+    shard->stats_values = bel_xcalloc(nodes * stats, sizeof(double));
     shard->stats_list = bel_xcalloc(nodes, sizeof *shard->stats_list);
     shard->counting = bel_xcalloc(nodes, sizeof *shard->counting);
-    shard->stats_sum = bel_xcalloc(BEL_STATS_COUNT, sizeof(double));
+    shard->stats_sum = bel_xcalloc(stats, sizeof(double));
     shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
     for (int w = 0; w < config->assignment->worker_count; w++)
         shard->workers[w] = (bel_shard_worker){.version = -1, .counted_step = -1};

@@ -39,7 +39,8 @@ static bel_estimator *estimator_with(const char *rate)
 static void train(const char *rate, int64_t steps, bel_result *out_result, bel_result *out_second)
 {
     bel_estimator *estimator = estimator_with(rate);
-    const bel_train_spec spec = {bel_test_digits_input, &batch, steps};
+    const bel_train_spec spec = {
+        .input_fn = bel_test_digits_input, .input_user = &batch, .max_steps = steps};
     const bel_eval_spec evals[] = {
         {.input_fn = bel_test_digits_input, .input_user = &batch, .every_steps = 20},
         {.input_fn = bel_test_digits_input,
@@ -57,7 +58,8 @@ static void test_too_many_evaluations(void **state)
 {
     (void)state;
     bel_estimator *estimator = estimator_with("0.1");
-    const bel_train_spec spec = {bel_test_digits_input, &batch, 1};
+    const bel_train_spec spec = {
+        .input_fn = bel_test_digits_input, .input_user = &batch, .max_steps = 1};
     bel_eval_spec evals[BEL_MAX_EVALS + 1] = {0};
     BEL_ASSERT_FAILS(bel_train_and_evaluate(estimator, &spec, evals, BEL_MAX_EVALS + 1, NULL),
                      BEL_INVALID_ARGUMENT, "from 0 to 16 evaluations, got 17");

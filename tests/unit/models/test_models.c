@@ -61,7 +61,7 @@ static bel_status *train(const char *model, const bel_param *params, bel_shape s
     bel_estimator *estimator;
     BEL_TRY(
         bel_estimator_create(bel_model_find(model)->model_fn, &config, params, count, &estimator));
-    bel_train_spec train_spec = {open_data, &shape, steps};
+    bel_train_spec train_spec = {.input_fn = open_data, .input_user = &shape, .max_steps = steps};
     bel_eval_spec eval_spec = {.input_fn = open_data, .input_user = &shape};
     bel_status *status = bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, out_result);
     bel_estimator_destroy(estimator);
@@ -159,7 +159,8 @@ static void test_wide_deep(void **state)
         bel_estimator *estimator;
         BEL_ASSERT_OK(bel_estimator_create(bel_model_find("wide_deep")->model_fn, &config, params,
                                            4, &estimator));
-        bel_train_spec train_spec = {open_ids, &has_numbers, 60};
+        bel_train_spec train_spec = {
+            .input_fn = open_ids, .input_user = &has_numbers, .max_steps = 60};
         bel_eval_spec eval_spec = {.input_fn = open_ids, .input_user = &has_numbers};
         bel_result result;
         BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, &result));

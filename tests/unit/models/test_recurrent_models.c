@@ -71,7 +71,7 @@ static bel_status *train(const char *model, const char *units, const char *width
     config.log_step_count_steps = 0;
     bel_estimator *estimator;
     BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, 5, &estimator));
-    bel_train_spec train_spec = {open_data, &flat, steps};
+    bel_train_spec train_spec = {.input_fn = open_data, .input_user = &flat, .max_steps = steps};
     bel_eval_spec eval_spec = {.input_fn = open_data, .input_user = &flat};
     bel_result result = {.examples = 0};
     bel_status *status = bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, &result);

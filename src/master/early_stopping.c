@@ -1,0 +1,155 @@
+// Training that ends before its last step: evaluations that get no better, a limit of time, a hook
+// that asks for it.
+//
+// The same in every run is what follows from evaluations alone. An evaluation reads a snapshot,
+// and the next snapshot cannot be made before it is released: so a word sent before the release
+// reaches shard 0 in time to end at the version of that next snapshot, wherever the workers are by
+// then. Where snapshots come by time there is no such version, and the end is one of the next.
+//
+// What counts of earlier evaluations is read back from the event files, as the figures that this
+// run would have written, in f32: so a run that was resumed, or went back, decides as one that was
+// not.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "estimator/history.h"
+#include "master/job.h"
+
+static const char *metric_of(const bel_early_stopping *rule)
+{
+    return rule->metric != NULL ? rule->metric : "loss";
+}
+
+// The folder of the evaluation that the rule looks at.
+static bool is_watched(const bel_early_stopping *rule, const char *folder)
+{
+    if (rule->eval == NULL) return strcmp(folder, "eval") == 0;
+    return strncmp(folder, "eval_", 5) == 0 && strcmp(folder + 5, rule->eval) == 0;
+}
+
+bel_status *bel_job_check_stopping(const bel_job *job)
+{
+    const bel_early_stopping *rule = &job->spec->early_stopping;
+    if (!(job->spec->max_seconds >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_seconds must be at least 0, got %g",
+                       job->spec->max_seconds);
+    }
+    if (rule->patience == 0) return NULL;
+    if (rule->patience < 0 || !(rule->min_delta >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "early stopping: patience and min_delta must be at least 0");
+    }
+    if (job->evaluator_count > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "early stopping needs evaluations by the master, and here an evaluator of "
+                       "its own makes them");
+    }
+    for (int i = 0; i < job->eval_count; i++) {
+        if (!is_watched(rule, job->evals[i].folder)) continue;
+        const bel_estimator_spec *spec = &job->evals[i].built->spec;
+        bool found = strcmp(metric_of(rule), "loss") == 0;
+        for (int m = 0; m < spec->metric_count; m++)
+            found = found || strcmp(spec->metrics[m].name, metric_of(rule)) == 0;
+        if (found) return NULL;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "early stopping: %s has no metric \"%s\"",
+                       job->evals[i].folder, metric_of(rule));
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "early stopping: there is no evaluation %s",
+                   rule->eval != NULL ? rule->eval : "without a name");
+}
+
+// One more evaluation. A value that is no number is never better.
+static void count(const bel_early_stopping *rule, bel_stopping *s, int64_t step, float value)
+{
+    double gain = (double)value - (double)s->best;
+    if (!rule->higher_is_better) gain = -gain;
+    bool better = isnan(s->best) ? !isnan(value) : gain > rule->min_delta;
+    s->worse = better ? 0 : s->worse + 1;
+    if (!better) return;
+    s->best = value;
+    s->best_step = step;
+}
+
+// The evaluations up to the step from which training goes on.
+bel_status *bel_job_recall_stopping(bel_job *job)
+{
+    const bel_early_stopping *rule = &job->spec->early_stopping;
+    job->stopping = (bel_stopping){.best = NAN, .stop_at = -1};
+    if (rule->patience == 0) return NULL;
+    bel_history *history;
+    BEL_TRY(bel_history_read(job->estimator->config.model_dir, &history));
+    for (int i = 0; i < job->eval_count; i++) {
+        if (!is_watched(rule, job->evals[i].folder)) continue;
+        const bel_report_series *series =
+            bel_history_find(history, job->evals[i].folder, metric_of(rule));
+        for (size_t p = 0; series != NULL && p < series->point_count; p++)
+            if (series->steps[p] <= job->first_step) {
+                count(rule, &job->stopping, series->steps[p], (float)series->values[p]);
+            }
+    }
+    bel_history_destroy(history);
+    if (job->stopping.worse >= rule->patience) bel_job_stop(job);
+    return NULL;
+}
+
+static float value_of(const bel_result *result, const char *metric)
+{
+    for (int m = 0; m < result->metric_count; m++)
+        if (strcmp(result->metrics[m].name, metric) == 0) return (float)result->metrics[m].value;
+    return (float)result->loss;
+}
+
+void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result)
+{
+    const bel_early_stopping *rule = &job->spec->early_stopping;
+    bel_stopping *s = &job->stopping;
+    if (rule->patience == 0 || !is_watched(rule, folder) || s->stop_at >= 0) return;
+    count(rule, s, result->global_step, value_of(result, metric_of(rule)));
+    if (s->worse < rule->patience) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "early stopping: %s of %s has not been better than %.5g of step %lld for %d "
+                  "evaluations",
+                  metric_of(rule), folder, (double)s->best, (long long)s->best_step, s->worse);
+    job->hook_stop = true; // the end is the same as when a hook asks for it
+}
+
+void bel_job_stop(bel_job *job)
+{
+    if (job->stopping.stop_at < 0) job->stopping.stop_at = job->first_step;
+}
+
+// The first step behind `step` that is a multiple of one of them; 0: none of them is given.
+static int64_t next_snapshot(const bel_job *job, int64_t step)
+{
+    int64_t next = 0, periods[1 + BEL_MAX_EVALS];
+    periods[0] = job->estimator->config.save_checkpoints_steps;
+    for (int i = 0; i < job->eval_count; i++)
+        periods[1 + i] = job->evals[i].spec->every_steps;
+    for (int i = 0; i <= job->eval_count; i++) {
+        if (periods[i] <= 0) continue;
+        int64_t at = (step / periods[i] + 1) * periods[i];
+        if (next == 0 || at < next) next = at;
+    }
+    return next;
+}
+
+// Before the snapshot in hand is released, where there is one.
+void bel_job_stop_if_wanted(bel_job *job)
+{
+    if (!job->hook_stop || job->stopping.stop_at >= 0) return;
+    int64_t at = job->state.has_snapshot ? next_snapshot(job, job->state.snapshot) : 0;
+    job->stopping.stop_at = at;
+    job->backend->ops->stop_at(job->backend, at);
+    if (at > 0 && at < job->last_step) job->last_step = at;
+}
+
+// The limit of a training's time, which began with this call.
+void bel_job_look_at_clock(bel_job *job, double seconds)
+{
+    double most = job->spec->max_seconds;
+    if (most == 0 || seconds < most || job->hook_stop) return;
+    bel_log_write(BEL_LOG_INFO, "training has taken %.0f s (max_seconds): it ends", seconds);
+    job->hook_stop = true;
+}

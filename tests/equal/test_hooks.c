@@ -1,0 +1,362 @@
+// Hooks, early stopping and exporters in one process: who is called when and with what, that none
+// of it changes a bit, that what ends training ends it at the same step in every run. label:
+// threads
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "belfry/belfry.h"
+#include "checkpoint/checkpoint.h"
+#include "support/bel_test.h"
+#include "support/digits.h"
+
+enum { STEPS = 60, WORKERS = 2 };
+
+static int64_t batch = 16;
+
+// --- A model with a summary ----------------------------------------------------------------------
+
+static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *logits = bel_dense(g, bel_context_only_feature(context), 10, "logits");
+    bel_value *labels = bel_context_labels(context);
+    spec->predictions = bel_softmax(g, logits);
+    if (labels != NULL) {
+        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
+        bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
+        bel_summary_scalar(context, spec, "same_loss", spec->loss);
+    }
+    double rate = bel_context_param_number(context, "rate", 0.5);
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = rate};
+    return NULL;
+}
+
+// --- Runs ----------------------------------------------------------------------------------------
+
+typedef struct seen {
+    int begun, ended, saves, evaluations, reports, wrong;
+    int64_t last, end_at; // of the reports; where to ask for an end
+    int stop_evaluation;  // after so many of them
+    const char *fail;     // in which function
+    atomic_int before, after;
+    atomic_llong examples;
+} seen;
+
+static bel_status *fail_in(const seen *s, const char *function)
+{
+    if (s->fail == NULL || strcmp(s->fail, function) != 0) return NULL;
+    return BEL_ERR(BEL_OUT_OF_RANGE, "enough");
+}
+
+static bel_status *begin(void *user, bel_hook_context *context, int64_t step)
+{
+    seen *s = user;
+    s->begun++;
+    s->last = step;
+    const bel_estimator *estimator = bel_hook_estimator(context);
+    bool right = bel_estimator_is_chief(estimator) && bel_estimator_rank(estimator) == 0 &&
+                 bel_estimator_size(estimator) == WORKERS &&
+                 bel_estimator_replicas(estimator) == WORKERS;
+    s->wrong += !right;
+    if (s->end_at == 0) bel_hook_request_stop(context);
+    return fail_in(s, "begin");
+}
+
+// Each version once, in order; the summary is the loss, and so is the mean over both replicas.
+static bel_status *after_step(void *user, bel_hook_context *context, const bel_step_report *step)
+{
+    seen *s = user;
+    s->reports++;
+    s->wrong += step->step != s->last + 1 || step->went_back || step->value_count != 2;
+    s->wrong += strcmp(step->values[0].name, "same_loss") != 0 ||
+                fabs(step->values[0].value - step->loss) > 1e-5;
+    s->wrong += strcmp(step->values[1].name, "accuracy") != 0 || !(step->values[1].value >= 0) ||
+                !(step->values[1].value <= 1);
+    s->last = step->step;
+    if (s->end_at == step->step) bel_hook_request_stop(context);
+    return fail_in(s, "after_step");
+}
+
+static bel_status *after_save(void *user, bel_hook_context *context, int64_t step,
+                              const char *folder)
+{
+    (void)context;
+    seen *s = user;
+    s->saves++;
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open(folder, &reader));
+    s->wrong += bel_ckpt_reader_info(reader)->step != step;
+    bel_ckpt_close(reader);
+    return fail_in(s, "after_save");
+}
+
+static bel_status *after_evaluation(void *user, bel_hook_context *context, const char *name,
+                                    const bel_result *result)
+{
+    seen *s = user;
+    s->evaluations++;
+    s->wrong += strcmp(name, "eval") != 0 || result->examples == 0;
+    if (s->evaluations == s->stop_evaluation) bel_hook_request_stop(context);
+    return fail_in(s, "after_evaluation");
+}
+
+static bel_status *end(void *user, bel_hook_context *context, const bel_result *result)
+{
+    (void)context;
+    seen *s = user;
+    s->ended++;
+    s->wrong += result->digest[0] == '\0';
+    return fail_in(s, "end");
+}
+
+static bel_status *before_worker(void *user, bel_hook_context *context, int64_t step)
+{
+    (void)step;
+    seen *s = user;
+    bel_hook_request_stop(context); // no effect here
+    atomic_fetch_add(&s->before, 1);
+    return fail_in(s, "worker_before_step");
+}
+
+static bel_status *after_worker(void *user, bel_hook_context *context, const bel_step_report *step)
+{
+    (void)context;
+    seen *s = user;
+    atomic_fetch_add(&s->after, 1);
+    atomic_fetch_add(&s->examples, step->examples);
+    return fail_in(s, "worker_after_step");
+}
+
+typedef struct run {
+    const char *folder;
+    seen *hook; // NULL: none
+    bel_early_stopping stopping;
+    const bel_exporter *const *exporters;
+    int exporter_count;
+    const char *rate;
+    double max_seconds;
+    int64_t steps;
+} run;
+
+static bel_status *train(const run *r, bel_result *out_result)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    char *folder = bel_path_join(bel_test_own_folder(), r->folder);
+    config.model_dir = folder;
+    config.worker_count = WORKERS;
+    config.save_checkpoints_steps = 20;
+    config.report = false;
+    config.train_metrics = true;
+    const bel_param param = {"rate", r->rate != NULL ? r->rate : "0.5"};
+    const bel_hook hook = {.size = sizeof hook,
+                           .name = "watching",
+                           .user = r->hook,
+                           .begin = begin,
+                           .after_step = after_step,
+                           .after_save = after_save,
+                           .after_evaluation = after_evaluation,
+                           .end = end,
+                           .worker_before_step = before_worker,
+                           .worker_after_step = after_worker};
+    const bel_train_spec spec = {.input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = r->steps > 0 ? r->steps : STEPS,
+                                 .max_seconds = r->max_seconds,
+                                 .early_stopping = r->stopping,
+                                 .hooks = (const bel_hook *[]){&hook},
+                                 .hook_count = r->hook != NULL};
+    const bel_eval_spec eval = {.input_fn = bel_test_digits_input,
+                                .input_user = &batch,
+                                .every_steps = 10,
+                                .exporters = r->exporters,
+                                .exporter_count = r->exporter_count};
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(model, &config, &param, 1, &estimator));
+    bel_status *status = bel_train_and_evaluate(estimator, &spec, &eval, 1, out_result);
+    bel_estimator_destroy(estimator);
+    bel_free(folder);
+    return status;
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    seen s = {.end_at = -1};
+    bel_result plain, hooked;
+    BEL_ASSERT_OK(train(&(run){.folder = "plain"}, &plain));
+    BEL_ASSERT_OK(train(&(run){.folder = "hooked", .hook = &s}, &hooked));
+    assert_string_equal(hooked.digest, plain.digest);
+    assert_int_equal(s.wrong, 0);
+    assert_int_equal(s.begun, 1);
+    assert_int_equal(s.ended, 1);
+    assert_int_equal(s.reports, STEPS);
+    assert_int_equal(s.saves, 3); // 20, 40, 60
+    assert_int_equal(s.evaluations, 6);
+    assert_int_equal(atomic_load(&s.before), WORKERS * STEPS);
+    assert_int_equal(atomic_load(&s.after), WORKERS * STEPS);
+    assert_int_equal(atomic_load(&s.examples), WORKERS * STEPS * batch);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const char *const functions[] = {
+        "begin", "after_step",         "after_save",       "after_evaluation",
+        "end",   "worker_before_step", "worker_after_step"};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        char folder[40], expected[64];
+        snprintf(folder, sizeof folder, "error-%zu", i);
+        snprintf(expected, sizeof expected, "hook watching, %s: enough", functions[i]);
+        seen s = {.end_at = -1, .fail = functions[i]};
+        bel_result result;
+        BEL_ASSERT_FAILS(train(&(run){.folder = folder, .hook = &s}, &result), BEL_OUT_OF_RANGE,
+                         expected);
+    }
+}
+
+// --- Ends ----------------------------------------------------------------------------------------
+
+static void test_requests(void **state)
+{
+    (void)state;
+    bel_result result, again;
+    seen at_begin = {.end_at = 0};
+    BEL_ASSERT_OK(train(&(run){.folder = "none", .hook = &at_begin}, &result));
+    assert_int_equal(result.global_step, 0);
+    assert_int_equal(at_begin.reports, 0);
+    // Behind the second evaluation, that of 20, the next snapshot is the evaluation's of 30.
+    for (int i = 0; i < 2; i++) {
+        seen s = {.end_at = -1, .stop_evaluation = 2};
+        BEL_ASSERT_OK(train(&(run){.folder = i == 0 ? "two-a" : "two-b", .hook = &s},
+                            i == 0 ? &result : &again));
+    }
+    assert_int_equal(result.global_step, 30);
+    assert_false(result.interrupted);
+    assert_string_equal(result.digest, again.digest);
+    seen later = {.end_at = 5};
+    BEL_ASSERT_OK(train(&(run){.folder = "step", .hook = &later, .steps = 1000000}, &result));
+    assert_true(result.global_step >= 5 && result.global_step < 1000000);
+    BEL_ASSERT_OK(
+        train(&(run){.folder = "time", .max_seconds = 0.05, .steps = 100000000}, &result));
+    assert_true(result.global_step < 100000000);
+    BEL_ASSERT_FAILS(train(&(run){.folder = "no", .max_seconds = -1}, &result),
+                     BEL_INVALID_ARGUMENT, "max_seconds must be at least 0");
+}
+
+// So low a rate never gets better: with a patience of 2 the evaluations of 20 and 30 are too many,
+// and the end is 40. A second run in that folder trains nothing; one with more patience goes on.
+static void test_early_stopping(void **state)
+{
+    (void)state;
+    bel_result result;
+    run r = {.folder = "early", .rate = "1e-30", .stopping = {.patience = 2}};
+    BEL_ASSERT_OK(train(&r, &result));
+    assert_int_equal(result.global_step, 40);
+    seen s = {.end_at = -1};
+    r.hook = &s;
+    BEL_ASSERT_OK(train(&r, &result));
+    assert_int_equal(result.global_step, 40);
+    assert_int_equal(s.reports, 0);
+    r.hook = NULL;
+    r.stopping.patience = 10;
+    BEL_ASSERT_OK(train(&r, &result));
+    assert_int_equal(result.global_step, STEPS);
+    run good = {.folder = "good",
+                .stopping = {.patience = 3, .metric = "accuracy", .higher_is_better = true}};
+    BEL_ASSERT_OK(train(&good, &result));
+    assert_int_equal(result.global_step, STEPS);
+    good.stopping.metric = "recall";
+    good.folder = "other";
+    BEL_ASSERT_FAILS(train(&good, &result), BEL_INVALID_ARGUMENT, "eval has no metric \"recall\"");
+    good.stopping = (bel_early_stopping){.patience = 1, .eval = "test"};
+    BEL_ASSERT_FAILS(train(&good, &result), BEL_INVALID_ARGUMENT, "there is no evaluation test");
+}
+
+// --- Exporters -----------------------------------------------------------------------------------
+
+static size_t count_exports(const char *folder, const char *name, char *out_last, size_t size)
+{
+    char **names;
+    size_t count;
+    char *path = bel_strf("%s/%s/export/%s", bel_test_own_folder(), folder, name);
+    BEL_ASSERT_OK(bel_dir_list(path, &names, &count));
+    if (count > 0) snprintf(out_last, size, "%s/%s", path, names[count - 1]);
+    bel_dir_names_free(names, count);
+    bel_free(path);
+    return count;
+}
+
+static bool never(void *user, const bel_result *best, const bel_result *now)
+{
+    (void)best, (void)now;
+    ++*(int *)user;
+    return false;
+}
+
+static void test_exporters(void **state)
+{
+    (void)state;
+    int asked = 0;
+    const bel_exporter best = {.size = sizeof best,
+                               .name = "best",
+                               .kind = BEL_EXPORT_BEST,
+                               .metric = "accuracy",
+                               .higher_is_better = true};
+    const bel_exporter latest = {
+        .size = sizeof latest, .name = "latest", .kind = BEL_EXPORT_LATEST, .keep = 2};
+    const bel_exporter final = {.size = sizeof final, .name = "final", .kind = BEL_EXPORT_FINAL};
+    const bel_exporter first = {.size = sizeof first,
+                                .name = "first",
+                                .kind = BEL_EXPORT_BEST,
+                                .is_better = never,
+                                .user = &asked};
+    const bel_exporter *all[] = {&best, &latest, &final, &first};
+    bel_result result;
+    run r = {.folder = "exports", .exporters = all, .exporter_count = 4};
+    BEL_ASSERT_OK(train(&r, &result));
+    char last[600];
+    assert_int_equal(count_exports("exports", "best", last, sizeof last), 1);
+    assert_int_equal(count_exports("exports", "first", last, sizeof last), 1);
+    assert_non_null(strstr(last, "/export/first/10"));
+    assert_int_equal(asked, 5);
+    assert_int_equal(count_exports("exports", "latest", last, sizeof last), 2);
+    assert_int_equal(count_exports("exports", "final", last, sizeof last), 1);
+    assert_non_null(strstr(last, "/export/final/60"));
+    bel_ckpt_reader *reader; // the whole checkpoint, that of the end
+    BEL_ASSERT_OK(bel_ckpt_open(last, &reader));
+    assert_int_equal(bel_ckpt_reader_info(reader)->step, STEPS);
+    bel_ckpt_close(reader);
+    char *evaluation = bel_path_join(last, "evaluation.json");
+    assert_true(bel_file_exists(evaluation));
+    bel_free(evaluation);
+    // It survives a restart: what comes later is asked about, and no better.
+    r.steps = STEPS + 20;
+    BEL_ASSERT_OK(train(&r, &result));
+    assert_int_equal(count_exports("exports", "first", last, sizeof last), 1);
+    assert_non_null(strstr(last, "/export/first/10"));
+    assert_int_equal(asked, 7);
+    const bel_exporter *twice[] = {&best, &best};
+    r = (run){.folder = "twice", .exporters = twice, .exporter_count = 2};
+    BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT, "two exporters are named \"best\"");
+    const bel_exporter bad = {.size = sizeof bad, .name = "a/b"};
+    const bel_exporter *one[] = {&bad};
+    r = (run){.folder = "bad", .exporters = one, .exporter_count = 1};
+    BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT, "letters, digits, _ and -");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_calls),     BEL_TEST_IN_FOLDER(test_errors),
+        BEL_TEST_IN_FOLDER(test_requests),  BEL_TEST_IN_FOLDER(test_early_stopping),
+        BEL_TEST_IN_FOLDER(test_exporters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
