@@ -68,6 +68,16 @@ BEL_API void *bel_record_add(bel_record *record, const char *name, bel_dtype dty
 /// Where the record came from, e.g. "train.csv:17". Errors of maps have it in front already.
 BEL_API const char *bel_record_origin(const bel_record *record);
 
+/// The record's number in its source, from 0 on, and the epoch in which it is read: how many passes
+/// of all repeats came before it, 0 for filters. Random choices of a map are made from a seed and
+/// these two, as those of augmentation (features.h) are: each epoch has others, every run the same.
+BEL_API int64_t bel_record_number(const bel_record *record);
+BEL_API int64_t bel_record_epoch(const bel_record *record);
+
+/// The path of the file that the record came from, as the source was given it: what relative paths
+/// in the record are relative to. "" where there is no such file. Lives as long as the record.
+BEL_API const char *bel_record_file(const bel_record *record);
+
 /// --- Sources -----------------------------------------------------------------------------------
 
 /// One typed column of a CSV file that becomes a field of its own.
@@ -162,7 +172,7 @@ BEL_API void bel_dataset_filter(bel_dataset *dataset, bel_filter_fn *keep, void 
 
 /// Changes a record in place: reads fields, adds or replaces fields. With *out_skip (false before)
 /// set to true the record is left out and its batch is one shorter. What it makes must depend on
-/// the record alone, or the same run gives other bits. Called from several threads at once, and at
+/// the record, its number and its epoch alone, or the same run gives other bits. Called from several threads at once, and at
 /// opening for the first record, from which names and shapes of the fields are learnt. NULL, or an
 /// error that ends the step, with the record's origin in front; its ownership passes on.
 typedef bel_status *bel_map_fn(void *user, bel_record *record, bool *out_skip);
@@ -173,6 +183,12 @@ typedef bel_status *bel_map_fn(void *user, bel_record *record, bool *out_skip);
 /// skipped.
 BEL_API void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user,
                              const char *const *drop);
+
+/// bel_dataset_map with a `user` that the dataset owns: `destroy` (NULL: nothing to do) is called
+/// for it once, when neither the dataset nor what was opened from it needs it any more, on the
+/// thread that ends the last of them; at once where the dataset refuses the map.
+BEL_API void bel_dataset_map_owned(bel_dataset *dataset, bel_map_fn *map, void *user,
+                                   void (*destroy)(void *user), const char *const *drop);
 
 /// Batches of `batch_size` (1 … 2^31 - 1) records, across epochs; the last one has what is left.
 /// Every field must have one type and shape for all records: DATA_LOSS (when read) names one that

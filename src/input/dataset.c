@@ -49,6 +49,7 @@ static bel_dataset *create(const bel_source_description *source, bel_status *sta
 void bel_dataset_destroy(bel_dataset *dataset)
 {
     if (dataset == NULL) return;
+    bel_description_release(&dataset->description);
     bel_free(dataset->description.stages);
     bel_free(dataset->description.maps);
     bel_arena_destroy(dataset->arena);
@@ -287,12 +288,13 @@ void bel_dataset_filter(bel_dataset *dataset, bel_filter_fn *keep, void *user)
 
 // --- map and what follows ------------------------------------------------------------------------
 
-void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user, const char *const *drop)
+// False when the dataset refuses it.
+static bool add_map(bel_dataset *dataset, bel_map_stage stage, const char *const *drop)
 {
-    if (!may_come(dataset, "map", PHASE_MAPPED)) return;
-    if (map == NULL) {
+    if (!may_come(dataset, "map", PHASE_MAPPED)) return false;
+    if (stage.map == NULL) {
         fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT, "map: expected a function, got NULL"));
-        return;
+        return false;
     }
     size_t drop_count = 0;
     while (drop != NULL && drop[drop_count] != NULL)
@@ -300,12 +302,29 @@ void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user, const ch
     bel_description *description = &dataset->description;
     description->maps = bel_xgrow(description->maps, &dataset->map_capacity,
                                   description->map_count + 1, sizeof *description->maps);
-    description->maps[description->map_count++] = (bel_map_stage){
-        .map = map,
-        .user = user,
-        .drop = bel_names_copy(dataset->arena, drop, drop_count),
-    };
+    stage.drop = bel_names_copy(dataset->arena, drop, drop_count);
+    description->maps[description->map_count++] = stage;
     dataset->phase = PHASE_MAPPED;
+    return true;
+}
+
+void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user, const char *const *drop)
+{
+    (void)add_map(dataset, (bel_map_stage){.map = map, .user = user}, drop);
+}
+
+void bel_dataset_map_owned(bel_dataset *dataset, bel_map_fn *map, void *user,
+                           void (*destroy)(void *user), const char *const *drop)
+{
+    if (destroy == NULL) {
+        bel_dataset_map(dataset, map, user, drop);
+        return;
+    }
+    bel_map_owner *owner = bel_xmalloc(sizeof *owner);
+    *owner = (bel_map_owner){.holders = 1, .user = user, .destroy = destroy};
+    if (add_map(dataset, (bel_map_stage){.map = map, .user = user, .owner = owner}, drop)) return;
+    destroy(user);
+    bel_free(owner);
 }
 
 static void set_batch(bel_dataset *dataset, const char *name, int64_t batch_size)

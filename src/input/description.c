@@ -1,8 +1,10 @@
 // Deep copies into an arena: of the source when a dataset is made, of everything when it is
 // opened. Whatever a description points to must be copied here, as callers pass compound
 // literals that are gone after the call. Functions, their `user` and the data of memory fields
-// are pointers of the user's and are kept as they are.
+// are pointers of the user's and are kept as they are; what a dataset owns of them is counted.
 #include "input/description.h"
+
+#include "base/alloc.h"
 
 static const char *copy_text(bel_arena *arena, const char *text)
 {
@@ -95,10 +97,21 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
     copy.maps = bel_arena_alloc(arena, from->map_count * sizeof *copy.maps);
     for (size_t i = 0; i < from->map_count; i++) {
         copy.maps[i] = from->maps[i];
+        if (from->maps[i].owner != NULL) atomic_fetch_add(&from->maps[i].owner->holders, 1);
         copy.maps[i].drop =
             bel_names_copy(arena, from->maps[i].drop, count_names(from->maps[i].drop));
     }
     copy.padded_shapes =
         bel_padded_shapes_copy(arena, from->padded_shapes, from->padded_shape_count);
     *out_copy = copy;
+}
+
+void bel_description_release(const bel_description *description)
+{
+    for (size_t i = 0; i < description->map_count; i++) {
+        bel_map_owner *owner = description->maps[i].owner;
+        if (owner == NULL || atomic_fetch_sub(&owner->holders, 1) > 1) continue;
+        owner->destroy(owner->user);
+        bel_free(owner);
+    }
 }

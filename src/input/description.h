@@ -4,6 +4,7 @@
 #ifndef BELFRY_INPUT_DESCRIPTION_H
 #define BELFRY_INPUT_DESCRIPTION_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -51,9 +52,17 @@ typedef struct bel_stage {
     void *user;
 } bel_stage;
 
+// Who ends a map's `user`: one object for the dataset and all that is opened from it.
+typedef struct bel_map_owner {
+    atomic_int holders;
+    void *user;
+    void (*destroy)(void *user);
+} bel_map_owner;
+
 typedef struct bel_map_stage {
     bel_map_fn *map;
     void *user;
+    bel_map_owner *owner;    // NULL: the user is the caller's
     const char *const *drop; // NULL-terminated, or NULL
 } bel_map_stage;
 
@@ -78,6 +87,9 @@ const char *const *bel_names_copy(bel_arena *arena, const char *const *names, si
 const bel_padded_shape *bel_padded_shapes_copy(bel_arena *arena, const bel_padded_shape *shapes,
                                                int count);
 void bel_description_copy(bel_arena *arena, const bel_description *from, bel_description *out_copy);
+
+// Lets go of the users of maps that a description or a copy of it holds. A zeroed one is fine.
+void bel_description_release(const bel_description *description);
 
 // The description of a dataset, or the error that stuck to it. INVALID_ARGUMENT also when the batch
 // stage is missing. The result lives as long as the dataset and does not change unless it does.

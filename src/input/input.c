@@ -45,12 +45,13 @@ static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, boo
     return status;
 }
 
-// Reads and maps record `number`. *out_skip: a map left it out.
-static bel_status *make_record(const bel_input *input, int64_t number, bel_record *record,
+// Reads and maps the record of a position. *out_skip: a map left it out.
+static bel_status *make_record(const bel_input *input, bel_position position, bel_record *record,
                                bool *out_skip)
 {
     *out_skip = false;
-    BEL_TRY(bel_source_read_record(input->source, number, record));
+    BEL_TRY(bel_source_read_record(input->source, position.number, record));
+    record->epoch = position.epoch;
     for (size_t i = 0; i < input->description.map_count && !*out_skip; i++) {
         BEL_TRY_CTX(apply_map(&input->description.maps[i], record, out_skip), "%s",
                     bel_record_origin(record));
@@ -114,7 +115,7 @@ static bel_status *learn_fields(bel_input *input, bel_record *record)
     bool skipped = true;
     for (int64_t i = 0; i < count && status == NULL && skipped; i++) {
         bel_arena_reset(record->arena);
-        status = make_record(input, bel_positions_at(positions, cache, i).number, record, &skipped);
+        status = make_record(input, bel_positions_at(positions, cache, i), record, &skipped);
     }
     bel_position_cache_destroy(cache);
     BEL_TRY(status);
@@ -200,6 +201,7 @@ bel_status *bel_input_open(const bel_dataset *dataset, const bel_column_names *l
 void bel_input_destroy(bel_input *input)
 {
     if (input == NULL) return;
+    bel_description_release(&input->description);
     bel_positions_deinit(&input->positions);
     bel_source_destroy(input->source);
     bel_arena_destroy(input->arena);
@@ -293,10 +295,10 @@ static bel_status *read_mapped(const bel_input *input, int64_t first, int64_t co
     int64_t kept = 0;
     BEL_TRY(bel_batch_begin(batch));
     for (int64_t i = first; i < first + count; i++) {
-        int64_t number = bel_positions_at(&input->positions, memory->cache, i).number;
+        bel_position position = bel_positions_at(&input->positions, memory->cache, i);
         bool skip;
         bel_arena_reset(memory->arena);
-        BEL_TRY(make_record(input, number, &memory->records[0], &skip));
+        BEL_TRY(make_record(input, position, &memory->records[0], &skip));
         if (!skip) BEL_TRY(bel_batch_place(batch, kept++, &memory->records[0]));
     }
     bel_batch_set_count(batch, kept);
@@ -311,9 +313,9 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
     int64_t kept = 0;
     bel_arena_reset(memory->arena);
     for (int64_t i = first; i < first + count; i++) {
-        int64_t number = bel_positions_at(&input->positions, memory->cache, i).number;
+        bel_position position = bel_positions_at(&input->positions, memory->cache, i);
         bool skip;
-        BEL_TRY(make_record(input, number, &memory->records[kept], &skip));
+        BEL_TRY(make_record(input, position, &memory->records[kept], &skip));
         if (!skip) kept++;
     }
     BEL_TRY(bel_batch_place_padded(batch, kept));

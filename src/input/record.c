@@ -31,6 +31,7 @@ void bel_record_begin(bel_record *record, const bel_source *source, int64_t numb
     record->status = NULL;
     record->source = source;
     record->number = number;
+    record->epoch = 0;
     record->field_count = 0;
 }
 
@@ -149,6 +150,22 @@ bool bel_record_remove(bel_record *record, const char *name)
     memmove(record->fields + i, record->fields + i + 1,
             (record->field_count - i) * sizeof(bel_record_field *));
     return true;
+}
+
+int64_t bel_record_number(const bel_record *record)
+{
+    return record->number;
+}
+
+int64_t bel_record_epoch(const bel_record *record)
+{
+    return record->epoch;
+}
+
+const char *bel_record_file(const bel_record *record)
+{
+    const bel_source_kind *kind = record->source->kind;
+    return kind->file == NULL ? "" : kind->file(record->source, record->number);
 }
 
 // Made when asked for: only error messages need it.

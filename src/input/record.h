@@ -18,6 +18,7 @@ struct bel_record {
     bel_arena *arena;                // not owned
     const struct bel_source *source; // with `number`, where it came from
     int64_t number;
+    int64_t epoch;             // 0 unless who reads for a batch says otherwise
     bel_record_field **fields; // the array is owned, the fields are in the arena
     size_t field_count;
     size_t field_capacity;

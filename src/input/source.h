@@ -25,6 +25,9 @@ typedef struct bel_source_kind {
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
     // Where a record comes from, for messages: "train.csv:17".
     void (*origin)(const bel_source *source, int64_t number, bel_str *out_text);
+    // The path of the file that a record comes from, which lives as long as the source. NULL: its
+    // records come from no file that paths in them could be relative to.
+    const char *(*file)(const bel_source *source, int64_t number);
     // Settings that change what records hold, without pathnames: they enter the fingerprint.
     void (*describe)(const bel_source *source, bel_str *out_text);
     void (*destroy)(bel_source *source);

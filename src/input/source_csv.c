@@ -197,6 +197,12 @@ static void csv_origin(const bel_source *base, int64_t number, bel_str *out_text
     bel_str_printf(out_text, "%s:%lld", file->path, (long long)bel_csv_file_line(file, row));
 }
 
+static const char *csv_file(const bel_source *base, int64_t number)
+{
+    const char *row;
+    return find_row((const bel_csv_source *)base, number, &row)->path;
+}
+
 static void csv_describe(const bel_source *base, bel_str *out_text)
 {
     const bel_csv_source *source = (const bel_csv_source *)base;
@@ -228,6 +234,7 @@ static const bel_source_kind csv_kind = {
     .check = csv_check,
     .read = csv_read,
     .origin = csv_origin,
+    .file = csv_file,
     .describe = csv_describe,
     .destroy = csv_destroy,
 };
