@@ -5,6 +5,7 @@
 
 #include "belfry/dataset.h"
 #include "belfry/estimator.h"
+#include "belfry/features.h"
 #include "belfry/graph.h"
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"

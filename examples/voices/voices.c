@@ -1,0 +1,89 @@
+/// Which of five languages is spoken? A model, an input function and their settings, from sound
+/// files that a CSV file names to padded batches to a classifier of sequences.
+///
+/// ```
+/// x [n, t, 26] log-mel, length [n] ── scaled ── gru "listen" [n, t, units] ──┬── mean over time ──┐
+///                                                                            └── largest ─────────┤
+///                                  softmax ── dense "logits" [n, 5] ── dropout ── concat ─────────┘
+/// ```
+///
+/// Sounds are as long as they are: a batch is padded to its longest one, and what lies behind a
+/// sound's own length enters nothing.
+#include <belfry/belfry.h>
+
+enum { LANGUAGES = 5, SAMPLE_RATE = 8000, BANDS = 26 };
+
+/// Mean and deviation over the time of each sound: h [n, t, units], zeros behind lengths [n] -> [n, 2
+/// · units].
+static bel_value *pool(bel_graph *g, bel_value *h, bel_value *lengths)
+{
+    const int64_t time = 1;
+    const bel_shape column = BEL_SHAPE(BEL_DIM_BATCH, 1);
+    bel_value *count = bel_reshape(g, bel_cast(g, lengths, BEL_DTYPE_F32), &column);
+    bel_value *mean = bel_div(g, bel_reduce_sum(g, h, &time, 1, false), count);
+    bel_value *square = bel_div(g, bel_reduce_sum_square(g, h, &time, 1, false), count);
+    bel_value *variance = bel_relu(g, bel_sub(g, square, bel_mul(g, mean, mean)));
+    bel_value *small = bel_scalar(g, BEL_DTYPE_F32, 1e-4);
+    bel_value *parts[] = {mean, bel_sqrt(g, bel_add(g, variance, small))};
+    return bel_concat(g, parts, 2, 1);
+}
+
+static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    int64_t units = (int64_t)bel_context_param_number(context, "units", 64);
+    double rate = bel_context_param_number(context, "learning_rate", 0.002);
+    double ratio = bel_context_param_number(context, "dropout", 0.2);
+    if (units < 1) return BEL_ERR(BEL_INVALID_ARGUMENT, "expected units >= 1");
+
+    // Logarithms of power lie around -5 and spread by about 5.
+    bel_value *x = bel_context_feature(context, "x");
+    bel_value *lengths = bel_context_feature(context, BEL_LENGTH_FIELD);
+    x = bel_add(g, x, bel_scalar(g, BEL_DTYPE_F32, 5));
+    x = bel_mul(g, x, bel_scalar(g, BEL_DTYPE_F32, 0.2));
+    bel_value *h = bel_gru(g, x, lengths, units, "listen", NULL); // zeros behind a length
+    if (bel_context_param_number(context, "layers", 1) > 1)
+        h = bel_gru(g, h, lengths, units, "listen2", NULL);
+    bel_value *heard = pool(g, h, lengths);
+    if (bel_context_mode(context) == BEL_MODE_TRAIN) heard = bel_dropout(g, heard, ratio);
+    bel_value *logits = bel_dense(g, heard, LANGUAGES, "logits");
+    spec->predictions = bel_softmax(g, logits);
+
+    bel_value *labels = bel_context_labels(context);
+    if (labels != NULL) {
+        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
+        bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
+    }
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = rate};
+    return NULL;
+}
+
+/// What the input function is told.
+typedef struct voices_files {
+    const char *train, *eval; ///< CSV files: path, label.
+    int64_t batch_size;
+} voices_files;
+
+static bel_status *input_fn(void *user, bel_mode mode, bel_dataset **out_dataset)
+{
+    static const bel_csv_column columns[] = {{"path", BEL_DTYPE_STRING}};
+    const voices_files *files = user;
+    const char *path = mode == BEL_MODE_TRAIN ? files->train : files->eval;
+    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
+                                                                .path_count = 1,
+                                                                .columns = columns,
+                                                                .column_count = 1,
+                                                                .label_column = "label",
+                                                                .class_count = LANGUAGES});
+    if (mode == BEL_MODE_TRAIN) {
+        bel_dataset_shuffle(data, 0, 1);
+        bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
+    }
+    bel_dataset_map_audio(data, &(bel_audio_options){.sample_rate = SAMPLE_RATE,
+                                                     .mel_count = BANDS,
+                                                     .length_field = BEL_LENGTH_FIELD});
+    bel_dataset_padded_batch(data, files->batch_size,
+                             &(bel_padded_shape){"x", BEL_SHAPE(-1, BANDS)}, 1);
+    *out_dataset = data;
+    return NULL;
+}

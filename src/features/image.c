@@ -1,0 +1,271 @@
+// Images: which decoder reads a file, and what is done with pixels one by one. All of it is integer
+// arithmetic, but for bel_image_rotate, which is plain sums and products of doubles, and
+// bel_image_normalise, which looks numbers up that were computed once for each of the 256 values.
+#include "features/image.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/real.h"
+#include "features/record_file.h"
+
+// --- Reading -------------------------------------------------------------------------------------
+
+static bool begins(const bel_image_request *request, const char *magic, size_t length)
+{
+    return request->size >= length && memcmp(request->data, magic, length) == 0;
+}
+
+static const char *other_kind(const bel_image_request *request)
+{
+    static const struct {
+        const char *magic, *name;
+        size_t length;
+    } kinds[] = {
+        {"GIF8", "a GIF", 4},
+        {"BM", "a BMP", 2},
+        {"RIFF", "a RIFF (WebP?)", 4},
+        {"II*\0", "a TIFF", 4},
+        {"MM\0*", "a TIFF", 4},
+        {"P1", "a PBM", 2},
+        {"P2", "a PGM in letters", 2},
+        {"P3", "a PPM in letters", 2},
+        {"P4", "a PBM", 2},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (begins(request, kinds[i].magic, kinds[i].length)) return kinds[i].name;
+    }
+    return "another";
+}
+
+static bel_status *decode(const bel_image_request *request, bel_image *out_image)
+{
+    if (begins(request, "\xFF\xD8\xFF", 3)) return bel_jpeg_decode(request, out_image);
+    if (begins(request, "\x89PNG\r\n\x1A\n", 8)) return bel_png_decode(request, out_image);
+    if (begins(request, "P5", 2) || begins(request, "P6", 2)) {
+        return bel_pnm_decode(request, out_image);
+    }
+    return BEL_ERR(BEL_DATA_LOSS, "%s: expected a JPEG, PNG, or binary PGM or PPM file, got %s",
+                   request->name, other_kind(request));
+}
+
+bel_status *bel_image_parse(const void *data, size_t size, const char *name,
+                            const bel_image_read_options *options, bel_image *out_image)
+{
+    bel_image_read_options o = options == NULL ? (bel_image_read_options){0} : *options;
+    if (o.channels != 0 && o.channels != 1 && o.channels != 3) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "image: expected 1 or 3 channels, got %lld",
+                       (long long)o.channels);
+    }
+    if (o.max_pixels < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "image: expected a max_pixels of 0 or more, got %lld",
+                       (long long)o.max_pixels);
+    }
+    bool enough = o.enough_height > 0 && o.enough_width > 0;
+    bel_image_request request = {
+        .data = data,
+        .size = size,
+        .name = name,
+        .channels = o.channels == 0 ? 3 : o.channels,
+        .max_pixels = o.max_pixels == 0 ? BEL_IMAGE_MAX_PIXELS : o.max_pixels,
+        .enough_height = enough ? o.enough_height : 0,
+        .enough_width = enough ? o.enough_width : 0,
+    };
+    return decode(&request, out_image);
+}
+
+bel_status *bel_image_read(const char *path, const bel_image_read_options *options,
+                           bel_image *out_image)
+{
+    uint8_t *data;
+    size_t size;
+    BEL_TRY(bel_feature_file_read(path, options == NULL ? 0 : options->max_bytes, &data, &size));
+    bel_status *status = bel_image_parse(data, size, path, options, out_image);
+    bel_free(data);
+    return status;
+}
+
+bel_status *bel_image_check_size(const bel_image_request *request, int64_t height, int64_t width)
+{
+    if (height < 1 || width < 1) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected at least one pixel, got %lld x %lld",
+                       request->name, (long long)width, (long long)height);
+    }
+    if (height > request->max_pixels / width) {
+        return BEL_ERR(
+            BEL_DATA_LOSS, "%s: expected at most %lld pixels (max_pixels), got %lld x %lld",
+            request->name, (long long)request->max_pixels, (long long)width, (long long)height);
+    }
+    return NULL;
+}
+
+// --- Pixels --------------------------------------------------------------------------------------
+
+bel_image bel_image_make(int64_t height, int64_t width, int64_t channels)
+{
+    uint8_t *pixels = bel_xmalloc((size_t)(height * width * channels));
+    return (bel_image){.pixels = pixels, .height = height, .width = width, .channels = channels};
+}
+
+void bel_image_deinit(bel_image *image)
+{
+    bel_free(image->pixels);
+    *image = (bel_image){0};
+}
+
+bel_image bel_image_with_channels(bel_image image, int64_t channels)
+{
+    if (image.channels == channels) return image;
+    bel_image out = bel_image_make(image.height, image.width, channels);
+    const uint8_t *from = image.pixels;
+    uint8_t *to = out.pixels;
+    for (int64_t i = 0; i < image.height * image.width; i++) {
+        if (channels == 3) {
+            to[3 * i] = to[3 * i + 1] = to[3 * i + 2] = from[i];
+        } else { // 0.299, 0.587 and 0.114 of 2^16
+            uint32_t sum =
+                from[3 * i] * 19595U + from[3 * i + 1] * 38470U + from[3 * i + 2] * 7471U;
+            to[i] = (uint8_t)((sum + 32768) >> 16);
+        }
+    }
+    bel_image_deinit(&image);
+    return out;
+}
+
+bel_status *bel_image_check_sides(int64_t height, int64_t width)
+{
+    if (height >= 1 && height <= BEL_IMAGE_MAX_SIDE && width >= 1 && width <= BEL_IMAGE_MAX_SIDE)
+        return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "image: expected a height and width in 1..%d, got %lld x %lld",
+                   BEL_IMAGE_MAX_SIDE, (long long)height, (long long)width);
+}
+
+bel_status *bel_image_crop(const bel_image *image, int64_t top, int64_t left, int64_t height,
+                           int64_t width, bel_image *out_image)
+{
+    BEL_TRY(bel_image_check_sides(height, width));
+    if (top < -BEL_IMAGE_MAX_PIXELS || top > BEL_IMAGE_MAX_PIXELS || left < -BEL_IMAGE_MAX_PIXELS ||
+        left > BEL_IMAGE_MAX_PIXELS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "image: expected a window near the image, got one at %lld, %lld",
+                       (long long)top, (long long)left);
+    }
+    bel_image out = bel_image_make(height, width, image->channels);
+    memset(out.pixels, 0, (size_t)(height * width * image->channels));
+    // Columns of the window that lie in the image.
+    int64_t first = left < 0 ? -left : 0;
+    int64_t end = image->width - left < width ? image->width - left : width;
+    for (int64_t y = 0; y < height && first < end; y++) {
+        if (top + y < 0 || top + y >= image->height) continue;
+        memcpy(out.pixels + (y * width + first) * image->channels,
+               image->pixels + ((top + y) * image->width + left + first) * image->channels,
+               (size_t)((end - first) * image->channels));
+    }
+    *out_image = out;
+    return NULL;
+}
+
+static inline void copy_pixel(uint8_t *to, const uint8_t *from, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++)
+        to[c] = from[c];
+}
+
+void bel_image_flip(bel_image *image)
+{
+    int64_t channels = image->channels;
+    for (int64_t y = 0; y < image->height; y++) {
+        uint8_t *left = image->pixels + y * image->width * channels;
+        uint8_t *right = left + (image->width - 1) * channels;
+        for (; left < right; left += channels, right -= channels) {
+            uint8_t kept[4];
+            copy_pixel(kept, left, channels);
+            copy_pixel(left, right, channels);
+            copy_pixel(right, kept, channels);
+        }
+    }
+}
+
+bel_status *bel_image_turn(const bel_image *image, int64_t quarters, bel_image *out_image)
+{
+    int64_t turns = (quarters % 4 + 4) % 4, height = image->height, width = image->width;
+    bool sideways = turns % 2 == 1;
+    bel_image out =
+        bel_image_make(sideways ? width : height, sideways ? height : width, image->channels);
+    uint8_t *to = out.pixels;
+    for (int64_t y = 0; y < out.height; y++) {
+        for (int64_t x = 0; x < out.width; x++, to += image->channels) {
+            int64_t row = y, column = x; // where this pixel was before
+            if (turns == 1) row = x, column = width - 1 - y;
+            if (turns == 2) row = height - 1 - y, column = width - 1 - x;
+            if (turns == 3) row = height - 1 - x, column = y;
+            copy_pixel(to, image->pixels + (row * width + column) * image->channels,
+                       image->channels);
+        }
+    }
+    *out_image = out;
+    return NULL;
+}
+
+// A channel of a pixel; black outside.
+static double value_at(const bel_image *image, int64_t y, int64_t x, int64_t c)
+{
+    if (y < 0 || y >= image->height || x < 0 || x >= image->width) return 0;
+    return image->pixels[(y * image->width + x) * image->channels + c];
+}
+
+bel_status *bel_image_rotate(const bel_image *image, double degrees, bel_image *out_image)
+{
+    if (!isfinite(degrees)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "image: expected a finite angle, got %g", degrees);
+    }
+    double angle = fmod(degrees, 360) * (3.14159265358979323846 / 180);
+    double cosine = bel_real_cos(angle), sine = bel_real_sin(angle);
+    double middle_x = (double)(image->width - 1) / 2, middle_y = (double)(image->height - 1) / 2;
+    bel_image out = bel_image_make(image->height, image->width, image->channels);
+    uint8_t *to = out.pixels;
+    for (int64_t y = 0; y < out.height; y++) {
+        for (int64_t x = 0; x < out.width; x++) {
+            // Where the pixel comes from, with y downwards: its offset turned back.
+            double dx = (double)x - middle_x, dy = (double)y - middle_y;
+            double from_x = middle_x + (cosine * dx - sine * dy);
+            double from_y = middle_y + (sine * dx + cosine * dy);
+            double left = floor(from_x), top = floor(from_y);
+            double across = from_x - left, down = from_y - top;
+            int64_t column = (int64_t)left, row = (int64_t)top;
+            for (int64_t c = 0; c < image->channels; c++) {
+                double above = value_at(image, row, column, c) * (1 - across) +
+                               value_at(image, row, column + 1, c) * across;
+                double below = value_at(image, row + 1, column, c) * (1 - across) +
+                               value_at(image, row + 1, column + 1, c) * across;
+                *to++ = (uint8_t)(above * (1 - down) + below * down + 0.5);
+            }
+        }
+    }
+    *out_image = out;
+    return NULL;
+}
+
+void bel_image_normalise(const bel_image *image, double scale, const double mean[3],
+                         const double deviation[3], bool channels_last, float *out)
+{
+    int64_t channels = image->channels, count = image->height * image->width;
+    float table[3][256];
+    for (int64_t c = 0; c < channels; c++) {
+        double divisor = deviation[c] == 0 ? 1 : deviation[c];
+        for (int value = 0; value < 256; value++) {
+            double scaled = scale == 0 ? value / 255.0 : value * scale;
+            table[c][value] = (float)((scaled - mean[c]) / divisor);
+        }
+    }
+    for (int64_t c = 0; c < channels; c++) {
+        const float *row = table[c];
+        const uint8_t *pixels = image->pixels + c;
+        float *to = channels_last ? out + c : out + c * count;
+        int64_t step = channels_last ? channels : 1;
+        for (int64_t i = 0; i < count; i++)
+            to[i * step] = row[pixels[i * channels]];
+    }
+}

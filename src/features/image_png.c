@@ -1,0 +1,109 @@
+// PNG through libpng; its types appear in no other file. It checks the checksums of chunks and of the
+// packed data, which stb_image does not, and is what distributions keep safe. Decoding is integer
+// arithmetic throughout; no gamma is applied. Errors leave by longjmp, so everything that must
+// outlive one lies in `reading`.
+#include <png.h>
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "features/image.h"
+
+typedef struct reading {
+    png_structp png;
+    png_infop info;
+    const bel_image_request *request;
+    size_t at;         // bytes that were read
+    char message[128]; // the library's
+    bel_image image;   // pixels are NULL until the size is known
+    png_bytep *rows;
+    bel_status *status; // of what is found wrong here
+} reading;
+
+static void fail(png_structp png, png_const_charp message)
+{
+    reading *r = png_get_error_ptr(png);
+    size_t length = strlen(message);
+    if (length >= sizeof r->message) length = sizeof r->message - 1;
+    memcpy(r->message, message, length);
+    r->message[length] = '\0';
+    png_longjmp(png, 1);
+}
+
+// Warnings are about chunks beside the picture, which are left out.
+static void ignore(png_structp png, png_const_charp message)
+{
+    (void)png, (void)message;
+}
+
+static void read_bytes(png_structp png, png_bytep out, size_t size)
+{
+    reading *r = png_get_io_ptr(png);
+    if (size > r->request->size - r->at) png_error(png, "the file is cut off");
+    memcpy(out, r->request->data + r->at, size);
+    r->at += size;
+}
+
+// All kinds of pixels become 8 bits of grey, or of red, green and blue.
+static void set_transforms(reading *r)
+{
+    png_set_strip_16(r->png);
+    png_set_packing(r->png);
+    png_set_strip_alpha(r->png);
+    png_byte kind = png_get_color_type(r->png, r->info);
+    if (kind == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(r->png);
+    if (kind == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(r->png);
+    (void)png_set_interlace_handling(r->png);
+    png_read_update_info(r->png, r->info);
+}
+
+// Everything that may leave by longjmp.
+static void read_all(reading *r)
+{
+    png_set_read_fn(r->png, r, read_bytes);
+    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); // looked at below
+    png_read_info(r->png, r->info);
+    int64_t height = png_get_image_height(r->png, r->info);
+    int64_t width = png_get_image_width(r->png, r->info);
+    r->status = bel_image_check_size(r->request, height, width);
+    if (r->status != NULL) return;
+    set_transforms(r);
+    int64_t channels = png_get_channels(r->png, r->info);
+    if ((channels != 1 && channels != 3) ||
+        (int64_t)png_get_rowbytes(r->png, r->info) != width * channels) {
+        png_error(r->png, "pixels of an unknown kind");
+    }
+    r->image = bel_image_make(height, width, channels);
+    r->rows = bel_xmalloc((size_t)height * sizeof *r->rows);
+    for (int64_t y = 0; y < height; y++)
+        r->rows[y] = r->image.pixels + y * width * channels;
+    png_read_image(r->png, r->rows);
+    png_read_end(r->png, NULL);
+}
+
+bel_status *bel_png_decode(const bel_image_request *request, bel_image *out_image)
+{
+    reading *r = bel_xcalloc(1, sizeof *r);
+    r->request = request;
+    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, fail, ignore);
+    if (r->png != NULL) r->info = png_create_info_struct(r->png);
+    if (r->info == NULL) {
+        r->status = BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: no memory, or another version of libpng",
+                            request->name);
+    } else if (setjmp(png_jmpbuf(r->png)) == 0) {
+        read_all(r);
+    } else {
+        r->status = BEL_ERR(BEL_DATA_LOSS, "%s: expected a whole PNG file, got a damaged one: %s",
+                            request->name, r->message);
+    }
+    png_destroy_read_struct(&r->png, &r->info, NULL);
+    bel_free(r->rows);
+    bel_status *status = r->status;
+    if (status != NULL) {
+        bel_image_deinit(&r->image);
+    } else {
+        *out_image = bel_image_with_channels(r->image, request->channels);
+    }
+    bel_free(r);
+    return status;
+}

@@ -1,0 +1,139 @@
+// The map of bel_dataset_map_audio: path -> file -> wave -> the options' rate -> features. Weights
+// for resampling are made for the first file of each rate and kept: a data set has few rates. A set
+// that has more than MAX_KEPT of them computes the others for each file. What is kept is immutable
+// and found under a lock; making it is not, so two threads may make the same and one is dropped.
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "features/audio.h"
+#include "features/record_file.h"
+#include "features/resample.h"
+
+enum { MAX_KEPT = 16, MAX_NUMBERS = 1 << 28 };
+
+typedef struct kept_resampler {
+    int64_t from_rate;
+    bel_resampler *resampler;
+} kept_resampler;
+
+typedef struct audio_map {
+    bel_file_options file;
+    char *field;
+    char *length_field; // NULL: none
+    bel_audio *audio;   // NULL when `wrong` says why
+    bel_status *wrong;
+    pthread_mutex_t mutex; // guards the rest
+    kept_resampler kept[MAX_KEPT];
+    int kept_count;
+} audio_map;
+
+static const bel_resampler *find_kept(audio_map *map, int64_t rate)
+{
+    const bel_resampler *found = NULL;
+    pthread_mutex_lock(&map->mutex);
+    for (int i = 0; i < map->kept_count && found == NULL; i++) {
+        if (map->kept[i].from_rate == rate) found = map->kept[i].resampler;
+    }
+    pthread_mutex_unlock(&map->mutex);
+    return found;
+}
+
+// Keeps a resampler unless there is one of its rate, or no room; true when it was kept.
+static bool keep(audio_map *map, int64_t rate, bel_resampler *resampler)
+{
+    pthread_mutex_lock(&map->mutex);
+    bool known = false;
+    for (int i = 0; i < map->kept_count; i++)
+        known = known || map->kept[i].from_rate == rate;
+    bool room = !known && map->kept_count < MAX_KEPT;
+    if (room) map->kept[map->kept_count++] = (kept_resampler){rate, resampler};
+    pthread_mutex_unlock(&map->mutex);
+    return room;
+}
+
+// Replaces the wave by one at the rate of the features.
+static bel_status *bring_to_rate(audio_map *map, bel_wave *wave)
+{
+    int64_t rate = bel_audio_sample_rate(map->audio), from_rate = wave->sample_rate;
+    if (from_rate == rate) return NULL;
+    const bel_resampler *resampler = find_kept(map, from_rate);
+    bel_resampler *own = NULL;
+    if (resampler == NULL) {
+        BEL_TRY(bel_resampler_create(from_rate, rate, &own));
+        resampler = own;
+    }
+    bel_wave other;
+    bel_status *status = bel_resampler_run(resampler, wave, &other);
+    if (own != NULL && !keep(map, from_rate, own)) bel_resampler_destroy(own);
+    BEL_TRY(status);
+    bel_wave_deinit(wave);
+    *wave = other;
+    return NULL;
+}
+
+static bel_status *add_features(audio_map *map, bel_wave *wave, bel_record *record)
+{
+    BEL_TRY(bring_to_rate(map, wave));
+    int64_t frames = bel_audio_frame_count(map->audio, wave->sample_count);
+    int64_t width = bel_audio_width(map->audio);
+    if (frames > MAX_NUMBERS / width) {
+        return BEL_ERR(BEL_DATA_LOSS, "expected at most %d features, got %lld frames of %lld",
+                       MAX_NUMBERS, (long long)frames, (long long)width);
+    }
+    float *out = bel_record_add(record, map->field, BEL_DTYPE_F32, &BEL_SHAPE(frames, width));
+    if (out == NULL) return NULL; // the record has the error
+    bel_audio_compute(map->audio, wave->samples, wave->sample_count, out);
+    if (map->length_field == NULL) return NULL;
+    bel_shape scalar = bel_shape_scalar();
+    int64_t *length = bel_record_add(record, map->length_field, BEL_DTYPE_I64, &scalar);
+    if (length != NULL) *length = frames;
+    return NULL;
+}
+
+static bel_status *map_record(void *user, bel_record *record, bool *out_skip)
+{
+    (void)out_skip;
+    audio_map *map = user;
+    if (map->wrong != NULL) {
+        return BEL_ERR(bel_status_code(map->wrong), "%s", bel_status_message(map->wrong));
+    }
+    bel_str path = {0};
+    bel_wave wave = {0};
+    bel_status *status = bel_record_file_path(record, &map->file, &path);
+    if (status == NULL) status = bel_wave_read(path.text, map->file.max_bytes, &wave);
+    if (status == NULL) {
+        status = add_features(map, &wave, record);
+        if (status != NULL) status = bel_status_wrap(status, __FILE__, __LINE__, "%s", path.text);
+    }
+    bel_wave_deinit(&wave);
+    bel_str_deinit(&path);
+    return status;
+}
+
+static void destroy(void *user)
+{
+    audio_map *map = user;
+    for (int i = 0; i < map->kept_count; i++)
+        bel_resampler_destroy(map->kept[i].resampler);
+    pthread_mutex_destroy(&map->mutex);
+    bel_file_options_deinit(&map->file);
+    bel_audio_destroy(map->audio);
+    bel_status_destroy(map->wrong);
+    bel_free(map->field);
+    bel_free(map->length_field);
+    bel_free(map);
+}
+
+void bel_dataset_map_audio(bel_dataset *dataset, const bel_audio_options *options)
+{
+    static const bel_audio_options defaults = {0};
+    if (options == NULL) options = &defaults;
+    audio_map *map = bel_xcalloc(1, sizeof *map);
+    pthread_mutex_init(&map->mutex, NULL);
+    bel_file_options_copy(&options->file, &map->file);
+    map->field = bel_xstrdup(options->field == NULL ? "x" : options->field);
+    if (options->length_field != NULL) map->length_field = bel_xstrdup(options->length_field);
+    map->wrong = bel_audio_create(options, &map->audio);
+    bel_drop_list drop = bel_drop_path(&map->file);
+    bel_dataset_map_owned(dataset, map_record, map, destroy, drop.names);
+}
