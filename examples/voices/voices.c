@@ -2,9 +2,8 @@
 /// files that a CSV file names to padded batches to a classifier of sequences.
 ///
 /// ```
-/// x [n, t, 26] log-mel, length [n] ── scaled ── gru "listen" [n, t, units] ──┬── mean over time ──┐
-///                                                                            └── largest ─────────┤
-///                                  softmax ── dense "logits" [n, 5] ── dropout ── concat ─────────┘
+/// x [n, t, 26] log-mel, length [n] ── gru "sounds" ── gru "words" [n, t, units] ──┐
+/// logits [n, 5] ── dense "logits" ── dropout ── mean and deviation over time ─────┘
 /// ```
 ///
 /// Sounds are as long as they are: a batch is padded to its longest one, and what lies behind a
@@ -31,20 +30,22 @@ static bel_value *pool(bel_graph *g, bel_value *h, bel_value *lengths)
 static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
-    int64_t units = (int64_t)bel_context_param_number(context, "units", 64);
-    double rate = bel_context_param_number(context, "learning_rate", 0.002);
+    int64_t units = (int64_t)bel_context_param_number(context, "units", 48);
+    double rate = bel_context_param_number(context, "learning_rate", 0.003);
     double ratio = bel_context_param_number(context, "dropout", 0.2);
-    if (units < 1) return BEL_ERR(BEL_INVALID_ARGUMENT, "expected units >= 1");
+    int64_t steps = (int64_t)bel_context_param_number(context, "decay_steps", 1500);
+    if (units < 1 || steps < 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected units >= 1 and decay_steps >= 1");
+    }
 
     // Logarithms of power lie around -5 and spread by about 5.
     bel_value *x = bel_context_feature(context, "x");
     bel_value *lengths = bel_context_feature(context, BEL_LENGTH_FIELD);
     x = bel_add(g, x, bel_scalar(g, BEL_DTYPE_F32, 5));
     x = bel_mul(g, x, bel_scalar(g, BEL_DTYPE_F32, 0.2));
-    bel_value *h = bel_gru(g, x, lengths, units, "listen", NULL); // zeros behind a length
-    if (bel_context_param_number(context, "layers", 1) > 1)
-        h = bel_gru(g, h, lengths, units, "listen2", NULL);
-    bel_value *heard = pool(g, h, lengths);
+    bel_value *sounds = bel_gru(g, x, lengths, units, "sounds", NULL);
+    bel_value *words = bel_gru(g, sounds, lengths, units, "words", NULL); // zeros behind a length
+    bel_value *heard = pool(g, words, lengths);
     if (bel_context_mode(context) == BEL_MODE_TRAIN) heard = bel_dropout(g, heard, ratio);
     bel_value *logits = bel_dense(g, heard, LANGUAGES, "logits");
     spec->predictions = bel_softmax(g, logits);
@@ -54,7 +55,10 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
         spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
         bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
     }
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = rate};
+    spec->optimizer = (bel_optimizer){
+        .kind = BEL_OPTIMIZER_ADAM,
+        .learning_rate = rate,
+        .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = steps, .alpha = 0.01}};
     return NULL;
 }
 

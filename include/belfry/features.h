@@ -104,8 +104,8 @@ typedef enum bel_mel_scale { BEL_MEL_HTK, BEL_MEL_SLANEY } bel_mel_scale;
 /// hop) of them; a sound that is shorter than a frame gives one, filled up with zeros. Frame and
 /// hop are rounded to the nearest sample.
 typedef struct bel_audio_options {
+    const char *field; ///< Becomes F32 [frames, width]; NULL: "x".
     bel_file_options file;
-    const char *field;        ///< Becomes F32 [frames, width]; NULL: "x".
     const char *length_field; ///< Becomes I64 [], the number of frames; NULL: no such field.
     bel_audio_kind kind;
     int64_t sample_rate; ///< In Hz; sound of another rate is resampled to it. 0: 16,000.
@@ -211,8 +211,8 @@ BEL_API void bel_image_normalise(const bel_image *image, double scale, const dou
 
 /// In this order: random quarter turn, resize, random rotation, crop, flip, normalise.
 typedef struct bel_image_options {
+    const char *field; ///< Becomes F32 [channels, height, width]; NULL: "x".
     bel_file_options file;
-    const char *field;     ///< Becomes F32 [channels, height, width]; NULL: "x".
     int64_t channels;      ///< 1 or 3; 0: 3.
     int64_t height, width; ///< Of the result. 0: both as in the file, without resize and crop.
     int64_t resize_short;  ///< The image is scaled, keeping its proportions, until its shorter side

@@ -108,6 +108,11 @@ show("jpeg_inks", data)
 kept = 255 - np.array(Image.open(io.BytesIO(data))).astype(int)  # Pillow turns Adobe's inks round
 show("jpeg_inks_pixels", ((kept[..., :3] * kept[..., 3:] + 127) // 255).astype(np.uint8))
 
+y, x = np.mgrid[0:97, 0:150]
+large = np.stack([(x * x // 7 + y * 5) % 256, (x * y // 3) % 256, (y * y // 5 + x * 3) % 256], -1).astype(np.uint8)
+for name, subsampling in (("420", 2), ("422", 1), ("444", 0)):
+    show(f"jpeg_large_{name}", save(Image.fromarray(large), "JPEG", quality=30, subsampling=subsampling))
+
 show("png_rgb", save(image, "PNG"))
 alpha = image.copy()
 alpha.putalpha(grey_image)

@@ -1,0 +1,81 @@
+// label: native
+// Pixels do not depend on the processor: a child process in which libjpeg-turbo uses no vector code
+// decodes to the same bits, at every scale and of every kind; so does one limited to SSE2. The hash is
+// stored, too, so that other machines are held to the bits of this one.
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "belfry/features.h"
+#include "support/bel_test.h"
+#include "unit/features/image_oracle.h"
+
+static uint64_t hash_of(const uint8_t *data, size_t size, int64_t enough, int64_t channels,
+                        uint64_t before)
+{
+    bel_image image;
+    bel_image_read_options options = {
+        .channels = channels, .enough_height = enough, .enough_width = enough};
+    bel_status *status = bel_image_parse(data, size, "a.jpg", &options, &image);
+    if (status != NULL) abort(); // in a child there is no test to fail
+    size_t bytes = (size_t)(image.height * image.width * image.channels);
+    uint64_t hash = bel_hash64_more(before, image.pixels, bytes);
+    bel_image_deinit(&image);
+    return hash;
+}
+
+static uint64_t hash_all(void)
+{
+    uint64_t hash = 0;
+    for (int64_t enough = 0; enough <= 4; enough++) {
+        for (int64_t channels = 1; channels <= 3; channels += 2) {
+            hash = hash_of(jpeg_baseline, sizeof jpeg_baseline, enough, channels, hash);
+            hash = hash_of(jpeg_progressive, sizeof jpeg_progressive, enough, channels, hash);
+            hash = hash_of(jpeg_full, sizeof jpeg_full, enough, channels, hash);
+            hash = hash_of(jpeg_grey, sizeof jpeg_grey, enough, channels, hash);
+            hash = hash_of(jpeg_inks, sizeof jpeg_inks, enough, channels, hash);
+            hash = hash_of(jpeg_large_420, sizeof jpeg_large_420, 12 * enough, channels, hash);
+            hash = hash_of(jpeg_large_422, sizeof jpeg_large_422, 12 * enough, channels, hash);
+            hash = hash_of(jpeg_large_444, sizeof jpeg_large_444, 12 * enough, channels, hash);
+        }
+    }
+    return hash;
+}
+
+// In a child, since the library looks at the environment once. NULL: as it is.
+static uint64_t hash_in_child(const char *variable)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (variable != NULL) setenv(variable, "1", 1);
+        uint64_t hash = hash_all();
+        _exit(write(ends[1], &hash, sizeof hash) == (ssize_t)sizeof hash ? 0 : 1);
+    }
+    close(ends[1]);
+    uint64_t hash = 0;
+    assert_int_equal(read(ends[0], &hash, sizeof hash), sizeof hash);
+    close(ends[0]);
+    int state;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_int_equal(state, 0);
+    return hash;
+}
+
+static void test_vector_code_makes_the_same_bits(void **state)
+{
+    (void)state;
+    uint64_t hash = hash_in_child(NULL);
+    assert_int_equal(hash_in_child("JSIMD_FORCENONE"), hash);
+    assert_int_equal(hash_in_child("JSIMD_FORCESSE2"), hash);
+    assert_int_equal(hash, 0x26613bb95d262022);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_vector_code_makes_the_same_bits)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
