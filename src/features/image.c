@@ -173,18 +173,28 @@ static inline void copy_pixel(uint8_t *to, const uint8_t *from, int64_t channels
         to[c] = from[c];
 }
 
-void bel_image_flip(bel_image *image)
+// `channels` is a constant where this is called, so that a pixel is no call of memcpy.
+static inline void flip_rows(bel_image *image, int64_t channels)
 {
-    int64_t channels = image->channels;
     for (int64_t y = 0; y < image->height; y++) {
         uint8_t *left = image->pixels + y * image->width * channels;
         uint8_t *right = left + (image->width - 1) * channels;
         for (; left < right; left += channels, right -= channels) {
-            uint8_t kept[4];
-            copy_pixel(kept, left, channels);
-            copy_pixel(left, right, channels);
-            copy_pixel(right, kept, channels);
+            for (int64_t c = 0; c < channels; c++) {
+                uint8_t kept = left[c];
+                left[c] = right[c];
+                right[c] = kept;
+            }
         }
+    }
+}
+
+void bel_image_flip(bel_image *image)
+{
+    if (image->channels == 3) {
+        flip_rows(image, 3);
+    } else {
+        flip_rows(image, 1);
     }
 }
 

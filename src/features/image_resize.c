@@ -1,7 +1,8 @@
 // Scaling an image: first down the columns, then along the rows, each by a list of weights for every
 // new row or column. Weights are 14-bit integers whose sum is exactly 2^14, so that an area of one
-// colour keeps it and no sum leaves its range; between the two passes numbers have six binary digits
-// behind the point. Only what the wanted part needs is computed, and it has the same bits as in the
+// colour keeps it and no sum leaves its range. Sums of the first pass are integers below 2^22, which
+// a float holds exactly; those of the second are floats in the order of the columns, three colours
+// side by side. Only what the wanted part needs is computed, and it has the same bits as in the
 // whole.
 #include "features/image.h"
 
@@ -10,15 +11,17 @@
 
 #include "base/alloc.h"
 
-enum { WEIGHT_BITS = 14, MIDDLE_BITS = 6 };
+enum { WEIGHT_BITS = 14 };
 
 // For each wanted place along one axis: which old ones count, and how much.
 typedef struct axis_weights {
     int64_t count;
-    int64_t taps;     // weights kept for each place
-    int64_t *first;   // [count]: the first old place
-    int64_t *used;    // [count]: how many count, at most `taps`
-    int16_t *weights; // [count, taps]
+    int64_t taps;   // weights kept for each place
+    int64_t *first; // [count]: the first old place
+    int64_t *used;  // [count]: how many count, at most `taps`
+    int64_t most_used;
+    int16_t *weights; // [count, taps], with a sum of 2^WEIGHT_BITS for each place
+    float *parts;     // the same over 2^(2 · WEIGHT_BITS): what takes sums back to pixels
 } axis_weights;
 
 static void axis_deinit(axis_weights *axis)
@@ -26,6 +29,7 @@ static void axis_deinit(axis_weights *axis)
     bel_free(axis->first);
     bel_free(axis->used);
     bel_free(axis->weights);
+    bel_free(axis->parts);
 }
 
 // Rounds weights that sum to `sum` to integers that sum to 2^WEIGHT_BITS: each to its nearest, and
@@ -85,55 +89,84 @@ static axis_weights axis_make(int64_t begin, int64_t old, int64_t size, int64_t 
         axis.weights[i] = 1 << WEIGHT_BITS;
     }
     bel_free(weights);
+    for (int64_t i = 0; i < count; i++)
+        if (axis.used[i] > axis.most_used) axis.most_used = axis.used[i];
+    axis.parts = bel_xmalloc((size_t)(count * axis.taps) * sizeof *axis.parts);
+    for (int64_t i = 0; i < count * axis.taps; i++)
+        axis.parts[i] = (float)axis.weights[i] * 0x1p-28F;
     return axis;
 }
 
-// One new row over `count` old numbers, as weighted sums of old rows that lie `stride` apart.
-static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights, int64_t taps,
-                     int64_t count, int32_t *restrict sums, int16_t *restrict out)
+enum { ROWS = 4 }; // old rows that one go over a new one takes
+
+// sums[x] += Σ_k weights[k] · rows[k][x], from `start` in place of what was in sums in the first go.
+// Products of 16-bit numbers with a 32-bit result, which every vector unit has.
+static inline void add_rows(const uint8_t *const rows[ROWS], const int16_t weights[ROWS],
+                            int64_t count, bool first, int32_t *restrict sums)
 {
-    for (int64_t x = 0; x < count; x++)
-        sums[x] = 1 << (WEIGHT_BITS - MIDDLE_BITS - 1);
-    for (int64_t k = 0; k < taps; k++) {
-        const uint8_t *restrict row = rows + k * stride;
-        int32_t weight = weights[k];
-        for (int64_t x = 0; x < count; x++)
-            sums[x] += weight * row[x];
+    const uint8_t *restrict a = rows[0], *restrict b = rows[1];
+    const uint8_t *restrict c = rows[2], *restrict d = rows[3];
+    const int16_t p = weights[0], q = weights[1], r = weights[2], s = weights[3];
+    for (int64_t x = 0; x < count; x++) {
+        int32_t ab = p * (int16_t)a[x] + q * (int16_t)b[x];
+        int32_t cd = r * (int16_t)c[x] + s * (int16_t)d[x];
+        sums[x] = (first ? 0 : sums[x]) + (ab + cd);
     }
-    for (int64_t x = 0; x < count; x++)
-        out[x] = (int16_t)(sums[x] >> (WEIGHT_BITS - MIDDLE_BITS));
 }
 
-static inline uint8_t to_byte(int32_t sum)
+// One new row over `count` old numbers, as weighted sums of old rows that lie `stride` apart. Where
+// fewer rows than a go takes are left, the last one stands in with weights of 0.
+static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights, int64_t taps,
+                     int64_t count, int32_t *restrict sums)
 {
-    enum { BITS = WEIGHT_BITS + MIDDLE_BITS };
-    return (uint8_t)((sum + (1 << (BITS - 1))) >> BITS);
+    for (int64_t k = 0; k < taps; k += ROWS) {
+        const uint8_t *group[ROWS];
+        int16_t group_weights[ROWS];
+        for (int64_t i = 0; i < ROWS; i++) {
+            bool used = k + i < taps;
+            group[i] = rows + (used ? k + i : taps - 1) * stride;
+            group_weights[i] = used ? weights[k + i] : 0;
+        }
+        if (k == 0) {
+            add_rows(group, group_weights, count, true, sums);
+        } else {
+            add_rows(group, group_weights, count, false, sums);
+        }
+    }
 }
 
-// New numbers of one row; `origin` is the old place that row[0] belongs to.
-static void mix_columns(const axis_weights *axis, const int16_t *row, int64_t origin,
-                        int64_t channels, uint8_t *out)
+// A pixel: three colours, and whatever comes behind them.
+typedef int32_t pixel_sums __attribute__((vector_size(16)));
+typedef float pixel_floats __attribute__((vector_size(16)));
+
+// New pixels of one row from the sums of old ones; `origin` is the old place that sums[0] belongs to.
+static void mix_columns(const axis_weights *axis, const int32_t *sums, int64_t origin, uint8_t *out)
+{
+    for (int64_t i = 0; i < axis->count; i++, out += 3) {
+        const int32_t *at = sums + (axis->first[i] - origin) * 3;
+        const float *weights = axis->parts + i * axis->taps;
+        pixel_floats total = {0.5F, 0.5F, 0.5F, 0};
+        for (int64_t k = 0; k < axis->most_used; k++, at += 3) {
+            pixel_sums pixel;
+            memcpy(&pixel, at, sizeof pixel);
+            total += __builtin_convertvector(pixel, pixel_floats) * weights[k];
+        }
+        out[0] = (uint8_t)total[0];
+        out[1] = (uint8_t)total[1];
+        out[2] = (uint8_t)total[2];
+    }
+}
+
+// The same of grey pixels.
+static void mix_grey(const axis_weights *axis, const int32_t *sums, int64_t origin, uint8_t *out)
 {
     for (int64_t i = 0; i < axis->count; i++) {
-        const int16_t *at = row + (axis->first[i] - origin) * channels;
-        const int16_t *weights = axis->weights + i * axis->taps;
-        int64_t used = axis->used[i];
-        if (channels == 3) {
-            int32_t red = 0, green = 0, blue = 0;
-            for (int64_t k = 0; k < used; k++) {
-                red += weights[k] * at[3 * k];
-                green += weights[k] * at[3 * k + 1];
-                blue += weights[k] * at[3 * k + 2];
-            }
-            out[3 * i] = to_byte(red);
-            out[3 * i + 1] = to_byte(green);
-            out[3 * i + 2] = to_byte(blue);
-            continue;
-        }
-        int32_t sum = 0;
-        for (int64_t k = 0; k < used; k++)
-            sum += weights[k] * at[k];
-        out[i] = to_byte(sum);
+        const int32_t *at = sums + (axis->first[i] - origin);
+        const float *weights = axis->parts + i * axis->taps;
+        float total = 0.5F;
+        for (int64_t k = 0; k < axis->most_used; k++)
+            total += (float)at[k] * weights[k];
+        out[i] = (uint8_t)total;
     }
 }
 
@@ -147,17 +180,21 @@ bel_image bel_image_scale(const bel_image *image, const bel_image_scaling *s)
     // Old columns that any of the wanted new ones needs.
     int64_t origin = across.first[0], last = across.count - 1;
     int64_t count = (across.first[last] + across.used[last] - origin) * channels;
-    int32_t *sums = bel_xmalloc((size_t)count * sizeof *sums);
-    int16_t *middle = bel_xmalloc((size_t)count * sizeof *middle);
+    int32_t *sums =
+        bel_xcalloc((size_t)count + 1, sizeof *sums); // the last pixel has a fourth part
     bel_image out = bel_image_make(s->part_height, s->part_width, channels);
     for (int64_t y = 0; y < down.count; y++) {
         const uint8_t *rows = image->pixels + (down.first[y] * image->width + origin) * channels;
+        uint8_t *row = out.pixels + y * s->part_width * channels;
         mix_rows(rows, image->width * channels, down.weights + y * down.taps, down.used[y], count,
-                 sums, middle);
-        mix_columns(&across, middle, origin, channels, out.pixels + y * s->part_width * channels);
+                 sums);
+        if (channels == 3) {
+            mix_columns(&across, sums, origin, row);
+        } else {
+            mix_grey(&across, sums, origin, row);
+        }
     }
     bel_free(sums);
-    bel_free(middle);
     axis_deinit(&down);
     axis_deinit(&across);
     return out;
