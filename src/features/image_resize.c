@@ -180,8 +180,9 @@ bel_image bel_image_scale(const bel_image *image, const bel_image_scaling *s)
     // Old columns that any of the wanted new ones needs.
     int64_t origin = across.first[0], last = across.count - 1;
     int64_t count = (across.first[last] + across.used[last] - origin) * channels;
-    int32_t *sums =
-        bel_xcalloc((size_t)count + 1, sizeof *sums); // the last pixel has a fourth part
+    // Zeros behind it: every new pixel looks at as many old ones, some with weights of 0, as a loop of
+    // one length is faster; and three colours are read as four.
+    int32_t *sums = bel_xcalloc((size_t)(count + across.most_used * channels + 1), sizeof *sums);
     bel_image out = bel_image_make(s->part_height, s->part_width, channels);
     for (int64_t y = 0; y < down.count; y++) {
         const uint8_t *rows = image->pixels + (down.first[y] * image->width + origin) * channels;
