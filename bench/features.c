@@ -1,6 +1,6 @@
-// JPEG files to batches for training on one thread: decode, shorter side to 256 pixels, random window
-// of 224 × 224, random flip, normalise; and recordings to log-mel. bench/features runs it beside PyTorch.
-// usage: bench_features images|sounds LIST.csv SECONDS
+// JPEG files to batches for training on one thread: decode, shorter side to 256 pixels, random
+// window of 224 × 224, random flip, normalise; and recordings to log-mel. bench/features runs it
+// beside PyTorch. usage: bench_features images|sounds LIST.csv SECONDS
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

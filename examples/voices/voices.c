@@ -12,8 +12,8 @@
 
 enum { LANGUAGES = 5, SAMPLE_RATE = 8000, BANDS = 26 };
 
-/// Mean and deviation over the time of each sound: h [n, t, units], zeros behind lengths [n] -> [n, 2
-/// · units].
+/// Mean and deviation over the time of each sound: h [n, t, units], zeros behind lengths [n] -> [n,
+/// 2 · units].
 static bel_value *pool(bel_graph *g, bel_value *h, bel_value *lengths)
 {
     const int64_t time = 1;

@@ -172,9 +172,10 @@ BEL_API void bel_dataset_filter(bel_dataset *dataset, bel_filter_fn *keep, void 
 
 /// Changes a record in place: reads fields, adds or replaces fields. With *out_skip (false before)
 /// set to true the record is left out and its batch is one shorter. What it makes must depend on
-/// the record, its number and its epoch alone, or the same run gives other bits. Called from several threads at once, and at
-/// opening for the first record, from which names and shapes of the fields are learnt. NULL, or an
-/// error that ends the step, with the record's origin in front; its ownership passes on.
+/// the record, its number and its epoch alone, or the same run gives other bits. Called from
+/// several threads at once, and at opening for the first record, from which names and shapes of the
+/// fields are learnt. NULL, or an error that ends the step, with the record's origin in front; its
+/// ownership passes on.
 typedef bel_status *bel_map_fn(void *user, bel_record *record, bool *out_skip);
 
 /// Applies `map` to every record; several maps apply in order. `drop` names fields that are removed

@@ -79,7 +79,8 @@ BEL_API void bel_wave_deinit(bel_wave *wave);
 /// Kaiser window: up to 84 % of the lower of the two Nyquist frequencies the gain is 1 to within
 /// 0.01 dB, and what would alias is at least 80 dB down. Sound beyond its ends is taken to be
 /// silence. Error: the rates' ratio in lowest terms is one of numbers too large for a table of 2^22
-/// weights (INVALID_ARGUMENT), or the result has more than 2^28 samples (DATA_LOSS). Free `out_wave` with bel_wave_deinit.
+/// weights (INVALID_ARGUMENT), or the result has more than 2^28 samples (DATA_LOSS). Free
+/// `out_wave` with bel_wave_deinit.
 BEL_API bel_status *bel_wave_resample(const bel_wave *wave, int64_t sample_rate,
                                       bel_wave *out_wave) BEL_MUST_USE;
 

@@ -94,8 +94,8 @@ static const float *transform(const bel_fft *fft, float *x, float *y)
     return x;
 }
 
-// X_k = E_k + w_k O_k, with E and O, the spectra of even and odd numbers, from Z_k and the conjugate
-// of Z_(half - k).
+// X_k = E_k + w_k O_k, with E and O, the spectra of even and odd numbers, from Z_k and the
+// conjugate of Z_(half - k).
 static inline void split_power(const float *restrict z, const float *restrict mirror, twiddle w,
                                float *restrict power)
 {

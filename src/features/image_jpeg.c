@@ -4,9 +4,9 @@
 // them). Errors of the library leave by longjmp, so everything that must outlive one lies in
 // `reading`, and nothing between setjmp and the library's calls owns anything else.
 //
-// libjpeg goes on after damage with what it guesses. Such a warning is DATA_LOSS here, but for those
-// about bytes that nobody needs. Two more guards are for files made to harm: the size is looked at
-// before memory is taken for pixels, and a progressive file may have MAX_SCANS scans.
+// libjpeg goes on after damage with what it guesses. Such a warning is DATA_LOSS here, but for
+// those about bytes that nobody needs. Two more guards are for files made to harm: the size is
+// looked at before memory is taken for pixels, and a progressive file may have MAX_SCANS scans.
 #include <setjmp.h>
 #include <stdio.h> // jpeglib.h needs it
 

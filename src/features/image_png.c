@@ -1,7 +1,7 @@
-// PNG through libpng; its types appear in no other file. It checks the checksums of chunks and of the
-// packed data, which stb_image does not, and is what distributions keep safe. Decoding is integer
-// arithmetic throughout; no gamma is applied. Errors leave by longjmp, so everything that must
-// outlive one lies in `reading`.
+// PNG through libpng; its types appear in no other file. It checks the checksums of chunks and of
+// the packed data, which stb_image does not, and is what distributions keep safe. Decoding is
+// integer arithmetic throughout; no gamma is applied. Errors leave by longjmp, so everything that
+// must outlive one lies in `reading`.
 #include <png.h>
 
 #include <string.h>

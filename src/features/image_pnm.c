@@ -1,7 +1,7 @@
-// Binary PGM and PPM: "P5" or "P6", width, height, the largest value, one white space, samples of one
-// byte, or of two with the high one first where the largest value is above 255. They are scaled so
-// that the largest becomes 255. stb_image reads them too, but neither scales nor notices that a file
-// is cut off.
+// Binary PGM and PPM: "P5" or "P6", width, height, the largest value, one white space, samples of
+// one byte, or of two with the high one first where the largest value is above 255. They are scaled
+// so that the largest becomes 255. stb_image reads them too, but neither scales nor notices that a
+// file is cut off.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,9 +1,9 @@
-// Scaling an image: first down the columns, then along the rows, each by a list of weights for every
-// new row or column. Weights are 14-bit integers whose sum is exactly 2^14, so that an area of one
-// colour keeps it and no sum leaves its range. Sums of the first pass are integers below 2^22, which
-// a float holds exactly; those of the second are floats in the order of the columns, three colours
-// side by side. Only what the wanted part needs is computed, and it has the same bits as in the
-// whole.
+// Scaling an image: first down the columns, then along the rows, each by a list of weights for
+// every new row or column. Weights are 14-bit integers whose sum is exactly 2^14, so that an area
+// of one colour keeps it and no sum leaves its range. Sums of the first pass are integers below
+// 2^22, which a float holds exactly; those of the second are floats in the order of the columns,
+// three colours side by side. Only what the wanted part needs is computed, and it has the same bits
+// as in the whole.
 #include "features/image.h"
 
 #include <math.h>
@@ -99,8 +99,8 @@ static axis_weights axis_make(int64_t begin, int64_t old, int64_t size, int64_t 
 
 enum { ROWS = 4 }; // old rows that one go over a new one takes
 
-// sums[x] += Σ_k weights[k] · rows[k][x], from `start` in place of what was in sums in the first go.
-// Products of 16-bit numbers with a 32-bit result, which every vector unit has.
+// sums[x] = Σ_k weights[k] · rows[k][x], added to what is there unless it is the first go. Products
+// of 16-bit numbers with a 32-bit result, which every vector unit has.
 static inline void add_rows(const uint8_t *const rows[ROWS], const int16_t weights[ROWS],
                             int64_t count, bool first, int32_t *restrict sums)
 {
@@ -139,7 +139,7 @@ static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights
 typedef int32_t pixel_sums __attribute__((vector_size(16)));
 typedef float pixel_floats __attribute__((vector_size(16)));
 
-// New pixels of one row from the sums of old ones; `origin` is the old place that sums[0] belongs to.
+// New pixels of one row from the sums of old ones, of which the first belongs to place `origin`.
 static void mix_columns(const axis_weights *axis, const int32_t *sums, int64_t origin, uint8_t *out)
 {
     for (int64_t i = 0; i < axis->count; i++, out += 3) {
@@ -180,8 +180,8 @@ bel_image bel_image_scale(const bel_image *image, const bel_image_scaling *s)
     // Old columns that any of the wanted new ones needs.
     int64_t origin = across.first[0], last = across.count - 1;
     int64_t count = (across.first[last] + across.used[last] - origin) * channels;
-    // Zeros behind it: every new pixel looks at as many old ones, some with weights of 0, as a loop of
-    // one length is faster; and three colours are read as four.
+    // Zeros behind it: every new pixel looks at as many old ones, some with weights of 0, as a loop
+    // of one length is faster; and three colours are read as four.
     int32_t *sums = bel_xcalloc((size_t)(count + across.most_used * channels + 1), sizeof *sums);
     bel_image out = bel_image_make(s->part_height, s->part_width, channels);
     for (int64_t y = 0; y < down.count; y++) {

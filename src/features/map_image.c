@@ -1,8 +1,8 @@
 // The map of bel_dataset_map_image. A plan says what happens to one image: which window of it is
-// scaled to which size, what part of that is kept, and what chance added. Each choice has a number of
-// its own (bel_record_random), so that turning one option on does not change what another one does.
-// Scaling and cropping are one step, since only the part that is kept needs computing, unless the
-// scaled image is rotated or padded in between.
+// scaled to which size, what part of that is kept, and what chance added. Each choice has a number
+// of its own (bel_record_random), so that turning one option on does not change what another one
+// does. Scaling and cropping are one step, since only the part that is kept needs computing, unless
+// the scaled image is rotated or padded in between.
 #include <math.h>
 
 #include "base/alloc.h"

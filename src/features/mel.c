@@ -1,8 +1,8 @@
 // Mel filter banks, the discrete cosine transform and slopes over time. Band edges are equally
 // spaced in mel. HTK's triangles are straight in mel and 1 high, as in HTK, Kaldi and TensorFlow;
-// Slaney's (Auditory Toolbox, 1998) are straight in Hz and have area 1, as in librosa. Everything is
-// computed in double by base/real.h and rounded once. A weight of 0 is not kept, so a band's list is
-// as short as it can be.
+// Slaney's (Auditory Toolbox, 1998) are straight in Hz and have area 1, as in librosa. Everything
+// is computed in double by base/real.h and rounded once. A weight of 0 is not kept, so a band's
+// list is as short as it can be.
 #include "features/mel.h"
 
 #include <math.h>

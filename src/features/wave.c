@@ -145,7 +145,8 @@ static double get_sample(sample_kind kind, const uint8_t *at)
     return 0;
 }
 
-// The mean of the channels of every sample; the index of the first that is not finite, or the count.
+// The mean of the channels of every sample; the index of the first that is not finite, or the
+// count.
 static int64_t mix(const wave_format *format, const uint8_t *data, int64_t count, float *out)
 {
     uint32_t channels = format->channels, bytes = format->sample_bytes;

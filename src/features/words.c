@@ -1,6 +1,6 @@
-// Words of a text and their ids. A text is copied once, with its words in lower case and exactly one
-// space between two of them; an n-gram is then a piece of that copy, from the first letter of its
-// first word to the last of its last, and hashed as it lies.
+// Words of a text and their ids. A text is copied once, with its words in lower case and exactly
+// one space between two of them; an n-gram is then a piece of that copy, from the first letter of
+// its first word to the last of its last, and hashed as it lies.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes audio_oracle.h: features and resampled sounds as numpy computes them in double, by the
+"""Writes audio_oracle.inc: features and resampled sounds as numpy computes them in double, by the
 definitions of include/belfry/features.h and nothing of Belfry's. Run it after a change of those:
-    tests/unit/features/audio_oracle.py > tests/unit/features/audio_oracle.h
+    tests/unit/features/audio_oracle.py > tests/unit/features/audio_oracle.inc
 Needs python3-numpy; the test needs the header alone."""
 import numpy as np
 
@@ -91,7 +91,6 @@ def show(name, values):
 
 
 print("// Made by audio_oracle.py; see there.")
-print("// clang-format off")
 x = signal(1000)
 power = frames(x, 8000, 25, 10, "HANN", 256)
 mel = np.log(np.maximum(power @ bank(8000, 256, 26, 0, 4000, "HTK").T, 1e-10))

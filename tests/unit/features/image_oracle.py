@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes image_oracle.h: small files of every kind that is read, what is in them, and pictures that
+"""Writes image_oracle.inc: small files of every kind that is read, what is in them, and pictures that
 numpy scaled and rotated in double by the definitions of include/belfry/features.h. Pillow writes JPEG
 and most PNG files and reads the JPEG files again. Run it after a change of those definitions:
-    tests/unit/features/image_oracle.py > tests/unit/features/image_oracle.h
+    tests/unit/features/image_oracle.py > tests/unit/features/image_oracle.inc
 Needs python3-numpy and python3-pil; the test needs the header alone."""
 import io
 import struct
@@ -89,7 +89,6 @@ def rotate(pixels, degrees):
 
 
 print("// Made by image_oracle.py; see there.")
-print("// clang-format off")
 print(f"enum {{ ORACLE_HEIGHT = {H}, ORACLE_WIDTH = {W} }};")
 rgb = picture()
 grey = ((rgb.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32) + 32768) >> 16).astype(np.uint8)

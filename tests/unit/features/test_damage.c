@@ -6,7 +6,7 @@
 #include "belfry/features.h"
 #include "support/bel_test.h"
 #include "unit/features/feature_files.h"
-#include "unit/features/image_oracle.h"
+#include "unit/features/image_oracle.inc"
 
 typedef enum verdict { READ, REFUSED } verdict;
 

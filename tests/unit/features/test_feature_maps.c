@@ -1,13 +1,13 @@
 // label: threads
-// Maps over files that a CSV file names: from paths to batches, errors with the row and the file, and
-// augmentation that depends on seed, record and epoch alone: not on the order of reading, on batches
-// or on threads.
+// Maps over files that a CSV file names: from paths to batches, errors with the row and the file,
+// and augmentation that depends on seed, record and epoch alone: not on the order of reading, on
+// batches or on threads.
 #include <math.h>
 #include <sys/stat.h>
 
 #include "belfry/features.h"
 #include "unit/features/feature_files.h"
-#include "unit/features/image_oracle.h"
+#include "unit/features/image_oracle.inc"
 #include "unit/input/test_fixture.h"
 
 enum { H = ORACLE_HEIGHT, W = ORACLE_WIDTH };

@@ -1,6 +1,6 @@
 // Pixels do not depend on the processor: a child process in which libjpeg-turbo uses no vector code
-// decodes to the same bits, at every scale and of every kind; so does one limited to SSE2. The hash is
-// stored, too, so that other machines are held to the bits of this one.
+// decodes to the same bits, at every scale and of every kind; so does one limited to SSE2. The hash
+// is stored, too, so that other machines are held to the bits of this one.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "belfry/features.h"
 #include "support/bel_test.h"
-#include "unit/features/image_oracle.h"
+#include "unit/features/image_oracle.inc"
 
 static uint64_t hash_of(const uint8_t *data, size_t size, int64_t enough, int64_t channels,
                         uint64_t before)

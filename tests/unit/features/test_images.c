@@ -1,5 +1,5 @@
-// Images: every kind that is read against stored pixels, and what is done with pixels against numbers
-// of an independent computation (image_oracle.py).
+// Images: every kind that is read against stored pixels, and what is done with pixels against
+// numbers of an independent computation (image_oracle.py).
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "belfry/features.h"
 #include "features/image.h"
 #include "support/bel_test.h"
-#include "unit/features/image_oracle.h"
+#include "unit/features/image_oracle.inc"
 
 enum { H = ORACLE_HEIGHT, W = ORACLE_WIDTH };
 
@@ -167,8 +167,8 @@ static void test_what_is_refused(void **state)
                      BEL_INVALID_ARGUMENT, "max_pixels");
 }
 
-// Half, quarter and eighth of a JPEG where they suffice: never smaller than what is enough, the same
-// picture, and none of it for a PNG.
+// Half, quarter and eighth of a JPEG where they suffice: never smaller than what is enough, the
+// same picture, and none of it for a PNG.
 static void test_enough(void **state)
 {
     (void)state;
