@@ -38,10 +38,10 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected units >= 1 and decay_steps >= 1");
     }
 
-    // Logarithms of power lie around -5 and spread by about 5.
+    // Logarithms of power lie around -4 and spread by about 5.
     bel_value *x = bel_context_feature(context, "x");
     bel_value *lengths = bel_context_feature(context, BEL_LENGTH_FIELD);
-    x = bel_add(g, x, bel_scalar(g, BEL_DTYPE_F32, 5));
+    x = bel_add(g, x, bel_scalar(g, BEL_DTYPE_F32, 4));
     x = bel_mul(g, x, bel_scalar(g, BEL_DTYPE_F32, 0.2));
     bel_value *sounds = bel_gru(g, x, lengths, units, "sounds", NULL);
     bel_value *words = bel_gru(g, sounds, lengths, units, "words", NULL); // zeros behind a length

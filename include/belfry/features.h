@@ -181,7 +181,7 @@ BEL_API void bel_image_deinit(bel_image *image);
 typedef enum bel_image_filter { BEL_IMAGE_BILINEAR, BEL_IMAGE_NEAREST } bel_image_filter;
 
 /// The functions below make a new image, freed with bel_image_deinit; the old one stays. Sizes are
-/// 1 to 2^16 (INVALID_ARGUMENT).
+/// 1 to 2^16, and 10^8 pixels at most (INVALID_ARGUMENT).
 
 /// The same picture in another size.
 BEL_API bel_status *bel_image_resize(const bel_image *image, int64_t height, int64_t width,

@@ -56,11 +56,13 @@ bel_image bel_image_with_channels(bel_image image, int64_t channels)
 
 bel_status *bel_image_check_sides(int64_t height, int64_t width)
 {
-    if (height >= 1 && height <= BEL_IMAGE_MAX_SIDE && width >= 1 && width <= BEL_IMAGE_MAX_SIDE)
+    if (height >= 1 && height <= BEL_IMAGE_MAX_SIDE && width >= 1 && width <= BEL_IMAGE_MAX_SIDE &&
+        height * width <= BEL_IMAGE_MAX_PIXELS)
         return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "image: expected a height and width in 1..%d, got %lld x %lld",
-                   BEL_IMAGE_MAX_SIDE, (long long)height, (long long)width);
+                   "image: expected a height and width in 1..%d, and at most %d pixels, got %lld x "
+                   "%lld",
+                   BEL_IMAGE_MAX_SIDE, BEL_IMAGE_MAX_PIXELS, (long long)height, (long long)width);
 }
 
 bel_status *bel_image_crop(const bel_image *image, int64_t top, int64_t left, int64_t height,

@@ -124,6 +124,19 @@ static void destroy(void *user)
     bel_free(map);
 }
 
+// What decides the features, but for the files themselves.
+static void identify(const bel_audio_options *o, const audio_map *map, bel_str *out)
+{
+    const char *length_field = map->length_field == NULL ? "" : map->length_field;
+    bel_str_printf(out, "audio 1 %s %s %s kind=%d rate=%lld frame=%a hop=%a window=%d fft=%lld",
+                   bel_drop_path(&map->file).names[0], map->field, length_field, (int)o->kind,
+                   (long long)o->sample_rate, o->frame_ms, o->hop_ms, (int)o->window,
+                   (long long)o->fft_size);
+    bel_str_printf(out, " scale=%d mel=%lld low=%a high=%a floor=%a mfcc=%lld deltas=%lld",
+                   (int)o->mel_scale, (long long)o->mel_count, o->low_hz, o->high_hz,
+                   o->power_floor, (long long)o->mfcc_count, (long long)o->delta_order);
+}
+
 void bel_dataset_map_audio(bel_dataset *dataset, const bel_audio_options *options)
 {
     static const bel_audio_options defaults = {0};
@@ -135,5 +148,8 @@ void bel_dataset_map_audio(bel_dataset *dataset, const bel_audio_options *option
     if (options->length_field != NULL) map->length_field = bel_xstrdup(options->length_field);
     map->wrong = bel_audio_create(options, &map->audio);
     bel_drop_list drop = bel_drop_path(&map->file);
-    bel_dataset_map_owned(dataset, map_record, map, destroy, drop.names);
+    bel_str identity = {0};
+    identify(options, map, &identity);
+    bel_dataset_map_owned(dataset, map_record, map, destroy, identity.text, drop.names);
+    bel_str_deinit(&identity);
 }

@@ -255,6 +255,21 @@ static void destroy(void *user)
     bel_free(map);
 }
 
+// What decides the pixels, but for the files themselves.
+static void identify(const image_map *map, bel_str *out)
+{
+    const bel_image_options *o = &map->options;
+    bel_str_printf(out, "image 1 %s %s channels=%lld size=%lldx%lld short=%lld filter=%d pad=%lld",
+                   bel_drop_path(&o->file).names[0], map->field, (long long)o->channels,
+                   (long long)o->width, (long long)o->height, (long long)o->resize_short,
+                   (int)o->filter, (long long)o->pad);
+    bel_str_printf(out, " crop=%d area=%a flip=%a turn=%d rotate=%a seed=%llu scale=%a last=%d",
+                   o->random_crop, o->random_area, o->random_flip, o->random_turn, o->random_rotate,
+                   (unsigned long long)o->seed, o->scale, o->channels_last);
+    for (int c = 0; c < 3; c++)
+        bel_str_printf(out, " %a/%a", o->mean[c], o->deviation[c]);
+}
+
 void bel_dataset_map_image(bel_dataset *dataset, const bel_image_options *options)
 {
     image_map *map = bel_xcalloc(1, sizeof *map);
@@ -266,5 +281,8 @@ void bel_dataset_map_image(bel_dataset *dataset, const bel_image_options *option
     map->options.field = NULL; // the caller's
     map->wrong = check_options(&map->options);
     bel_drop_list drop = bel_drop_path(&map->options.file);
-    bel_dataset_map_owned(dataset, map_record, map, destroy, drop.names);
+    bel_str identity = {0};
+    identify(map, &identity);
+    bel_dataset_map_owned(dataset, map_record, map, destroy, identity.text, drop.names);
+    bel_str_deinit(&identity);
 }

@@ -164,6 +164,10 @@ void bel_dataset_map_words(bel_dataset *dataset, const bel_words_options *option
     map->options.field = map->field;
     map->options.hash_name = map->hash_name;
     map->wrong = check_options(options);
-    bel_dataset_map_owned(dataset, map_record, map, destroy,
+    char *identity = bel_strf("words 1 %s %s %s ngrams=%lld most=%lld case=%d", map->text_field,
+                              map->field, map->hash_name, (long long)options->ngrams,
+                              (long long)options->max_count, options->keep_case);
+    bel_dataset_map_owned(dataset, map_record, map, destroy, identity,
                           (const char *const[]){map->text_field, NULL});
+    bel_free(identity);
 }

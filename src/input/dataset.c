@@ -302,6 +302,7 @@ static bool add_map(bel_dataset *dataset, bel_map_stage stage, const char *const
     bel_description *description = &dataset->description;
     description->maps = bel_xgrow(description->maps, &dataset->map_capacity,
                                   description->map_count + 1, sizeof *description->maps);
+    if (stage.identity != NULL) stage.identity = bel_arena_strdup(dataset->arena, stage.identity);
     stage.drop = bel_names_copy(dataset->arena, drop, drop_count);
     description->maps[description->map_count++] = stage;
     dataset->phase = PHASE_MAPPED;
@@ -314,17 +315,17 @@ void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user, const ch
 }
 
 void bel_dataset_map_owned(bel_dataset *dataset, bel_map_fn *map, void *user,
-                           void (*destroy)(void *user), const char *const *drop)
+                           void (*destroy)(void *user), const char *identity,
+                           const char *const *drop)
 {
-    if (destroy == NULL) {
-        bel_dataset_map(dataset, map, user, drop);
-        return;
+    bel_map_stage stage = {.map = map, .user = user, .identity = identity};
+    if (destroy != NULL) {
+        stage.owner = bel_xmalloc(sizeof *stage.owner);
+        *stage.owner = (bel_map_owner){.holders = 1, .user = user, .destroy = destroy};
     }
-    bel_map_owner *owner = bel_xmalloc(sizeof *owner);
-    *owner = (bel_map_owner){.holders = 1, .user = user, .destroy = destroy};
-    if (add_map(dataset, (bel_map_stage){.map = map, .user = user, .owner = owner}, drop)) return;
+    if (add_map(dataset, stage, drop) || destroy == NULL) return;
     destroy(user);
-    bel_free(owner);
+    bel_free(stage.owner);
 }
 
 static void set_batch(bel_dataset *dataset, const char *name, int64_t batch_size)

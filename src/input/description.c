@@ -97,6 +97,7 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
     copy.maps = bel_arena_alloc(arena, from->map_count * sizeof *copy.maps);
     for (size_t i = 0; i < from->map_count; i++) {
         copy.maps[i] = from->maps[i];
+        copy.maps[i].identity = copy_text(arena, from->maps[i].identity);
         if (from->maps[i].owner != NULL) atomic_fetch_add(&from->maps[i].owner->holders, 1);
         copy.maps[i].drop =
             bel_names_copy(arena, from->maps[i].drop, count_names(from->maps[i].drop));

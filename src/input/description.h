@@ -63,6 +63,7 @@ typedef struct bel_map_stage {
     bel_map_fn *map;
     void *user;
     bel_map_owner *owner;    // NULL: the user is the caller's
+    const char *identity;    // enters the fingerprint; NULL: nothing does
     const char *const *drop; // NULL-terminated, or NULL
 } bel_map_stage;
 

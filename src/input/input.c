@@ -6,7 +6,7 @@
 // rows; with maps one record's memory serves all in turn; padded, all records must be there
 // before the longest is known. The fingerprint begins with a version number ("input 2"), which
 // must rise when the same description gives other blocks; of a filter it has the records that
-// were kept, of maps nothing but their number, as code cannot be compared.
+// were kept, of maps their number and identities, as code cannot be compared.
 #include "input/input.h"
 
 #include <string.h>
@@ -155,6 +155,10 @@ static uint64_t take_fingerprint(const bel_input *input)
     }
     bel_str_printf(&text, "\nmaps %zu\nbatch %lld padded=%d", description->map_count,
                    (long long)description->batch_size, description->padded);
+    for (size_t i = 0; i < description->map_count; i++) {
+        const char *identity = description->maps[i].identity;
+        if (identity != NULL) bel_str_printf(&text, "\nmap %zu %s", i, identity);
+    }
     for (int i = 0; i < description->padded_shape_count; i++) {
         const bel_padded_shape *padded = &description->padded_shapes[i];
         bel_str_printf(&text, "\npadded %s", padded->field);

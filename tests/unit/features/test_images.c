@@ -226,6 +226,8 @@ static void test_nearest(void **state)
                      "1..65536");
     BEL_ASSERT_FAILS(bel_image_resize(&image, 5, 65537, BEL_IMAGE_NEAREST, &out),
                      BEL_INVALID_ARGUMENT, "65537");
+    BEL_ASSERT_FAILS(bel_image_resize(&image, 60000, 60000, BEL_IMAGE_NEAREST, &out),
+                     BEL_INVALID_ARGUMENT, "at most 100000000 pixels, got 60000 x 60000");
     BEL_ASSERT_FAILS(bel_image_resize(&image, 5, 5, (bel_image_filter)3, &out),
                      BEL_INVALID_ARGUMENT, "filter 3");
     bel_image_deinit(&image);

@@ -97,15 +97,15 @@ static void test_owned_user(void **state)
     int64_t ids[2];
     int ended = 0, refused = 0;
     bel_dataset *dataset = numbered(ids, 2);
-    bel_dataset_map_owned(dataset, change_nothing, &ended, count_end, NULL);
+    bel_dataset_map_owned(dataset, change_nothing, &ended, count_end, NULL, NULL);
     bel_dataset_batch(dataset, 2);
-    bel_dataset_map_owned(dataset, change_nothing, &refused, count_end, NULL); // behind batch
+    bel_dataset_map_owned(dataset, change_nothing, &refused, count_end, NULL, NULL); // behind batch
     assert_int_equal(refused, 1);
     bel_dataset_destroy(dataset);
     assert_int_equal(ended, 1);
 
     dataset = numbered(ids, 2);
-    bel_dataset_map_owned(dataset, change_nothing, &ended, count_end, NULL);
+    bel_dataset_map_owned(dataset, change_nothing, &ended, count_end, NULL, NULL);
     bel_dataset_batch(dataset, 2);
     bel_input *inputs[2];
     BEL_ASSERT_OK(bel_input_open(dataset, NULL, &inputs[0]));
@@ -117,12 +117,39 @@ static void test_owned_user(void **state)
     assert_int_equal(ended, 2);
 }
 
+static uint64_t fingerprint(bool owned, const char *identity)
+{
+    int64_t ids[2];
+    bel_dataset *dataset = numbered(ids, 2);
+    if (owned) {
+        bel_dataset_map_owned(dataset, change_nothing, NULL, NULL, identity, NULL);
+    } else {
+        bel_dataset_map(dataset, change_nothing, NULL, NULL);
+    }
+    bel_dataset_batch(dataset, 2);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    uint64_t found = bel_input_fingerprint(input);
+    bel_input_destroy(input);
+    return found;
+}
+
+static void test_identity(void **state)
+{
+    (void)state;
+    assert_int_equal(fingerprint(true, NULL), fingerprint(false, NULL));
+    assert_int_equal(fingerprint(true, "a"), fingerprint(true, "a"));
+    assert_int_not_equal(fingerprint(true, "a"), fingerprint(true, "b"));
+    assert_int_not_equal(fingerprint(true, "a"), fingerprint(true, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_number_and_epoch),
         BEL_TEST_IN_FOLDER(test_file),
         cmocka_unit_test(test_owned_user),
+        cmocka_unit_test(test_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
