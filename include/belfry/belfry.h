@@ -1,5 +1,5 @@
-/// Everything: include this one header. Reading order: estimator.h, dataset.h, ops.h, graph.h,
-/// package.h.
+/// Everything: include this one header. Reading order: estimator.h, dataset.h, features.h, ops.h,
+/// graph.h, package.h.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 
