@@ -62,32 +62,38 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     return NULL;
 }
 
-/// What the input function is told.
-typedef struct voices_files {
-    const char *train, *eval; ///< CSV files: path, label.
-    int64_t batch_size;
-} voices_files;
-
-static bel_status *input_fn(void *user, bel_mode mode, bel_dataset **out_dataset)
+/// CSV files `path,label` from --train_files and --eval_files: one of each.
+static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
+                            bel_dataset **out_dataset)
 {
     static const bel_csv_column columns[] = {{"path", BEL_DTYPE_STRING}};
-    const voices_files *files = user;
-    const char *path = mode == BEL_MODE_TRAIN ? files->train : files->eval;
+    (void)user;
+    bool train = mode == BEL_MODE_TRAIN;
+    const char *path = bel_estimator_param(estimator, train ? "train_files" : "eval_files", NULL);
+    int64_t batch_size;
+    BEL_TRY(bel_estimator_param_int(estimator, train ? "train_batch_size" : "eval_batch_size", 8,
+                                    &batch_size));
+    if (path == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a CSV file in --%s_files, got none",
+                       train ? "train" : "eval");
+    }
     bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
                                                                 .path_count = 1,
                                                                 .columns = columns,
                                                                 .column_count = 1,
                                                                 .label_column = "label",
                                                                 .class_count = LANGUAGES});
-    if (mode == BEL_MODE_TRAIN) {
+    if (train) {
         bel_dataset_shuffle(data, 0, 1);
         bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
     }
     bel_dataset_map_audio(data, &(bel_audio_options){.sample_rate = SAMPLE_RATE,
                                                      .mel_count = BANDS,
                                                      .length_field = BEL_LENGTH_FIELD});
-    bel_dataset_padded_batch(data, files->batch_size,
-                             &(bel_padded_shape){"x", BEL_SHAPE(-1, BANDS)}, 1);
+    bel_dataset_padded_batch(data, batch_size, &(bel_padded_shape){"x", BEL_SHAPE(-1, BANDS)}, 1);
     *out_dataset = data;
     return NULL;
 }
+
+BEL_PACKAGE(.name = "voices", .description = "which of five languages is spoken",
+            .model_fn = model_fn, .input_fn = input_fn)

@@ -187,9 +187,9 @@ BEL_API void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user,
 
 /// bel_dataset_map with a `user` that the dataset owns: `destroy` (NULL: nothing to do) is called
 /// for it once, when neither the dataset nor what was opened from it needs it any more, on the
-/// thread that ends the last of them; at once where the dataset refuses the map. `identity` (copied;
-/// NULL: none) is a text that is another one whenever the map makes other fields: training that goes
-/// on from a checkpoint with another is refused, like one with other data.
+/// thread that ends the last of them; at once where the dataset refuses the map. `identity`
+/// (copied; NULL: none) is a text that is another one whenever the map makes other fields: training
+/// that goes on from a checkpoint with another is refused, like one with other data.
 BEL_API void bel_dataset_map_owned(bel_dataset *dataset, bel_map_fn *map, void *user,
                                    void (*destroy)(void *user), const char *identity,
                                    const char *const *drop);
