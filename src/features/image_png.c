@@ -13,10 +13,10 @@ typedef struct reading {
     png_structp png;
     png_infop info;
     const bel_image_request *request;
-    size_t at;         // bytes that were read
-    char message[128]; // the library's
-    bel_image image;   // pixels are NULL until the size is known
-    png_bytep *rows;
+    size_t at;          // bytes that were read
+    char message[128];  // the library's
+    int passes;         // over all rows: more than one where they are interlaced
+    bel_image image;    // pixels are NULL until the size is known
     bel_status *status; // of what is found wrong here
 } reading;
 
@@ -53,7 +53,7 @@ static void set_transforms(reading *r)
     png_byte kind = png_get_color_type(r->png, r->info);
     if (kind == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(r->png);
     if (kind == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(r->png);
-    (void)png_set_interlace_handling(r->png);
+    r->passes = png_set_interlace_handling(r->png);
     png_read_update_info(r->png, r->info);
 }
 
@@ -74,10 +74,10 @@ static void read_all(reading *r)
         png_error(r->png, "pixels of an unknown kind");
     }
     r->image = bel_image_make(height, width, channels);
-    r->rows = bel_xmalloc((size_t)height * sizeof *r->rows);
-    for (int64_t y = 0; y < height; y++)
-        r->rows[y] = r->image.pixels + y * width * channels;
-    png_read_image(r->png, r->rows);
+    for (int pass = 0; pass < r->passes; pass++) {
+        for (int64_t y = 0; y < height; y++)
+            png_read_row(r->png, r->image.pixels + y * width * channels, NULL);
+    }
     png_read_end(r->png, NULL);
 }
 
@@ -97,7 +97,6 @@ bel_status *bel_png_decode(const bel_image_request *request, bel_image *out_imag
                             request->name, r->message);
     }
     png_destroy_read_struct(&r->png, &r->info, NULL);
-    bel_free(r->rows);
     bel_status *status = r->status;
     if (status != NULL) {
         bel_image_deinit(&r->image);
