@@ -95,10 +95,10 @@ typedef enum bel_audio_kind {
 /// Hamming 0.54 - 0.46 cos(2π i / n).
 typedef enum bel_audio_window { BEL_WINDOW_HANN, BEL_WINDOW_HAMMING } bel_audio_window;
 
-/// How bands lie. HTK: mel = 2595 log10(1 + f / 700); triangles of height 1 over the frequencies
-/// (as TensorFlow, Kaldi and torchaudio do by default). SLANEY: linear below 1 kHz and logarithmic
-/// above; triangles of area 1, 2 / (their width in Hz) high (as librosa does by default). HTK is
-/// the default because models of TensorFlow, in which most features of this kind were made, use it.
+/// How bands lie. HTK: edges and triangles are evenly spaced and straight in mel = 2595 log10(1 + f
+/// / 700), triangles 1 high, as in HTK, Kaldi and TensorFlow. SLANEY: edges are linear below 1 kHz
+/// and logarithmic above, triangles straight in Hz and 2 / (their width in Hz) high, so that their
+/// area is 1, as librosa's default. HTK is the default, as recognisers of speech mostly use it.
 typedef enum bel_mel_scale { BEL_MEL_HTK, BEL_MEL_SLANEY } bel_mel_scale;
 
 /// Frames begin every `hop_ms` as long as they lie within the sound: 1 + floor((samples - frame) /

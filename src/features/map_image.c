@@ -10,7 +10,7 @@
 #include "features/image.h"
 #include "features/record_file.h"
 
-// The numbers of choices; the tries of random_area follow AREA, three each.
+// The numbers of choices; the tries of random_area begin with AREA, four each.
 enum { CHOICE_TURN, CHOICE_ROTATE, CHOICE_FLIP, CHOICE_TOP, CHOICE_LEFT, CHOICE_AREA };
 enum { AREA_TRIES = 10 };
 
