@@ -102,7 +102,7 @@ enum { ROWS = 4 }; // old rows that one go over a new one takes
 // sums[x] = Σ_k weights[k] · rows[k][x], added to what is there unless it is the first go. Products
 // of 16-bit numbers with a 32-bit result, which every vector unit has.
 static inline void add_rows(const uint8_t *const rows[ROWS], const int16_t weights[ROWS],
-                            int64_t count, bool first, int32_t *restrict sums)
+                            int64_t count, bool first, float *restrict sums)
 {
     const uint8_t *restrict a = rows[0], *restrict b = rows[1];
     const uint8_t *restrict c = rows[2], *restrict d = rows[3];
@@ -110,14 +110,14 @@ static inline void add_rows(const uint8_t *const rows[ROWS], const int16_t weigh
     for (int64_t x = 0; x < count; x++) {
         int32_t ab = p * (int16_t)a[x] + q * (int16_t)b[x];
         int32_t cd = r * (int16_t)c[x] + s * (int16_t)d[x];
-        sums[x] = (first ? 0 : sums[x]) + (ab + cd);
+        sums[x] = (first ? 0 : sums[x]) + (float)(ab + cd);
     }
 }
 
 // One new row over `count` old numbers, as weighted sums of old rows that lie `stride` apart. Where
 // fewer rows than a go takes are left, the last one stands in with weights of 0.
 static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights, int64_t taps,
-                     int64_t count, int32_t *restrict sums)
+                     int64_t count, float *restrict sums)
 {
     for (int64_t k = 0; k < taps; k += ROWS) {
         const uint8_t *group[ROWS];
@@ -136,36 +136,49 @@ static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights
 }
 
 // A pixel: three colours, and whatever comes behind them.
-typedef int32_t pixel_sums __attribute__((vector_size(16)));
 typedef float pixel_floats __attribute__((vector_size(16)));
+typedef int32_t pixel_ints __attribute__((vector_size(16)));
 
-// New pixels of one row from the sums of old ones, of which the first belongs to place `origin`.
-static void mix_columns(const axis_weights *axis, const int32_t *sums, int64_t origin, uint8_t *out)
+// `taps` is a constant where this is called for few of them, so that they are no loop.
+static inline void mix_colours(const axis_weights *axis, const float *sums, int64_t origin,
+                               int64_t taps, uint8_t *out)
 {
     for (int64_t i = 0; i < axis->count; i++, out += 3) {
-        const int32_t *at = sums + (axis->first[i] - origin) * 3;
+        const float *at = sums + (axis->first[i] - origin) * 3;
         const float *weights = axis->parts + i * axis->taps;
         pixel_floats total = {0.5F, 0.5F, 0.5F, 0};
-        for (int64_t k = 0; k < axis->most_used; k++, at += 3) {
-            pixel_sums pixel;
-            memcpy(&pixel, at, sizeof pixel);
-            total += __builtin_convertvector(pixel, pixel_floats) * weights[k];
+        for (int64_t k = 0; k < taps; k++) {
+            pixel_floats pixel;
+            memcpy(&pixel, at + 3 * k, sizeof pixel);
+            total += pixel * weights[k];
         }
-        out[0] = (uint8_t)total[0];
-        out[1] = (uint8_t)total[1];
-        out[2] = (uint8_t)total[2];
+        pixel_ints whole = __builtin_convertvector(total, pixel_ints);
+        out[0] = (uint8_t)whole[0];
+        out[1] = (uint8_t)whole[1];
+        out[2] = (uint8_t)whole[2];
+    }
+}
+
+// New pixels of one row from the sums of old ones, of which the first belongs to place `origin`.
+static void mix_columns(const axis_weights *axis, const float *sums, int64_t origin, uint8_t *out)
+{
+    switch (axis->most_used) {
+    case 2: mix_colours(axis, sums, origin, 2, out); break;
+    case 3: mix_colours(axis, sums, origin, 3, out); break;
+    case 4: mix_colours(axis, sums, origin, 4, out); break;
+    default: mix_colours(axis, sums, origin, axis->most_used, out); break;
     }
 }
 
 // The same of grey pixels.
-static void mix_grey(const axis_weights *axis, const int32_t *sums, int64_t origin, uint8_t *out)
+static void mix_grey(const axis_weights *axis, const float *sums, int64_t origin, uint8_t *out)
 {
     for (int64_t i = 0; i < axis->count; i++) {
-        const int32_t *at = sums + (axis->first[i] - origin);
+        const float *at = sums + (axis->first[i] - origin);
         const float *weights = axis->parts + i * axis->taps;
         float total = 0.5F;
         for (int64_t k = 0; k < axis->most_used; k++)
-            total += (float)at[k] * weights[k];
+            total += at[k] * weights[k];
         out[i] = (uint8_t)total;
     }
 }
@@ -182,7 +195,7 @@ bel_image bel_image_scale(const bel_image *image, const bel_image_scaling *s)
     int64_t count = (across.first[last] + across.used[last] - origin) * channels;
     // Zeros behind it: every new pixel looks at as many old ones, some with weights of 0, as a loop
     // of one length is faster; and three colours are read as four.
-    int32_t *sums = bel_xcalloc((size_t)(count + across.most_used * channels + 1), sizeof *sums);
+    float *sums = bel_xcalloc((size_t)(count + across.most_used * channels + 1), sizeof *sums);
     bel_image out = bel_image_make(s->part_height, s->part_width, channels);
     for (int64_t y = 0; y < down.count; y++) {
         const uint8_t *rows = image->pixels + (down.first[y] * image->width + origin) * channels;
