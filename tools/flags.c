@@ -64,7 +64,7 @@
 static const bel_option table[] = {
     // name, type, verbs, default, accepts, unit, group, help, when it is read
     {"train_files", STRINGS, TRAINING, "", NULL, "FILE", DATA,
-     "Files to train on: CSV, or one pair of IDX files (images,labels).", NULL},
+     "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
     {"eval_files", STRINGS, EVALUATING, "", NULL, "FILE", DATA,
      "Files to evaluate or predict, in the same form.", NULL},
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,

@@ -69,6 +69,10 @@ BEL_API void *bel_record_add(bel_record *record, const char *name, bel_dtype dty
 BEL_API const char *bel_record_origin(const bel_record *record);
 
 /// --- Sources -----------------------------------------------------------------------------------
+///
+/// **Paths** may be patterns: `*`, `?` and `[…]` stand for what they do in a shell, unless there is
+/// a file of that very name. The files that match are read sorted by the bytes of their names, in
+/// the place of the pattern. NOT_FOUND (when opened): no file matches, with the pattern.
 
 /// One typed column of a CSV file that becomes a field of its own.
 typedef struct bel_csv_column {
@@ -79,7 +83,7 @@ typedef struct bel_csv_column {
 /// How to read CSV (RFC 4180: quotes, doubled quotes, line breaks inside quotes, CR LF or LF).
 /// Files whose names end in .gz are unpacked. Zero-initialise, then set what you need.
 typedef struct bel_csv_options {
-    const char *const *paths; ///< The files, read one after another.
+    const char *const *paths; ///< The files or patterns, read one after another.
     int path_count;
     char delimiter; ///< 0 means ','.
     bool no_header; ///< The first line is data; columns are then named "0", "1" …
@@ -112,7 +116,7 @@ BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 /// IDX (the MNIST format), plain or .gz: unsigned bytes in up to 4 dimensions, the first of which
 /// counts the records. Fields: "x", F32, all other dimensions flattened to one [rows · columns …],
 /// each byte multiplied by `scale` (0 means 1); "label", I64 [], when `labels_path` is not NULL.
-/// `class_count` as above. Errors (when opened): NOT_FOUND; DATA_LOSS: wrong magic, other bytes
+/// `class_count` as above. A pattern must match one file. Errors (when opened): NOT_FOUND; DATA_LOSS: wrong magic, other bytes
 /// than unsigned ones, a size that is not the header's, images and labels of different counts,
 /// truncated gz, label out of range.
 BEL_API bel_dataset *bel_dataset_from_idx(const char *images_path, const char *labels_path,

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "input/csv_columns.h"
 #include "input/decimal.h"
+#include "input/paths.h"
 
 // --- Reading a record ----------------------------------------------------------------------------
 
@@ -264,6 +265,19 @@ static bel_status *check_values(const bel_csv_source *source)
     return status;
 }
 
+// Which files there are. Until then there are none, also to close.
+static bel_status *find_files(bel_csv_source *source)
+{
+    int asked = source->given.path_count;
+    source->given.path_count = 0;
+    BEL_TRY(bel_paths_expand(source->arena, source->given.paths, asked, &source->given.paths,
+                             &source->given.path_count));
+    size_t count = (size_t)source->given.path_count;
+    source->files = bel_arena_alloc(source->arena, count * sizeof *source->files);
+    source->first_record = bel_arena_alloc(source->arena, count * sizeof *source->first_record);
+    return NULL;
+}
+
 // All headers before any row: columns find their places in the first file's, and all others have
 // the same. Records are numbered through the files, each from first_record on.
 static bel_status *open_files(bel_csv_source *source)
@@ -296,15 +310,13 @@ bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column
                                 bel_source **out_source)
 {
     bel_csv_source *source = bel_xcalloc(1, sizeof *source);
-    size_t path_count = (size_t)options->path_count;
     source->base.kind = &csv_kind;
     source->arena = bel_arena_create();
-    source->options = options;
+    source->given = *options;
+    source->options = &source->given;
     source->like = like;
-    source->files = bel_arena_alloc(source->arena, path_count * sizeof *source->files);
-    source->first_record =
-        bel_arena_alloc(source->arena, path_count * sizeof *source->first_record);
-    bel_status *status = open_files(source);
+    bel_status *status = find_files(source);
+    if (status == NULL) status = open_files(source);
     source->like = NULL; // the caller's
     if (status != NULL) {
         csv_destroy(&source->base);
