@@ -48,6 +48,7 @@ typedef struct bel_dataset bel_dataset;
 #define BEL_LABEL_FIELD "label"   ///< The labels of the model function.
 #define BEL_ID_FIELD "ids"        ///< What bel_csv_options.id_columns become.
 #define BEL_LENGTH_FIELD "length" ///< What bel_csv_options.length_column becomes.
+#define BEL_TEXT_FIELD "text"     ///< The lines of bel_dataset_from_text.
 
 /// A record being filtered or mapped: fields by name, in the order in which they were added. It and
 /// its memory belong to the library and are valid during the call of the function that gets it; a
@@ -121,6 +122,14 @@ BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 /// truncated gz, label out of range.
 BEL_API bel_dataset *bel_dataset_from_idx(const char *images_path, const char *labels_path,
                                           double scale, int64_t class_count);
+
+/// Lines of text: one STRING field "text" (BEL_TEXT_FIELD) of shape [length] for each line, without
+/// its LF or CR LF; blank lines are records, too. Bytes are kept as they are but for a byte-order
+/// mark at the beginning of a file. Files whose names end in .gz are unpacked. `paths`: the files or
+/// patterns, read one after another. Text cannot be in a batch: a map turns it into numbers and
+/// names it in its drop list. Errors: NOT_FOUND, DATA_LOSS (no line in any file) when opened;
+/// DATA_LOSS when a file has become shorter since.
+BEL_API bel_dataset *bel_dataset_from_text(const char *const *paths, int path_count);
 
 /// A field in memory: `data` holds all records, shape [record_count, …].
 typedef struct bel_memory_field {

@@ -105,16 +105,22 @@ static bel_status *check_csv_columns(const bel_csv_options *options)
     return NULL;
 }
 
+static bel_status *check_paths(const char *source, const char *const *paths, int count)
+{
+    if (paths == NULL || count < 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected at least one path, got none", source);
+    }
+    for (int i = 0; i < count; i++) {
+        if (paths[i] != NULL) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: path %d is NULL", source, i);
+    }
+    return NULL;
+}
+
 static bel_status *check_csv(const bel_csv_options *options)
 {
-    if (options == NULL || options->paths == NULL || options->path_count < 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: expected at least one path, got none");
-    }
-    for (int i = 0; i < options->path_count; i++) {
-        if (options->paths[i] == NULL) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: path %d is NULL", i);
-        }
-    }
+    if (options == NULL) return check_paths("csv", NULL, 0);
+    BEL_TRY(check_paths("csv", options->paths, options->path_count));
     if (options->delimiter != '\0' && strchr("\"\r\n+-.0123456789eE", options->delimiter) != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "csv: a quote, a line break or a character of numbers cannot be the "
@@ -173,6 +179,13 @@ bel_dataset *bel_dataset_from_idx(const char *images_path, const char *labels_pa
         .kind = BEL_SOURCE_IDX,
         .idx = {images_path, labels_path, scale == 0 ? 1 : scale, class_count},
     };
+    return create(&source, status);
+}
+
+bel_dataset *bel_dataset_from_text(const char *const *paths, int path_count)
+{
+    bel_status *status = check_paths("text", paths, path_count);
+    bel_source_description source = {.kind = BEL_SOURCE_TEXT, .text = {paths, path_count}};
     return create(&source, status);
 }
 

@@ -62,6 +62,9 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
         copy.idx.labels_path = copy_text(arena, from->idx.labels_path);
         break;
     case BEL_SOURCE_MEMORY: copy_memory(arena, &from->memory, &copy.memory); break;
+    case BEL_SOURCE_TEXT:
+        copy.text.paths = bel_names_copy(arena, from->text.paths, (size_t)from->text.path_count);
+        break;
     }
     *out_copy = copy;
 }

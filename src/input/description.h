@@ -21,7 +21,17 @@ typedef struct bel_memory_description {
     int field_count;
 } bel_memory_description;
 
-typedef enum bel_source_tag { BEL_SOURCE_CSV, BEL_SOURCE_IDX, BEL_SOURCE_MEMORY } bel_source_tag;
+typedef struct bel_text_description {
+    const char *const *paths;
+    int path_count;
+} bel_text_description;
+
+typedef enum bel_source_tag {
+    BEL_SOURCE_CSV,
+    BEL_SOURCE_IDX,
+    BEL_SOURCE_MEMORY,
+    BEL_SOURCE_TEXT
+} bel_source_tag;
 
 typedef struct bel_source_description {
     bel_source_tag kind;
@@ -29,6 +39,7 @@ typedef struct bel_source_description {
         bel_csv_options csv;
         bel_idx_description idx;
         bel_memory_description memory;
+        bel_text_description text;
     };
 } bel_source_description;
 

@@ -105,3 +105,12 @@ bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
     return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now", path,
                    view->size, (long long)info.st_size);
 }
+
+int bel_file_view_turn(int64_t block, int count, int *out_end)
+{
+    enum { FILES_AT_A_TIME = 8 };
+    int64_t turns = (count + (int64_t)FILES_AT_A_TIME - 1) / FILES_AT_A_TIME;
+    int first = turns > 0 ? (int)(block % turns) * FILES_AT_A_TIME : 0;
+    *out_end = count - first < FILES_AT_A_TIME ? count : first + FILES_AT_A_TIME;
+    return first;
+}

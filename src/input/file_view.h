@@ -27,4 +27,8 @@ void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
 // another of its name is still there.)
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
 
+// Which of `count` files are looked at before block `block`, from the result to *out_end - 1. Of
+// many only some at a time, all in turn: looking at one costs a system call.
+int bel_file_view_turn(int64_t block, int count, int *out_end);
+
 #endif

@@ -11,6 +11,7 @@ bel_status *bel_source_open(const bel_source_description *description, const bel
     case BEL_SOURCE_CSV: return bel_source_open_csv(&description->csv, like, out_source);
     case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
     case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
+    case BEL_SOURCE_TEXT: return bel_source_open_text(&description->text, out_source);
     }
     return BEL_ERR(BEL_INTERNAL, "no source of kind %d", (int)description->kind);
 }

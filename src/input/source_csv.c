@@ -156,15 +156,8 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
 static const bel_csv_file *find_row(const bel_csv_source *source, int64_t number,
                                     const char **out_row)
 {
-    int file = 0, behind = source->options->path_count; // the last file that begins at or before it
-    while (behind - file > 1) {
-        int middle = file + (behind - file) / 2;
-        if (source->first_record[middle] <= number) {
-            file = middle;
-        } else {
-            behind = middle;
-        }
-    }
+    size_t file =
+        bel_last_at_most(source->first_record, (size_t)source->options->path_count, number);
     const bel_csv_file *found = &source->files[file];
     *out_row = found->text + found->row_starts.items[number - source->first_record[file]];
     return found;
@@ -178,14 +171,11 @@ static bel_status *csv_read(const bel_source *base, int64_t number, const bel_si
     return read_row(source, file, row, sink);
 }
 
-// Of many files only some at a time: looking at each costs a system call.
 static bel_status *csv_check(const bel_source *base, int64_t block)
 {
-    enum { FILES_AT_A_TIME = 8 };
     const bel_csv_source *source = (const bel_csv_source *)base;
-    int count = source->options->path_count;
-    int first = count > FILES_AT_A_TIME ? (int)(block * FILES_AT_A_TIME % count) : 0;
-    for (int i = first; i < count && i < first + FILES_AT_A_TIME; i++)
+    int end, first = bel_file_view_turn(block, source->options->path_count, &end);
+    for (int i = first; i < end; i++)
         BEL_TRY(bel_file_view_check(&source->files[i].view, source->files[i].path));
     return NULL;
 }
