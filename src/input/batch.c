@@ -27,8 +27,8 @@ static bel_shape row_shape(const bel_tensor *field)
     return bel_shape_make(field->shape.rank - 1, field->shape.dims + 1);
 }
 
-bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *positions,
-                          int64_t row_count, bool padded)
+bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, int64_t row_count,
+                          bool padded)
 {
     size_t field_count = (size_t)fields->count;
     bel_batch_memory *memory = bel_xcalloc(1, sizeof *memory);
@@ -41,7 +41,7 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *p
         .longest = bel_xcalloc((size_t)fields->symbol_count, sizeof *memory->longest),
         .rows = bel_xcalloc(field_count, sizeof *memory->rows),
         .buffers = bel_xcalloc(field_count, sizeof *memory->buffers),
-        .cache = bel_position_cache_create(positions),
+        .cursor = cursor,
     };
     memory->records = bel_xcalloc((size_t)memory->record_count, sizeof *memory->records);
     for (int64_t i = 0; i < memory->record_count; i++)
@@ -69,7 +69,7 @@ void bel_batch_destroy(bel_batch *batch)
         bel_record_deinit(&memory->records[i]);
     for (int i = 0; i < batch->field_count; i++)
         bel_pages_destroy(memory->buffers[i].data, memory->buffers[i].capacity_bytes);
-    bel_position_cache_destroy(memory->cache);
+    bel_cursor_destroy(memory->cursor);
     bel_arena_destroy(memory->arena);
     bel_free(memory->records);
     bel_free(memory->longest);

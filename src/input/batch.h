@@ -4,7 +4,7 @@
 
 #include "input/fields.h"
 #include "input/input.h"
-#include "input/positions.h"
+#include "input/stream.h"
 
 typedef struct bel_field_memory {
     void *data; // pages
@@ -21,12 +21,12 @@ typedef struct bel_batch_memory {
     int64_t *longest; // per symbol of an open dimension
     void **rows;      // one per field, for bel_batch_rows
     bel_field_memory *buffers;
-    bel_position_cache *cache;
+    bel_cursor *cursor; // owned
 } bel_batch_memory;
 
-// An empty batch; bel_batch_destroy frees it. `fields` must outlive it.
-bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *positions,
-                          int64_t row_count, bool padded);
+// An empty batch; bel_batch_destroy frees it. `fields` must outlive it; it takes the cursor.
+bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, int64_t row_count,
+                          bool padded);
 
 // Batches of fixed shapes are filled record by record, between begin and set_count. Padded ones are
 // put together when all their records are there.

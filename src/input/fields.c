@@ -88,41 +88,21 @@ static bel_status *finish(const bel_description *description, bool fixed, bel_ba
     return NULL;
 }
 
-bel_status *bel_batch_fields_from_source(bel_arena *arena, const bel_source *source,
-                                         const bel_description *description,
-                                         bel_batch_fields *out_fields)
+bel_status *bel_batch_fields_make(bel_arena *arena, const bel_stream *stream,
+                                  const bel_description *description, bel_batch_fields *out_fields)
 {
-    size_t count = (size_t)source->field_count;
-    bel_batch_fields fields = {.count = source->field_count};
+    size_t count = (size_t)stream->field_count;
+    bel_batch_fields fields = {.count = stream->field_count};
     fields.items = bel_arena_alloc(arena, count * sizeof *fields.items);
     for (size_t i = 0; i < count; i++) {
-        const bel_source_field *field = &source->fields[i];
+        const bel_source_field *field = &stream->fields[i];
         fields.items[i] = (bel_batch_field){
             .name = bel_arena_strdup(arena, field->name),
             .dtype = field->dtype,
             .shape = field->shape,
         };
     }
-    BEL_TRY(finish(description, true, &fields));
-    *out_fields = fields;
-    return NULL;
-}
-
-bel_status *bel_batch_fields_from_record(bel_arena *arena, const bel_record *record,
-                                         const bel_description *description,
-                                         bel_batch_fields *out_fields)
-{
-    bel_batch_fields fields = {.count = (int)record->field_count};
-    fields.items = bel_arena_alloc(arena, record->field_count * sizeof *fields.items);
-    for (size_t i = 0; i < record->field_count; i++) {
-        const bel_record_field *field = record->fields[i];
-        fields.items[i] = (bel_batch_field){
-            .name = bel_arena_strdup(arena, field->name),
-            .dtype = field->tensor.dtype,
-            .shape = field->tensor.shape,
-        };
-    }
-    BEL_TRY(finish(description, false, &fields));
+    BEL_TRY(finish(description, stream->known, &fields));
     *out_fields = fields;
     return NULL;
 }

@@ -4,13 +4,12 @@
 
 #include "input/fields.h"
 #include "input/input.h"
-#include "input/positions.h"
+#include "input/stream.h"
 
 struct bel_input {
     bel_arena *arena;
     bel_description description; // a copy
-    bel_source *source;
-    bel_positions positions;
+    bel_stream *stream;
     bel_batch_fields fields;
     uint64_t fingerprint;
 };

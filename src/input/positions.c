@@ -150,10 +150,9 @@ static int64_t inner_epoch(const bel_position_stage *stage, int64_t outer, int64
 }
 
 bel_position bel_positions_at(const bel_positions *positions, bel_position_cache *cache,
-                              int64_t position)
+                              int64_t epoch, int64_t position)
 {
     BEL_CHECK(position >= 0 && position < positions->length);
-    int64_t epoch = 0;
     for (size_t i = positions->count; i-- > 0;) {
         const bel_position_stage *stage = &positions->stages[i];
         switch (stage->stage.kind) {

@@ -55,8 +55,8 @@ void bel_positions_add_kept(bel_positions *positions, bel_number_list *kept);
 bel_position_cache *bel_position_cache_create(const bel_positions *positions);
 void bel_position_cache_destroy(bel_position_cache *cache);
 
-// 0 <= position < length.
+// 0 <= position < length. `epoch`: of whoever reads the stream as a part of his own; else 0.
 bel_position bel_positions_at(const bel_positions *positions, bel_position_cache *cache,
-                              int64_t position);
+                              int64_t epoch, int64_t position);
 
 #endif

@@ -13,8 +13,12 @@ void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, 
     return bel_record_append(sink->record, spec->name, spec->dtype, &shape);
 }
 
-bel_status *bel_source_read_record(const bel_source *source, int64_t number, bel_record *record)
+bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *cursor,
+                                   bel_position at, bel_record *record, bool *out_skip)
 {
-    bel_record_begin(record, source, number);
-    return source->kind->read(source, number, &(bel_sink){.record = record});
+    bel_record_begin(record, source, at.number);
+    if (source->kind->combine != NULL) {
+        return source->kind->combine(source, cursor, at, record, out_skip);
+    }
+    return source->kind->read(source, at.number, &(bel_sink){.record = record});
 }

@@ -5,9 +5,12 @@
 #include "base/str.h"
 #include "input/column_names.h"
 #include "input/description.h"
+#include "input/positions.h"
 #include "input/record.h"
 
 typedef struct bel_source bel_source;
+struct bel_cursor;
+struct bel_stream;
 
 // Where a source writes a record: into rows of a batch when nobody looks at the record on its way,
 // else into a record.
@@ -23,7 +26,12 @@ typedef struct bel_source_kind {
     bel_status *(*check)(const bel_source *source, int64_t block);
     // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
-    // Where a record comes from, for messages: "train.csv:17".
+    // Instead of `read`, of a source that is made of datasets: reads them into an empty record.
+    // *out_skip, false before: there is no record here.
+    bel_status *(*combine)(const bel_source *source, struct bel_cursor *cursor, bel_position at,
+                           bel_record *record, bool *out_skip);
+    // Where a record comes from, for messages: "train.csv:17". NULL with `combine`: from where its
+    // datasets have it.
     void (*origin)(const bel_source *source, int64_t number, bel_str *out_text);
     // Settings that change what records hold, without pathnames: they enter the fingerprint.
     void (*describe)(const bel_source *source, bel_str *out_text);
@@ -44,7 +52,9 @@ struct bel_source {
     uint64_t size_bytes;            // of what was opened, unpacked
     uint64_t content;               // hash of it: other data of the same size are other data
     const bel_source_field *fields; // in the order in which `read` adds them
-    int field_count;
+    int field_count;                // 0: only reading shows
+    struct bel_stream **inner;      // the datasets that it is made of
+    int inner_count;
     const bel_column_names *names; // of its columns; NULL: it has none
 };
 
@@ -52,9 +62,11 @@ struct bel_source {
 // `length` is that of a text and is not used otherwise.
 void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length);
 
-// Reads a whole record; what was in it before is gone.
-bel_status *bel_source_read_record(const bel_source *source, int64_t number,
-                                   bel_record *record) BEL_MUST_USE;
+// Reads a whole record; what was in it before is gone. `cursor`: of the stream that the source
+// belongs to.
+bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *cursor,
+                                   bel_position at, bel_record *record,
+                                   bool *out_skip) BEL_MUST_USE;
 
 // Opens what is described; pointers in the description must outlive the source. `like` (NULL: none)
 // are the names of the columns that a model was trained with: the vector has those, in that order,

@@ -230,7 +230,8 @@ static bel_status *check_rows(const bel_csv_source *source, int64_t first, int64
 {
     for (int64_t i = first; i < end; i++) {
         bel_arena_reset(record->arena);
-        BEL_TRY(bel_source_read_record(&source->base, i, record));
+        bel_record_begin(record, &source->base, i);
+        BEL_TRY(csv_read(&source->base, i, &(bel_sink){.record = record}));
     }
     return NULL;
 }

@@ -1,0 +1,236 @@
+// Position → record number → record → map. All that decides what a position holds is fixed at
+// opening, so positions can be read in any order by any thread, each with a cursor of its own.
+//
+// What the fields are is learnt at opening: from the source, or, where maps are in between, by
+// mapping the first record that they do not skip.
+#include "input/stream.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/hash.h"
+
+// --- One record ----------------------------------------------------------------------------------
+
+static bel_status *drop_fields(const bel_map_stage *stage, bel_record *record)
+{
+    for (size_t i = 0; stage->drop != NULL && stage->drop[i] != NULL; i++) {
+        if (bel_record_remove(record, stage->drop[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the drop list names \"%s\", but there is no such field", stage->drop[i]);
+    }
+    return NULL;
+}
+
+// Calls the user's function. What it returns counts before what it did to the record.
+static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, bool *out_skip)
+{
+    bel_status *status = stage->map(stage->user, record, out_skip);
+    bel_status *stuck = bel_record_take_status(record);
+    if (status == NULL) {
+        status = stuck;
+    } else {
+        bel_status_ignore(stuck); // most likely what `status` is about
+    }
+    if (status == NULL && !*out_skip) status = drop_fields(stage, record);
+    return status;
+}
+
+bel_status *bel_stream_read(const bel_stream *stream, bel_cursor *cursor, int64_t epoch,
+                            int64_t position, bel_record *record, bool *out_skip)
+{
+    const bel_description *description = stream->description;
+    *out_skip = false;
+    bel_position at = bel_positions_at(&stream->positions, cursor->cache, epoch, position);
+    BEL_TRY(bel_source_read_record(stream->source, cursor, at, record, out_skip));
+    for (size_t i = 0; i < description->map_count && !*out_skip; i++) {
+        BEL_TRY_CTX(apply_map(&description->maps[i], record, out_skip), "%s",
+                    bel_record_origin(record));
+    }
+    return NULL;
+}
+
+// --- Cursors -------------------------------------------------------------------------------------
+
+bel_cursor *bel_cursor_create(const bel_stream *stream)
+{
+    const bel_source *source = stream->source;
+    bel_cursor *cursor = bel_xcalloc(1, sizeof *cursor);
+    cursor->cache = bel_position_cache_create(&stream->positions);
+    cursor->inner = bel_xcalloc((size_t)source->inner_count, sizeof(bel_cursor *));
+    cursor->inner_count = source->inner_count;
+    for (int i = 0; i < source->inner_count; i++)
+        cursor->inner[i] = bel_cursor_create(source->inner[i]);
+    return cursor;
+}
+
+void bel_cursor_destroy(bel_cursor *cursor)
+{
+    if (cursor == NULL) return;
+    for (int i = 0; i < cursor->inner_count; i++)
+        bel_cursor_destroy(cursor->inner[i]);
+    bel_record_deinit(&cursor->beside);
+    bel_position_cache_destroy(cursor->cache);
+    bel_free(cursor->inner);
+    bel_free(cursor);
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
+// Asks `keep` about every record that reaches the filter.
+static bel_status *list_kept(const bel_stream *stream, const bel_stage *stage, bel_record *record,
+                             bel_number_list *kept)
+{
+    bel_cursor *cursor = bel_cursor_create(stream);
+    bel_status *status = NULL;
+    for (int64_t i = 0; i < stream->positions.length && status == NULL; i++) {
+        bool skip = false;
+        bel_position at = bel_positions_at(&stream->positions, cursor->cache, 0, i);
+        bel_arena_reset(record->arena);
+        status = bel_source_read_record(stream->source, cursor, at, record, &skip);
+        if (status != NULL || skip || !stage->keep(stage->user, record)) continue;
+        status = bel_number_list_append(kept, i);
+    }
+    bel_cursor_destroy(cursor);
+    return status;
+}
+
+// Stages in the order of the description, each asked for what it leaves of the one before.
+static bel_status *add_stages(bel_stream *stream, bel_record *record)
+{
+    bel_positions_init(&stream->positions, stream->source->record_count);
+    for (size_t i = 0; i < stream->description->stage_count; i++) {
+        const bel_stage *stage = &stream->description->stages[i];
+        if (stage->kind != BEL_STAGE_FILTER) {
+            BEL_TRY(bel_positions_add(&stream->positions, stage));
+            continue;
+        }
+        bel_number_list kept = {0};
+        bel_status *status = list_kept(stream, stage, record, &kept);
+        if (status != NULL) {
+            bel_number_list_deinit(&kept);
+            return status;
+        }
+        bel_positions_add_kept(&stream->positions, &kept);
+    }
+    return NULL;
+}
+
+// The fields of a record, to be kept.
+static void keep_fields(bel_stream *stream, const bel_record *record)
+{
+    bel_source_field *fields = bel_arena_alloc(stream->arena, record->field_count * sizeof *fields);
+    for (size_t i = 0; i < record->field_count; i++) {
+        const bel_record_field *field = record->fields[i];
+        fields[i] = (bel_source_field){.name = bel_arena_strdup(stream->arena, field->name),
+                                       .dtype = field->tensor.dtype,
+                                       .shape = field->tensor.shape};
+    }
+    stream->fields = fields;
+    stream->field_count = (int)record->field_count;
+}
+
+// Only calling the maps shows what they make: on the first record that they do not skip.
+static bel_status *learn_fields(bel_stream *stream, bel_record *record)
+{
+    const bel_source *source = stream->source;
+    if (stream->description->map_count == 0 && source->field_count > 0) {
+        stream->fields = source->fields;
+        stream->field_count = source->field_count;
+        stream->known = true;
+        return NULL;
+    }
+    const bel_positions *positions = &stream->positions;
+    int64_t count =
+        positions->length < positions->epoch_records ? positions->length : positions->epoch_records;
+    bel_cursor *cursor = bel_cursor_create(stream);
+    bel_status *status = NULL;
+    bool skipped = true;
+    for (int64_t i = 0; i < count && status == NULL && skipped; i++) {
+        bel_arena_reset(record->arena);
+        status = bel_stream_read(stream, cursor, 0, i, record, &skipped);
+    }
+    bel_cursor_destroy(cursor);
+    BEL_TRY(status);
+    if (skipped) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "map: expected a record to learn the fields from; %lld came and all were "
+                       "skipped",
+                       (long long)count);
+    }
+    keep_fields(stream, record);
+    return NULL;
+}
+
+bel_status *bel_stream_open(const bel_description *description, const bel_column_names *like,
+                            bel_stream **out_stream)
+{
+    bel_stream *stream = bel_xcalloc(1, sizeof *stream);
+    stream->description = description;
+    stream->arena = bel_arena_create();
+    bel_arena *arena = bel_arena_create(); // of the record that filters and maps are tried on
+    bel_record record;
+    bel_record_init(&record, arena);
+    bel_status *status = bel_source_open(&description->source, like, &stream->source);
+    if (status == NULL) status = add_stages(stream, &record);
+    if (status == NULL) status = learn_fields(stream, &record);
+    bel_record_deinit(&record);
+    bel_arena_destroy(arena);
+    if (status != NULL) {
+        bel_stream_destroy(stream);
+        return status;
+    }
+    *out_stream = stream;
+    return NULL;
+}
+
+void bel_stream_destroy(bel_stream *stream)
+{
+    if (stream == NULL) return;
+    bel_positions_deinit(&stream->positions);
+    bel_source_destroy(stream->source);
+    bel_arena_destroy(stream->arena);
+    bel_free(stream);
+}
+
+// --- All of it -----------------------------------------------------------------------------------
+
+void bel_stream_describe(const bel_stream *stream, bel_str *out_text)
+{
+    const bel_source *source = stream->source;
+    char shape_text[BEL_SHAPE_TEXT];
+    bel_str_printf(out_text, "source %s records=%lld bytes=%llu content=%016llx ",
+                   source->kind->name, (long long)source->record_count,
+                   (unsigned long long)source->size_bytes, (unsigned long long)source->content);
+    source->kind->describe(source, out_text);
+    for (int i = 0; i < source->inner_count; i++) {
+        bel_str_printf(out_text, "\ndataset %d {", i);
+        bel_stream_describe(source->inner[i], out_text);
+        bel_str_puts(out_text, "}");
+    }
+    for (int i = 0; i < source->field_count; i++) {
+        const bel_source_field *field = &source->fields[i];
+        bel_str_printf(out_text, "\nfield %s %s %s", field->name, bel_dtype_name(field->dtype),
+                       bel_shape_text(&field->shape, shape_text));
+    }
+    for (size_t i = 0; i < stream->positions.count; i++) {
+        const bel_position_stage *stage = &stream->positions.stages[i];
+        size_t kept_bytes = stage->kept.count * sizeof(int64_t);
+        bel_str_printf(
+            out_text, "\nstage %d count=%lld index=%lld seed=%llu kept=%zu,%016llx",
+            (int)stage->stage.kind, (long long)stage->stage.count, (long long)stage->stage.index,
+            (unsigned long long)stage->stage.seed, stage->kept.count,
+            (unsigned long long)(kept_bytes > 0 ? bel_hash64(stage->kept.items, kept_bytes) : 0));
+    }
+    bel_str_printf(out_text, "\nmaps %zu", stream->description->map_count);
+}
+
+bel_status *bel_stream_check(const bel_stream *stream, int64_t block)
+{
+    const bel_source *source = stream->source;
+    if (source->kind->check != NULL) BEL_TRY(source->kind->check(source, block));
+    for (int i = 0; i < source->inner_count; i++)
+        BEL_TRY(bel_stream_check(source->inner[i], block));
+    return NULL;
+}
