@@ -117,16 +117,16 @@ BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 /// IDX (the MNIST format), plain or .gz: unsigned bytes in up to 4 dimensions, the first of which
 /// counts the records. Fields: "x", F32, all other dimensions flattened to one [rows · columns …],
 /// each byte multiplied by `scale` (0 means 1); "label", I64 [], when `labels_path` is not NULL.
-/// `class_count` as above. A pattern must match one file. Errors (when opened): NOT_FOUND; DATA_LOSS: wrong magic, other bytes
-/// than unsigned ones, a size that is not the header's, images and labels of different counts,
-/// truncated gz, label out of range.
+/// `class_count` as above. A pattern must match one file. Errors (when opened): NOT_FOUND;
+/// DATA_LOSS: wrong magic, other bytes than unsigned ones, a size that is not the header's, images
+/// and labels of different counts, truncated gz, label out of range.
 BEL_API bel_dataset *bel_dataset_from_idx(const char *images_path, const char *labels_path,
                                           double scale, int64_t class_count);
 
 /// Lines of text: one STRING field "text" (BEL_TEXT_FIELD) of shape [length] for each line, without
 /// its LF or CR LF; blank lines are records, too. Bytes are kept as they are but for a byte-order
-/// mark at the beginning of a file. Files whose names end in .gz are unpacked. `paths`: the files or
-/// patterns, read one after another. Text cannot be in a batch: a map turns it into numbers and
+/// mark at the beginning of a file. Files whose names end in .gz are unpacked. `paths`: the files
+/// or patterns, read one after another. Text cannot be in a batch: a map turns it into numbers and
 /// names it in its drop list. Errors: NOT_FOUND, DATA_LOSS (no line in any file) when opened;
 /// DATA_LOSS when a file has become shorter since.
 BEL_API bel_dataset *bel_dataset_from_text(const char *const *paths, int path_count);
@@ -142,6 +142,43 @@ typedef struct bel_memory_field {
 /// Errors (when opened), INVALID_ARGUMENT: no field, two of one name, other counts of records, open
 /// shapes, no data.
 BEL_API bel_dataset *bel_dataset_from_memory(const bel_memory_field *fields, int field_count);
+
+/// --- Datasets made of datasets ------------------------------------------------------------------
+///
+/// They take datasets without batch stage, which are freed by the call (one that is named twice,
+/// once), and are datasets like any other: stages, maps and a batch stage follow, or a further one
+/// of these. Each epoch of what comes out reads the datasets anew, so a shuffle inside one has
+/// another order in each. `count`: 1 … 32,767. Errors in datasets are those of the new one. When
+/// opened, INVALID_ARGUMENT: fields that do not go together, or a dataset that is repeated forever
+/// (but for zip): repeat what comes out.
+
+/// The records of the first, then those of the second, and so on. All have the same fields.
+BEL_API bel_dataset *bel_dataset_concatenate(bel_dataset *const *datasets, int count);
+
+/// Record i has the fields of record i of all datasets, no two of which have one of the same name.
+/// Ends with the shortest. Where a map of one skips its record, there is none.
+BEL_API bel_dataset *bel_dataset_zip(bel_dataset *const *datasets, int count);
+
+/// Takes records in turn, `block_length` (≥ 1) at a time, from the first `cycle_length` datasets
+/// (0: all); where one has ended the next is opened in its place. The order is exactly that of
+/// tf.data's interleave: when a dataset ends within its block the turn passes on, and the next
+/// dataset is opened when the turn comes round again. All have the same fields.
+BEL_API bel_dataset *bel_dataset_interleave(bel_dataset *const *datasets, int count,
+                                            int cycle_length, int64_t block_length);
+
+/// Draws each record from a dataset by chance, dataset i with probability weights[i] / Σ weights
+/// (each > 0); of a dataset, records come in its own order. With a `record_count` of 0 an epoch has
+/// each record of all datasets once, and one that has none left is out of the draws; with another,
+/// an epoch has that many records, and a dataset that ends begins anew: small ones come more often
+/// than once, of large ones an epoch may see a part, so shuffle them. The draws are a function of
+/// (seed, epoch); a list of 8 bytes a record is made for each epoch. All have the same fields.
+BEL_API bel_dataset *bel_dataset_sample(bel_dataset *const *datasets, const double *weights,
+                                        int count, int64_t record_count, uint64_t seed);
+
+/// Adds a field `field`, I64 [], with the record's place among those that come here, counted from
+/// `start`: before repeat each epoch counts anew, behind it all epochs together; before shuffle it
+/// numbers the records themselves. Also behind map; stages that renumber may follow.
+BEL_API void bel_dataset_enumerate(bel_dataset *dataset, const char *field, int64_t start);
 
 /// --- Stages before map: they renumber -----------------------------------------------------------
 

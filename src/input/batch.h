@@ -4,7 +4,7 @@
 
 #include "input/fields.h"
 #include "input/input.h"
-#include "input/stream.h"
+#include "input/record_stream.h"
 
 typedef struct bel_field_memory {
     void *data; // pages

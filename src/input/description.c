@@ -55,6 +55,10 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
                                  bel_source_description *out_copy)
 {
     bel_source_description copy = *from;
+    bel_description *inner = bel_arena_alloc(arena, (size_t)from->inner_count * sizeof *inner);
+    for (int i = 0; i < from->inner_count; i++)
+        bel_description_copy(arena, &from->inner[i], &inner[i]);
+    copy.inner = inner;
     switch (from->kind) {
     case BEL_SOURCE_CSV: copy_csv(arena, &from->csv, &copy.csv); break;
     case BEL_SOURCE_IDX:
@@ -65,6 +69,16 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
     case BEL_SOURCE_TEXT:
         copy.text.paths = bel_names_copy(arena, from->text.paths, (size_t)from->text.path_count);
         break;
+    case BEL_SOURCE_SAMPLE:
+        copy.sample.weights =
+            bel_arena_copy(arena, from->sample.weights, (size_t)from->inner_count * sizeof(double));
+        break;
+    case BEL_SOURCE_ENUMERATE:
+        copy.enumerate.field = copy_text(arena, from->enumerate.field);
+        break;
+    case BEL_SOURCE_CONCATENATE:
+    case BEL_SOURCE_INTERLEAVE:
+    case BEL_SOURCE_ZIP: break; // nothing but datasets and numbers
     }
     *out_copy = copy;
 }

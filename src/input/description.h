@@ -30,16 +30,43 @@ typedef enum bel_source_tag {
     BEL_SOURCE_CSV,
     BEL_SOURCE_IDX,
     BEL_SOURCE_MEMORY,
-    BEL_SOURCE_TEXT
+    BEL_SOURCE_TEXT,
+    // Made of datasets:
+    BEL_SOURCE_CONCATENATE,
+    BEL_SOURCE_INTERLEAVE,
+    BEL_SOURCE_SAMPLE,
+    BEL_SOURCE_ZIP,
+    BEL_SOURCE_ENUMERATE,
 } bel_source_tag;
+
+typedef struct bel_interleave_description {
+    int cycle_length; // 0: all
+    int64_t block_length;
+} bel_interleave_description;
+
+typedef struct bel_sample_description {
+    const double *weights; // one for each dataset
+    int64_t record_count;  // of an epoch; 0: all records once
+    uint64_t seed;
+} bel_sample_description;
+
+typedef struct bel_enumerate_description {
+    const char *field;
+    int64_t start;
+} bel_enumerate_description;
 
 typedef struct bel_source_description {
     bel_source_tag kind;
+    const struct bel_description *inner; // the datasets that it is made of, without batch stage
+    int inner_count;
     union {
         bel_csv_options csv;
         bel_idx_description idx;
         bel_memory_description memory;
         bel_text_description text;
+        bel_interleave_description interleave;
+        bel_sample_description sample;
+        bel_enumerate_description enumerate;
     };
 } bel_source_description;
 

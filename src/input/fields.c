@@ -88,7 +88,7 @@ static bel_status *finish(const bel_description *description, bool fixed, bel_ba
     return NULL;
 }
 
-bel_status *bel_batch_fields_make(bel_arena *arena, const bel_stream *stream,
+bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *stream,
                                   const bel_description *description, bel_batch_fields *out_fields)
 {
     size_t count = (size_t)stream->field_count;

@@ -2,7 +2,7 @@
 #ifndef BELFRY_INPUT_FIELDS_H
 #define BELFRY_INPUT_FIELDS_H
 
-#include "input/stream.h"
+#include "input/record_stream.h"
 
 // A field without its batch dimension. Open dimensions are symbols, BEL_DIM_TIME and below.
 typedef struct bel_batch_field {
@@ -27,7 +27,7 @@ static inline int64_t bel_symbol_index(int64_t dim)
 // The fields of a stream's records. With padded batches, dimensions become open unless
 // `padded_shapes` or the source fixes them. Memory comes from `arena`. INVALID_ARGUMENT: a text
 // field, padded shapes that fit no field.
-bel_status *bel_batch_fields_make(bel_arena *arena, const bel_stream *stream,
+bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *stream,
                                   const bel_description *description,
                                   bel_batch_fields *out_fields) BEL_MUST_USE;
 

@@ -1,6 +1,6 @@
-// Opening a dataset and reading its blocks: the records of a stream (stream.h) into batches. All that
-// decides what a block holds is fixed at opening, so blocks can be read in any order by any thread,
-// each with a batch of its own.
+// Opening a dataset and reading its blocks: the records of a stream (record_stream.h) into batches.
+// All that decides what a block holds is fixed at opening, so blocks can be read in any order by
+// any thread, each with a batch of its own.
 //
 // There are three ways to a batch: without maps and padding a source writes straight into the
 // rows; with maps one record's memory serves all in turn; padded, all records must be there
@@ -27,7 +27,7 @@ static uint64_t take_fingerprint(const bel_input *input)
     const bel_description *description = &input->description;
     bel_str text = {0};
     bel_str_puts(&text, "input 2\n");
-    bel_stream_describe(input->stream, &text);
+    bel_record_stream_describe(input->stream, &text);
     bel_str_printf(&text, "\nbatch %lld padded=%d", (long long)description->batch_size,
                    description->padded);
     for (int i = 0; i < description->padded_shape_count; i++) {
@@ -43,7 +43,7 @@ static uint64_t take_fingerprint(const bel_input *input)
 
 static bel_status *open_parts(bel_input *input, const bel_column_names *like)
 {
-    BEL_TRY(bel_stream_open(&input->description, like, &input->stream));
+    BEL_TRY(bel_record_stream_open(&input->description, like, &input->stream));
     BEL_TRY(
         bel_batch_fields_make(input->arena, input->stream, &input->description, &input->fields));
     input->fingerprint = take_fingerprint(input);
@@ -70,7 +70,7 @@ bel_status *bel_input_open(const bel_dataset *dataset, const bel_column_names *l
 void bel_input_destroy(bel_input *input)
 {
     if (input == NULL) return;
-    bel_stream_destroy(input->stream);
+    bel_record_stream_destroy(input->stream);
     bel_arena_destroy(input->arena);
     bel_free(input);
 }
@@ -142,7 +142,7 @@ bel_batch *bel_batch_create(const bel_input *input)
 // Without maps and padding nobody looks at a record on its way: the source writes it into its row.
 static bel_status *read_rows(const bel_input *input, int64_t first, int64_t count, bel_batch *batch)
 {
-    const bel_stream *stream = input->stream;
+    const bel_record_stream *stream = input->stream;
     bel_position_cache *cache = batch->memory->cursor->cache;
     BEL_TRY(bel_batch_begin(batch));
     for (int64_t i = 0; i < count; i++) {
@@ -165,7 +165,8 @@ static bel_status *read_mapped(const bel_input *input, int64_t first, int64_t co
     for (int64_t i = first; i < first + count; i++) {
         bool skip;
         bel_arena_reset(memory->arena);
-        BEL_TRY(bel_stream_read(input->stream, memory->cursor, 0, i, &memory->records[0], &skip));
+        BEL_TRY(bel_record_stream_read(input->stream, memory->cursor, 0, i, &memory->records[0],
+                                       &skip));
         if (!skip) BEL_TRY(bel_batch_place(batch, kept++, &memory->records[0]));
     }
     bel_batch_set_count(batch, kept);
@@ -182,7 +183,7 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
     for (int64_t i = first; i < first + count; i++) {
         bool skip;
         bel_record *record = &memory->records[kept];
-        BEL_TRY(bel_stream_read(input->stream, memory->cursor, 0, i, record, &skip));
+        BEL_TRY(bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip));
         if (!skip) kept++;
     }
     BEL_TRY(bel_batch_place_padded(batch, kept));
@@ -192,14 +193,14 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
 
 bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch)
 {
-    const bel_stream *stream = input->stream;
+    const bel_record_stream *stream = input->stream;
     int64_t batch_size = input->description.batch_size, length = stream->positions.length;
     if (block < 0 || block > (length - 1) / batch_size || length == 0) {
         return BEL_ERR(BEL_OUT_OF_RANGE, "input: expected a block below %lld, got %lld",
                        (long long)bel_input_block_count(input, true), (long long)block);
     }
     bel_fault_point("input_reads");
-    BEL_TRY(bel_stream_check(stream, block));
+    BEL_TRY(bel_record_stream_check(stream, block));
     int64_t first = block * batch_size;
     int64_t count = length - first < batch_size ? length - first : batch_size;
     batch->block = block;

@@ -4,12 +4,12 @@
 
 #include "input/fields.h"
 #include "input/input.h"
-#include "input/stream.h"
+#include "input/record_stream.h"
 
 struct bel_input {
     bel_arena *arena;
     bel_description description; // a copy
-    bel_stream *stream;
+    bel_record_stream *stream;
     bel_batch_fields fields;
     uint64_t fingerprint;
 };

@@ -1,7 +1,7 @@
 // Patterns through glob(3). It would sort by the rules of the locale, which hosts of a job need not
-// share, so names are sorted here, byte by byte: the order of the files decides the numbers of their
-// records. Patterns are looked up when a dataset is opened, in each process: where one has other
-// files, the fingerprint of its data is another, and it is refused.
+// share, so names are sorted here, byte by byte: the order of the files decides the numbers of
+// their records. Patterns are looked up when a dataset is opened, in each process: where one has
+// other files, the fingerprint of its data is another, and it is refused.
 #include "input/paths.h"
 
 #include <errno.h>

@@ -23,9 +23,10 @@ struct bel_position_cache {
     cached_permutation entries[];
 };
 
-void bel_positions_init(bel_positions *positions, int64_t record_count)
+void bel_positions_init(bel_positions *positions, int64_t record_count, bool endless)
 {
-    *positions = (bel_positions){.length = record_count, .epoch_records = record_count};
+    *positions =
+        (bel_positions){.length = record_count, .endless = endless, .epoch_records = record_count};
 }
 
 void bel_positions_deinit(bel_positions *positions)

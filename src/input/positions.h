@@ -28,7 +28,7 @@ typedef struct bel_positions {
     size_t capacity;
     int shuffle_count;
     int64_t length;        // positions that come out; INT64_MAX when endless
-    bool endless;          // repeated forever and not cut by take
+    bool endless;          // without an end, and not cut by take
     bool repeated;         // a repeat came already
     int64_t epoch_records; // positions that go into the first repeat, or come out without one
 } bel_positions;
@@ -42,7 +42,7 @@ typedef struct bel_position {
 // one thread at a time.
 typedef struct bel_position_cache bel_position_cache;
 
-void bel_positions_init(bel_positions *positions, int64_t record_count);
+void bel_positions_init(bel_positions *positions, int64_t record_count, bool endless);
 void bel_positions_deinit(bel_positions *positions); // a zeroed one is fine
 
 // Adds a stage other than filter. INVALID_ARGUMENT: the repeat of an empty stream, one window over

@@ -141,6 +141,18 @@ void *bel_record_add(bel_record *record, const char *name, bel_dtype dtype, cons
     return field->tensor.data;
 }
 
+bel_status *bel_record_take_fields(bel_record *record, const bel_record *from)
+{
+    for (size_t i = 0; i < from->field_count; i++) {
+        if (find(record, from->fields[i]->name) < record->field_count) {
+            return BEL_ERR(BEL_DATA_LOSS, "%s: a field \"%s\" comes from two datasets",
+                           bel_record_origin(record), from->fields[i]->name);
+        }
+        append(record, from->fields[i]);
+    }
+    return NULL;
+}
+
 bool bel_record_remove(bel_record *record, const char *name)
 {
     size_t i = find(record, name);

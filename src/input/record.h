@@ -36,6 +36,10 @@ void bel_record_begin(bel_record *record, const struct bel_source *source, int64
 void *bel_record_append(bel_record *record, const char *name, bel_dtype dtype,
                         const bel_shape *shape);
 
+// Adds the fields of `from`, whose memory is of the same arena. DATA_LOSS: the record has one of
+// such a name already.
+bel_status *bel_record_take_fields(bel_record *record, const bel_record *from) BEL_MUST_USE;
+
 // The error that stuck, now the caller's; NULL when there is none.
 bel_status *bel_record_take_status(bel_record *record) BEL_MUST_USE;
 

@@ -1,8 +1,58 @@
-// The choice of the opener by the kind of description; a further kind of source is a case here
-// and a file source_<kind>.c. It has no table of openers because each takes a description of its
-// own type. A source whose opening fails frees itself, so bel_source_destroy is only for those
-// that were opened.
-#include "input/source.h"
+// The choice of the opener by the kind of description; a further kind of source is a case here and
+// a file source_<kind>.c. It has no table of openers because each takes a description of its own
+// type. What is made of datasets opens these first. A source whose opening fails frees itself, so
+// bel_source_destroy is only for those that were opened.
+#include "base/alloc.h"
+#include "input/record_stream.h"
+
+// Datasets that give records for one another have the same columns, bound by name to those that the
+// first of them has; beside others, only the first is bound.
+static const bel_column_names *like_for(const bel_source_description *description, int index,
+                                        bel_record_stream *const *inner,
+                                        const bel_column_names *like)
+{
+    bool beside = description->kind == BEL_SOURCE_ZIP;
+    if (index == 0 || (like != NULL && !beside)) return like;
+    return beside ? NULL : inner[0]->source->names;
+}
+
+static void destroy_inner(bel_record_stream **inner, int count)
+{
+    for (int i = 0; i < count; i++)
+        bel_record_stream_destroy(inner[i]);
+    bel_free(inner);
+}
+
+static bel_status *open_made(const bel_source_description *description, bel_record_stream **inner,
+                             bel_source **out_source)
+{
+    switch (description->kind) {
+    case BEL_SOURCE_CONCATENATE:
+    case BEL_SOURCE_INTERLEAVE:
+    case BEL_SOURCE_SAMPLE: return bel_source_open_join(description, inner, out_source);
+    case BEL_SOURCE_ZIP:
+    case BEL_SOURCE_ENUMERATE: return bel_source_open_zip(description, inner, out_source);
+    default:
+        return BEL_ERR(BEL_INTERNAL, "no source of kind %d reads datasets", (int)description->kind);
+    }
+}
+
+static bel_status *open_with_datasets(const bel_source_description *description,
+                                      const bel_column_names *like, bel_source **out_source)
+{
+    int count = description->inner_count;
+    bel_record_stream **inner = bel_xcalloc((size_t)count, sizeof *inner);
+    bel_status *status = NULL;
+    for (int i = 0; i < count && status == NULL; i++) {
+        status = bel_record_stream_open(&description->inner[i],
+                                        like_for(description, i, inner, like), &inner[i]);
+        if (status != NULL && count > 1)
+            status = bel_status_wrap(status, __FILE__, __LINE__, "dataset %d", i);
+    }
+    if (status == NULL) status = open_made(description, inner, out_source);
+    if (status != NULL) destroy_inner(inner, count);
+    return status;
+}
 
 bel_status *bel_source_open(const bel_source_description *description, const bel_column_names *like,
                             bel_source **out_source)
@@ -12,11 +62,15 @@ bel_status *bel_source_open(const bel_source_description *description, const bel
     case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
     case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
     case BEL_SOURCE_TEXT: return bel_source_open_text(&description->text, out_source);
+    default: return open_with_datasets(description, like, out_source);
     }
-    return BEL_ERR(BEL_INTERNAL, "no source of kind %d", (int)description->kind);
 }
 
 void bel_source_destroy(bel_source *source)
 {
-    if (source != NULL) source->kind->destroy(source);
+    if (source == NULL) return;
+    bel_record_stream **inner = source->inner;
+    int inner_count = source->inner_count;
+    source->kind->destroy(source);
+    destroy_inner(inner, inner_count);
 }

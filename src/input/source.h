@@ -10,7 +10,7 @@
 
 typedef struct bel_source bel_source;
 struct bel_cursor;
-struct bel_stream;
+struct bel_record_stream;
 
 // Where a source writes a record: into rows of a batch when nobody looks at the record on its way,
 // else into a record.
@@ -48,12 +48,13 @@ typedef struct bel_source_field {
 // Every kind begins its own struct with this one. Immutable once opened, so thread-safe.
 struct bel_source {
     const bel_source_kind *kind;
-    int64_t record_count;
-    uint64_t size_bytes;            // of what was opened, unpacked
-    uint64_t content;               // hash of it: other data of the same size are other data
-    const bel_source_field *fields; // in the order in which `read` adds them
-    int field_count;                // 0: only reading shows
-    struct bel_stream **inner;      // the datasets that it is made of
+    int64_t record_count; // INT64_MAX when endless
+    bool endless;
+    uint64_t size_bytes;              // of what was opened, unpacked
+    uint64_t content;                 // hash of it: other data of the same size are other data
+    const bel_source_field *fields;   // in the order in which `read` adds them
+    int field_count;                  // 0: only reading shows
+    struct bel_record_stream **inner; // the datasets that it is made of
     int inner_count;
     const bel_column_names *names; // of its columns; NULL: it has none
 };
@@ -73,7 +74,7 @@ bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *
 // and the label must be that one. INVALID_ARGUMENT: one is missing, or the label is another.
 bel_status *bel_source_open(const bel_source_description *description, const bel_column_names *like,
                             bel_source **out_source) BEL_MUST_USE;
-void bel_source_destroy(bel_source *source);
+void bel_source_destroy(bel_source *source); // with its datasets; accepts NULL
 
 // One opener per kind, in source_<kind>.c.
 bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,
@@ -84,5 +85,13 @@ bel_status *bel_source_open_memory(const bel_memory_description *description,
                                    bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_text(const bel_text_description *description,
                                  bel_source **out_source) BEL_MUST_USE;
+
+// And of what is made of datasets. They stay the caller's when this fails.
+bel_status *bel_source_open_join(const bel_source_description *description,
+                                 struct bel_record_stream **inner,
+                                 bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_zip(const bel_source_description *description,
+                                struct bel_record_stream **inner,
+                                bel_source **out_source) BEL_MUST_USE;
 
 #endif

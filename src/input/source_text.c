@@ -1,6 +1,6 @@
-// Lines of text files. Where each line begins is noted once, at opening, 8 bytes a line; a line ends
-// before the next one's beginning, so a record is found and copied without looking for its end.
-// The line break behind the last line may be missing; there is no line behind the last break.
+// Lines of text files. Where each line begins is noted once, at opening, 8 bytes a line; a line
+// ends before the next one's beginning, so a record is found and copied without looking for its
+// end. The line break behind the last line may be missing; there is no line behind the last break.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -3,7 +3,7 @@
 //
 // What the fields are is learnt at opening: from the source, or, where maps are in between, by
 // mapping the first record that they do not skip.
-#include "input/stream.h"
+#include "input/record_stream.h"
 
 #include <string.h>
 
@@ -37,8 +37,9 @@ static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, boo
     return status;
 }
 
-bel_status *bel_stream_read(const bel_stream *stream, bel_cursor *cursor, int64_t epoch,
-                            int64_t position, bel_record *record, bool *out_skip)
+bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *cursor,
+                                   int64_t epoch, int64_t position, bel_record *record,
+                                   bool *out_skip)
 {
     const bel_description *description = stream->description;
     *out_skip = false;
@@ -53,7 +54,7 @@ bel_status *bel_stream_read(const bel_stream *stream, bel_cursor *cursor, int64_
 
 // --- Cursors -------------------------------------------------------------------------------------
 
-bel_cursor *bel_cursor_create(const bel_stream *stream)
+bel_cursor *bel_cursor_create(const bel_record_stream *stream)
 {
     const bel_source *source = stream->source;
     bel_cursor *cursor = bel_xcalloc(1, sizeof *cursor);
@@ -71,6 +72,7 @@ void bel_cursor_destroy(bel_cursor *cursor)
     for (int i = 0; i < cursor->inner_count; i++)
         bel_cursor_destroy(cursor->inner[i]);
     bel_record_deinit(&cursor->beside);
+    bel_epoch_hold_release(&cursor->hold);
     bel_position_cache_destroy(cursor->cache);
     bel_free(cursor->inner);
     bel_free(cursor);
@@ -79,8 +81,8 @@ void bel_cursor_destroy(bel_cursor *cursor)
 // --- Opening -------------------------------------------------------------------------------------
 
 // Asks `keep` about every record that reaches the filter.
-static bel_status *list_kept(const bel_stream *stream, const bel_stage *stage, bel_record *record,
-                             bel_number_list *kept)
+static bel_status *list_kept(const bel_record_stream *stream, const bel_stage *stage,
+                             bel_record *record, bel_number_list *kept)
 {
     bel_cursor *cursor = bel_cursor_create(stream);
     bel_status *status = NULL;
@@ -97,9 +99,9 @@ static bel_status *list_kept(const bel_stream *stream, const bel_stage *stage, b
 }
 
 // Stages in the order of the description, each asked for what it leaves of the one before.
-static bel_status *add_stages(bel_stream *stream, bel_record *record)
+static bel_status *add_stages(bel_record_stream *stream, bel_record *record)
 {
-    bel_positions_init(&stream->positions, stream->source->record_count);
+    bel_positions_init(&stream->positions, stream->source->record_count, stream->source->endless);
     for (size_t i = 0; i < stream->description->stage_count; i++) {
         const bel_stage *stage = &stream->description->stages[i];
         if (stage->kind != BEL_STAGE_FILTER) {
@@ -118,7 +120,7 @@ static bel_status *add_stages(bel_stream *stream, bel_record *record)
 }
 
 // The fields of a record, to be kept.
-static void keep_fields(bel_stream *stream, const bel_record *record)
+static void keep_fields(bel_record_stream *stream, const bel_record *record)
 {
     bel_source_field *fields = bel_arena_alloc(stream->arena, record->field_count * sizeof *fields);
     for (size_t i = 0; i < record->field_count; i++) {
@@ -132,7 +134,7 @@ static void keep_fields(bel_stream *stream, const bel_record *record)
 }
 
 // Only calling the maps shows what they make: on the first record that they do not skip.
-static bel_status *learn_fields(bel_stream *stream, bel_record *record)
+static bel_status *learn_fields(bel_record_stream *stream, bel_record *record)
 {
     const bel_source *source = stream->source;
     if (stream->description->map_count == 0 && source->field_count > 0) {
@@ -149,7 +151,7 @@ static bel_status *learn_fields(bel_stream *stream, bel_record *record)
     bool skipped = true;
     for (int64_t i = 0; i < count && status == NULL && skipped; i++) {
         bel_arena_reset(record->arena);
-        status = bel_stream_read(stream, cursor, 0, i, record, &skipped);
+        status = bel_record_stream_read(stream, cursor, 0, i, record, &skipped);
     }
     bel_cursor_destroy(cursor);
     BEL_TRY(status);
@@ -163,10 +165,10 @@ static bel_status *learn_fields(bel_stream *stream, bel_record *record)
     return NULL;
 }
 
-bel_status *bel_stream_open(const bel_description *description, const bel_column_names *like,
-                            bel_stream **out_stream)
+bel_status *bel_record_stream_open(const bel_description *description, const bel_column_names *like,
+                                   bel_record_stream **out_stream)
 {
-    bel_stream *stream = bel_xcalloc(1, sizeof *stream);
+    bel_record_stream *stream = bel_xcalloc(1, sizeof *stream);
     stream->description = description;
     stream->arena = bel_arena_create();
     bel_arena *arena = bel_arena_create(); // of the record that filters and maps are tried on
@@ -178,14 +180,14 @@ bel_status *bel_stream_open(const bel_description *description, const bel_column
     bel_record_deinit(&record);
     bel_arena_destroy(arena);
     if (status != NULL) {
-        bel_stream_destroy(stream);
+        bel_record_stream_destroy(stream);
         return status;
     }
     *out_stream = stream;
     return NULL;
 }
 
-void bel_stream_destroy(bel_stream *stream)
+void bel_record_stream_destroy(bel_record_stream *stream)
 {
     if (stream == NULL) return;
     bel_positions_deinit(&stream->positions);
@@ -194,9 +196,16 @@ void bel_stream_destroy(bel_stream *stream)
     bel_free(stream);
 }
 
+const bel_source_field *bel_record_stream_field(const bel_record_stream *stream, const char *name)
+{
+    for (int i = 0; i < stream->field_count; i++)
+        if (strcmp(stream->fields[i].name, name) == 0) return &stream->fields[i];
+    return NULL;
+}
+
 // --- All of it -----------------------------------------------------------------------------------
 
-void bel_stream_describe(const bel_stream *stream, bel_str *out_text)
+void bel_record_stream_describe(const bel_record_stream *stream, bel_str *out_text)
 {
     const bel_source *source = stream->source;
     char shape_text[BEL_SHAPE_TEXT];
@@ -206,7 +215,7 @@ void bel_stream_describe(const bel_stream *stream, bel_str *out_text)
     source->kind->describe(source, out_text);
     for (int i = 0; i < source->inner_count; i++) {
         bel_str_printf(out_text, "\ndataset %d {", i);
-        bel_stream_describe(source->inner[i], out_text);
+        bel_record_stream_describe(source->inner[i], out_text);
         bel_str_puts(out_text, "}");
     }
     for (int i = 0; i < source->field_count; i++) {
@@ -226,11 +235,11 @@ void bel_stream_describe(const bel_stream *stream, bel_str *out_text)
     bel_str_printf(out_text, "\nmaps %zu", stream->description->map_count);
 }
 
-bel_status *bel_stream_check(const bel_stream *stream, int64_t block)
+bel_status *bel_record_stream_check(const bel_record_stream *stream, int64_t block)
 {
     const bel_source *source = stream->source;
     if (source->kind->check != NULL) BEL_TRY(source->kind->check(source, block));
     for (int i = 0; i < source->inner_count; i++)
-        BEL_TRY(bel_stream_check(source->inner[i], block));
+        BEL_TRY(bel_record_stream_check(source->inner[i], block));
     return NULL;
 }

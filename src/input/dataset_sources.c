@@ -1,0 +1,134 @@
+// Datasets of each kind of source: what can be checked of a description before anything is opened.
+// Texts and lists are copied; memory fields and `user` stay the caller's.
+#include <math.h>
+#include <string.h>
+
+#include "input/dataset_build.h"
+
+static bel_status *check_scale(double scale)
+{
+    if (isfinite(scale)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "dataset: expected a finite scale, got %g", scale);
+}
+
+static bel_status *check_class_count(int64_t class_count)
+{
+    if (class_count >= 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "dataset: expected a class_count of 0 (any) or more, got %lld",
+                   (long long)class_count);
+}
+
+static bel_status *check_csv_columns(const bel_csv_options *options)
+{
+    for (int i = 0; options->columns != NULL && i < options->column_count; i++) {
+        const bel_csv_column *column = &options->columns[i];
+        if (column->name == NULL || column->name[0] == '\0') {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: typed column %d has no name", i);
+        }
+        if (column->dtype != BEL_DTYPE_F32 && column->dtype != BEL_DTYPE_I32 &&
+            column->dtype != BEL_DTYPE_I64 && column->dtype != BEL_DTYPE_STRING) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "csv: column \"%s\": expected f32, i32, i64 or string, got %s",
+                           column->name, bel_dtype_name(column->dtype));
+        }
+    }
+    return NULL;
+}
+
+static bel_status *check_paths(const char *source, const char *const *paths, int count)
+{
+    if (paths == NULL || count < 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected at least one path, got none", source);
+    }
+    for (int i = 0; i < count; i++) {
+        if (paths[i] != NULL) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: path %d is NULL", source, i);
+    }
+    return NULL;
+}
+
+static bel_status *check_csv(const bel_csv_options *options)
+{
+    if (options == NULL) return check_paths("csv", NULL, 0);
+    BEL_TRY(check_paths("csv", options->paths, options->path_count));
+    if (options->delimiter != '\0' && strchr("\"\r\n+-.0123456789eE", options->delimiter) != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "csv: a quote, a line break or a character of numbers cannot be the "
+                       "delimiter");
+    }
+    if (options->column_names != NULL && (!options->no_header || options->column_name_count < 1)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: column_names goes with no_header and a "
+                                             "column_name_count of at least 1");
+    }
+    for (int i = 0; options->column_names != NULL && i < options->column_name_count; i++) {
+        if (options->column_names[i] == NULL) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: column name %d is NULL", i);
+        }
+    }
+    if (options->columns != NULL && options->column_count < 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: expected a column_count of at least 1, got %d",
+                       options->column_count);
+    }
+    if (options->columns != NULL && options->id_column_count > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id_columns do not go with columns");
+    }
+    if (options->columns != NULL && options->length_column != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: length_column does not go with columns");
+    }
+    for (int i = 0; i < options->id_column_count; i++) {
+        if (options->id_columns[i] == NULL) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id column %d is NULL", i);
+        }
+    }
+    BEL_TRY(check_csv_columns(options));
+    BEL_TRY(check_scale(options->scale));
+    return check_class_count(options->class_count);
+}
+
+bel_dataset *bel_dataset_from_csv(const bel_csv_options *options)
+{
+    bel_status *status = check_csv(options);
+    bel_source_description source = {.kind = BEL_SOURCE_CSV};
+    if (status == NULL) source.csv = *options;
+    if (source.csv.delimiter == '\0') source.csv.delimiter = ',';
+    if (source.csv.scale == 0) source.csv.scale = 1;
+    if (source.csv.vector_name == NULL) source.csv.vector_name = "x";
+    return bel_dataset_create(&source, status);
+}
+
+bel_dataset *bel_dataset_from_idx(const char *images_path, const char *labels_path, double scale,
+                                  int64_t class_count)
+{
+    bel_status *status = NULL;
+    if (images_path == NULL) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "idx: expected a path of images, got NULL");
+    }
+    if (status == NULL) status = check_scale(scale);
+    if (status == NULL) status = check_class_count(class_count);
+    bel_source_description source = {
+        .kind = BEL_SOURCE_IDX,
+        .idx = {images_path, labels_path, scale == 0 ? 1 : scale, class_count},
+    };
+    return bel_dataset_create(&source, status);
+}
+
+bel_dataset *bel_dataset_from_text(const char *const *paths, int path_count)
+{
+    bel_status *status = check_paths("text", paths, path_count);
+    bel_source_description source = {.kind = BEL_SOURCE_TEXT, .text = {paths, path_count}};
+    return bel_dataset_create(&source, status);
+}
+
+bel_dataset *bel_dataset_from_memory(const bel_memory_field *fields, int field_count)
+{
+    bel_status *status = NULL;
+    if (fields == NULL || field_count < 1) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "memory: expected at least one field, got none");
+    }
+    bel_source_description source = {
+        .kind = BEL_SOURCE_MEMORY,
+        .memory = {fields, field_count},
+    };
+    return bel_dataset_create(&source, status);
+}
