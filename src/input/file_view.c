@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,15 +19,21 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/unpack.h"
 
-static bool is_packed(const char *path, const unsigned char *data, size_t size)
+// What was unpacked or came through a pipe is in memory as a whole, which the log says.
+static void keep_in_memory(const char *path, char *data, size_t size, bel_file_view *out_view)
 {
-    size_t length = strlen(path);
-    if (length >= 3 && strcmp(path + length - 3, ".gz") == 0) return true;
-    return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
+    *out_view = (bel_file_view){.data = data, .size = size, .memory = data, .mapped = false};
+    if (size == 0) return;
+    char text[32];
+    bel_log_write(BEL_LOG_INFO,
+                  "%s: read into memory as a whole (%s), since it is packed or a pipe", path,
+                  bel_bytes_text(size, text));
 }
 
-// Maps a regular file; *out_view stays empty when it has to be read another way.
+// Maps a regular file, or unpacks it from its mapping; *out_view stays empty when it has to be read
+// another way.
 static bel_status *map_file(const char *path, int descriptor, bel_file_view *out_view)
 {
     struct stat info;
@@ -38,8 +43,12 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
     size_t size = (size_t)info.st_size;
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
-    if (is_packed(path, memory, size)) {
-        munmap(memory, size);
+    if (bel_is_gzip(memory, size)) {
+        char *data;
+        bel_status *status = bel_unpack(path, memory, size, &data, &size);
+        munmap(memory, (size_t)info.st_size);
+        BEL_TRY(status);
+        keep_in_memory(path, data, size, out_view);
         return NULL;
     }
     *out_view = (bel_file_view){.data = memory,
@@ -56,13 +65,7 @@ static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
     char *data;
     size_t size;
     BEL_TRY(bel_file_read(path, &data, &size));
-    *out_view = (bel_file_view){.data = data, .size = size, .memory = data, .mapped = false};
-    if (size > 0) {
-        char text[32];
-        bel_log_write(BEL_LOG_INFO,
-                      "%s: read into memory as a whole (%s), since it is packed or a pipe", path,
-                      bel_bytes_text(size, text));
-    }
+    keep_in_memory(path, data, size, out_view);
     return NULL;
 }
 

@@ -18,7 +18,7 @@ typedef struct bel_file_view {
 } bel_file_view;
 
 // Plain files are mapped, so that only what is asked for is read; the file must not become shorter
-// while it is open: reading what has gone is a bus error. Packed files (.gz, or gzip's magic) and
+// while it is open: reading what has gone is a bus error. Packed files (with gzip's magic) and
 // pipes are read into memory, and one log line says so. Errors are those of bel_file_read.
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
