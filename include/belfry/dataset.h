@@ -49,6 +49,7 @@ typedef struct bel_dataset bel_dataset;
 #define BEL_ID_FIELD "ids"        ///< What bel_csv_options.id_columns become.
 #define BEL_LENGTH_FIELD "length" ///< What bel_csv_options.length_column becomes.
 #define BEL_TEXT_FIELD "text"     ///< The lines of bel_dataset_from_text.
+#define BEL_RECORD_FIELD "record" ///< The bytes of a TFRecord file's record.
 
 /// A record being filtered or mapped: fields by name, in the order in which they were added. It and
 /// its memory belong to the library and are valid during the call of the function that gets it; a
@@ -130,6 +131,42 @@ BEL_API bel_dataset *bel_dataset_from_idx(const char *images_path, const char *l
 /// names it in its drop list. Errors: NOT_FOUND, DATA_LOSS (no line in any file) when opened;
 /// DATA_LOSS when a file has become shorter since.
 BEL_API bel_dataset *bel_dataset_from_text(const char *const *paths, int path_count);
+
+/// One feature of a tf.train.Example that becomes a field.
+typedef struct bel_example_feature {
+    const char *key;   ///< Its name in the Example.
+    const char *field; ///< The field's name; NULL: the same.
+    /// F32: a float_list. I64: an int64_list. STRING: a bytes_list of one, whose bytes are the
+    /// text. U8: the same, whose bytes are the elements (decoded images, for instance).
+    bel_dtype dtype;
+    /// Closed: as many elements as every record has, row-major; a scalar is one. Or with -1 as
+    /// first dimension: as many rows as a record has; a padded batch takes those. Not used for
+    /// STRING.
+    bel_shape shape;
+    /// What records without the feature have: NULL: an error, but no rows where the shape is open;
+    /// else one value of the dtype, for all elements of a closed shape (STRING: a text that ends
+    /// with a zero byte). Copied.
+    const void *missing;
+} bel_example_feature;
+
+/// Records of TFRecord files, which may be packed as a whole by gzip or zlib: what a file is shows
+/// by its first bytes. Zero-initialise, then set what you need.
+typedef struct bel_tfrecord_options {
+    const char *const *paths; ///< The files or patterns, read one after another.
+    int path_count;
+    const bel_example_feature *features; ///< What records hold; NULL: they are not looked into.
+    int feature_count;
+} bel_tfrecord_options;
+
+/// With `features`, each record is a tf.train.Example, and those features are its fields; others
+/// are left out. Without, its bytes are one STRING field "record" (BEL_RECORD_FIELD), for a map to
+/// take apart. An index of records is made when opened, 8 bytes each, so they are read in any
+/// order; checksums (CRC-32C) of lengths are looked at then, those of data whenever it is read.
+/// Errors: NOT_FOUND (file); INVALID_ARGUMENT (an impossible feature); DATA_LOSS, with file and
+/// record: a file that is none or that ends within a record, a checksum that does not fit, data
+/// that is no Example, a feature that is missing, of another kind or of another size. Of files
+/// above 64 MiB, only the first and last records are looked into when opened.
+BEL_API bel_dataset *bel_dataset_from_tfrecord(const bel_tfrecord_options *options);
 
 /// A field in memory: `data` holds all records, shape [record_count, …].
 typedef struct bel_memory_field {

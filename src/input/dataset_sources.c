@@ -120,6 +120,75 @@ bel_dataset *bel_dataset_from_text(const char *const *paths, int path_count)
     return bel_dataset_create(&source, status);
 }
 
+static bel_status *check_feature(const bel_example_feature *feature, int index)
+{
+    if (feature->key == NULL || feature->key[0] == '\0') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "tfrecord: feature %d has no key", index);
+    }
+    bel_dtype dtype = feature->dtype;
+    if (dtype == BEL_DTYPE_STRING) return NULL;
+    if (dtype != BEL_DTYPE_F32 && dtype != BEL_DTYPE_I64 && dtype != BEL_DTYPE_U8) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "tfrecord: feature \"%s\": expected f32, i64, u8 or string, got %s",
+                       feature->key, bel_dtype_name(dtype));
+    }
+    const bel_shape *shape = &feature->shape;
+    bool open = shape->rank > 0 && shape->dims[0] == -1, possible = true;
+    int64_t elements = 1;
+    if (shape->rank < 0 || shape->rank >= BEL_MAX_RANK) possible = false;
+    for (int32_t i = open ? 1 : 0; possible && i < shape->rank; i++)
+        possible =
+            shape->dims[i] >= 1 && !__builtin_mul_overflow(elements, shape->dims[i], &elements);
+    char text[BEL_SHAPE_TEXT];
+    if (!possible || elements > INT32_MAX) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "tfrecord: feature \"%s\": expected a closed shape of at most %d dimensions, "
+            "or one with -1 in front, got %s",
+            feature->key, BEL_MAX_RANK - 1, bel_shape_text(shape, text));
+    }
+    if (!open || feature->missing == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "tfrecord: feature \"%s\": with an open shape a record without it has no rows, "
+                   "so `missing` is not read",
+                   feature->key);
+}
+
+static const char *field_of(const bel_example_feature *feature)
+{
+    return feature->field == NULL ? feature->key : feature->field;
+}
+
+static bel_status *check_tfrecord(const bel_tfrecord_options *options)
+{
+    if (options == NULL) return check_paths("tfrecord", NULL, 0);
+    BEL_TRY(check_paths("tfrecord", options->paths, options->path_count));
+    if (options->features == NULL) return NULL;
+    if (options->feature_count < 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "tfrecord: expected a feature_count of at least 1, got %d",
+                       options->feature_count);
+    }
+    for (int i = 0; i < options->feature_count; i++) {
+        const bel_example_feature *feature = &options->features[i];
+        BEL_TRY(check_feature(feature, i));
+        for (int j = 0; j < i; j++) {
+            if (strcmp(field_of(feature), field_of(&options->features[j])) != 0) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "tfrecord: two features become field \"%s\"",
+                           field_of(feature));
+        }
+    }
+    return NULL;
+}
+
+bel_dataset *bel_dataset_from_tfrecord(const bel_tfrecord_options *options)
+{
+    bel_status *status = check_tfrecord(options);
+    bel_source_description source = {.kind = BEL_SOURCE_TFRECORD};
+    if (status == NULL) source.tfrecord = *options;
+    return bel_dataset_create(&source, status);
+}
+
 bel_dataset *bel_dataset_from_memory(const bel_memory_field *fields, int field_count)
 {
     bel_status *status = NULL;

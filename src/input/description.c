@@ -39,6 +39,33 @@ static void copy_csv(bel_arena *arena, const bel_csv_options *from, bel_csv_opti
     *out_copy = copy;
 }
 
+static void copy_tfrecord(bel_arena *arena, const bel_tfrecord_options *from,
+                          bel_tfrecord_options *out_copy)
+{
+    size_t count = from->features == NULL ? 0 : (size_t)from->feature_count;
+    bel_example_feature *features = bel_arena_alloc(arena, count * sizeof *features);
+    for (size_t i = 0; i < count; i++) {
+        const bel_example_feature *feature = &from->features[i];
+        features[i] = *feature;
+        features[i].key = copy_text(arena, feature->key);
+        features[i].field =
+            copy_text(arena, feature->field == NULL ? feature->key : feature->field);
+        if (feature->dtype == BEL_DTYPE_STRING) {
+            features[i].shape = BEL_SHAPE(-1);
+            features[i].missing = copy_text(arena, feature->missing);
+        } else if (feature->missing != NULL) {
+            features[i].missing =
+                bel_arena_copy(arena, feature->missing, bel_dtype_size(feature->dtype));
+        }
+    }
+    *out_copy = (bel_tfrecord_options){
+        .paths = bel_names_copy(arena, from->paths, (size_t)from->path_count),
+        .path_count = from->path_count,
+        .features = features,
+        .feature_count = (int)count,
+    };
+}
+
 static void copy_memory(bel_arena *arena, const bel_memory_description *from,
                         bel_memory_description *out_copy)
 {
@@ -69,6 +96,7 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
     case BEL_SOURCE_TEXT:
         copy.text.paths = bel_names_copy(arena, from->text.paths, (size_t)from->text.path_count);
         break;
+    case BEL_SOURCE_TFRECORD: copy_tfrecord(arena, &from->tfrecord, &copy.tfrecord); break;
     case BEL_SOURCE_SAMPLE:
         copy.sample.weights =
             bel_arena_copy(arena, from->sample.weights, (size_t)from->inner_count * sizeof(double));

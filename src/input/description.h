@@ -31,6 +31,7 @@ typedef enum bel_source_tag {
     BEL_SOURCE_IDX,
     BEL_SOURCE_MEMORY,
     BEL_SOURCE_TEXT,
+    BEL_SOURCE_TFRECORD,
     // Made of datasets:
     BEL_SOURCE_CONCATENATE,
     BEL_SOURCE_INTERLEAVE,
@@ -64,6 +65,7 @@ typedef struct bel_source_description {
         bel_idx_description idx;
         bel_memory_description memory;
         bel_text_description text;
+        bel_tfrecord_options tfrecord;
         bel_interleave_description interleave;
         bel_sample_description sample;
         bel_enumerate_description enumerate;

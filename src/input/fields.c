@@ -51,9 +51,19 @@ static bel_status *check_padded(const bel_description *description, bel_batch_fi
 static bel_status *open_dims(const bel_description *description, bool fixed, bel_batch_field *field,
                              int *symbol_count)
 {
+    bool varies = fixed && field->shape.rank > 0 && field->shape.dims[0] < 0;
+    if (!description->padded && varies) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "dataset: field \"%s\" has another length in each record, which "
+                       "bel_dataset_padded_batch takes, not bel_dataset_batch",
+                       field->name);
+    }
     if (!description->padded) return NULL;
     const bel_padded_shape *padded = find_padded(description, field->name);
-    if (padded == NULL && fixed) return NULL;
+    if (padded == NULL && fixed) {
+        if (varies) field->shape.dims[0] = BEL_DIM_TIME - (*symbol_count)++;
+        return NULL;
+    }
     if (padded != NULL && padded->shape.rank != field->shape.rank) {
         char text[BEL_SHAPE_TEXT];
         return BEL_ERR(BEL_INVALID_ARGUMENT,

@@ -89,6 +89,16 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
     return NULL;
 }
 
+bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
+{
+    char *data;
+    size_t size;
+    BEL_TRY(bel_unpack(path, view->data, view->size, &data, &size));
+    bel_file_view_close(view);
+    keep_in_memory(path, data, size, view);
+    return NULL;
+}
+
 void bel_file_view_close(bel_file_view *view)
 {
     if (view->mapped) {

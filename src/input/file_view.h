@@ -21,6 +21,8 @@ typedef struct bel_file_view {
 // while it is open: reading what has gone is a bus error. Packed files (with gzip's magic) and
 // pipes are read into memory, and one log line says so. Errors are those of bel_file_read.
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+// What was opened turns out to be packed by zlib: takes its place, unpacked. DATA_LOSS: corrupt.
+bel_status *bel_file_view_unpack(bel_file_view *view, const char *path) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
 
 // Before reading: DATA_LOSS when the mapped file has become shorter. (One that was replaced by

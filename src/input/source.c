@@ -62,6 +62,7 @@ bel_status *bel_source_open(const bel_source_description *description, const bel
     case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
     case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
     case BEL_SOURCE_TEXT: return bel_source_open_text(&description->text, out_source);
+    case BEL_SOURCE_TFRECORD: return bel_source_open_tfrecord(&description->tfrecord, out_source);
     default: return open_with_datasets(description, like, out_source);
     }
 }

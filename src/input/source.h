@@ -38,7 +38,8 @@ typedef struct bel_source_kind {
     void (*destroy)(bel_source *source);
 } bel_source_kind;
 
-// A field that every record has. A text field has shape [-1].
+// A field that every record has. A first dimension of -1 is another one in each record; that of a
+// text always is.
 typedef struct bel_source_field {
     const char *name;
     bel_dtype dtype;
@@ -60,7 +61,7 @@ struct bel_source {
 };
 
 // Memory for field `field` of the record being read: zeroed in a record, with old content in a row.
-// `length` is that of a text and is not used otherwise.
+// `length` is its first dimension, if that is open, and is not used otherwise.
 void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length);
 
 // Reads a whole record; what was in it before is gone. `cursor`: of the stream that the source
@@ -68,6 +69,10 @@ void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, 
 bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *cursor,
                                    bel_position at, bel_record *record,
                                    bool *out_skip) BEL_MUST_USE;
+
+// Reads records once, so that a value that is wrong is not found after hours of training: all of
+// them, or of large sources as many at the beginning and at the end as take half a second.
+bel_status *bel_source_read_some(const bel_source *source) BEL_MUST_USE;
 
 // Opens what is described; pointers in the description must outlive the source. `like` (NULL: none)
 // are the names of the columns that a model was trained with: the vector has those, in that order,
@@ -86,6 +91,8 @@ bel_status *bel_source_open_memory(const bel_memory_description *description,
 bel_status *bel_source_open_text(const bel_text_description *description,
                                  bel_source **out_source) BEL_MUST_USE;
 
+bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options,
+                                     bel_source **out_source) BEL_MUST_USE;
 // And of what is made of datasets. They stay the caller's when this fails.
 bel_status *bel_source_open_join(const bel_source_description *description,
                                  struct bel_record_stream **inner,

@@ -225,37 +225,6 @@ static const bel_source_kind csv_kind = {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-static bel_status *check_rows(const bel_csv_source *source, int64_t first, int64_t end,
-                              bel_record *record)
-{
-    for (int64_t i = first; i < end; i++) {
-        bel_arena_reset(record->arena);
-        bel_record_begin(record, &source->base, i);
-        BEL_TRY(csv_read(&source->base, i, &(bel_sink){.record = record}));
-    }
-    return NULL;
-}
-
-// Reads rows once, so that a value that is no number is not found after hours of training: all of
-// them, or of large files as many at the beginning and at the end as take half a second.
-static bel_status *check_values(const bel_csv_source *source)
-{
-    enum { CHECKED_BYTES = 64 << 20 };
-    int64_t count = source->base.record_count, half = count;
-    if (source->base.size_bytes > CHECKED_BYTES) {
-        half = (int64_t)((double)count * (CHECKED_BYTES / 2) / (double)source->base.size_bytes);
-    }
-    int64_t second = half < count - half ? count - half : half;
-    bel_arena *arena = bel_arena_create();
-    bel_record record;
-    bel_record_init(&record, arena);
-    bel_status *status = check_rows(source, 0, half, &record);
-    if (status == NULL) status = check_rows(source, second, count, &record);
-    bel_record_deinit(&record);
-    bel_arena_destroy(arena);
-    return status;
-}
-
 // Which files there are. Until then there are none, also to close.
 static bel_status *find_files(bel_csv_source *source)
 {
@@ -294,7 +263,7 @@ static bel_status *open_files(bel_csv_source *source)
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none",
                        options->paths[0]);
     }
-    return check_values(source);
+    return bel_source_read_some(&source->base);
 }
 
 bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,

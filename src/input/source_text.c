@@ -1,46 +1,26 @@
-// Lines of text files. Where each line begins is noted once, at opening, 8 bytes a line; a line
-// ends before the next one's beginning, so a record is found and copied without looking for its
-// end. The line break behind the last line may be missing; there is no line behind the last break.
+// Lines of text files. A line ends before the next one's beginning, so a record is found and copied
+// without looking for its end. The line break behind the last line may be missing; there is no line
+// behind the last break.
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arena.h"
-#include "base/hash.h"
-#include "input/file_view.h"
-#include "input/number_list.h"
-#include "input/paths.h"
-#include "input/source.h"
-
-typedef struct text_file {
-    const char *path;
-    bel_file_view view;
-    bel_number_list line_starts; // offsets from the view's first byte
-} text_file;
+#include "input/record_files.h"
 
 typedef struct text_source {
     bel_source base;
     bel_arena *arena;
-    text_file *files;
-    int64_t *first_record; // of each file
-    int file_count;
+    bel_record_files files;
     bel_source_field field;
 } text_source;
-
-static const text_file *find_line(const text_source *source, int64_t number, size_t *out_line)
-{
-    size_t file = bel_last_at_most(source->first_record, (size_t)source->file_count, number);
-    *out_line = (size_t)(number - source->first_record[file]);
-    return &source->files[file];
-}
 
 static bel_status *text_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     size_t line;
-    const text_file *file = find_line((const text_source *)base, number, &line);
-    const bel_number_list *starts = &file->line_starts;
-    const char *start = file->view.data + starts->items[line];
+    const bel_record_file *file =
+        bel_record_files_find(&((const text_source *)base)->files, number, &line);
+    const char *start = file->view.data + file->starts.items[line];
     const char *end = file->view.data + file->view.size;
-    if (line + 1 < starts->count) end = file->view.data + starts->items[line + 1];
+    if (line + 1 < file->starts.count) end = file->view.data + file->starts.items[line + 1];
     if (end > start && end[-1] == '\n') {
         end--;
         if (end > start && end[-1] == '\r') end--;
@@ -53,17 +33,14 @@ static bel_status *text_read(const bel_source *base, int64_t number, const bel_s
 static void text_origin(const bel_source *base, int64_t number, bel_str *out_text)
 {
     size_t line;
-    const text_file *file = find_line((const text_source *)base, number, &line);
+    const bel_record_file *file =
+        bel_record_files_find(&((const text_source *)base)->files, number, &line);
     bel_str_printf(out_text, "%s:%zu", file->path, line + 1);
 }
 
 static bel_status *text_check(const bel_source *base, int64_t block)
 {
-    const text_source *source = (const text_source *)base;
-    int end, first = bel_file_view_turn(block, source->file_count, &end);
-    for (int i = first; i < end; i++)
-        BEL_TRY(bel_file_view_check(&source->files[i].view, source->files[i].path));
-    return NULL;
+    return bel_record_files_check(&((const text_source *)base)->files, block);
 }
 
 static void text_describe(const bel_source *base, bel_str *out_text)
@@ -75,10 +52,7 @@ static void text_describe(const bel_source *base, bel_str *out_text)
 static void text_destroy(bel_source *base)
 {
     text_source *source = (text_source *)base;
-    for (int i = 0; i < source->file_count; i++) {
-        bel_number_list_deinit(&source->files[i].line_starts);
-        bel_file_view_close(&source->files[i].view);
-    }
+    bel_record_files_close(&source->files);
     bel_arena_destroy(source->arena);
     bel_free(source);
 }
@@ -92,12 +66,12 @@ static const bel_source_kind text_kind = {
     .destroy = text_destroy,
 };
 
-static bel_status *index_lines(text_file *file)
+static bel_status *index_lines(bel_record_file *file)
 {
     const char *data = file->view.data, *end = data + file->view.size, *line = data;
     if (file->view.size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0) line += 3;
     while (line < end) {
-        BEL_TRY_CTX(bel_number_list_append(&file->line_starts, line - data), "%s", file->path);
+        BEL_TRY_CTX(bel_number_list_append(&file->starts, line - data), "%s", file->path);
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         line = stop == NULL ? end : stop + 1;
     }
@@ -106,26 +80,11 @@ static bel_status *index_lines(text_file *file)
 
 static bel_status *open_files(text_source *source, const bel_text_description *description)
 {
-    const char *const *paths;
-    int count;
-    BEL_TRY(bel_paths_expand(source->arena, description->paths, description->path_count, &paths,
-                             &count));
-    source->files = bel_arena_alloc(source->arena, (size_t)count * sizeof *source->files);
-    source->first_record =
-        bel_arena_alloc(source->arena, (size_t)count * sizeof *source->first_record);
-    while (source->file_count < count) {
-        text_file *file = &source->files[source->file_count];
-        file->path = paths[source->file_count];
-        source->first_record[source->file_count++] = source->base.record_count;
-        BEL_TRY(bel_file_view_open(file->path, &file->view));
-        BEL_TRY(index_lines(file));
-        source->base.record_count += (int64_t)file->line_starts.count;
-        source->base.size_bytes += file->view.size;
-        source->base.content =
-            bel_hash64_more(source->base.content, file->view.data, file->view.size);
-    }
+    BEL_TRY(bel_record_files_open(&source->files, source->arena, description->paths,
+                                  description->path_count, index_lines, &source->base));
     if (source->base.record_count > 0) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: expected lines of text, got none", paths[0]);
+    return BEL_ERR(BEL_DATA_LOSS, "%s: expected lines of text, got none",
+                   source->files.items[0].path);
 }
 
 bel_status *bel_source_open_text(const bel_text_description *description, bel_source **out_source)
