@@ -231,6 +231,14 @@ BEL_API void bel_dataset_skip(bel_dataset *dataset, int64_t count);
 /// (seed, epoch, window). Behind an endless repeat the window must be given.
 BEL_API void bel_dataset_shuffle(bel_dataset *dataset, int64_t buffer_size, uint64_t seed);
 
+/// Shuffles as tf.data does: a buffer of `buffer_size` (≥ 1) records slides over the stream; each
+/// record that comes out is one of the buffer's by chance, and the next of the stream takes its
+/// place. So a record comes out buffer_size - 1 places too early at most, and on average not much
+/// later than it went in: records that lie far apart do not meet. Prefer bel_dataset_shuffle, which
+/// mixes whole windows and needs no memory: this one makes a list of 8 bytes a record for each
+/// epoch, a function of (seed, epoch). Not behind an endless repeat.
+BEL_API void bel_dataset_shuffle_sliding(bel_dataset *dataset, int64_t buffer_size, uint64_t seed);
+
 enum { BEL_REPEAT_FOREVER = -1 };
 
 /// Goes over the records `count` times (≥ 1, or BEL_REPEAT_FOREVER). Each pass is an epoch: shuffle
@@ -244,6 +252,17 @@ BEL_API void bel_dataset_repeat(bel_dataset *dataset, int64_t count);
 /// repeat.
 typedef bool bel_filter_fn(void *user, const bel_record *record);
 BEL_API void bel_dataset_filter(bel_dataset *dataset, bel_filter_fn *keep, void *user);
+
+/// Puts records of like length into one batch, so that little is padded. `length` gives a record's
+/// length, judged on raw fields like a filter: it is called once for each record, when the dataset
+/// is opened, in each process. Lengths below boundaries[0] are one bucket, those from boundaries[i]
+/// on and below boundaries[i + 1] one each, those from the last one on the last; boundaries rise. A
+/// bucket that has a whole batch gives it out; at the end of an epoch each gives what it has, as a
+/// shorter batch. All batches have the batch stage's size, and no batch spans epochs. Behind
+/// shuffle; behind it come only repeat and map. Each epoch's order is a list of 8 bytes a record.
+typedef int64_t bel_length_fn(void *user, const bel_record *record);
+BEL_API void bel_dataset_bucket_by_length(bel_dataset *dataset, bel_length_fn *length, void *user,
+                                          const int64_t *boundaries, int boundary_count);
 
 /// --- map and what follows: nothing renumbers ----------------------------------------------------
 

@@ -8,6 +8,7 @@
 #include "input/dataset_build.h"
 
 #include "base/alloc.h"
+#include "input/buckets.h"
 
 void bel_dataset_fail(bel_dataset *dataset, bel_status *status)
 {
@@ -47,6 +48,7 @@ void bel_dataset_wrap(bel_dataset *dataset, bel_source_description source)
     source.inner_count = 1;
     dataset->description.source = source;
     dataset->phase = BEL_PHASE_NUMBERS;
+    dataset->varies = dataset->varies || dataset->reordered;
 }
 
 void bel_dataset_destroy(bel_dataset *dataset)
@@ -97,9 +99,13 @@ static void add_stage(bel_dataset *dataset, bel_stage stage)
     description->stages = bel_xgrow(description->stages, &dataset->stage_capacity,
                                     description->stage_count + 1, sizeof stage);
     description->stages[description->stage_count++] = stage;
-    if (stage.kind == BEL_STAGE_SHUFFLE || stage.kind == BEL_STAGE_REPEAT) {
-        dataset->reordered = true;
-    }
+    bool cuts = stage.kind == BEL_STAGE_SHARD || stage.kind == BEL_STAGE_TAKE ||
+                stage.kind == BEL_STAGE_SKIP;
+    dataset->parts_vary = dataset->parts_vary || (cuts && dataset->reordered);
+    bool orders = stage.kind == BEL_STAGE_SHUFFLE || stage.kind == BEL_STAGE_SLIDE ||
+                  stage.kind == BEL_STAGE_REPEAT || stage.kind == BEL_STAGE_BUCKET;
+    dataset->reordered = dataset->reordered || orders;
+    dataset->bucketed = dataset->bucketed || stage.kind == BEL_STAGE_BUCKET;
 }
 
 // A stage whose count must be at least `minimum`.
@@ -107,6 +113,14 @@ static void add_counting_stage(bel_dataset *dataset, const char *name, int64_t m
                                bel_stage stage)
 {
     if (!bel_dataset_may_come(dataset, name, BEL_PHASE_NUMBERS)) return;
+    if (dataset->bucketed) {
+        bel_dataset_fail(
+            dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
+                             "dataset: expected %s before bucket_by_length, got it behind, where "
+                             "it would tear batches apart",
+                             name));
+        return;
+    }
     if (stage.count < minimum) {
         bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
                                           "%s: expected a count of at least %lld, got %lld", name,
@@ -157,6 +171,68 @@ void bel_dataset_repeat(bel_dataset *dataset, int64_t count)
         return;
     }
     add_stage(dataset, (bel_stage){.kind = BEL_STAGE_REPEAT, .count = count});
+}
+
+void bel_dataset_shuffle_sliding(bel_dataset *dataset, int64_t buffer_size, uint64_t seed)
+{
+    add_counting_stage(dataset, "shuffle_sliding", 1,
+                       (bel_stage){.kind = BEL_STAGE_SLIDE, .count = buffer_size, .seed = seed});
+}
+
+// Whether each record of an epoch is in every other, under the same number.
+static bel_status *check_constant(const bel_dataset *dataset)
+{
+    if (dataset->varies) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "bucket_by_length: expected no shuffle, sample or repeat in a dataset inside; "
+            "it asks for each record's length once, when the dataset is opened");
+    }
+    if (!dataset->parts_vary) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "bucket_by_length: expected shard, take and skip before shuffle and repeat, as "
+                   "each epoch would have other records");
+}
+
+static bel_status *check_boundaries(const int64_t *boundaries, int count)
+{
+    if (boundaries == NULL || count < 1 || count >= BEL_BUCKETS_MOST) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "bucket_by_length: expected 1..%d boundaries, got %d",
+                       BEL_BUCKETS_MOST - 1, boundaries == NULL ? 0 : count);
+    }
+    for (int i = 1; i < count; i++) {
+        if (boundaries[i - 1] < boundaries[i]) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "bucket_by_length: expected boundaries that rise, got %lld behind %lld",
+                       (long long)boundaries[i], (long long)boundaries[i - 1]);
+    }
+    return NULL;
+}
+
+void bel_dataset_bucket_by_length(bel_dataset *dataset, bel_length_fn *length, void *user,
+                                  const int64_t *boundaries, int boundary_count)
+{
+    if (!bel_dataset_may_come(dataset, "bucket_by_length", BEL_PHASE_NUMBERS)) return;
+    bel_status *status = NULL;
+    if (length == NULL) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "bucket_by_length: expected a function, got NULL");
+    }
+    if (status == NULL) status = check_boundaries(boundaries, boundary_count);
+    if (status == NULL) status = check_constant(dataset);
+    if (status == NULL && dataset->bucketed) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "dataset: expected one bucket_by_length, got two");
+    }
+    if (status != NULL) {
+        bel_dataset_fail(dataset, status);
+        return;
+    }
+    add_stage(dataset, (bel_stage){.kind = BEL_STAGE_BUCKET,
+                                   .length = length,
+                                   .user = user,
+                                   .count = boundary_count,
+                                   .boundaries = bel_arena_copy(dataset->arena, boundaries,
+                                                                (size_t)boundary_count *
+                                                                    sizeof *boundaries)});
 }
 
 void bel_dataset_filter(bel_dataset *dataset, bel_filter_fn *keep, void *user)

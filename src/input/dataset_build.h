@@ -18,7 +18,10 @@ struct bel_dataset {
     size_t stage_capacity;
     size_t map_capacity;
     bel_dataset_phase phase;
-    bool reordered; // a shuffle or repeat came already, here or in a dataset inside
+    bool reordered;  // a shuffle or repeat came already, here or in a dataset inside
+    bool varies;     // a record of one number is another one in each epoch: a shuffle is inside
+    bool parts_vary; // which records are left is another choice in each epoch
+    bool bucketed;   // the order is one of whole batches
     bel_status *status;
 };
 

@@ -22,7 +22,10 @@ static bel_status *check_part(const char *kind, bel_dataset *dataset, int index)
                        "%s: dataset %d has a batch stage; batch what comes out instead", kind,
                        index);
     }
-    return NULL;
+    if (!dataset->bucketed) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: dataset %d has a bucket_by_length; it belongs where the batch stage is",
+                   kind, index);
 }
 
 static bel_status *check_parts(const char *kind, bel_dataset *const *datasets, int count)
@@ -53,7 +56,7 @@ static bel_dataset *join(const char *kind, bel_dataset *const *datasets, int cou
 {
     if (status == NULL) status = check_parts(kind, datasets, count);
     bel_description *inner = NULL;
-    bool reordered = false;
+    bool reordered = source.kind == BEL_SOURCE_SAMPLE;
     if (status == NULL) {
         inner = bel_xcalloc((size_t)count, sizeof *inner);
         for (int i = 0; i < count; i++) {
@@ -64,7 +67,7 @@ static bel_dataset *join(const char *kind, bel_dataset *const *datasets, int cou
     source.inner = inner;
     source.inner_count = status == NULL ? count : 0;
     bel_dataset *dataset = bel_dataset_create(&source, status);
-    dataset->reordered = reordered || source.kind == BEL_SOURCE_SAMPLE;
+    dataset->reordered = dataset->varies = reordered;
     bel_free(inner);
     destroy_parts(datasets, count);
     return dataset;

@@ -135,8 +135,12 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
     bel_description copy = *from;
     bel_source_description_copy(arena, &from->source, &copy.source);
     copy.stages = bel_arena_alloc(arena, from->stage_count * sizeof *copy.stages);
-    for (size_t i = 0; i < from->stage_count; i++)
+    for (size_t i = 0; i < from->stage_count; i++) {
         copy.stages[i] = from->stages[i];
+        if (from->stages[i].kind != BEL_STAGE_BUCKET) continue;
+        copy.stages[i].boundaries = bel_arena_copy(arena, from->stages[i].boundaries,
+                                                   (size_t)from->stages[i].count * sizeof(int64_t));
+    }
     copy.maps = bel_arena_alloc(arena, from->map_count * sizeof *copy.maps);
     for (size_t i = 0; i < from->map_count; i++) {
         copy.maps[i] = from->maps[i];

@@ -80,6 +80,8 @@ typedef enum bel_stage_kind {
     BEL_STAGE_SHUFFLE, // count: records of a window, 0 for all; seed
     BEL_STAGE_REPEAT,  // count, or BEL_REPEAT_FOREVER
     BEL_STAGE_FILTER,  // keep, user
+    BEL_STAGE_SLIDE,   // count: records of the buffer; seed
+    BEL_STAGE_BUCKET,  // length, user, boundaries; count: their number
 } bel_stage_kind;
 
 typedef struct bel_stage {
@@ -88,6 +90,8 @@ typedef struct bel_stage {
     int64_t index;
     uint64_t seed;
     bel_filter_fn *keep;
+    bel_length_fn *length;
+    const int64_t *boundaries;
     void *user;
 } bel_stage;
 

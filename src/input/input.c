@@ -145,12 +145,15 @@ static bel_status *read_rows(const bel_input *input, int64_t first, int64_t coun
     const bel_record_stream *stream = input->stream;
     bel_position_cache *cache = batch->memory->cursor->cache;
     BEL_TRY(bel_batch_begin(batch));
+    int64_t kept = 0;
     for (int64_t i = 0; i < count; i++) {
-        int64_t number = bel_positions_at(&stream->positions, cache, 0, first + i).number;
-        bel_sink sink = {.rows = bel_batch_rows(batch, i)};
-        BEL_TRY(stream->source->kind->read(stream->source, number, &sink));
+        bel_position at;
+        BEL_TRY(bel_positions_at(&stream->positions, cache, 0, first + i, &at));
+        if (at.number < 0) continue; // a hole
+        bel_sink sink = {.rows = bel_batch_rows(batch, kept++)};
+        BEL_TRY(stream->source->kind->read(stream->source, at.number, &sink));
     }
-    bel_batch_set_count(batch, count);
+    bel_batch_set_count(batch, kept);
     return NULL;
 }
 

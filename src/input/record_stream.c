@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "input/buckets.h"
+#include "input/slide.h"
 
 // --- One record ----------------------------------------------------------------------------------
 
@@ -43,7 +45,12 @@ bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *
 {
     const bel_description *description = stream->description;
     *out_skip = false;
-    bel_position at = bel_positions_at(&stream->positions, cursor->cache, epoch, position);
+    bel_position at;
+    BEL_TRY(bel_positions_at(&stream->positions, cursor->cache, epoch, position, &at));
+    if (at.number < 0) {
+        *out_skip = true;
+        return NULL;
+    }
     BEL_TRY(bel_source_read_record(stream->source, cursor, at, record, out_skip));
     for (size_t i = 0; i < description->map_count && !*out_skip; i++) {
         BEL_TRY_CTX(apply_map(&description->maps[i], record, out_skip), "%s",
@@ -80,22 +87,114 @@ void bel_cursor_destroy(bel_cursor *cursor)
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// Asks `keep` about every record that reaches the filter.
-static bel_status *list_kept(const bel_record_stream *stream, const bel_stage *stage,
-                             bel_record *record, bel_number_list *kept)
+// What a stage asks of every record that reaches it, in epoch 0. `position`: of the stage's input.
+typedef bel_status *look(void *context, const bel_record *record, int64_t position, int64_t number);
+
+static bel_status *look_at_all(const bel_record_stream *stream, bel_record *record, look *ask,
+                               void *context)
 {
     bel_cursor *cursor = bel_cursor_create(stream);
     bel_status *status = NULL;
     for (int64_t i = 0; i < stream->positions.length && status == NULL; i++) {
         bool skip = false;
-        bel_position at = bel_positions_at(&stream->positions, cursor->cache, 0, i);
+        bel_position at;
+        status = bel_positions_at(&stream->positions, cursor->cache, 0, i, &at);
+        if (status != NULL) break;
         bel_arena_reset(record->arena);
         status = bel_source_read_record(stream->source, cursor, at, record, &skip);
-        if (status != NULL || skip || !stage->keep(stage->user, record)) continue;
-        status = bel_number_list_append(kept, i);
+        if (status == NULL && !skip) status = ask(context, record, i, at.number);
     }
     bel_cursor_destroy(cursor);
     return status;
+}
+
+typedef struct filtering {
+    const bel_stage *stage;
+    bel_number_list kept;
+} filtering;
+
+static bel_status *ask_keep(void *context, const bel_record *record, int64_t position,
+                            int64_t number)
+{
+    (void)number;
+    filtering *f = context;
+    if (!f->stage->keep(f->stage->user, record)) return NULL;
+    return bel_number_list_append(&f->kept, position);
+}
+
+static bel_status *add_filter(bel_record_stream *stream, const bel_stage *stage, bel_record *record)
+{
+    filtering f = {.stage = stage};
+    bel_status *status = look_at_all(stream, record, ask_keep, &f);
+    if (status == NULL) bel_positions_add_kept(&stream->positions, &f.kept);
+    bel_number_list_deinit(&f.kept);
+    return status;
+}
+
+static bel_status *add_slide(bel_record_stream *stream, const bel_stage *stage)
+{
+    bel_positions *positions = &stream->positions;
+    bel_slide *slide = bel_arena_alloc(stream->arena, sizeof *slide);
+    *slide = (bel_slide){.count = positions->length,
+                         .buffer_size = stage->count,
+                         .seed = stage->seed,
+                         .order = positions->order_count};
+    return bel_positions_add_ordered(positions, stage, positions->length,
+                                     bel_epoch_orders_create(bel_slide_make, slide));
+}
+
+typedef struct bucketing {
+    const bel_stage *stage;
+    uint16_t *of;
+    int64_t *counts;
+} bucketing;
+
+// Bucket b holds lengths from boundary b - 1 on and below boundary b.
+static bel_status *ask_length(void *context, const bel_record *record, int64_t position,
+                              int64_t number)
+{
+    (void)position;
+    bucketing *b = context;
+    const bel_stage *stage = b->stage;
+    int64_t length = stage->length(stage->user, record);
+    size_t bucket = 0;
+    if (length >= stage->boundaries[0])
+        bucket = bel_last_at_most(stage->boundaries, (size_t)stage->count, length) + 1;
+    b->of[number] = (uint16_t)bucket;
+    b->counts[bucket]++;
+    return NULL;
+}
+
+static bel_status *add_buckets(bel_record_stream *stream, const bel_stage *stage,
+                               bel_record *record)
+{
+    bel_positions *positions = &stream->positions;
+    int64_t batch_size = stream->description->batch_size;
+    if (batch_size == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "bucket_by_length: expected it in the dataset that is "
+                                             "batched, got it in one that another is made of");
+    }
+    if (positions->endless) return bel_positions_add_ordered(positions, stage, 0, NULL);
+    void *of;
+    size_t bytes = ((size_t)stream->source->record_count + 1) * sizeof(uint16_t); // never 0
+    BEL_TRY(bel_pages_create(bytes, false, "the records' buckets", &of));
+    stream->bucket_of = of;
+    stream->bucket_bytes = bytes;
+    bel_buckets *buckets = bel_arena_alloc(stream->arena, sizeof *buckets);
+    *buckets = (bel_buckets){.positions = positions,
+                             .stage_count = positions->count,
+                             .count = positions->length,
+                             .of = of,
+                             .bucket_count = (int)stage->count + 1,
+                             .batch_size = batch_size};
+    bucketing b = {.stage = stage, .of = of};
+    b.counts = bel_xcalloc((size_t)buckets->bucket_count, sizeof *b.counts);
+    bel_status *status = look_at_all(stream, record, ask_length, &b);
+    int64_t length = bel_buckets_length(buckets, b.counts);
+    bel_free(b.counts);
+    BEL_TRY(status);
+    return bel_positions_add_ordered(positions, stage, length,
+                                     bel_epoch_orders_create(bel_buckets_make, buckets));
 }
 
 // Stages in the order of the description, each asked for what it leaves of the one before.
@@ -104,17 +203,12 @@ static bel_status *add_stages(bel_record_stream *stream, bel_record *record)
     bel_positions_init(&stream->positions, stream->source->record_count, stream->source->endless);
     for (size_t i = 0; i < stream->description->stage_count; i++) {
         const bel_stage *stage = &stream->description->stages[i];
-        if (stage->kind != BEL_STAGE_FILTER) {
-            BEL_TRY(bel_positions_add(&stream->positions, stage));
-            continue;
+        switch (stage->kind) {
+        case BEL_STAGE_FILTER: BEL_TRY(add_filter(stream, stage, record)); break;
+        case BEL_STAGE_SLIDE: BEL_TRY(add_slide(stream, stage)); break;
+        case BEL_STAGE_BUCKET: BEL_TRY(add_buckets(stream, stage, record)); break;
+        default: BEL_TRY(bel_positions_add(&stream->positions, stage));
         }
-        bel_number_list kept = {0};
-        bel_status *status = list_kept(stream, stage, record, &kept);
-        if (status != NULL) {
-            bel_number_list_deinit(&kept);
-            return status;
-        }
-        bel_positions_add_kept(&stream->positions, &kept);
     }
     return NULL;
 }
@@ -191,6 +285,7 @@ void bel_record_stream_destroy(bel_record_stream *stream)
 {
     if (stream == NULL) return;
     bel_positions_deinit(&stream->positions);
+    bel_pages_destroy(stream->bucket_of, stream->bucket_bytes);
     bel_source_destroy(stream->source);
     bel_arena_destroy(stream->arena);
     bel_free(stream);
@@ -231,6 +326,12 @@ void bel_record_stream_describe(const bel_record_stream *stream, bel_str *out_te
             (int)stage->stage.kind, (long long)stage->stage.count, (long long)stage->stage.index,
             (unsigned long long)stage->stage.seed, stage->kept.count,
             (unsigned long long)(kept_bytes > 0 ? bel_hash64(stage->kept.items, kept_bytes) : 0));
+        for (int64_t b = 0; stage->stage.kind == BEL_STAGE_BUCKET && b < stage->stage.count; b++)
+            bel_str_printf(out_text, " %lld", (long long)stage->stage.boundaries[b]);
+    }
+    if (stream->bucket_bytes > 0) {
+        bel_str_printf(out_text, " buckets=%016llx",
+                       (unsigned long long)bel_hash64(stream->bucket_of, stream->bucket_bytes));
     }
     bel_str_printf(out_text, "\nmaps %zu", stream->description->map_count);
 }

@@ -20,6 +20,8 @@ typedef struct bel_record_stream {
     const bel_source_field *fields;
     int field_count;
     bool known;
+    uint16_t *bucket_of; // pages: each record's bucket by its number, or NULL
+    size_t bucket_bytes;
     bel_arena *arena;
 } bel_record_stream;
 
