@@ -217,6 +217,28 @@ BEL_API bel_dataset *bel_dataset_sample(bel_dataset *const *datasets, const doub
 /// numbers the records themselves. Also behind map; stages that renumber may follow.
 BEL_API void bel_dataset_enumerate(bel_dataset *dataset, const char *field, int64_t start);
 
+/// Windows of `size` (≥ 1) records as records: window w has records w · shift + i · stride, i = 0 …
+/// size - 1; every field gets a leading dimension. shift 0: `size`, so windows do not overlap;
+/// shift and stride are at least 1. With `drop_remainder` all windows are whole; without, there is
+/// one for each w · shift that is a record, and the last ones have as many as there are, which a
+/// padded batch takes. A window with a record that a map left out is left out. Also behind map;
+/// stages that renumber may follow. Errors (when opened or read): INVALID_ARGUMENT: text, or a
+/// field of 7 dimensions; DATA_LOSS: records of other shapes in one window.
+BEL_API void bel_dataset_window(bel_dataset *dataset, int64_t size, int64_t shift, int64_t stride,
+                                bool drop_remainder);
+
+/// How many records (≥ 0) a record becomes, and making one of them, `part` of 0 … count - 1, from
+/// it in place, like a map. Both must depend on the record alone.
+typedef int64_t bel_flat_count_fn(void *user, const bel_record *record);
+typedef bel_status *bel_flat_map_fn(void *user, bel_record *record, int64_t part, bool *out_skip);
+
+/// Records become several, or none: first all parts of the first record, and so on. `count` is
+/// called once for each record when the dataset is opened, in each process, and a list of 8 bytes a
+/// record is kept; `map` is called on several threads at once, whenever a part is read. `drop` as
+/// in bel_dataset_map. Also behind map, before shuffle and repeat; stages that renumber may follow.
+BEL_API void bel_dataset_flat_map(bel_dataset *dataset, bel_flat_count_fn *count,
+                                  bel_flat_map_fn *map, void *user, const char *const *drop);
+
 /// --- Stages before map: they renumber -----------------------------------------------------------
 
 /// Keeps records whose number modulo `count` (≥ 1) is `index`, 0 … count - 1. Workers of a job need

@@ -261,16 +261,13 @@ void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user, const ch
                          BEL_ERR(BEL_INVALID_ARGUMENT, "map: expected a function, got NULL"));
         return;
     }
-    size_t drop_count = 0;
-    while (drop != NULL && drop[drop_count] != NULL)
-        drop_count++;
     bel_description *description = &dataset->description;
     description->maps = bel_xgrow(description->maps, &dataset->map_capacity,
                                   description->map_count + 1, sizeof *description->maps);
     description->maps[description->map_count++] = (bel_map_stage){
         .map = map,
         .user = user,
-        .drop = bel_names_copy(dataset->arena, drop, drop_count),
+        .drop = bel_names_copy(dataset->arena, drop, bel_name_list_length(drop)),
     };
     dataset->phase = BEL_PHASE_MAPPED;
 }

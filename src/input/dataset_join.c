@@ -140,3 +140,45 @@ void bel_dataset_enumerate(bel_dataset *dataset, const char *field, int64_t star
     source.enumerate.start = start;
     bel_dataset_wrap(dataset, source);
 }
+
+void bel_dataset_window(bel_dataset *dataset, int64_t size, int64_t shift, int64_t stride,
+                        bool drop_remainder)
+{
+    if (!bel_dataset_may_come(dataset, "window", BEL_PHASE_MAPPED)) return;
+    if (shift == 0) shift = size;
+    bool fits = size >= 1 && size <= INT32_MAX && shift >= 1 && shift <= INT32_MAX && stride >= 1 &&
+                stride <= INT32_MAX;
+    if (!fits) {
+        bel_dataset_fail(dataset,
+                         BEL_ERR(BEL_INVALID_ARGUMENT,
+                                 "window: expected a size, shift and stride in 1..%d, got %lld, "
+                                 "%lld and %lld",
+                                 INT32_MAX, (long long)size, (long long)shift, (long long)stride));
+        return;
+    }
+    bel_dataset_wrap(dataset, (bel_source_description){
+                                  .kind = BEL_SOURCE_WINDOW,
+                                  .window = {size, shift, stride, drop_remainder},
+                              });
+}
+
+void bel_dataset_flat_map(bel_dataset *dataset, bel_flat_count_fn *count, bel_flat_map_fn *map,
+                          void *user, const char *const *drop)
+{
+    if (!bel_dataset_may_come(dataset, "flat_map", BEL_PHASE_MAPPED)) return;
+    bel_status *status = NULL;
+    if (count == NULL || map == NULL) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "flat_map: expected two functions, got NULL");
+    } else if (dataset->reordered) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "dataset: expected flat_map before shuffle and repeat, got it behind; it "
+                         "counts what each record becomes once, when the dataset is opened");
+    }
+    if (status != NULL) {
+        bel_dataset_fail(dataset, status);
+        return;
+    }
+    bel_source_description source = {.kind = BEL_SOURCE_FLAT, .flat = {count, map, user, NULL}};
+    source.flat.drop = bel_names_copy(dataset->arena, drop, bel_name_list_length(drop));
+    bel_dataset_wrap(dataset, source);
+}

@@ -18,6 +18,14 @@ const char *const *bel_names_copy(bel_arena *arena, const char *const *names, si
     return copy;
 }
 
+size_t bel_name_list_length(const char *const *names)
+{
+    size_t count = 0;
+    while (names != NULL && names[count] != NULL)
+        count++;
+    return count;
+}
+
 static void copy_csv(bel_arena *arena, const bel_csv_options *from, bel_csv_options *out_copy)
 {
     bel_csv_options copy = *from;
@@ -104,8 +112,13 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
     case BEL_SOURCE_ENUMERATE:
         copy.enumerate.field = copy_text(arena, from->enumerate.field);
         break;
+    case BEL_SOURCE_FLAT:
+        copy.flat.drop =
+            bel_names_copy(arena, from->flat.drop, bel_name_list_length(from->flat.drop));
+        break;
     case BEL_SOURCE_CONCATENATE:
     case BEL_SOURCE_INTERLEAVE:
+    case BEL_SOURCE_WINDOW:
     case BEL_SOURCE_ZIP: break; // nothing but datasets and numbers
     }
     *out_copy = copy;
@@ -120,14 +133,6 @@ const bel_padded_shape *bel_padded_shapes_copy(bel_arena *arena, const bel_padde
         copy[i].field = copy_text(arena, shapes[i].field);
     }
     return copy;
-}
-
-static size_t count_names(const char *const *names)
-{
-    size_t count = 0;
-    while (names != NULL && names[count] != NULL)
-        count++;
-    return count;
 }
 
 void bel_description_copy(bel_arena *arena, const bel_description *from, bel_description *out_copy)
@@ -145,7 +150,7 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
     for (size_t i = 0; i < from->map_count; i++) {
         copy.maps[i] = from->maps[i];
         copy.maps[i].drop =
-            bel_names_copy(arena, from->maps[i].drop, count_names(from->maps[i].drop));
+            bel_names_copy(arena, from->maps[i].drop, bel_name_list_length(from->maps[i].drop));
     }
     copy.padded_shapes =
         bel_padded_shapes_copy(arena, from->padded_shapes, from->padded_shape_count);

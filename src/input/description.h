@@ -38,6 +38,8 @@ typedef enum bel_source_tag {
     BEL_SOURCE_SAMPLE,
     BEL_SOURCE_ZIP,
     BEL_SOURCE_ENUMERATE,
+    BEL_SOURCE_WINDOW,
+    BEL_SOURCE_FLAT,
 } bel_source_tag;
 
 typedef struct bel_interleave_description {
@@ -50,6 +52,18 @@ typedef struct bel_sample_description {
     int64_t record_count;  // of an epoch; 0: all records once
     uint64_t seed;
 } bel_sample_description;
+
+typedef struct bel_window_description {
+    int64_t size, shift, stride;
+    bool drop_remainder;
+} bel_window_description;
+
+typedef struct bel_flat_description {
+    bel_flat_count_fn *count;
+    bel_flat_map_fn *map;
+    void *user;
+    const char *const *drop; // NULL-terminated, or NULL
+} bel_flat_description;
 
 typedef struct bel_enumerate_description {
     const char *field;
@@ -69,6 +83,8 @@ typedef struct bel_source_description {
         bel_interleave_description interleave;
         bel_sample_description sample;
         bel_enumerate_description enumerate;
+        bel_window_description window;
+        bel_flat_description flat;
     };
 } bel_source_description;
 
@@ -118,6 +134,7 @@ typedef struct bel_description {
 // Deep copies into an arena. What memory fields and `user` point to stays the user's.
 void bel_source_description_copy(bel_arena *arena, const bel_source_description *from,
                                  bel_source_description *out_copy);
+size_t bel_name_list_length(const char *const *names); // up to the NULL; NULL: none
 const char *const *bel_names_copy(bel_arena *arena, const char *const *names, size_t count);
 const bel_padded_shape *bel_padded_shapes_copy(bel_arena *arena, const bel_padded_shape *shapes,
                                                int count);

@@ -153,7 +153,8 @@ bel_status *bel_record_take_fields(bel_record *record, const bel_record *from)
     return NULL;
 }
 
-bool bel_record_remove(bel_record *record, const char *name)
+// False when there is no such field.
+static bool remove_field(bel_record *record, const char *name)
 {
     size_t i = find(record, name);
     if (i == record->field_count) return false;
@@ -161,6 +162,16 @@ bool bel_record_remove(bel_record *record, const char *name)
     memmove(record->fields + i, record->fields + i + 1,
             (record->field_count - i) * sizeof(bel_record_field *));
     return true;
+}
+
+bel_status *bel_record_drop(bel_record *record, const char *const *names)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        if (remove_field(record, names[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the drop list names \"%s\", but there is no such field", names[i]);
+    }
+    return NULL;
 }
 
 // Made when asked for: only error messages need it.

@@ -43,7 +43,7 @@ bel_status *bel_record_take_fields(bel_record *record, const bel_record *from) B
 // The error that stuck, now the caller's; NULL when there is none.
 bel_status *bel_record_take_status(bel_record *record) BEL_MUST_USE;
 
-// False when there is no such field.
-bool bel_record_remove(bel_record *record, const char *name);
+// Removes the fields of a NULL-terminated list (NULL: none). INVALID_ARGUMENT: one is not there.
+bel_status *bel_record_drop(bel_record *record, const char *const *names) BEL_MUST_USE;
 
 #endif

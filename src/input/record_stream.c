@@ -15,16 +15,6 @@
 
 // --- One record ----------------------------------------------------------------------------------
 
-static bel_status *drop_fields(const bel_map_stage *stage, bel_record *record)
-{
-    for (size_t i = 0; stage->drop != NULL && stage->drop[i] != NULL; i++) {
-        if (bel_record_remove(record, stage->drop[i])) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the drop list names \"%s\", but there is no such field", stage->drop[i]);
-    }
-    return NULL;
-}
-
 // Calls the user's function. What it returns counts before what it did to the record.
 static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, bool *out_skip)
 {
@@ -35,7 +25,7 @@ static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, boo
     } else {
         bel_status_ignore(stuck); // most likely what `status` is about
     }
-    if (status == NULL && !*out_skip) status = drop_fields(stage, record);
+    if (status == NULL && !*out_skip) status = bel_record_drop(record, stage->drop);
     return status;
 }
 

@@ -100,5 +100,11 @@ bel_status *bel_source_open_join(const bel_source_description *description,
 bel_status *bel_source_open_zip(const bel_source_description *description,
                                 struct bel_record_stream **inner,
                                 bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_window(const bel_source_description *description,
+                                   struct bel_record_stream **inner,
+                                   bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_flat(const bel_source_description *description,
+                                 struct bel_record_stream **inner,
+                                 bel_source **out_source) BEL_MUST_USE;
 
 #endif
