@@ -239,6 +239,17 @@ typedef bel_status *bel_flat_map_fn(void *user, bel_record *record, int64_t part
 BEL_API void bel_dataset_flat_map(bel_dataset *dataset, bel_flat_count_fn *count,
                                   bel_flat_map_fn *map, void *user, const char *const *drop);
 
+/// Keeps records as they come out of what is before, so that expensive maps run once for each.
+/// `path` NULL: in memory of each process, a record when it is first read, up to `most_bytes` (0:
+/// no limit); those that find no room are made again whenever they are read. A path: in that file,
+/// all records when the dataset is opened, unless it is there already; processes of one host share
+/// it, and one of them writes it (`most_bytes` is then 0). A file of other data or stages is made
+/// anew, but what a map does cannot be compared: remove the file when you change one. Also behind
+/// map, before shuffle and repeat; stages that renumber may follow. Errors (when opened):
+/// ALREADY_EXISTS: the file is no cache, and is left alone; those of writing it; DATA_LOSS (when
+/// read): it is damaged.
+BEL_API void bel_dataset_cache(bel_dataset *dataset, const char *path, int64_t most_bytes);
+
 /// --- Stages before map: they renumber -----------------------------------------------------------
 
 /// Keeps records whose number modulo `count` (≥ 1) is `index`, 0 … count - 1. Workers of a job need

@@ -182,3 +182,29 @@ void bel_dataset_flat_map(bel_dataset *dataset, bel_flat_count_fn *count, bel_fl
     source.flat.drop = bel_names_copy(dataset->arena, drop, bel_name_list_length(drop));
     bel_dataset_wrap(dataset, source);
 }
+
+void bel_dataset_cache(bel_dataset *dataset, const char *path, int64_t most_bytes)
+{
+    if (!bel_dataset_may_come(dataset, "cache", BEL_PHASE_MAPPED)) return;
+    bel_status *status = NULL;
+    if (dataset->reordered) {
+        status =
+            BEL_ERR(BEL_INVALID_ARGUMENT,
+                    "dataset: expected cache before shuffle and repeat, got it behind, where it "
+                    "would keep the first epoch's order");
+    } else if (most_bytes < 0 || (path != NULL && most_bytes > 0) ||
+               (path != NULL && path[0] == '\0')) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "cache: expected a path, or NULL and most_bytes of 0 (no limit) or more, "
+                         "got %s and %lld",
+                         path == NULL ? "NULL" : path, (long long)most_bytes);
+    }
+    if (status != NULL) {
+        bel_dataset_fail(dataset, status);
+        return;
+    }
+    bel_source_description source = {.kind = BEL_SOURCE_CACHE};
+    if (path != NULL) source.cache.path = bel_arena_strdup(dataset->arena, path);
+    source.cache.most_bytes = most_bytes;
+    bel_dataset_wrap(dataset, source);
+}

@@ -112,6 +112,7 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
     case BEL_SOURCE_ENUMERATE:
         copy.enumerate.field = copy_text(arena, from->enumerate.field);
         break;
+    case BEL_SOURCE_CACHE: copy.cache.path = copy_text(arena, from->cache.path); break;
     case BEL_SOURCE_FLAT:
         copy.flat.drop =
             bel_names_copy(arena, from->flat.drop, bel_name_list_length(from->flat.drop));

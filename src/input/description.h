@@ -40,6 +40,7 @@ typedef enum bel_source_tag {
     BEL_SOURCE_ENUMERATE,
     BEL_SOURCE_WINDOW,
     BEL_SOURCE_FLAT,
+    BEL_SOURCE_CACHE,
 } bel_source_tag;
 
 typedef struct bel_interleave_description {
@@ -65,6 +66,11 @@ typedef struct bel_flat_description {
     const char *const *drop; // NULL-terminated, or NULL
 } bel_flat_description;
 
+typedef struct bel_cache_description {
+    const char *path;   // NULL: in memory
+    int64_t most_bytes; // in memory; 0: no limit
+} bel_cache_description;
+
 typedef struct bel_enumerate_description {
     const char *field;
     int64_t start;
@@ -85,6 +91,7 @@ typedef struct bel_source_description {
         bel_enumerate_description enumerate;
         bel_window_description window;
         bel_flat_description flat;
+        bel_cache_description cache;
     };
 } bel_source_description;
 

@@ -34,6 +34,7 @@ static bel_status *open_made(const bel_source_description *description, bel_reco
     case BEL_SOURCE_ENUMERATE: return bel_source_open_zip(description, inner, out_source);
     case BEL_SOURCE_WINDOW: return bel_source_open_window(description, inner, out_source);
     case BEL_SOURCE_FLAT: return bel_source_open_flat(description, inner, out_source);
+    case BEL_SOURCE_CACHE: return bel_source_open_cache(description, inner, out_source);
     default:
         return BEL_ERR(BEL_INTERNAL, "no source of kind %d reads datasets", (int)description->kind);
     }

@@ -30,8 +30,8 @@ typedef struct bel_source_kind {
     // *out_skip, false before: there is no record here.
     bel_status *(*combine)(const bel_source *source, struct bel_cursor *cursor, bel_position at,
                            bel_record *record, bool *out_skip);
-    // Where a record comes from, for messages: "train.csv:17". NULL with `combine`: from where its
-    // datasets have it.
+    // Where a record comes from, for messages: "train.csv:17". NULL with `combine` where its
+    // datasets say it.
     void (*origin)(const bel_source *source, int64_t number, bel_str *out_text);
     // Settings that change what records hold, without pathnames: they enter the fingerprint.
     void (*describe)(const bel_source *source, bel_str *out_text);
@@ -106,5 +106,8 @@ bel_status *bel_source_open_window(const bel_source_description *description,
 bel_status *bel_source_open_flat(const bel_source_description *description,
                                  struct bel_record_stream **inner,
                                  bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_cache(const bel_source_description *description,
+                                  struct bel_record_stream **inner,
+                                  bel_source **out_source) BEL_MUST_USE;
 
 #endif
