@@ -318,17 +318,24 @@ BEL_API void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user,
 /// differs.
 BEL_API void bel_dataset_batch(bel_dataset *dataset, int64_t batch_size);
 
-/// Batches whose fields are padded at the end of each dimension with zeros up to the longest record
-/// of the batch. `padded_shapes` fixes dimensions of named fields: -1 means the field's own
-/// longest, -2 and below the longest over all fields with that number; a fixed one must hold every
-/// record (else DATA_LOSS names the record). Shapes are those of a record, without the batch; a
-/// field that is not named, and that comes out of a map, is open in every dimension.
+/// Batches whose fields are padded at the end of each dimension, with zeros or
+/// bel_dataset_pad_value, up to the longest record of the batch. `padded_shapes` fixes dimensions
+/// of named fields: -1 means the field's own longest, -2 and below the longest over all fields with
+/// that number; a fixed one must hold every record (else DATA_LOSS names the record). Shapes are
+/// those of a record, without the batch; a field that is not named, and that comes out of a map, is
+/// open in every dimension.
 typedef struct bel_padded_shape {
     const char *field;
     bel_shape shape;
 } bel_padded_shape;
 BEL_API void bel_dataset_padded_batch(bel_dataset *dataset, int64_t batch_size,
                                       const bel_padded_shape *padded_shapes, int shape_count);
+
+/// Behind bel_dataset_padded_batch: `field` is padded with `value` in place of zeros, e.g. -1 for
+/// labels that a loss leaves out. Once for each field. Errors (when opened), INVALID_ARGUMENT: no
+/// such field, or a value that the field's dtype does not have; F16 and BF16 are padded with zeros
+/// alone.
+BEL_API void bel_dataset_pad_value(bel_dataset *dataset, const char *field, double value);
 
 /// How many batches are kept ready (default 4, at most 1,024; 0: none, they are read when asked
 /// for), made by how many threads (default 1, at most 1,024). Behind the batch stage. Changes the

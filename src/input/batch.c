@@ -1,7 +1,7 @@
 // Copying records into batches. Every field of a batch is one block of memory, row after row, a
 // row being what one record gives; a padded row is as large as the longest record needs. Blocks
 // only grow and keep no content, so a row of fixed shape must be written as a whole, and a
-// padded one is zeroed first unless its record fills it.
+// padded one is filled with what pads it first, unless its record fills it.
 //
 // The first record has decided which fields there are; each further one is checked against them,
 // since a map may make something else of it. Fields that stand where they stood in the first
@@ -214,7 +214,8 @@ static bel_status *measure(const bel_batch *batch, const bel_record *record)
     return check_field_count(batch, record);
 }
 
-// Copies `from` into the corner of `to`, which has the same rank, is nowhere smaller and is zeroed.
+// Copies `from` into the corner of `to`, which has the same rank, is nowhere smaller and holds what
+// pads it.
 static void copy_into_corner(const bel_tensor *from, const bel_shape *to_shape, char *to)
 {
     size_t element = bel_dtype_size(from->dtype);
@@ -242,6 +243,17 @@ static void copy_into_corner(const bel_tensor *from, const bel_shape *to_shape, 
     }
 }
 
+static void fill_with_pad(const bel_batch_field *field, char *row, size_t row_bytes)
+{
+    if (field->pads_with_zeros) {
+        memset(row, 0, row_bytes);
+        return;
+    }
+    size_t element = bel_dtype_size(field->dtype);
+    for (size_t at = 0; at < row_bytes; at += element)
+        memcpy(row + at, field->pad, element);
+}
+
 // Open dimensions become the longest of the batch; rows lie one behind the other, each as large as
 // that.
 static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
@@ -259,7 +271,8 @@ static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
         const bel_tensor *from;
         BEL_TRY(find_field(batch, index, &memory->records[i], &from));
         char *to = (char *)field->data + (size_t)i * row_bytes;
-        if (row_bytes > 0 && !bel_shape_equal(&from->shape, &to_shape)) memset(to, 0, row_bytes);
+        if (row_bytes > 0 && !bel_shape_equal(&from->shape, &to_shape))
+            fill_with_pad(&memory->fields->items[index], to, row_bytes);
         copy_into_corner(from, &to_shape, to);
     }
     return NULL;

@@ -316,6 +316,29 @@ void bel_dataset_padded_batch(bel_dataset *dataset, int64_t batch_size,
     description->padded_shape_count = count;
 }
 
+void bel_dataset_pad_value(bel_dataset *dataset, const char *field, double value)
+{
+    if (dataset->status != NULL) return;
+    bel_description *description = &dataset->description;
+    int count = description->pad_value_count;
+    if (!description->padded) {
+        bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
+                                          "dataset: expected pad_value behind padded_batch"));
+        return;
+    }
+    if (field == NULL) {
+        bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
+                                          "pad_value: expected the name of a field, got NULL"));
+        return;
+    }
+    bel_pad_value *values = bel_arena_alloc(dataset->arena, (size_t)(count + 1) * sizeof *values);
+    for (int i = 0; i < count; i++)
+        values[i] = description->pad_values[i];
+    values[count] = (bel_pad_value){bel_arena_strdup(dataset->arena, field), value};
+    description->pad_values = values;
+    description->pad_value_count = count + 1;
+}
+
 void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count)
 {
     if (dataset->status != NULL) return;

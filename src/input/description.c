@@ -155,5 +155,12 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
     }
     copy.padded_shapes =
         bel_padded_shapes_copy(arena, from->padded_shapes, from->padded_shape_count);
+    bel_pad_value *pad_values =
+        bel_arena_alloc(arena, (size_t)from->pad_value_count * sizeof *pad_values);
+    for (int i = 0; i < from->pad_value_count; i++) {
+        pad_values[i] = from->pad_values[i];
+        pad_values[i].field = copy_text(arena, from->pad_values[i].field);
+    }
+    copy.pad_values = pad_values;
     *out_copy = copy;
 }

@@ -124,6 +124,11 @@ typedef struct bel_map_stage {
     const char *const *drop; // NULL-terminated, or NULL
 } bel_map_stage;
 
+typedef struct bel_pad_value {
+    const char *field;
+    double value;
+} bel_pad_value;
+
 typedef struct bel_description {
     bel_source_description source;
     bel_stage *stages;
@@ -134,6 +139,8 @@ typedef struct bel_description {
     bool padded;
     const bel_padded_shape *padded_shapes;
     int padded_shape_count;
+    const bel_pad_value *pad_values;
+    int pad_value_count;
     int prefetch_depth;
     int prefetch_thread_count;
 } bel_description;

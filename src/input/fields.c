@@ -80,6 +80,46 @@ static bel_status *open_dims(const bel_description *description, bool fixed, bel
     return NULL;
 }
 
+// The element of a field's type that is `value`; false: there is none.
+static bool make_element(bel_dtype dtype, double value, unsigned char *out)
+{
+    bool whole = value >= -0x1p53 && value <= 0x1p53 && value == (double)(int64_t)value;
+    float f32 = (float)value;
+    int32_t i32 = whole && value >= INT32_MIN && value <= INT32_MAX ? (int32_t)value : 0;
+    int64_t i64 = whole ? (int64_t)value : 0;
+    switch (dtype) {
+    case BEL_DTYPE_F32: memcpy(out, &f32, sizeof f32); return true;
+    case BEL_DTYPE_F64: memcpy(out, &value, sizeof value); return true;
+    case BEL_DTYPE_I32: memcpy(out, &i32, sizeof i32); return whole && (double)i32 == value;
+    case BEL_DTYPE_I64: memcpy(out, &i64, sizeof i64); return whole;
+    case BEL_DTYPE_U8: *out = (unsigned char)i32; return whole && i32 >= 0 && i32 <= 255;
+    case BEL_DTYPE_BOOL: *out = (unsigned char)i32; return value == 0 || value == 1;
+    default: return value == 0; // halves
+    }
+}
+
+static bel_status *set_pad_values(const bel_description *description, bel_batch_fields *fields)
+{
+    for (int i = 0; i < description->pad_value_count; i++) {
+        const bel_pad_value *pad = &description->pad_values[i];
+        bel_batch_field *field = NULL;
+        for (int j = 0; j < fields->count; j++)
+            if (strcmp(fields->items[j].name, pad->field) == 0) field = &fields->items[j];
+        if (field == NULL || !field->pads_with_zeros) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "pad_value: %s named \"%s\"",
+                           field == NULL ? "there is no field" : "expected one value for the field",
+                           pad->field);
+        }
+        if (!make_element(field->dtype, pad->value, field->pad)) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "pad_value: field \"%s\" of type %s cannot hold %g", pad->field,
+                           bel_dtype_name(field->dtype), pad->value);
+        }
+        field->pads_with_zeros = false;
+    }
+    return NULL;
+}
+
 static bel_status *finish(const bel_description *description, bool fixed, bel_batch_fields *fields)
 {
     for (int i = 0; i < fields->count; i++) {
@@ -93,6 +133,7 @@ static bel_status *finish(const bel_description *description, bool fixed, bel_ba
         return BEL_ERR(BEL_INVALID_ARGUMENT, "dataset: expected fields in a record, got none");
     }
     BEL_TRY(check_padded(description, fields));
+    BEL_TRY(set_pad_values(description, fields));
     for (int i = 0; i < fields->count; i++)
         BEL_TRY(open_dims(description, fixed, &fields->items[i], &fields->symbol_count));
     return NULL;
@@ -110,6 +151,7 @@ bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *str
             .name = bel_arena_strdup(arena, field->name),
             .dtype = field->dtype,
             .shape = field->shape,
+            .pads_with_zeros = true,
         };
     }
     BEL_TRY(finish(description, stream->known, &fields));

@@ -9,6 +9,8 @@ typedef struct bel_batch_field {
     const char *name;
     bel_dtype dtype;
     bel_shape shape;
+    bool pads_with_zeros;
+    unsigned char pad[sizeof(double)]; // else the element that pads
 } bel_batch_field;
 
 // Immutable once learned.
@@ -26,7 +28,7 @@ static inline int64_t bel_symbol_index(int64_t dim)
 
 // The fields of a stream's records. With padded batches, dimensions become open unless
 // `padded_shapes` or the source fixes them. Memory comes from `arena`. INVALID_ARGUMENT: a text
-// field, padded shapes that fit no field.
+// field, padded shapes or pad values that fit no field.
 bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *stream,
                                   const bel_description *description,
                                   bel_batch_fields *out_fields) BEL_MUST_USE;

@@ -36,6 +36,10 @@ static uint64_t take_fingerprint(const bel_input *input)
         for (int32_t dim = 0; dim < padded->shape.rank; dim++)
             bel_str_printf(&text, " %lld", (long long)padded->shape.dims[dim]);
     }
+    for (int i = 0; i < description->pad_value_count; i++) {
+        bel_str_printf(&text, "\npad %s %a", description->pad_values[i].field,
+                       description->pad_values[i].value);
+    }
     uint64_t fingerprint = bel_hash64(text.text, text.length);
     bel_str_deinit(&text);
     return fingerprint;
