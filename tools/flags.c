@@ -93,6 +93,8 @@ static const bel_option table[] = {
      "Order is shuffled inside windows of so many examples; 0: over everything; 1: not at all.", NULL},
     {"num_epochs", INT, TRAINING, "0", "[0, inf)", "passes", DATA,
      "Passes over the training data; 0: as many as --train_steps take, or one when that is 0 too.", NULL},
+    {"skip_bad_records", INT, TRAINING | BEL_VERB_EVALUATE, "0", "[0, inf)", "records", DATA,
+     "Leave out up to so many records that cannot be read, and name them in the log; one more is an error.", NULL},
     {"prefetch", INT, RUNNING, "4", "[1, 64]", "batches", DATA, "Batches kept ready.", NULL},
     {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches.", NULL},
 

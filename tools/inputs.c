@@ -260,6 +260,9 @@ static void add_stages(const bel_options *options, bel_mode mode, bel_dataset *d
     }
     const char *batch_flag = training ? "train_batch_size" : "eval_batch_size";
     bel_dataset_batch(dataset, bel_options_int(options, batch_flag));
+    if (mode != BEL_MODE_PREDICT) { // where each record is to have its line
+        bel_dataset_skip_bad_records(dataset, bel_options_int(options, "skip_bad_records"));
+    }
     bel_dataset_prefetch(dataset, (int)bel_options_int(options, "prefetch"),
                          (int)bel_options_int(options, "input_threads"));
 }

@@ -337,6 +337,15 @@ BEL_API void bel_dataset_padded_batch(bel_dataset *dataset, int64_t batch_size,
 /// alone.
 BEL_API void bel_dataset_pad_value(bel_dataset *dataset, const char *field, double value);
 
+/// Behind the batch stage: up to `most` (0: none) records that cannot be read, or whose map fails,
+/// are left out, each counted and named in a warning when it is first met; one more is the error. A
+/// bad record keeps its position and leaves its batch one shorter, so all other batches stay what
+/// they are. Each process counts those that it meets; a record that comes in every epoch counts
+/// once. Bad are errors DATA_LOSS, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE and UNKNOWN of a
+/// record: a row of CSV with too few fields, a checksum that does not fit, a file that a map does
+/// not find. A file that is missing or has no structure at all is an error as before.
+BEL_API void bel_dataset_skip_bad_records(bel_dataset *dataset, int64_t most);
+
 /// How many batches are kept ready (default 4, at most 1,024; 0: none, they are read when asked
 /// for), made by how many threads (default 1, at most 1,024). Behind the batch stage. Changes the
 /// speed and nothing else.

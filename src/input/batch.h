@@ -40,8 +40,11 @@ void *const *bel_batch_rows(bel_batch *batch, int64_t row);
 // Copies a record of fixed shapes into row `row`. DATA_LOSS: it has other fields than the batch.
 bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *record) BEL_MUST_USE;
 
-// Puts the first `count` of the batch's records together, padded with zeros.
-// DATA_LOSS: a record has other fields than the batch, or is larger than a fixed dimension.
+// A record of a padded batch that was read: it has the fields of the batch and no dimension above a
+// fixed one, else DATA_LOSS.
+bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record) BEL_MUST_USE;
+
+// Puts the first `count` of the batch's records together, padded. They were checked.
 bel_status *bel_batch_place_padded(bel_batch *batch, int64_t count) BEL_MUST_USE;
 
 // Sets the leading dimension of all fields.

@@ -39,6 +39,7 @@ typedef struct bel_csv_source {
     int used_count;             // columns up to the last one that is used
     int vector_field, id_field; // -1: there is none
     bel_csv_label label;
+    bel_bad_records *bad; // NULL: every row was found good when the file was opened
 } bel_csv_source;
 
 // Reads the header of a file, or names its columns by place, and leaves its first row next. Headers

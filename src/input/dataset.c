@@ -339,6 +339,19 @@ void bel_dataset_pad_value(bel_dataset *dataset, const char *field, double value
     description->pad_value_count = count + 1;
 }
 
+void bel_dataset_skip_bad_records(bel_dataset *dataset, int64_t most)
+{
+    if (dataset->status != NULL) return;
+    if (dataset->phase != BEL_PHASE_BATCHED || most < 0) {
+        bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
+                                          "dataset: expected skip_bad_records behind batch, with a "
+                                          "number of 0 or more, got %lld",
+                                          (long long)most));
+        return;
+    }
+    dataset->description.most_bad_records = most;
+}
+
 void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count)
 {
     if (dataset->status != NULL) return;

@@ -47,7 +47,10 @@ static uint64_t take_fingerprint(const bel_input *input)
 
 static bel_status *open_parts(bel_input *input, const bel_column_names *like)
 {
-    BEL_TRY(bel_record_stream_open(&input->description, like, &input->stream));
+    if (input->description.most_bad_records > 0)
+        input->bad = bel_bad_records_create(input->description.most_bad_records);
+    const bel_opening opening = {.like = like, .bad = input->bad};
+    BEL_TRY(bel_record_stream_open(&input->description, &opening, &input->stream));
     BEL_TRY(
         bel_batch_fields_make(input->arena, input->stream, &input->description, &input->fields));
     input->fingerprint = take_fingerprint(input);
@@ -75,6 +78,7 @@ void bel_input_destroy(bel_input *input)
 {
     if (input == NULL) return;
     bel_record_stream_destroy(input->stream);
+    bel_bad_records_destroy(input->bad);
     bel_arena_destroy(input->arena);
     bel_free(input);
 }
@@ -154,8 +158,10 @@ static bel_status *read_rows(const bel_input *input, int64_t first, int64_t coun
         bel_position at;
         BEL_TRY(bel_positions_at(&stream->positions, cache, 0, first + i, &at));
         if (at.number < 0) continue; // a hole
-        bel_sink sink = {.rows = bel_batch_rows(batch, kept++)};
-        BEL_TRY(stream->source->kind->read(stream->source, at.number, &sink));
+        bel_sink sink = {.rows = bel_batch_rows(batch, kept)};
+        bel_status *status = stream->source->kind->read(stream->source, at.number, &sink);
+        if (status == NULL) kept++;
+        BEL_TRY(bel_bad_records_pass(input->bad, status));
     }
     bel_batch_set_count(batch, kept);
     return NULL;
@@ -167,14 +173,18 @@ static bel_status *read_mapped(const bel_input *input, int64_t first, int64_t co
                                bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
+    bel_record *record = &memory->records[0];
     int64_t kept = 0;
     BEL_TRY(bel_batch_begin(batch));
     for (int64_t i = first; i < first + count; i++) {
         bool skip;
         bel_arena_reset(memory->arena);
-        BEL_TRY(bel_record_stream_read(input->stream, memory->cursor, 0, i, &memory->records[0],
-                                       &skip));
-        if (!skip) BEL_TRY(bel_batch_place(batch, kept++, &memory->records[0]));
+        bel_status *status =
+            bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip);
+        bool there = status == NULL && !skip;
+        if (there) status = bel_batch_place(batch, kept, record);
+        if (there && status == NULL) kept++;
+        BEL_TRY(bel_bad_records_pass(input->bad, status));
     }
     bel_batch_set_count(batch, kept);
     return NULL;
@@ -190,8 +200,12 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
     for (int64_t i = first; i < first + count; i++) {
         bool skip;
         bel_record *record = &memory->records[kept];
-        BEL_TRY(bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip));
-        if (!skip) kept++;
+        bel_status *status =
+            bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip);
+        bool there = status == NULL && !skip;
+        if (there) status = bel_batch_check(batch, record);
+        if (there && status == NULL) kept++;
+        BEL_TRY(bel_bad_records_pass(input->bad, status));
     }
     BEL_TRY(bel_batch_place_padded(batch, kept));
     bel_batch_set_count(batch, kept);

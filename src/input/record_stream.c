@@ -78,6 +78,7 @@ void bel_cursor_destroy(bel_cursor *cursor)
 // --- Opening -------------------------------------------------------------------------------------
 
 // What a stage asks of every record that reaches it, in epoch 0. `position`: of the stage's input.
+// `record` is NULL for a bad one, which is to stay where it is until it is read.
 typedef bel_status *look(void *context, const bel_record *record, int64_t position, int64_t number);
 
 static bel_status *look_at_all(const bel_record_stream *stream, bel_record *record, look *ask,
@@ -92,7 +93,9 @@ static bel_status *look_at_all(const bel_record_stream *stream, bel_record *reco
         if (status != NULL) break;
         bel_arena_reset(record->arena);
         status = bel_source_read_record(stream->source, cursor, at, record, &skip);
-        if (status == NULL && !skip) status = ask(context, record, i, at.number);
+        bool bad = status != NULL;
+        status = bel_bad_records_pass(stream->bad, status);
+        if (status == NULL && !skip) status = ask(context, bad ? NULL : record, i, at.number);
     }
     bel_cursor_destroy(cursor);
     return status;
@@ -108,7 +111,7 @@ static bel_status *ask_keep(void *context, const bel_record *record, int64_t pos
 {
     (void)number;
     filtering *f = context;
-    if (!f->stage->keep(f->stage->user, record)) return NULL;
+    if (record != NULL && !f->stage->keep(f->stage->user, record)) return NULL;
     return bel_number_list_append(&f->kept, position);
 }
 
@@ -146,7 +149,7 @@ static bel_status *ask_length(void *context, const bel_record *record, int64_t p
     (void)position;
     bucketing *b = context;
     const bel_stage *stage = b->stage;
-    int64_t length = stage->length(stage->user, record);
+    int64_t length = record == NULL ? INT64_MIN : stage->length(stage->user, record);
     size_t bucket = 0;
     if (length >= stage->boundaries[0])
         bucket = bel_last_at_most(stage->boundaries, (size_t)stage->count, length) + 1;
@@ -236,6 +239,8 @@ static bel_status *learn_fields(bel_record_stream *stream, bel_record *record)
     for (int64_t i = 0; i < count && status == NULL && skipped; i++) {
         bel_arena_reset(record->arena);
         status = bel_record_stream_read(stream, cursor, 0, i, record, &skipped);
+        skipped = skipped || status != NULL;
+        status = bel_bad_records_pass(stream->bad, status);
     }
     bel_cursor_destroy(cursor);
     BEL_TRY(status);
@@ -249,16 +254,17 @@ static bel_status *learn_fields(bel_record_stream *stream, bel_record *record)
     return NULL;
 }
 
-bel_status *bel_record_stream_open(const bel_description *description, const bel_column_names *like,
+bel_status *bel_record_stream_open(const bel_description *description, const bel_opening *opening,
                                    bel_record_stream **out_stream)
 {
     bel_record_stream *stream = bel_xcalloc(1, sizeof *stream);
     stream->description = description;
+    stream->bad = opening->bad;
     stream->arena = bel_arena_create();
     bel_arena *arena = bel_arena_create(); // of the record that filters and maps are tried on
     bel_record record;
     bel_record_init(&record, arena);
-    bel_status *status = bel_source_open(&description->source, like, &stream->source);
+    bel_status *status = bel_source_open(&description->source, opening, &stream->source);
     if (status == NULL) status = add_stages(stream, &record);
     if (status == NULL) status = learn_fields(stream, &record);
     bel_record_deinit(&record);

@@ -22,6 +22,7 @@ typedef struct bel_record_stream {
     bool known;
     uint16_t *bucket_of; // pages: each record's bucket by its number, or NULL
     size_t bucket_bytes;
+    bel_bad_records *bad; // not owned; NULL: none may be left out
     bel_arena *arena;
 } bel_record_stream;
 
@@ -39,8 +40,8 @@ struct bel_cursor {
 bel_cursor *bel_cursor_create(const bel_record_stream *stream);
 void bel_cursor_destroy(bel_cursor *cursor); // accepts NULL
 
-// `like`: as in source.h. Errors: those of sources, stages and maps.
-bel_status *bel_record_stream_open(const bel_description *description, const bel_column_names *like,
+// Errors: those of sources, stages and maps.
+bel_status *bel_record_stream_open(const bel_description *description, const bel_opening *opening,
                                    bel_record_stream **out_stream) BEL_MUST_USE;
 void bel_record_stream_destroy(bel_record_stream *stream); // accepts NULL
 

@@ -27,17 +27,18 @@ bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *
 
 // A leaf's records; no dataset is inside.
 static bel_status *read_range(const bel_source *source, int64_t first, int64_t end,
-                              bel_record *record)
+                              bel_record *record, bel_bad_records *bad)
 {
     for (int64_t i = first; i < end; i++) {
         bel_arena_reset(record->arena);
         bel_record_begin(record, source, i);
-        BEL_TRY(source->kind->read(source, i, &(bel_sink){.record = record}));
+        bel_status *status = source->kind->read(source, i, &(bel_sink){.record = record});
+        BEL_TRY(bel_bad_records_pass(bad, status));
     }
     return NULL;
 }
 
-bel_status *bel_source_read_some(const bel_source *source)
+bel_status *bel_source_read_some(const bel_source *source, bel_bad_records *bad)
 {
     enum { LOOKED_AT_BYTES = 64 << 20 };
     int64_t count = source->record_count, half = count;
@@ -48,8 +49,8 @@ bel_status *bel_source_read_some(const bel_source *source)
     bel_arena *arena = bel_arena_create();
     bel_record record;
     bel_record_init(&record, arena);
-    bel_status *status = read_range(source, 0, half, &record);
-    if (status == NULL) status = read_range(source, second, count, &record);
+    bel_status *status = read_range(source, 0, half, &record, bad);
+    if (status == NULL) status = read_range(source, second, count, &record, bad);
     bel_record_deinit(&record);
     bel_arena_destroy(arena);
     return status;

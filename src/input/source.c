@@ -7,13 +7,14 @@
 
 // Datasets that give records for one another have the same columns, bound by name to those that the
 // first of them has; beside others, only the first is bound.
-static const bel_column_names *like_for(const bel_source_description *description, int index,
-                                        bel_record_stream *const *inner,
-                                        const bel_column_names *like)
+static bel_opening opening_for(const bel_source_description *description, int index,
+                               bel_record_stream *const *inner, const bel_opening *opening)
 {
+    bel_opening its = *opening;
     bool beside = description->kind == BEL_SOURCE_ZIP;
-    if (index == 0 || (like != NULL && !beside)) return like;
-    return beside ? NULL : inner[0]->source->names;
+    if (index > 0 && beside) its.like = NULL;
+    if (index > 0 && !beside && its.like == NULL) its.like = inner[0]->source->names;
+    return its;
 }
 
 static void destroy_inner(bel_record_stream **inner, int count)
@@ -41,14 +42,14 @@ static bel_status *open_made(const bel_source_description *description, bel_reco
 }
 
 static bel_status *open_with_datasets(const bel_source_description *description,
-                                      const bel_column_names *like, bel_source **out_source)
+                                      const bel_opening *opening, bel_source **out_source)
 {
     int count = description->inner_count;
     bel_record_stream **inner = bel_xcalloc((size_t)count, sizeof *inner);
     bel_status *status = NULL;
     for (int i = 0; i < count && status == NULL; i++) {
-        status = bel_record_stream_open(&description->inner[i],
-                                        like_for(description, i, inner, like), &inner[i]);
+        bel_opening its = opening_for(description, i, inner, opening);
+        status = bel_record_stream_open(&description->inner[i], &its, &inner[i]);
         if (status != NULL && count > 1)
             status = bel_status_wrap(status, __FILE__, __LINE__, "dataset %d", i);
     }
@@ -57,16 +58,17 @@ static bel_status *open_with_datasets(const bel_source_description *description,
     return status;
 }
 
-bel_status *bel_source_open(const bel_source_description *description, const bel_column_names *like,
+bel_status *bel_source_open(const bel_source_description *description, const bel_opening *opening,
                             bel_source **out_source)
 {
     switch (description->kind) {
-    case BEL_SOURCE_CSV: return bel_source_open_csv(&description->csv, like, out_source);
+    case BEL_SOURCE_CSV: return bel_source_open_csv(&description->csv, opening, out_source);
     case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
     case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
     case BEL_SOURCE_TEXT: return bel_source_open_text(&description->text, out_source);
-    case BEL_SOURCE_TFRECORD: return bel_source_open_tfrecord(&description->tfrecord, out_source);
-    default: return open_with_datasets(description, like, out_source);
+    case BEL_SOURCE_TFRECORD:
+        return bel_source_open_tfrecord(&description->tfrecord, opening, out_source);
+    default: return open_with_datasets(description, opening, out_source);
     }
 }
 

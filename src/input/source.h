@@ -3,6 +3,7 @@
 #define BELFRY_INPUT_SOURCE_H
 
 #include "base/str.h"
+#include "input/bad_records.h"
 #include "input/column_names.h"
 #include "input/description.h"
 #include "input/positions.h"
@@ -18,6 +19,16 @@ typedef struct bel_sink {
     bel_record *record; // NULL: into rows
     void *const *rows;  // one for each of the source's fields
 } bel_sink;
+
+// How sources are opened.
+typedef struct bel_opening {
+    // Names of the columns that a model was trained with: the vector has those, in that order, and
+    // the label must be that one. NULL: nothing is known.
+    const bel_column_names *like;
+    // Records that cannot be read keep their numbers, and are left out when they are read. NULL:
+    // they are errors, as early as possible.
+    bel_bad_records *bad;
+} bel_opening;
 
 // What each kind of source does.
 typedef struct bel_source_kind {
@@ -72,17 +83,16 @@ bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *
 
 // Reads records once, so that a value that is wrong is not found after hours of training: all of
 // them, or of large sources as many at the beginning and at the end as take half a second.
-bel_status *bel_source_read_some(const bel_source *source) BEL_MUST_USE;
+bel_status *bel_source_read_some(const bel_source *source, bel_bad_records *bad) BEL_MUST_USE;
 
-// Opens what is described; pointers in the description must outlive the source. `like` (NULL: none)
-// are the names of the columns that a model was trained with: the vector has those, in that order,
-// and the label must be that one. INVALID_ARGUMENT: one is missing, or the label is another.
-bel_status *bel_source_open(const bel_source_description *description, const bel_column_names *like,
+// Opens what is described; pointers in the description must outlive the source, `like` need not.
+// INVALID_ARGUMENT: a column that the model was trained with is missing, or the label is another.
+bel_status *bel_source_open(const bel_source_description *description, const bel_opening *opening,
                             bel_source **out_source) BEL_MUST_USE;
 void bel_source_destroy(bel_source *source); // with its datasets; accepts NULL
 
 // One opener per kind, in source_<kind>.c.
-bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,
+bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_opening *opening,
                                 bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_idx(const bel_idx_description *description,
                                 bel_source **out_source) BEL_MUST_USE;
@@ -92,6 +102,7 @@ bel_status *bel_source_open_text(const bel_text_description *description,
                                  bel_source **out_source) BEL_MUST_USE;
 
 bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options,
+                                     const bel_opening *opening,
                                      bel_source **out_source) BEL_MUST_USE;
 // And of what is made of datasets. They stay the caller's when this fails.
 bel_status *bel_source_open_join(const bel_source_description *description,

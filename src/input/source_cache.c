@@ -160,7 +160,9 @@ static bel_status *make_record(void *context, int64_t number, bel_str *out)
     making *m = context;
     bool skip;
     bel_arena_reset(m->record.arena);
-    BEL_TRY(bel_record_stream_read(m->stream, m->cursor, 0, number, &m->record, &skip));
+    bel_status *status = bel_record_stream_read(m->stream, m->cursor, 0, number, &m->record, &skip);
+    skip = skip || status != NULL;
+    BEL_TRY(bel_bad_records_pass(m->stream->bad, status));
     bel_packed_record_write(skip ? NULL : &m->record, out);
     return NULL;
 }

@@ -168,6 +168,8 @@ static bel_status *csv_read(const bel_source *base, int64_t number, const bel_si
     const bel_csv_source *source = (const bel_csv_source *)base;
     const char *row;
     const bel_csv_file *file = find_row(source, number, &row);
+    if (source->bad != NULL)
+        BEL_TRY(bel_csv_file_check_row(file, row, source->column_count, &source->label));
     return read_row(source, file, row, sink);
 }
 
@@ -255,7 +257,8 @@ static bel_status *open_files(bel_csv_source *source)
     bel_csv_columns_keep_names(source);
     for (int i = 0; i < options->path_count; i++) {
         bel_csv_file *file = &source->files[i];
-        BEL_TRY(bel_csv_file_index(file, source->column_count, &source->label));
+        BEL_TRY(
+            bel_csv_file_index(file, source->column_count, &source->label, source->bad != NULL));
         source->first_record[i] = source->base.record_count;
         source->base.record_count += (int64_t)file->row_starts.count;
     }
@@ -263,10 +266,10 @@ static bel_status *open_files(bel_csv_source *source)
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none",
                        options->paths[0]);
     }
-    return bel_source_read_some(&source->base);
+    return bel_source_read_some(&source->base, source->bad);
 }
 
-bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,
+bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_opening *opening,
                                 bel_source **out_source)
 {
     bel_csv_source *source = bel_xcalloc(1, sizeof *source);
@@ -274,7 +277,8 @@ bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column
     source->arena = bel_arena_create();
     source->given = *options;
     source->options = &source->given;
-    source->like = like;
+    source->like = opening->like;
+    source->bad = opening->bad;
     bel_status *status = find_files(source);
     if (status == NULL) status = open_files(source);
     source->like = NULL; // the caller's

@@ -69,8 +69,10 @@ static bel_status *ask_count(const flat_source *source, bel_cursor *cursor, int6
 {
     bool skip;
     *out_count = 0;
-    BEL_TRY(bel_record_stream_read(source->base.inner[0], cursor, 0, position, record, &skip));
-    if (skip) return NULL;
+    const bel_record_stream *inner = source->base.inner[0];
+    bel_status *status = bel_record_stream_read(inner, cursor, 0, position, record, &skip);
+    if (status != NULL) *out_count = 1; // one that is bad stays, until it is read
+    if (status != NULL || skip) return bel_bad_records_pass(inner->bad, status);
     *out_count = source->flat->count(source->flat->user, record);
     if (*out_count >= 0) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: flat_map: expected a count of 0 or more, got %lld",

@@ -243,16 +243,17 @@ static const bel_source_kind tfrecord_kind = {
     .destroy = tfrecord_destroy,
 };
 
-static bel_status *open_files(tfrecord_source *source)
+static bel_status *open_files(tfrecord_source *source, bel_bad_records *bad)
 {
     const bel_tfrecord_options *options = source->options;
     BEL_TRY(bel_record_files_open(&source->files, source->arena, options->paths,
                                   options->path_count, index_records, &source->base));
-    if (source->base.record_count > 0) return bel_source_read_some(&source->base);
+    if (source->base.record_count > 0) return bel_source_read_some(&source->base, bad);
     return BEL_ERR(BEL_DATA_LOSS, "%s: expected records, got none", source->files.items[0].path);
 }
 
-bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options, bel_source **out_source)
+bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options,
+                                     const bel_opening *opening, bel_source **out_source)
 {
     tfrecord_source *source = bel_xcalloc(1, sizeof *source);
     source->arena = bel_arena_create();
@@ -270,7 +271,7 @@ bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options, bel_so
     source->base.kind = &tfrecord_kind;
     source->base.fields = fields;
     source->base.field_count = count > 0 ? count : 1;
-    bel_status *status = open_files(source);
+    bel_status *status = open_files(source, opening->bad);
     if (status != NULL) {
         tfrecord_destroy(&source->base);
         return status;
