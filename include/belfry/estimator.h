@@ -271,6 +271,9 @@ typedef struct bel_run_config {
     /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
     /// much; false: the last step has what is left. [false]
     bool drop_remainder;
+    /// Workers note in model_dir/audit which records each step has read, 16 bytes a record, for
+    /// `belfry inspect --audit`. Only where all workers count in every update. [false]
+    bool audit_input;
 } bel_run_config;
 
 /// Sets every field to its default. model_dir is left NULL, which bel_estimator_create refuses.

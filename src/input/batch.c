@@ -42,6 +42,7 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, in
         .rows = bel_xcalloc(field_count, sizeof *memory->rows),
         .buffers = bel_xcalloc(field_count, sizeof *memory->buffers),
         .cursor = cursor,
+        .positions = bel_xcalloc((size_t)row_count, sizeof *memory->positions),
     };
     memory->records = bel_xcalloc((size_t)memory->record_count, sizeof *memory->records);
     for (int64_t i = 0; i < memory->record_count; i++)
@@ -52,6 +53,7 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, in
         .block = -1,
         .field_count = fields->count,
         .fields = bel_xcalloc(field_count, sizeof *batch->fields),
+        .positions = memory->positions,
         .memory = memory,
     };
     for (int i = 0; i < fields->count; i++) {
@@ -72,6 +74,7 @@ void bel_batch_destroy(bel_batch *batch)
     bel_cursor_destroy(memory->cursor);
     bel_arena_destroy(memory->arena);
     bel_free(memory->records);
+    bel_free(memory->positions);
     bel_free(memory->longest);
     bel_free(memory->rows);
     bel_free(memory->buffers);

@@ -157,6 +157,7 @@ static bel_status *read_rows(const bel_input *input, int64_t first, int64_t coun
     for (int64_t i = 0; i < count; i++) {
         bel_position at;
         BEL_TRY(bel_positions_at(&stream->positions, cache, 0, first + i, &at));
+        batch->memory->positions[i] = at;
         if (at.number < 0) continue; // a hole
         bel_sink sink = {.rows = bel_batch_rows(batch, kept)};
         bel_status *status = stream->source->kind->read(stream->source, at.number, &sink);
@@ -181,6 +182,7 @@ static bel_status *read_mapped(const bel_input *input, int64_t first, int64_t co
         bel_arena_reset(memory->arena);
         bel_status *status =
             bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip);
+        memory->positions[i - first] = memory->cursor->at;
         bool there = status == NULL && !skip;
         if (there) status = bel_batch_place(batch, kept, record);
         if (there && status == NULL) kept++;
@@ -202,6 +204,7 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
         bel_record *record = &memory->records[kept];
         bel_status *status =
             bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip);
+        memory->positions[i - first] = memory->cursor->at;
         bool there = status == NULL && !skip;
         if (there) status = bel_batch_check(batch, record);
         if (there && status == NULL) kept++;
@@ -226,6 +229,7 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
     int64_t count = length - first < batch_size ? length - first : batch_size;
     batch->block = block;
     batch->example_count = 0;
+    batch->position_count = count;
     if (input->description.padded) return read_padded(input, first, count, batch);
     bool straight = stream->description->map_count == 0 && stream->source->kind->read != NULL;
     return (straight ? read_rows : read_mapped)(input, first, count, batch);

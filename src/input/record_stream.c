@@ -37,6 +37,7 @@ bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *
     *out_skip = false;
     bel_position at;
     BEL_TRY(bel_positions_at(&stream->positions, cursor->cache, epoch, position, &at));
+    cursor->at = at;
     if (at.number < 0) {
         *out_skip = true;
         return NULL;

@@ -33,6 +33,7 @@ struct bel_cursor {
     bel_position_cache *cache;
     bel_cursor **inner; // one for each dataset that the source is made of
     int inner_count;
+    bel_position at;     // what was read last
     bel_record beside;   // where such a source reads what it adds to a record
     bel_epoch_hold hold; // of the source's order, where it has one by epochs
 };
