@@ -51,6 +51,8 @@ typedef struct bel_dataset bel_dataset;
 #define BEL_TEXT_FIELD "text"     ///< The lines of bel_dataset_from_text.
 #define BEL_RECORD_FIELD "record" ///< The bytes of a TFRecord file's record.
 
+enum { BEL_REPEAT_FOREVER = -1 }; ///< Of bel_dataset_repeat, and of sources without an end.
+
 /// A record being filtered or mapped: fields by name, in the order in which they were added. It and
 /// its memory belong to the library and are valid during the call of the function that gets it; a
 /// record is seen by one thread at a time.
@@ -180,6 +182,38 @@ typedef struct bel_memory_field {
 /// shapes, no data.
 BEL_API bel_dataset *bel_dataset_from_memory(const bel_memory_field *fields, int field_count);
 
+/// Makes record `number` of an empty record, with bel_record_add. What it makes must depend on the
+/// number alone, or the same run gives other bits. Called from several threads at once, and at
+/// opening for the first record, from which names and shapes of the fields are learnt.
+typedef bel_status *bel_make_fn(void *user, int64_t number, bel_record *record);
+
+/// Records that a function makes by their number: `record_count` of them (≥ 0), or
+/// BEL_REPEAT_FOREVER, which is one epoch without an end. The fingerprint holds their number and
+/// the first record, as functions cannot be compared.
+BEL_API bel_dataset *bel_dataset_from_function(bel_make_fn *make, void *user, int64_t record_count);
+
+/// Records that can only be made one behind the other. What is made must depend on epoch and place
+/// alone. Several are in use at a time, also of one epoch, each by one thread at a time.
+typedef struct bel_generator {
+    /// Begins an epoch; *out_state is given to the other functions. An error begins nothing.
+    bel_status *(*begin)(void *user, int64_t epoch, void **out_state);
+    /// Makes the next record of an empty record, with bel_record_add, or sets *out_end (false
+    /// before) where there is none.
+    bel_status *(*next)(void *user, void *state, bel_record *record, bool *out_end);
+    /// Frees what begin has made, also in the middle of an epoch. NULL: there is nothing to free.
+    void (*end)(void *user, void *state);
+} bel_generator;
+
+/// Records of a sequential generator, `record_count` in each epoch (0: they are counted when the
+/// dataset is opened, by going through epoch 0 once; BEL_REPEAT_FOREVER: one epoch without an end).
+/// A record is reached by going through those before it, so a batch in the middle of an epoch,
+/// where a run goes on, costs what is in front of it, and each worker makes the records of all.
+/// Reading backwards begins the epoch anew: behind shuffle each record would, so put a
+/// bel_dataset_cache with a file in between. Errors (when read): those of the functions; DATA_LOSS:
+/// an epoch has fewer records.
+BEL_API bel_dataset *bel_dataset_from_generator(const bel_generator *generator, void *user,
+                                                int64_t record_count);
+
 /// --- Datasets made of datasets ------------------------------------------------------------------
 ///
 /// They take datasets without batch stage, which are freed by the call (one that is named twice,
@@ -271,8 +305,6 @@ BEL_API void bel_dataset_shuffle(bel_dataset *dataset, int64_t buffer_size, uint
 /// mixes whole windows and needs no memory: this one makes a list of 8 bytes a record for each
 /// epoch, a function of (seed, epoch). Not behind an endless repeat.
 BEL_API void bel_dataset_shuffle_sliding(bel_dataset *dataset, int64_t buffer_size, uint64_t seed);
-
-enum { BEL_REPEAT_FOREVER = -1 };
 
 /// Goes over the records `count` times (≥ 1, or BEL_REPEAT_FOREVER). Each pass is an epoch: shuffle
 /// before repeat orders every epoch anew. May also stand behind map. Training on an endless input

@@ -189,6 +189,43 @@ bel_dataset *bel_dataset_from_tfrecord(const bel_tfrecord_options *options)
     return bel_dataset_create(&source, status);
 }
 
+static bel_status *check_count(const char *source, int64_t record_count)
+{
+    if (record_count >= 0 || record_count == BEL_REPEAT_FOREVER) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: expected a record_count of 0 or more, or BEL_REPEAT_FOREVER (%d), got %lld",
+                   source, BEL_REPEAT_FOREVER, (long long)record_count);
+}
+
+bel_dataset *bel_dataset_from_function(bel_make_fn *make, void *user, int64_t record_count)
+{
+    bel_status *status = check_count("function", record_count);
+    if (status == NULL && make == NULL) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "function: expected a function, got NULL");
+    }
+    bel_source_description source = {
+        .kind = BEL_SOURCE_GENERATOR,
+        .generator = {.make = make, .user = user, .record_count = record_count},
+    };
+    return bel_dataset_create(&source, status);
+}
+
+bel_dataset *bel_dataset_from_generator(const bel_generator *generator, void *user,
+                                        int64_t record_count)
+{
+    bel_status *status = check_count("generator", record_count);
+    bel_source_description source = {
+        .kind = BEL_SOURCE_GENERATOR,
+        .generator = {.user = user, .record_count = record_count},
+    };
+    if (status == NULL &&
+        (generator == NULL || generator->begin == NULL || generator->next == NULL)) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "generator: expected begin and next, got NULL");
+    }
+    if (status == NULL) source.generator.steps = *generator;
+    return bel_dataset_create(&source, status);
+}
+
 bel_dataset *bel_dataset_from_memory(const bel_memory_field *fields, int field_count)
 {
     bel_status *status = NULL;

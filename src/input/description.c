@@ -117,10 +117,11 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
         copy.flat.drop =
             bel_names_copy(arena, from->flat.drop, bel_name_list_length(from->flat.drop));
         break;
+    case BEL_SOURCE_GENERATOR:
     case BEL_SOURCE_CONCATENATE:
     case BEL_SOURCE_INTERLEAVE:
     case BEL_SOURCE_WINDOW:
-    case BEL_SOURCE_ZIP: break; // nothing but datasets and numbers
+    case BEL_SOURCE_ZIP: break; // nothing but datasets, functions and numbers
     }
     *out_copy = copy;
 }

@@ -26,12 +26,20 @@ typedef struct bel_text_description {
     int path_count;
 } bel_text_description;
 
+typedef struct bel_generator_description {
+    bel_make_fn *make;   // by number, or
+    bel_generator steps; // one behind the other
+    void *user;
+    int64_t record_count; // BEL_REPEAT_FOREVER: endless; 0 of a sequential one: it is counted
+} bel_generator_description;
+
 typedef enum bel_source_tag {
     BEL_SOURCE_CSV,
     BEL_SOURCE_IDX,
     BEL_SOURCE_MEMORY,
     BEL_SOURCE_TEXT,
     BEL_SOURCE_TFRECORD,
+    BEL_SOURCE_GENERATOR,
     // Made of datasets:
     BEL_SOURCE_CONCATENATE,
     BEL_SOURCE_INTERLEAVE,
@@ -86,6 +94,7 @@ typedef struct bel_source_description {
         bel_memory_description memory;
         bel_text_description text;
         bel_tfrecord_options tfrecord;
+        bel_generator_description generator;
         bel_interleave_description interleave;
         bel_sample_description sample;
         bel_enumerate_description enumerate;

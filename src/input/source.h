@@ -104,6 +104,9 @@ bel_status *bel_source_open_text(const bel_text_description *description,
 bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options,
                                      const bel_opening *opening,
                                      bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_generator(const bel_generator_description *description,
+                                      const bel_opening *opening,
+                                      bel_source **out_source) BEL_MUST_USE;
 // And of what is made of datasets. They stay the caller's when this fails.
 bel_status *bel_source_open_join(const bel_source_description *description,
                                  struct bel_record_stream **inner,

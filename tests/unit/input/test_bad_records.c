@@ -57,24 +57,22 @@ static void test_counted_once(void **state)
     bel_free(path);
 }
 
+static void assert_refused(const char *content, int64_t most, bel_code code, const char *part)
+{
+    char *path;
+    BEL_ASSERT_FAILS(open_failing(batched(rows_of(content, &path), 3, most)), code, part);
+    bel_free(path);
+}
+
 static void test_one_too_many(void **state)
 {
     (void)state;
-    char *path;
-    BEL_ASSERT_FAILS(open_failing(batched(rows_of(text, &path), 3, 1)), BEL_DATA_LOSS,
-                     "more than 1 bad records: ");
-    BEL_ASSERT_FAILS(open_failing(batched(rows_of(text, &path), 3, 1)), BEL_DATA_LOSS,
-                     "a.csv:7:2: expected 2 fields, got 1");
-    BEL_ASSERT_FAILS(open_failing(batched(rows_of(text, &path), 3, 0)), BEL_DATA_LOSS,
-                     "a.csv:7:2: expected 2 fields"); // structure comes first
-    bel_free(path);
+    assert_refused(text, 1, BEL_DATA_LOSS, "more than 1 bad records: ");
+    assert_refused(text, 1, BEL_DATA_LOSS, "a.csv:7:2: expected 2 fields, got 1");
+    assert_refused(text, 0, BEL_DATA_LOSS, "a.csv:7:2: expected 2 fields"); // structure comes first
     // Where nobody knows where the next row begins, there is no leaving out.
-    BEL_ASSERT_FAILS(open_failing(batched(rows_of("id,a\n0,0\n1,\"x\n2,2\n", &path), 3, 9)),
-                     BEL_DATA_LOSS, "a.csv:");
-    bel_free(path);
-    BEL_ASSERT_FAILS(open_failing(batched(rows_of(text, &path), 3, -1)), BEL_INVALID_ARGUMENT,
-                     "expected skip_bad_records behind batch");
-    bel_free(path);
+    assert_refused("id,a\n0,0\n1,\"x\n2,2\n", 9, BEL_DATA_LOSS, "a.csv:");
+    assert_refused(text, -1, BEL_INVALID_ARGUMENT, "expected skip_bad_records behind batch");
 }
 
 // Whether records may be bad does not change which they are.
