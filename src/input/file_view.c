@@ -3,14 +3,18 @@
 // before it is opened, as its writer would take a second opening for an end; all else is opened
 // without blocking.
 //
-// A mapping keeps a file that was removed or replaced, but not one that was made shorter:
-// reading there is a bus error, which a check before each block makes unlikely and cannot
-// exclude. The check compares device and inode, so another file of the same name does not count.
+// A mapping keeps a file that was removed or replaced, but not one that was made shorter: reading
+// there is a bus error, which a check before each block makes unlikely and cannot exclude; then the
+// handler of such errors finds out here which file it was. The check compares device and inode, so
+// another file of the same name does not count.
 #include "input/file_view.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,6 +36,54 @@ static void keep_in_memory(const char *path, char *data, size_t size, bel_file_v
                   bel_bytes_text(size, text));
 }
 
+// --- Who is mapped where -------------------------------------------------------------------------
+
+// A handler of bus errors cannot wait for a lock, so it reads what is published last: `start` is
+// set when the rest is there, and cleared first. What finds no room has no name in such an error.
+enum { KNOWN_MAPPINGS = 256, KNOWN_PATH = 240 };
+static struct mapping {
+    _Atomic(const char *) start;
+    atomic_size_t size;
+    char path[KNOWN_PATH];
+} mappings[KNOWN_MAPPINGS];
+static pthread_mutex_t mappings_mutex = PTHREAD_MUTEX_INITIALIZER; // of those who write
+
+static void note_mapping(const char *start, size_t size, const char *path)
+{
+    size_t length = strlen(path);
+    if (length >= KNOWN_PATH) path += length - KNOWN_PATH + 1;
+    pthread_mutex_lock(&mappings_mutex);
+    for (int i = 0; i < KNOWN_MAPPINGS; i++) {
+        if (atomic_load(&mappings[i].start) != NULL) continue;
+        memcpy(mappings[i].path, path, strlen(path) + 1);
+        atomic_store(&mappings[i].size, size);
+        atomic_store(&mappings[i].start, start);
+        break;
+    }
+    pthread_mutex_unlock(&mappings_mutex);
+}
+
+static void forget_mapping(const char *start)
+{
+    pthread_mutex_lock(&mappings_mutex);
+    for (int i = 0; i < KNOWN_MAPPINGS; i++)
+        if (atomic_load(&mappings[i].start) == start) atomic_store(&mappings[i].start, NULL);
+    pthread_mutex_unlock(&mappings_mutex);
+}
+
+const char *bel_file_view_at(const void *address)
+{
+    uintptr_t at = (uintptr_t)address;
+    for (int i = 0; i < KNOWN_MAPPINGS; i++) {
+        uintptr_t start = (uintptr_t)atomic_load(&mappings[i].start);
+        if (start != 0 && at >= start && at - start < atomic_load(&mappings[i].size))
+            return mappings[i].path;
+    }
+    return NULL;
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
 // Maps a regular file, or unpacks it from its mapping; *out_view stays empty when it has to be read
 // another way.
 static bel_status *map_file(const char *path, int descriptor, bel_file_view *out_view)
@@ -51,6 +103,7 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
         keep_in_memory(path, data, size, out_view);
         return NULL;
     }
+    note_mapping(memory, size, path);
     *out_view = (bel_file_view){.data = memory,
                                 .size = size,
                                 .memory = memory,
@@ -102,6 +155,7 @@ bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
 void bel_file_view_close(bel_file_view *view)
 {
     if (view->mapped) {
+        forget_mapping(view->memory);
         munmap(view->memory, view->size);
     } else {
         bel_free(view->memory);
@@ -112,7 +166,12 @@ void bel_file_view_close(bel_file_view *view)
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
 {
     struct stat info;
-    if (!view->mapped || stat(path, &info) != 0) return NULL;
+    if (!view->mapped) return NULL;
+    if (stat(path, &info) != 0) {
+        if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it was there when it was opened, and has gone since",
+                       path);
+    }
     bool same = (uint64_t)info.st_dev == view->device && (uint64_t)info.st_ino == view->inode;
     if (!same || (uint64_t)info.st_size >= view->size) return NULL;
     return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now", path,

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "input/file_view.h"
 #include "unit/input/test_fixture.h"
 
 // What a map saw: lines, each with a '|' behind it, and where the last came from.
@@ -143,6 +144,43 @@ static void test_errors(void **state)
     bel_free(path);
 }
 
+static void test_a_file_that_has_gone(void **state)
+{
+    (void)state;
+    char *path = bel_test_file(bel_test_own_folder(), "a.txt", "one\ntwo\n", 8);
+    seen lines = {0};
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(lines_of((const char *const[]){path}, 1, &lines, 1), &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    unlink(path);
+    BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS,
+                     "a.txt: it was there when it was opened, and has gone since");
+    bel_free(bel_test_file(bel_test_own_folder(), "a.txt", "", 0)); // another one of its name
+    BEL_ASSERT_OK(bel_input_read(input, 1, batch));
+    bel_str_deinit(&lines.text);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    bel_free(path);
+}
+
+// Whoever handles a bus error is told whose address it is.
+static void test_the_file_of_an_address(void **state)
+{
+    (void)state;
+    char *path = bel_test_file(bel_test_own_folder(), "a.txt", "one\n", 4);
+    bel_file_view view;
+    assert_null(bel_file_view_at(path));
+    BEL_ASSERT_OK(bel_file_view_open(path, &view));
+    assert_string_equal(bel_file_view_at(view.data), path);
+    assert_string_equal(bel_file_view_at(view.data + 3), path);
+    const char *start = view.data;
+    assert_null(bel_file_view_at(start + 4));
+    bel_file_view_close(&view);
+    assert_null(bel_file_view_at(start));
+    bel_free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +188,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_several_files),
         BEL_TEST_IN_FOLDER(test_any_line_alone),
         BEL_TEST_IN_FOLDER(test_errors),
+        BEL_TEST_IN_FOLDER(test_a_file_that_has_gone),
+        BEL_TEST_IN_FOLDER(test_the_file_of_an_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
