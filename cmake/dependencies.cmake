@@ -4,6 +4,7 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(DEFLATE REQUIRED IMPORTED_TARGET libdeflate)
 pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
@@ -15,5 +16,6 @@ find_program(PROTOC_C protoc-c REQUIRED)
 
 add_library(belfry_dependencies INTERFACE)
 target_link_libraries(belfry_dependencies INTERFACE
-    PkgConfig::GRPC PkgConfig::PROTOBUF_C PkgConfig::YAML PkgConfig::JANSSON PkgConfig::JPEG PkgConfig::PNG ZLIB::ZLIB ${CIVETWEB} Threads::Threads
+    PkgConfig::GRPC PkgConfig::PROTOBUF_C PkgConfig::YAML PkgConfig::JANSSON PkgConfig::DEFLATE PkgConfig::JPEG
+    PkgConfig::PNG ZLIB::ZLIB ${CIVETWEB} Threads::Threads
     ${CMAKE_DL_LIBS} m)

@@ -67,7 +67,7 @@
 static const bel_option table[] = {
     // name, type, verbs, default, accepts, unit, group, help, when it is read
     {"train_files", STRINGS, TRAINING, "", NULL, "FILE", DATA,
-     "Files to train on: CSV, or one pair of IDX files (images,labels).", NULL},
+     "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
     {"eval_files", STRINGS, EVALUATING, "", NULL, "FILE", DATA,
      "Files to evaluate or predict, in the same form.", NULL},
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,
@@ -98,6 +98,8 @@ static const bel_option table[] = {
      "Order is shuffled inside windows of so many examples; 0: over everything; 1: not at all.", NULL},
     {"num_epochs", INT, TRAINING, "0", "[0, inf)", "passes", DATA,
      "Passes over the training data; 0: as many as --train_steps take, or one when that is 0 too.", NULL},
+    {"skip_bad_records", INT, TRAINING | BEL_VERB_EVALUATE, "0", "[0, inf)", "records", DATA,
+     "Leave out up to so many records that cannot be read, and name them in the log; one more is an error.", NULL},
     {"prefetch", INT, RUNNING, "4", "[1, 64]", "batches", DATA, "Batches kept ready.", NULL},
     {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches.", NULL},
 
@@ -270,6 +272,10 @@ static const bel_option table[] = {
     {"train_metrics", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
      "Metrics of training steps, too, in event files every --save_summary_steps.", NULL},
     {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html.", NULL},
+    {"audit_input", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
+     "Note which records each step reads, 16 bytes a record, for inspect --audit.", NULL},
+    {"audit", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
+     "Check that every record was read exactly once in each epoch.", "!compare"},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Print the digest alone, recomputed from the files.", "!compare"},
     {"compare", STRING, BEL_VERB_INSPECT, "", NULL, "FOLDER", OUTPUT,

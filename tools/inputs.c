@@ -15,24 +15,25 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "input/csv_file.h"
+#include "input/paths.h"
 
-// The files of a list flag, below --data_dir where they are relative.
+// The files of a list flag, below --data_dir where they are relative; patterns are replaced by what
+// they match.
 typedef struct file_list {
     const char *flag;
-    const char **paths;
-    char **owned; // the same
+    bel_arena *arena; // of the paths
+    const char *const *paths;
     int count;
 } file_list;
 
 static void file_list_deinit(file_list *files)
 {
-    for (int i = 0; i < files->count; i++)
-        bel_free(files->owned[i]);
-    bel_free(files->owned);
-    bel_free(files->paths);
+    bel_arena_destroy(files->arena);
+    *files = (file_list){0};
 }
 
 static bel_status *file_list_init(const bel_options *options, bel_mode mode, file_list *files)
@@ -45,15 +46,18 @@ static bel_status *file_list_init(const bel_options *options, bel_mode mode, fil
                        mode == BEL_MODE_TRAIN ? "train on" : "read");
     }
     const char *folder = bel_options_string(options, "data_dir");
-    files->paths = bel_xcalloc(count, sizeof *files->paths);
-    files->owned = bel_xcalloc(count, sizeof *files->owned);
-    for (; files->count < (int)count; files->count++) {
-        const char *name = names[files->count];
-        bool below = folder != NULL && name[0] != '/';
-        files->owned[files->count] = below ? bel_path_join(folder, name) : bel_xstrdup(name);
-        files->paths[files->count] = files->owned[files->count];
+    files->arena = bel_arena_create();
+    const char **paths = bel_arena_alloc(files->arena, count * sizeof *paths);
+    for (size_t i = 0; i < count; i++) {
+        bool below = folder != NULL && names[i][0] != '/';
+        char *path = below ? bel_path_join(folder, names[i]) : bel_xstrdup(names[i]);
+        paths[i] = bel_arena_strdup(files->arena, path);
+        bel_free(path);
     }
-    return NULL;
+    bel_status *status =
+        bel_paths_expand(files->arena, paths, (int)count, &files->paths, &files->count);
+    if (status != NULL) file_list_deinit(files);
+    return status;
 }
 
 static bel_status *check_files(const bel_options *options, bel_mode mode)
@@ -324,6 +328,9 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
         bel_dataset_padded_batch(dataset, batch_size, NULL, 0);
     } else {
         bel_dataset_batch(dataset, batch_size);
+    }
+    if (mode != BEL_MODE_PREDICT) { // where each record is to have its line
+        bel_dataset_skip_bad_records(dataset, bel_options_int(options, "skip_bad_records"));
     }
     bel_dataset_prefetch(dataset, (int)bel_options_int(options, "prefetch"),
                          (int)bel_options_int(options, "input_threads"));

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/table.h"
+#include "input/audit.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -236,6 +237,75 @@ static bel_status *compare(bel_ckpt_reader *reader, const char *path, bool json,
     return status;
 }
 
+// --- What was read -------------------------------------------------------------------------------
+
+static void describe_audit(const bel_audit_result *result, bool json, bel_str *out)
+{
+    if (json) {
+        bel_str_printf(out,
+                       "{\"blocks\":%lld,\"not_counted\":%lld,\"epoch_records\":%lld,\"epochs\":[",
+                       (long long)result->blocks, (long long)result->not_counted,
+                       (long long)result->epoch_records);
+    }
+    for (int64_t i = 0; i < result->epoch_count; i++) {
+        const bel_audit_epoch *epoch = &result->epochs[i];
+        if (json) {
+            bel_str_printf(out, "%s{\"epoch\":%lld,\"records\":%lld,\"whole\":%s}",
+                           i > 0 ? "," : "", (long long)epoch->epoch, (long long)epoch->records,
+                           epoch->whole ? "true" : "false");
+        } else {
+            bel_str_printf(out, "epoch %lld: %lld records, each once%s\n", (long long)epoch->epoch,
+                           (long long)epoch->records, epoch->whole ? "" : "; not all of it");
+        }
+    }
+    if (json) {
+        bel_str_puts(out, "]}\n");
+    } else {
+        bel_str_printf(out, "batches %lld\nrepeated_batches %lld\n", (long long)result->blocks,
+                       (long long)result->not_counted);
+    }
+}
+
+// The 16 digits of a fingerprint.
+static bool parse_hex(const char *text, uint64_t *out_number)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t number = 0;
+    for (int i = 0; i < 16; i++) {
+        const char *digit = text[i] == '\0' ? NULL : strchr(digits, text[i]);
+        if (digit == NULL) return false;
+        number = number << 4 | (uint64_t)(digit - digits);
+    }
+    *out_number = number;
+    return text[16] == '\0';
+}
+
+// Notes lie in the model folder, also where `path` is one checkpoint in it.
+static bel_status *print_audit(const bel_ckpt_reader *reader, bool json)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    const char *fingerprint = bel_ckpt_setting(reader, "input");
+    char *audit = bel_strf("%s/../" BEL_AUDIT_FOLDER, bel_ckpt_folder(reader));
+    bel_audit_scope scope = {
+        .step = info->step, .segments = info->segments, .segment_count = info->segment_count};
+    bel_audit_result result = {0};
+    bel_status *status = NULL;
+    if (fingerprint == NULL || !parse_hex(fingerprint, &scope.fingerprint)) {
+        status = BEL_ERR(BEL_DATA_LOSS, "%s does not say what data it was trained on",
+                         bel_ckpt_folder(reader));
+    }
+    if (status == NULL) status = bel_audit_check(audit, &scope, &result);
+    bel_free(audit);
+    bel_str text = {0};
+    if (status == NULL) {
+        describe_audit(&result, json, &text);
+        status = bel_results_write(text.text);
+    }
+    bel_str_deinit(&text);
+    bel_audit_result_deinit(&result);
+    return status;
+}
+
 bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
 {
     size_t count;
@@ -248,13 +318,19 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
     static const bel_option_meaning none[] = {{NULL, NULL}};
     BEL_TRY(bel_options_check_read(options, none));
     bool json = bel_options_bool(options, "json");
+    bool audit = bel_options_bool(options, "audit"), digest = bel_options_bool(options, "digest");
+    if (audit && digest) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "inspect: expected --audit or --digest, got both");
+    }
     const char *other = bel_options_string(options, "compare");
     bel_ckpt_reader *reader;
     BEL_TRY(open_any(paths[0], &reader));
     bel_status *status;
     if (other != NULL) {
         status = compare(reader, other, json, out_exit_code);
-    } else if (bel_options_bool(options, "digest")) {
+    } else if (audit) {
+        status = print_audit(reader, json);
+    } else if (digest) {
         status = print_digest(reader, json);
     } else {
         bel_str text = {0};

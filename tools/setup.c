@@ -160,6 +160,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(bel_options_string(options, "average"), "replicas") == 0) {
         config->average = BEL_AVERAGE_REPLICAS;
     }
+    config->audit_input = bel_options_bool(options, "audit_input");
     config->drop_remainder = bel_options_bool(options, "drop_remainder");
     config->max_staleness = (int)bel_options_int(options, "max_staleness");
     config->metrics_port = (int)bel_options_int(options, "metrics_port");

@@ -2,19 +2,27 @@
 #include "signals.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "input/file_view.h"
 
 // Reading what has gone: the file behind a mapping became shorter, or its device failed. (The
 // readers of files look before they read; this is what happens in between.)
-static void on_bus_error(int number)
+static void on_bus_error(int number, siginfo_t *info, void *context)
 {
-    static const char text[] =
-        "belfry: a file that is being read became shorter, or its device failed\n";
+    static const char text[] = ": a file that is being read became shorter, or its device failed\n";
+    (void)context;
+    const char *path = bel_file_view_at(info->si_addr);
+    (void)!write(STDERR_FILENO, "belfry: ", 8);
+    (void)!write(STDERR_FILENO, path != NULL ? path : "input", path != NULL ? strlen(path) : 5);
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     signal(number, SIG_DFL); // which ends the process, when the access is tried again
 }
 
 void bel_signals_explain(void)
 {
-    signal(SIGBUS, on_bus_error);
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
 }

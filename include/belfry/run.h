@@ -111,6 +111,9 @@ typedef struct bel_run_config {
     /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
     /// much; false: the last step has what is left. [false]
     bool drop_remainder;
+    /// Workers note in model_dir/audit which records each step has read, 16 bytes a record, for
+    /// `belfry inspect --audit`. Only where all workers count in every update. [false]
+    bool audit_input;
     void *user; ///< for the program's functions: bel_estimator_config(estimator)->user [NULL]
 } bel_run_config;
 

@@ -1,4 +1,4 @@
-// Files over POSIX calls; zlib reads both gzip and plain content. What is replaced appears under
+// Files over POSIX calls. What is replaced appears under
 // its name as a whole or not at all: it is written beside it, under a name that no other process
 // takes, and renamed. Errors name the path; a writer remembers its first one.
 #include "base/file.h"
@@ -6,19 +6,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "base/unpack.h"
 
 struct bel_file_writer {
     int descriptor;
@@ -39,38 +38,27 @@ bel_status *bel_file_error(int error, const char *action, const char *path)
     return BEL_ERR(code, "cannot %s %s: %s", action, path, strerror(error));
 }
 
-// zlib puts a name of its own in front: "<fd:3>: unexpected end of file".
-static const char *without_name(const char *reason)
+// Room doubles, as only the end tells the size of a pipe. One byte more than the content is kept
+// for a zero.
+static bel_status *read_to_end(int descriptor, const char *path, size_t size_hint, char **out_data,
+                               size_t *out_size)
 {
-    const char *colon = strstr(reason, ": ");
-    return colon != NULL ? colon + 2 : reason;
-}
-
-// Room doubles, as only the end tells the size. One byte more than the content is kept for a zero.
-static bel_status *read_gz(gzFile file, const char *path, size_t size_hint, char **out_data,
-                           size_t *out_size)
-{
-    size_t capacity = size_hint + 1, used = 0;
+    size_t capacity = size_hint + 2, used = 0; // a file is read and found to be over in two calls
     char *data = bel_xmalloc(capacity);
     for (;;) {
-        if (capacity - used < 65536) {
+        if (capacity - used < 2) {
             capacity = capacity * 2 + 65536;
             data = bel_xrealloc(data, capacity);
         }
-        size_t room = capacity - used - 1;
-        int got = gzread(file, data + used, room > INT_MAX ? INT_MAX : (unsigned)room);
-        if (got <= 0) break;
+        ssize_t got = read(descriptor, data + used, capacity - used - 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            bel_status *status = bel_file_error(errno, "read", path);
+            bel_free(data);
+            return status;
+        }
+        if (got == 0) break;
         used += (size_t)got;
-    }
-    int code;
-    const char *reason = gzerror(file, &code);
-    if (code != Z_OK && code != Z_STREAM_END) {
-        bel_status *status =
-            code == Z_ERRNO ? bel_file_error(errno, "read", path)
-                            : BEL_ERR(BEL_DATA_LOSS, "%s: gzip stream is truncated or corrupt (%s)",
-                                      path, without_name(reason));
-        bel_free(data);
-        return status;
     }
     data[used] = '\0';
     *out_data = data;
@@ -88,15 +76,20 @@ bel_status *bel_file_read(const char *path, char **out_data, size_t *out_size)
         close(descriptor);
         return bel_file_error(error, "read", path);
     }
-    gzFile file = gzdopen(descriptor, "rb");
-    if (file == NULL) {
-        close(descriptor);
-        return bel_file_error(ENOMEM, "read", path);
+    char *data;
+    size_t size;
+    bel_status *status = read_to_end(descriptor, path, (size_t)info.st_size, &data, &size);
+    close(descriptor);
+    BEL_TRY(status);
+    if (bel_is_gzip(data, size)) {
+        char *packed = data;
+        status = bel_unpack(path, packed, size, &data, &size);
+        bel_free(packed);
+        BEL_TRY(status);
     }
-    gzbuffer(file, 1 << 17);
-    bel_status *status = read_gz(file, path, (size_t)info.st_size, out_data, out_size);
-    gzclose(file);
-    return status;
+    *out_data = data;
+    *out_size = size;
+    return NULL;
 }
 
 bel_status *bel_file_writer_open(const char *path, bel_file_writer **out_writer)

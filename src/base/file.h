@@ -12,9 +12,8 @@
 // A status for errno value `error` after trying to `action` ("open", "write") a path.
 bel_status *bel_file_error(int error, const char *action, const char *path) BEL_MUST_USE;
 
-// The whole file in memory, with one zero byte behind it. A name that ends in .gz, or content that
-// begins with gzip's magic, is unpacked; a truncated or corrupt stream is DATA_LOSS. Free with
-// bel_free.
+// The whole file in memory, with one zero byte behind it. Content that begins with gzip's magic is
+// unpacked; a truncated or corrupt stream is DATA_LOSS. Free with bel_free.
 bel_status *bel_file_read(const char *path, char **out_data, size_t *out_size) BEL_MUST_USE;
 
 // A writer counts its bytes and keeps a CRC-32C. Errors stick: the first failed write is returned

@@ -134,3 +134,9 @@ uint32_t bel_crc32c(uint32_t crc, const void *data, size_t size)
 #endif
     return ~crc32c_bits(crc, data, size);
 }
+
+uint32_t bel_crc32c_masked(const void *data, size_t size)
+{
+    uint32_t crc = bel_crc32c(0, data, size);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}

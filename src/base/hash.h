@@ -29,4 +29,7 @@ const char *bel_hash128_text(bel_hash128 hash, char text[33]);
 // CRC-32C (Castagnoli) of `data`, continuing from `crc` (0 to begin).
 uint32_t bel_crc32c(uint32_t crc, const void *data, size_t size);
 
+// The checksum of TFRecord files: masked, because one over data that holds checksums is weak.
+uint32_t bel_crc32c_masked(const void *data, size_t size);
+
 #endif

@@ -132,6 +132,12 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
     const bel_run_config *c = &estimator->config;
     *out_counting = counting_of(c);
     if (!bel_counting_has_ledger(out_counting)) return NULL;
+    if (c->audit_input) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "audit_input says which records every worker's steps have read, but here not "
+            "every worker counts in each step");
+    }
     int workers = out_counting->workers;
     if (workers > c->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

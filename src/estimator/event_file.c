@@ -101,14 +101,6 @@ static void put_message(bel_str *out, int field, bel_str *message)
 
 // --- Records ------------------------------------------------------------------------------------
 
-// Checksums are masked, as TFRecord does, because a checksum over data that holds checksums is
-// weak.
-static uint32_t masked_crc32c(const void *data, size_t size)
-{
-    uint32_t crc = bel_crc32c(0, data, size);
-    return (crc >> 15 | crc << 17) + 0xa282ead8u;
-}
-
 static void put_raw(bel_str *out, const void *data, size_t size)
 {
     bel_str_append(out, data, size);
@@ -118,8 +110,8 @@ static void put_raw(bel_str *out, const void *data, size_t size)
 static void put_record(bel_str *out, const bel_str *data)
 {
     uint64_t length = data->length;
-    uint32_t length_crc = masked_crc32c(&length, sizeof length);
-    uint32_t data_crc = masked_crc32c(data->text, data->length);
+    uint32_t length_crc = bel_crc32c_masked(&length, sizeof length);
+    uint32_t data_crc = bel_crc32c_masked(data->text, data->length);
     put_raw(out, &length, sizeof length);
     put_raw(out, &length_crc, sizeof length_crc);
     put_raw(out, data->text, data->length);
@@ -377,12 +369,12 @@ void bel_event_file_parse(const char *data, size_t size,
         uint32_t length_crc, data_crc;
         if (!take_raw(&file, &length, sizeof length)) return;
         if (!take_raw(&file, &length_crc, sizeof length_crc)) return;
-        if (length_crc != masked_crc32c(&length, sizeof length)) return;
+        if (length_crc != bel_crc32c_masked(&length, sizeof length)) return;
         if (length > (uint64_t)(file.end - file.at)) return;
         cursor event = {file.at, file.at + length};
         file.at += length;
         if (!take_raw(&file, &data_crc, sizeof data_crc)) return;
-        if (data_crc != masked_crc32c(event.at, (size_t)length)) return;
+        if (data_crc != bel_crc32c_masked(event.at, (size_t)length)) return;
         read_event(event, each, context);
     }
 }

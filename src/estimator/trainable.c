@@ -260,6 +260,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .seed = config->seed,
                                .counts_replicas = config->average == BEL_AVERAGE_REPLICAS,
                                .whole_steps = config->drop_remainder,
+                               .audit_dir = config->audit_input ? config->model_dir : NULL,
                                .ledger = bel_counting_has_ledger(&t->counting)};
 }
 

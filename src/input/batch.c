@@ -1,7 +1,7 @@
 // Copying records into batches. Every field of a batch is one block of memory, row after row, a
 // row being what one record gives; a padded row is as large as the longest record needs. Blocks
 // only grow and keep no content, so a row of fixed shape must be written as a whole, and a
-// padded one is zeroed first unless its record fills it.
+// padded one is filled with what pads it first, unless its record fills it.
 //
 // The first record has decided which fields there are; each further one is checked against them,
 // since a map may make something else of it. Fields that stand where they stood in the first
@@ -27,8 +27,8 @@ static bel_shape row_shape(const bel_tensor *field)
     return bel_shape_make(field->shape.rank - 1, field->shape.dims + 1);
 }
 
-bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *positions,
-                          int64_t row_count, bool padded)
+bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, int64_t row_count,
+                          bool padded)
 {
     size_t field_count = (size_t)fields->count;
     bel_batch_memory *memory = bel_xcalloc(1, sizeof *memory);
@@ -41,7 +41,8 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *p
         .longest = bel_xcalloc((size_t)fields->symbol_count, sizeof *memory->longest),
         .rows = bel_xcalloc(field_count, sizeof *memory->rows),
         .buffers = bel_xcalloc(field_count, sizeof *memory->buffers),
-        .cache = bel_position_cache_create(positions),
+        .cursor = cursor,
+        .positions = bel_xcalloc((size_t)row_count, sizeof *memory->positions),
     };
     memory->records = bel_xcalloc((size_t)memory->record_count, sizeof *memory->records);
     for (int64_t i = 0; i < memory->record_count; i++)
@@ -52,6 +53,7 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *p
         .block = -1,
         .field_count = fields->count,
         .fields = bel_xcalloc(field_count, sizeof *batch->fields),
+        .positions = memory->positions,
         .memory = memory,
     };
     for (int i = 0; i < fields->count; i++) {
@@ -69,9 +71,10 @@ void bel_batch_destroy(bel_batch *batch)
         bel_record_deinit(&memory->records[i]);
     for (int i = 0; i < batch->field_count; i++)
         bel_pages_destroy(memory->buffers[i].data, memory->buffers[i].capacity_bytes);
-    bel_position_cache_destroy(memory->cache);
+    bel_cursor_destroy(memory->cursor);
     bel_arena_destroy(memory->arena);
     bel_free(memory->records);
+    bel_free(memory->positions);
     bel_free(memory->longest);
     bel_free(memory->rows);
     bel_free(memory->buffers);
@@ -189,6 +192,25 @@ bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *rec
 
 // --- Padded shapes -------------------------------------------------------------------------------
 
+bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record)
+{
+    for (int i = 0; i < batch->field_count; i++) {
+        const bel_batch_field *expected = &batch->memory->fields->items[i];
+        const bel_tensor *got;
+        BEL_TRY(find_field(batch, i, record, &got));
+        for (int32_t dim = 0; dim < got->shape.rank; dim++) {
+            int64_t limit = expected->shape.dims[dim], length = got->shape.dims[dim];
+            if (limit < 0 || length <= limit) continue;
+            return BEL_ERR(BEL_DATA_LOSS,
+                           "%s: field \"%s\": expected at most %lld in dimension %d, which the "
+                           "padded shape fixes, got %lld",
+                           bel_record_origin(record), expected->name, (long long)limit, (int)dim,
+                           (long long)length);
+        }
+    }
+    return check_field_count(batch, record);
+}
+
 // Widens the open dimensions so that the record fits.
 static bel_status *measure(const bel_batch *batch, const bel_record *record)
 {
@@ -198,23 +220,16 @@ static bel_status *measure(const bel_batch *batch, const bel_record *record)
         const bel_tensor *got;
         BEL_TRY(find_field(batch, i, record, &got));
         for (int32_t dim = 0; dim < got->shape.rank; dim++) {
-            int64_t limit = expected->shape.dims[dim], length = got->shape.dims[dim];
-            if (limit < 0) {
-                int64_t *symbol = &longest[bel_symbol_index(limit)];
-                if (length > *symbol) *symbol = length;
-            } else if (length > limit) {
-                return BEL_ERR(BEL_DATA_LOSS,
-                               "%s: field \"%s\": expected at most %lld in dimension %d, which the "
-                               "padded shape fixes, got %lld",
-                               bel_record_origin(record), expected->name, (long long)limit,
-                               (int)dim, (long long)length);
-            }
+            if (expected->shape.dims[dim] >= 0) continue;
+            int64_t *symbol = &longest[bel_symbol_index(expected->shape.dims[dim])];
+            if (got->shape.dims[dim] > *symbol) *symbol = got->shape.dims[dim];
         }
     }
-    return check_field_count(batch, record);
+    return NULL;
 }
 
-// Copies `from` into the corner of `to`, which has the same rank, is nowhere smaller and is zeroed.
+// Copies `from` into the corner of `to`, which has the same rank, is nowhere smaller and holds what
+// pads it.
 static void copy_into_corner(const bel_tensor *from, const bel_shape *to_shape, char *to)
 {
     size_t element = bel_dtype_size(from->dtype);
@@ -242,6 +257,17 @@ static void copy_into_corner(const bel_tensor *from, const bel_shape *to_shape, 
     }
 }
 
+static void fill_with_pad(const bel_batch_field *field, char *row, size_t row_bytes)
+{
+    if (field->pads_with_zeros) {
+        memset(row, 0, row_bytes);
+        return;
+    }
+    size_t element = bel_dtype_size(field->dtype);
+    for (size_t at = 0; at < row_bytes; at += element)
+        memcpy(row + at, field->pad, element);
+}
+
 // Open dimensions become the longest of the batch; rows lie one behind the other, each as large as
 // that.
 static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
@@ -259,7 +285,8 @@ static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
         const bel_tensor *from;
         BEL_TRY(find_field(batch, index, &memory->records[i], &from));
         char *to = (char *)field->data + (size_t)i * row_bytes;
-        if (row_bytes > 0 && !bel_shape_equal(&from->shape, &to_shape)) memset(to, 0, row_bytes);
+        if (row_bytes > 0 && !bel_shape_equal(&from->shape, &to_shape))
+            fill_with_pad(&memory->fields->items[index], to, row_bytes);
         copy_into_corner(from, &to_shape, to);
     }
     return NULL;

@@ -4,7 +4,7 @@
 
 #include "input/fields.h"
 #include "input/input.h"
-#include "input/positions.h"
+#include "input/record_stream.h"
 
 typedef struct bel_field_memory {
     void *data; // pages
@@ -21,12 +21,13 @@ typedef struct bel_batch_memory {
     int64_t *longest; // per symbol of an open dimension
     void **rows;      // one per field, for bel_batch_rows
     bel_field_memory *buffers;
-    bel_position_cache *cache;
+    bel_cursor *cursor;      // owned
+    bel_position *positions; // of the records that were read, one per row of a full batch
 } bel_batch_memory;
 
-// An empty batch; bel_batch_destroy frees it. `fields` must outlive it.
-bel_batch *bel_batch_make(const bel_batch_fields *fields, const bel_positions *positions,
-                          int64_t row_count, bool padded);
+// An empty batch; bel_batch_destroy frees it. `fields` must outlive it; it takes the cursor.
+bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, int64_t row_count,
+                          bool padded);
 
 // Batches of fixed shapes are filled record by record, between begin and set_count. Padded ones are
 // put together when all their records are there.
@@ -40,8 +41,11 @@ void *const *bel_batch_rows(bel_batch *batch, int64_t row);
 // Copies a record of fixed shapes into row `row`. DATA_LOSS: it has other fields than the batch.
 bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *record) BEL_MUST_USE;
 
-// Puts the first `count` of the batch's records together, padded with zeros.
-// DATA_LOSS: a record has other fields than the batch, or is larger than a fixed dimension.
+// A record of a padded batch that was read: it has the fields of the batch and no dimension above a
+// fixed one, else DATA_LOSS.
+bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record) BEL_MUST_USE;
+
+// Puts the first `count` of the batch's records together, padded. They were checked.
 bel_status *bel_batch_place_padded(bel_batch *batch, int64_t count) BEL_MUST_USE;
 
 // Sets the leading dimension of all fields.

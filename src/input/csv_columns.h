@@ -28,8 +28,9 @@ typedef struct bel_csv_place {
 typedef struct bel_csv_source {
     bel_source base;
     bel_arena *arena;
-    const bel_csv_options *options;
-    const bel_column_names *like; // what the model was trained with; NULL: nothing is known
+    const bel_csv_options *options; // `given` with all files
+    bel_csv_options given;          // its paths' patterns replaced by files
+    const bel_column_names *like;   // what the model was trained with; NULL: nothing is known
     bel_column_names names;
     bel_csv_file *files;
     int64_t *first_record; // of each file
@@ -38,6 +39,7 @@ typedef struct bel_csv_source {
     int used_count;             // columns up to the last one that is used
     int vector_field, id_field; // -1: there is none
     bel_csv_label label;
+    bel_bad_records *bad; // NULL: every row was found good when the file was opened
 } bel_csv_source;
 
 // Reads the header of a file, or names its columns by place, and leaves its first row next. Headers

@@ -112,12 +112,37 @@ static bel_status *check_row(const bel_csv_file *file, const char *row, int colu
     return NULL;
 }
 
-bel_status *bel_csv_file_index(bel_csv_file *file, int column_count, const bel_csv_label *label)
+bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row, int column_count,
+                                   const bel_csv_label *label)
+{
+    const char *next;
+    return check_row(file, row, column_count, label, &next);
+}
+
+// The end of a row, whatever is in it.
+static bel_status *pass_row(const bel_csv_file *file, const char *row, const char **out_next)
+{
+    const char *at = row;
+    bel_csv_field field;
+    bel_csv_stop stop = BEL_CSV_DELIMITER;
+    while (stop == BEL_CSV_DELIMITER)
+        stop = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+    if (stop > BEL_CSV_ROW_END) return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(stop));
+    *out_next = at;
+    return NULL;
+}
+
+bel_status *bel_csv_file_index(bel_csv_file *file, int column_count, const bel_csv_label *label,
+                               bool keep_bad)
 {
     const char *row = file->rows;
     while (row < file->end) {
         const char *next = file->end;
-        BEL_TRY(check_row(file, row, column_count, label, &next));
+        if (keep_bad) {
+            BEL_TRY(pass_row(file, row, &next));
+        } else {
+            BEL_TRY(check_row(file, row, column_count, label, &next));
+        }
         BEL_TRY_CTX(bel_number_list_append(&file->row_starts, row - file->text), "%s", file->path);
         row = next;
     }

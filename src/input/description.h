@@ -22,14 +22,86 @@ typedef struct bel_memory_description {
     int field_count;
 } bel_memory_description;
 
-typedef enum bel_source_tag { BEL_SOURCE_CSV, BEL_SOURCE_IDX, BEL_SOURCE_MEMORY } bel_source_tag;
+typedef struct bel_text_description {
+    const char *const *paths;
+    int path_count;
+} bel_text_description;
+
+typedef struct bel_generator_description {
+    bel_make_fn *make;   // by number, or
+    bel_generator steps; // one behind the other
+    void *user;
+    int64_t record_count; // BEL_REPEAT_FOREVER: endless; 0 of a sequential one: it is counted
+} bel_generator_description;
+
+typedef enum bel_source_tag {
+    BEL_SOURCE_CSV,
+    BEL_SOURCE_IDX,
+    BEL_SOURCE_MEMORY,
+    BEL_SOURCE_TEXT,
+    BEL_SOURCE_TFRECORD,
+    BEL_SOURCE_GENERATOR,
+    // Made of datasets:
+    BEL_SOURCE_CONCATENATE,
+    BEL_SOURCE_INTERLEAVE,
+    BEL_SOURCE_SAMPLE,
+    BEL_SOURCE_ZIP,
+    BEL_SOURCE_ENUMERATE,
+    BEL_SOURCE_WINDOW,
+    BEL_SOURCE_FLAT,
+    BEL_SOURCE_CACHE,
+} bel_source_tag;
+
+typedef struct bel_interleave_description {
+    int cycle_length; // 0: all
+    int64_t block_length;
+} bel_interleave_description;
+
+typedef struct bel_sample_description {
+    const double *weights; // one for each dataset
+    int64_t record_count;  // of an epoch; 0: all records once
+    uint64_t seed;
+} bel_sample_description;
+
+typedef struct bel_window_description {
+    int64_t size, shift, stride;
+    bool drop_remainder;
+} bel_window_description;
+
+typedef struct bel_flat_description {
+    bel_flat_count_fn *count;
+    bel_flat_map_fn *map;
+    void *user;
+    const char *const *drop; // NULL-terminated, or NULL
+} bel_flat_description;
+
+typedef struct bel_cache_description {
+    const char *path;   // NULL: in memory
+    int64_t most_bytes; // in memory; 0: no limit
+} bel_cache_description;
+
+typedef struct bel_enumerate_description {
+    const char *field;
+    int64_t start;
+} bel_enumerate_description;
 
 typedef struct bel_source_description {
     bel_source_tag kind;
+    const struct bel_description *inner; // the datasets that it is made of, without batch stage
+    int inner_count;
     union {
         bel_csv_options csv;
         bel_idx_description idx;
         bel_memory_description memory;
+        bel_text_description text;
+        bel_tfrecord_options tfrecord;
+        bel_generator_description generator;
+        bel_interleave_description interleave;
+        bel_sample_description sample;
+        bel_enumerate_description enumerate;
+        bel_window_description window;
+        bel_flat_description flat;
+        bel_cache_description cache;
     };
 } bel_source_description;
 
@@ -41,6 +113,8 @@ typedef enum bel_stage_kind {
     BEL_STAGE_SHUFFLE, // count: records of a window, 0 for all; seed
     BEL_STAGE_REPEAT,  // count, or BEL_REPEAT_FOREVER
     BEL_STAGE_FILTER,  // keep, user
+    BEL_STAGE_SLIDE,   // count: records of the buffer; seed
+    BEL_STAGE_BUCKET,  // length, user, boundaries; count: their number
 } bel_stage_kind;
 
 typedef struct bel_stage {
@@ -49,6 +123,8 @@ typedef struct bel_stage {
     int64_t index;
     uint64_t seed;
     bel_filter_fn *keep;
+    bel_length_fn *length;
+    const int64_t *boundaries;
     void *user;
 } bel_stage;
 
@@ -67,6 +143,11 @@ typedef struct bel_map_stage {
     const char *const *drop; // NULL-terminated, or NULL
 } bel_map_stage;
 
+typedef struct bel_pad_value {
+    const char *field;
+    double value;
+} bel_pad_value;
+
 typedef struct bel_description {
     bel_source_description source;
     bel_stage *stages;
@@ -77,6 +158,9 @@ typedef struct bel_description {
     bool padded;
     const bel_padded_shape *padded_shapes;
     int padded_shape_count;
+    const bel_pad_value *pad_values;
+    int pad_value_count;
+    int64_t most_bad_records; // 0: a bad record is an error
     int prefetch_depth;
     int prefetch_thread_count;
 } bel_description;
@@ -84,6 +168,7 @@ typedef struct bel_description {
 // Deep copies into an arena. What memory fields and `user` point to stays the user's.
 void bel_source_description_copy(bel_arena *arena, const bel_source_description *from,
                                  bel_source_description *out_copy);
+size_t bel_name_list_length(const char *const *names); // up to the NULL; NULL: none
 const char *const *bel_names_copy(bel_arena *arena, const char *const *names, size_t count);
 const bel_padded_shape *bel_padded_shapes_copy(bel_arena *arena, const bel_padded_shape *shapes,
                                                int count);

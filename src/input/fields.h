@@ -2,14 +2,15 @@
 #ifndef BELFRY_INPUT_FIELDS_H
 #define BELFRY_INPUT_FIELDS_H
 
-#include "input/record.h"
-#include "input/source.h"
+#include "input/record_stream.h"
 
 // A field without its batch dimension. Open dimensions are symbols, BEL_DIM_TIME and below.
 typedef struct bel_batch_field {
     const char *name;
     bel_dtype dtype;
     bel_shape shape;
+    bool pads_with_zeros;
+    unsigned char pad[sizeof(double)]; // else the element that pads
 } bel_batch_field;
 
 // Immutable once learned.
@@ -25,14 +26,11 @@ static inline int64_t bel_symbol_index(int64_t dim)
     return BEL_DIM_TIME - dim;
 }
 
-// The fields that every record of a source has, or those of a mapped record. With padded batches,
-// dimensions become open unless `padded_shapes` or the source fixes them. Memory comes from
-// `arena`. INVALID_ARGUMENT: a text field, padded shapes that fit no field.
-bel_status *bel_batch_fields_from_source(bel_arena *arena, const bel_source *source,
-                                         const bel_description *description,
-                                         bel_batch_fields *out_fields) BEL_MUST_USE;
-bel_status *bel_batch_fields_from_record(bel_arena *arena, const bel_record *record,
-                                         const bel_description *description,
-                                         bel_batch_fields *out_fields) BEL_MUST_USE;
+// The fields of a stream's records. With padded batches, dimensions become open unless
+// `padded_shapes` or the source fixes them. Memory comes from `arena`. INVALID_ARGUMENT: a text
+// field, padded shapes or pad values that fit no field.
+bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *stream,
+                                  const bel_description *description,
+                                  bel_batch_fields *out_fields) BEL_MUST_USE;
 
 #endif

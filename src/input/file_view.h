@@ -18,13 +18,24 @@ typedef struct bel_file_view {
 } bel_file_view;
 
 // Plain files are mapped, so that only what is asked for is read; the file must not become shorter
-// while it is open: reading what has gone is a bus error. Packed files (.gz, or gzip's magic) and
+// while it is open: reading what has gone is a bus error. Packed files (with gzip's magic) and
 // pipes are read into memory, and one log line says so. Errors are those of bel_file_read.
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+// What was opened turns out to be packed by zlib: takes its place, unpacked. DATA_LOSS: corrupt.
+bel_status *bel_file_view_unpack(bel_file_view *view, const char *path) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
 
-// Before reading: DATA_LOSS when the mapped file has become shorter. (One that was replaced by
-// another of its name is still there.)
+// Before reading: DATA_LOSS when the mapped file has become shorter, or has gone: whoever is
+// started again could not read it. (One that was replaced by another of its name is still there.)
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
+
+// The path of the mapped file in which an address lies, as a handler of bus errors asks; NULL: in
+// none that is known. Safe in signal handlers. The text stays until the file is closed; long paths
+// have lost their beginning.
+const char *bel_file_view_at(const void *address);
+
+// Which of `count` files are looked at before block `block`, from the result to *out_end - 1. Of
+// many only some at a time, all in turn: looking at one costs a system call.
+int bel_file_view_turn(int64_t block, int count, int *out_end);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "belfry/dataset.h"
 #include "input/column_names.h"
+#include "input/positions.h"
 
 // An opened dataset. Immutable after open, so thread-safe.
 typedef struct bel_input bel_input;
@@ -48,6 +49,8 @@ typedef struct bel_batch {
     int64_t example_count; // records in it; may be below batch_size at the end or after skips
     int field_count;
     bel_tensor *fields; // in the order of bel_input_field_*; leading dimension example_count
+    const bel_position *positions; // that were read for it, in order, also those left out
+    int64_t position_count;
     struct bel_batch_memory *memory;
 } bel_batch;
 

@@ -36,3 +36,17 @@ void bel_number_list_deinit(bel_number_list *list)
     bel_pages_destroy(list->items, list->capacity * sizeof *list->items);
     *list = (bel_number_list){0};
 }
+
+size_t bel_last_at_most(const int64_t *numbers, size_t count, int64_t number)
+{
+    size_t last = 0, behind = count;
+    while (behind - last > 1) {
+        size_t middle = last + (behind - last) / 2;
+        if (numbers[middle] <= number) {
+            last = middle;
+        } else {
+            behind = middle;
+        }
+    }
+    return last;
+}

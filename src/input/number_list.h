@@ -18,4 +18,8 @@ typedef struct bel_number_list {
 bel_status *bel_number_list_append(bel_number_list *list, int64_t number) BEL_MUST_USE;
 void bel_number_list_deinit(bel_number_list *list);
 
+// The last of `count` >= 1 ascending numbers, the first of which is at most `number`, that is not
+// above it: which of several files a record is in, by the files' first records.
+size_t bel_last_at_most(const int64_t *numbers, size_t count, int64_t number);
+
 #endif

@@ -4,15 +4,15 @@
 
 #include "input/fields.h"
 #include "input/input.h"
-#include "input/positions.h"
+#include "input/record_stream.h"
 
 struct bel_input {
     bel_arena *arena;
     bel_description description; // a copy
-    bel_source *source;
-    bel_positions positions;
+    bel_record_stream *stream;
     bel_batch_fields fields;
     uint64_t fingerprint;
+    bel_bad_records *bad; // NULL: none may be left out
 };
 
 #endif

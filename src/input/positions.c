@@ -20,18 +20,23 @@ typedef struct cached_permutation {
 
 struct bel_position_cache {
     int count;
+    int hold_count;
+    bel_epoch_hold *holds; // of orders, one for each stage that has them
     cached_permutation entries[];
 };
 
-void bel_positions_init(bel_positions *positions, int64_t record_count)
+void bel_positions_init(bel_positions *positions, int64_t record_count, bool endless)
 {
-    *positions = (bel_positions){.length = record_count, .epoch_records = record_count};
+    *positions =
+        (bel_positions){.length = record_count, .endless = endless, .epoch_records = record_count};
 }
 
 void bel_positions_deinit(bel_positions *positions)
 {
-    for (size_t i = 0; i < positions->count; i++)
+    for (size_t i = 0; i < positions->count; i++) {
         bel_number_list_deinit(&positions->stages[i].kept);
+        bel_epoch_orders_destroy(positions->stages[i].orders);
+    }
     bel_free(positions->stages);
     *positions = (bel_positions){0};
 }
@@ -85,7 +90,9 @@ bel_status *bel_positions_add(bel_positions *positions, const bel_stage *stage)
         endless = endless || stage->count == BEL_REPEAT_FOREVER;
         length = endless ? INT64_MAX : multiply(length, stage->count);
         break;
-    case BEL_STAGE_FILTER: BEL_CHECK(stage->kind != BEL_STAGE_FILTER);
+    case BEL_STAGE_FILTER:
+    case BEL_STAGE_SLIDE:
+    case BEL_STAGE_BUCKET: BEL_CHECK(false); // they have calls of their own
     }
     push(positions, stage)->shuffle = shuffle;
     positions->length = length;
@@ -103,6 +110,23 @@ void bel_positions_add_kept(bel_positions *positions, bel_number_list *kept)
     *kept = (bel_number_list){0};
 }
 
+bel_status *bel_positions_add_ordered(bel_positions *positions, const bel_stage *stage,
+                                      int64_t length, bel_epoch_orders *orders)
+{
+    if (positions->endless) {
+        bel_epoch_orders_destroy(orders);
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: cannot order a stream that has no end; it belongs before repeat",
+                       stage->kind == BEL_STAGE_SLIDE ? "shuffle_sliding" : "bucket_by_length");
+    }
+    bel_position_stage *added = push(positions, stage);
+    added->orders = orders;
+    added->order = positions->order_count++;
+    positions->length = length;
+    if (!positions->repeated) positions->epoch_records = length;
+    return NULL;
+}
+
 // --- Looking up ----------------------------------------------------------------------------------
 
 bel_position_cache *bel_position_cache_create(const bel_positions *positions)
@@ -110,6 +134,8 @@ bel_position_cache *bel_position_cache_create(const bel_positions *positions)
     size_t count = (size_t)positions->shuffle_count;
     bel_position_cache *cache = bel_xcalloc(1, sizeof *cache + count * sizeof(cached_permutation));
     cache->count = positions->shuffle_count;
+    cache->hold_count = positions->order_count;
+    cache->holds = bel_xcalloc((size_t)positions->order_count, sizeof *cache->holds);
     for (size_t i = 0; i < count; i++)
         cache->entries[i].window = -1;
     return cache;
@@ -117,7 +143,24 @@ bel_position_cache *bel_position_cache_create(const bel_positions *positions)
 
 void bel_position_cache_destroy(bel_position_cache *cache)
 {
+    if (cache == NULL) return;
+    for (int i = 0; i < cache->hold_count; i++)
+        bel_epoch_hold_release(&cache->holds[i]);
+    bel_free(cache->holds);
     bel_free(cache);
+}
+
+static bel_status *order_at(const bel_position_stage *stage, bel_position_cache *cache,
+                            int64_t epoch, int64_t *position)
+{
+    const int64_t *numbers;
+    size_t count;
+    BEL_CHECK(stage->order < cache->hold_count);
+    BEL_TRY(
+        bel_epoch_orders_get(stage->orders, epoch, &cache->holds[stage->order], &numbers, &count));
+    BEL_CHECK(*position < (int64_t)count);
+    *position = numbers[*position];
+    return NULL;
 }
 
 // Windows count from 0 over the epoch; position p is element p - start of its window, whose
@@ -149,12 +192,11 @@ static int64_t inner_epoch(const bel_position_stage *stage, int64_t outer, int64
     return (int64_t)((uint64_t)outer * run + (uint64_t)(position / stage->input_count));
 }
 
-bel_position bel_positions_at(const bel_positions *positions, bel_position_cache *cache,
-                              int64_t position)
+bel_status *bel_positions_before(const bel_positions *positions, size_t stage_count,
+                                 bel_position_cache *cache, int64_t epoch, int64_t position,
+                                 bel_position *out_position)
 {
-    BEL_CHECK(position >= 0 && position < positions->length);
-    int64_t epoch = 0;
-    for (size_t i = positions->count; i-- > 0;) {
+    for (size_t i = stage_count; i-- > 0 && position >= 0;) {
         const bel_position_stage *stage = &positions->stages[i];
         switch (stage->stage.kind) {
         case BEL_STAGE_SHARD: position = position * stage->stage.count + stage->stage.index; break;
@@ -166,7 +208,17 @@ bel_position bel_positions_at(const bel_positions *positions, bel_position_cache
             position %= stage->input_count;
             break;
         case BEL_STAGE_FILTER: position = stage->kept.items[position]; break;
+        case BEL_STAGE_SLIDE:
+        case BEL_STAGE_BUCKET: BEL_TRY(order_at(stage, cache, epoch, &position)); break;
         }
     }
-    return (bel_position){.epoch = epoch, .number = position};
+    *out_position = (bel_position){.epoch = epoch, .number = position};
+    return NULL;
+}
+
+bel_status *bel_positions_at(const bel_positions *positions, bel_position_cache *cache,
+                             int64_t epoch, int64_t position, bel_position *out_position)
+{
+    BEL_CHECK(position >= 0 && position < positions->length);
+    return bel_positions_before(positions, positions->count, cache, epoch, position, out_position);
 }

@@ -99,6 +99,7 @@ static bel_status *read_block(const bel_prefetch *prefetch, int64_t block, bel_b
 {
     if (block != BEL_BLOCK_EMPTY) return bel_input_read(prefetch->input, block, batch);
     batch->block = block;
+    batch->position_count = 0;
     bel_batch_set_count(batch, 0);
     return NULL;
 }

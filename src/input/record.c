@@ -142,7 +142,20 @@ void *bel_record_add(bel_record *record, const char *name, bel_dtype dtype, cons
     return field->tensor.data;
 }
 
-bool bel_record_remove(bel_record *record, const char *name)
+bel_status *bel_record_take_fields(bel_record *record, const bel_record *from)
+{
+    for (size_t i = 0; i < from->field_count; i++) {
+        if (find(record, from->fields[i]->name) < record->field_count) {
+            return BEL_ERR(BEL_DATA_LOSS, "%s: a field \"%s\" comes from two datasets",
+                           bel_record_origin(record), from->fields[i]->name);
+        }
+        append(record, from->fields[i]);
+    }
+    return NULL;
+}
+
+// False when there is no such field.
+static bool remove_field(bel_record *record, const char *name)
 {
     size_t i = find(record, name);
     if (i == record->field_count) return false;
@@ -166,6 +179,16 @@ const char *bel_record_file(const bel_record *record)
 {
     const bel_source_kind *kind = record->source->kind;
     return kind->file == NULL ? "" : kind->file(record->source, record->number);
+}
+
+bel_status *bel_record_drop(bel_record *record, const char *const *names)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        if (remove_field(record, names[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the drop list names \"%s\", but there is no such field", names[i]);
+    }
+    return NULL;
 }
 
 // Made when asked for: only error messages need it.

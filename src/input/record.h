@@ -37,10 +37,14 @@ void bel_record_begin(bel_record *record, const struct bel_source *source, int64
 void *bel_record_append(bel_record *record, const char *name, bel_dtype dtype,
                         const bel_shape *shape);
 
+// Adds the fields of `from`, whose memory is of the same arena. DATA_LOSS: the record has one of
+// such a name already.
+bel_status *bel_record_take_fields(bel_record *record, const bel_record *from) BEL_MUST_USE;
+
 // The error that stuck, now the caller's; NULL when there is none.
 bel_status *bel_record_take_status(bel_record *record) BEL_MUST_USE;
 
-// False when there is no such field.
-bool bel_record_remove(bel_record *record, const char *name);
+// Removes the fields of a NULL-terminated list (NULL: none). INVALID_ARGUMENT: one is not there.
+bel_status *bel_record_drop(bel_record *record, const char *const *names) BEL_MUST_USE;
 
 #endif

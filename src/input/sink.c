@@ -4,17 +4,54 @@
 // in one file they would be a circle.
 #include "input/source.h"
 
+#include "base/arena.h"
+
 void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length)
 {
     if (sink->record == NULL) return sink->rows[field];
     const bel_source_field *spec = &source->fields[field];
     bel_shape shape = spec->shape;
-    if (spec->dtype == BEL_DTYPE_STRING) shape.dims[0] = length;
+    if (shape.rank > 0 && shape.dims[0] < 0) shape.dims[0] = length;
     return bel_record_append(sink->record, spec->name, spec->dtype, &shape);
 }
 
-bel_status *bel_source_read_record(const bel_source *source, int64_t number, bel_record *record)
+bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *cursor,
+                                   bel_position at, bel_record *record, bool *out_skip)
 {
-    bel_record_begin(record, source, number);
-    return source->kind->read(source, number, &(bel_sink){.record = record});
+    bel_record_begin(record, source, at.number);
+    if (source->kind->combine != NULL) {
+        return source->kind->combine(source, cursor, at, record, out_skip);
+    }
+    return source->kind->read(source, at.number, &(bel_sink){.record = record});
+}
+
+// A leaf's records; no dataset is inside.
+static bel_status *read_range(const bel_source *source, int64_t first, int64_t end,
+                              bel_record *record, bel_bad_records *bad)
+{
+    for (int64_t i = first; i < end; i++) {
+        bel_arena_reset(record->arena);
+        bel_record_begin(record, source, i);
+        bel_status *status = source->kind->read(source, i, &(bel_sink){.record = record});
+        BEL_TRY(bel_bad_records_pass(bad, status));
+    }
+    return NULL;
+}
+
+bel_status *bel_source_read_some(const bel_source *source, bel_bad_records *bad)
+{
+    enum { LOOKED_AT_BYTES = 64 << 20 };
+    int64_t count = source->record_count, half = count;
+    if (source->size_bytes > LOOKED_AT_BYTES) {
+        half = (int64_t)((double)count * (LOOKED_AT_BYTES / 2) / (double)source->size_bytes);
+    }
+    int64_t second = half < count - half ? count - half : half;
+    bel_arena *arena = bel_arena_create();
+    bel_record record;
+    bel_record_init(&record, arena);
+    bel_status *status = read_range(source, 0, half, &record, bad);
+    if (status == NULL) status = read_range(source, second, count, &record, bad);
+    bel_record_deinit(&record);
+    bel_arena_destroy(arena);
+    return status;
 }

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "input/csv_columns.h"
 #include "input/decimal.h"
+#include "input/paths.h"
 
 // --- Reading a record ----------------------------------------------------------------------------
 
@@ -155,15 +156,8 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
 static const bel_csv_file *find_row(const bel_csv_source *source, int64_t number,
                                     const char **out_row)
 {
-    int file = 0, behind = source->options->path_count; // the last file that begins at or before it
-    while (behind - file > 1) {
-        int middle = file + (behind - file) / 2;
-        if (source->first_record[middle] <= number) {
-            file = middle;
-        } else {
-            behind = middle;
-        }
-    }
+    size_t file =
+        bel_last_at_most(source->first_record, (size_t)source->options->path_count, number);
     const bel_csv_file *found = &source->files[file];
     *out_row = found->text + found->row_starts.items[number - source->first_record[file]];
     return found;
@@ -174,17 +168,16 @@ static bel_status *csv_read(const bel_source *base, int64_t number, const bel_si
     const bel_csv_source *source = (const bel_csv_source *)base;
     const char *row;
     const bel_csv_file *file = find_row(source, number, &row);
+    if (source->bad != NULL)
+        BEL_TRY(bel_csv_file_check_row(file, row, source->column_count, &source->label));
     return read_row(source, file, row, sink);
 }
 
-// Of many files only some at a time: looking at each costs a system call.
 static bel_status *csv_check(const bel_source *base, int64_t block)
 {
-    enum { FILES_AT_A_TIME = 8 };
     const bel_csv_source *source = (const bel_csv_source *)base;
-    int count = source->options->path_count;
-    int first = count > FILES_AT_A_TIME ? (int)(block * FILES_AT_A_TIME % count) : 0;
-    for (int i = first; i < count && i < first + FILES_AT_A_TIME; i++)
+    int end, first = bel_file_view_turn(block, source->options->path_count, &end);
+    for (int i = first; i < end; i++)
         BEL_TRY(bel_file_view_check(&source->files[i].view, source->files[i].path));
     return NULL;
 }
@@ -241,34 +234,17 @@ static const bel_source_kind csv_kind = {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-static bel_status *check_rows(const bel_csv_source *source, int64_t first, int64_t end,
-                              bel_record *record)
+// Which files there are. Until then there are none, also to close.
+static bel_status *find_files(bel_csv_source *source)
 {
-    for (int64_t i = first; i < end; i++) {
-        bel_arena_reset(record->arena);
-        BEL_TRY(bel_source_read_record(&source->base, i, record));
-    }
+    int asked = source->given.path_count;
+    source->given.path_count = 0;
+    BEL_TRY(bel_paths_expand(source->arena, source->given.paths, asked, &source->given.paths,
+                             &source->given.path_count));
+    size_t count = (size_t)source->given.path_count;
+    source->files = bel_arena_alloc(source->arena, count * sizeof *source->files);
+    source->first_record = bel_arena_alloc(source->arena, count * sizeof *source->first_record);
     return NULL;
-}
-
-// Reads rows once, so that a value that is no number is not found after hours of training: all of
-// them, or of large files as many at the beginning and at the end as take half a second.
-static bel_status *check_values(const bel_csv_source *source)
-{
-    enum { CHECKED_BYTES = 64 << 20 };
-    int64_t count = source->base.record_count, half = count;
-    if (source->base.size_bytes > CHECKED_BYTES) {
-        half = (int64_t)((double)count * (CHECKED_BYTES / 2) / (double)source->base.size_bytes);
-    }
-    int64_t second = half < count - half ? count - half : half;
-    bel_arena *arena = bel_arena_create();
-    bel_record record;
-    bel_record_init(&record, arena);
-    bel_status *status = check_rows(source, 0, half, &record);
-    if (status == NULL) status = check_rows(source, second, count, &record);
-    bel_record_deinit(&record);
-    bel_arena_destroy(arena);
-    return status;
 }
 
 // All headers before any row: columns find their places in the first file's, and all others have
@@ -288,7 +264,8 @@ static bel_status *open_files(bel_csv_source *source)
     bel_csv_columns_keep_names(source);
     for (int i = 0; i < options->path_count; i++) {
         bel_csv_file *file = &source->files[i];
-        BEL_TRY(bel_csv_file_index(file, source->column_count, &source->label));
+        BEL_TRY(
+            bel_csv_file_index(file, source->column_count, &source->label, source->bad != NULL));
         source->first_record[i] = source->base.record_count;
         source->base.record_count += (int64_t)file->row_starts.count;
     }
@@ -296,22 +273,21 @@ static bel_status *open_files(bel_csv_source *source)
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none",
                        options->paths[0]);
     }
-    return check_values(source);
+    return bel_source_read_some(&source->base, source->bad);
 }
 
-bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_column_names *like,
+bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_opening *opening,
                                 bel_source **out_source)
 {
     bel_csv_source *source = bel_xcalloc(1, sizeof *source);
-    size_t path_count = (size_t)options->path_count;
     source->base.kind = &csv_kind;
     source->arena = bel_arena_create();
-    source->options = options;
-    source->like = like;
-    source->files = bel_arena_alloc(source->arena, path_count * sizeof *source->files);
-    source->first_record =
-        bel_arena_alloc(source->arena, path_count * sizeof *source->first_record);
-    bel_status *status = open_files(source);
+    source->given = *options;
+    source->options = &source->given;
+    source->like = opening->like;
+    source->bad = opening->bad;
+    bel_status *status = find_files(source);
+    if (status == NULL) status = open_files(source);
     source->like = NULL; // the caller's
     if (status != NULL) {
         csv_destroy(&source->base);

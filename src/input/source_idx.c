@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/hash.h"
 #include "input/file_view.h"
+#include "input/paths.h"
 #include "input/source.h"
 
 enum { IDX_UNSIGNED_BYTE = 0x08, IDX_MAX_RANK = 4, BYTE_VALUES = 256 };
@@ -25,6 +27,7 @@ typedef struct idx_file {
 
 typedef struct idx_source {
     bel_source base;
+    bel_arena *arena; // of names
     idx_file images;
     idx_file labels; // zeroed without labels
     int64_t class_count;
@@ -98,10 +101,10 @@ static bel_status *read_header(idx_file *file)
     return NULL;
 }
 
-static bel_status *open_file(const char *path, idx_file *file)
+static bel_status *open_file(bel_arena *arena, const char *path, idx_file *file)
 {
-    file->path = path;
-    BEL_TRY(bel_file_view_open(path, &file->view));
+    BEL_TRY(bel_path_expand_one(arena, path, &file->path));
+    BEL_TRY(bel_file_view_open(file->path, &file->view));
     return read_header(file);
 }
 
@@ -169,6 +172,7 @@ static void idx_destroy(bel_source *base)
     idx_source *source = (idx_source *)base;
     bel_file_view_close(&source->images.view);
     bel_file_view_close(&source->labels.view);
+    bel_arena_destroy(source->arena);
     bel_free(source);
 }
 
@@ -183,15 +187,16 @@ static const bel_source_kind idx_kind = {
 
 static bel_status *open_files(idx_source *source, const bel_idx_description *description)
 {
-    BEL_TRY(open_file(description->images_path, &source->images));
+    BEL_TRY(open_file(source->arena, description->images_path, &source->images));
     if (description->labels_path == NULL) return NULL;
-    BEL_TRY(open_file(description->labels_path, &source->labels));
+    BEL_TRY(open_file(source->arena, description->labels_path, &source->labels));
     return check_labels(source);
 }
 
 bel_status *bel_source_open_idx(const bel_idx_description *description, bel_source **out_source)
 {
     idx_source *source = bel_xcalloc(1, sizeof *source);
+    source->arena = bel_arena_create();
     source->class_count = description->class_count;
     source->scale = description->scale;
     bel_status *status = open_files(source, description);

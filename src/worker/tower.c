@@ -181,6 +181,10 @@ static bel_status *take_batch(bel_tower *tower)
     int64_t ready = bel_clock_ns();
     trace(tower, BEL_TRACE_INPUT, begun, ready);
     tower->input_ns += ready - begun;
+    if (worker->audit != NULL && tower->batch != NULL) {
+        BEL_TRY(bel_audit_note(worker->audit, worker->step, worker->first_replica + tower->replica,
+                               tower->batch));
+    }
     if (tower->batch != NULL && tower->batch->example_count == 0) tower->batch = NULL;
     set_weight(tower);
     if (tower->batch == NULL) return NULL; // behind the end, or a map skipped all of it

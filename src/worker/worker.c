@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/crash.h"
 #include "base/fault.h"
+#include "base/file.h"
 #include "base/trace.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"
@@ -76,6 +77,15 @@ static void list_outputs(bel_worker *worker)
     }
 }
 
+static bel_status *open_audit(bel_worker *worker)
+{
+    char *folder = bel_path_join(worker->config.audit_dir, BEL_AUDIT_FOLDER);
+    bel_status *status = bel_audit_open(folder, worker->config.worker, worker->config.input,
+                                        bel_worker_block_end(worker), &worker->audit);
+    bel_free(folder);
+    return status;
+}
+
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
 {
     bel_worker *worker = bel_xcalloc(1, sizeof *worker);
@@ -95,6 +105,7 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->own_stats = bel_xcalloc((size_t)worker->stats_size, sizeof(double));
     bel_status *status = bel_team_create(config->tower_count, &worker->dispatch);
     if (status == NULL) status = bel_worker_create_rows(worker);
+    if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
     if (status != NULL) {
@@ -113,6 +124,7 @@ void bel_worker_destroy(bel_worker *worker)
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
+    bel_audit_close(worker->audit);
     bel_worker_destroy_rows(worker);
     bel_free(worker->towers);
     bel_free(worker->stats_list);

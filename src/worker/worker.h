@@ -56,6 +56,7 @@ typedef struct bel_worker_config {
     int64_t first_step;
     bel_input_segment segment; // which blocks the steps from first_step on read …
     bool ledger;               // … or those that are leased: not everybody counts in a step
+    const char *audit_dir;     // a model_dir: which records were read is noted there; NULL: nowhere
 } bel_worker_config;
 
 // Where the time of a worker's steps went, over all of them, in nanoseconds.

@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "base/trace.h"
+#include "input/audit.h"
 #include "ps/client/row_batch.h"
 #include "runtime/runner.h"
 #include "worker/worker.h"
@@ -55,6 +56,7 @@ struct bel_worker {
     int first_replica, replica_count;
     int round; // with tables: the first replica of those that run now
     bel_tower *towers;
+    bel_audit *audit;            // NULL: nothing is noted
     bel_team *dispatch;          // runs towers side by side
     bel_program_output *outputs; // reports, then the loss
     int *output_variables;       // by report: the layout variable

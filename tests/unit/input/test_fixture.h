@@ -57,4 +57,47 @@ static inline int64_t read_ids(const bel_input *input, bel_batch *batch, int64_t
     return batch->example_count;
 }
 
+// The same with the numbers first, first + 1 …
+static inline bel_dataset *numbered_from(int64_t *ids, int64_t first, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        ids[i] = first + i;
+    bel_memory_field field = {"id", {BEL_DTYPE_I64, BEL_SHAPE(count), ids}};
+    return bel_dataset_from_memory(&field, 1);
+}
+
+// Opens a dataset and reads its "id" of all blocks in order, then each block alone, last one first,
+// with another batch: it must be the same. Returns how many there are.
+static inline int64_t read_all_ids(bel_dataset *dataset, int64_t *out_ids, int64_t room)
+{
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *forwards = bel_batch_create(input), *backwards = bel_batch_create(input);
+    int64_t blocks = bel_input_block_count(input, true), count = 0;
+    int64_t *again = bel_xcalloc((size_t)room, sizeof *again);
+    for (int64_t block = 0; block < blocks; block++)
+        count += read_ids(input, forwards, block, out_ids + count);
+    assert_true(count <= room);
+    int64_t behind = count;
+    for (int64_t block = blocks; block-- > 0;) {
+        int64_t got = read_ids(input, backwards, block, again);
+        behind -= got;
+        assert_memory_equal(out_ids + behind, again, (size_t)got * sizeof *again);
+    }
+    bel_free(again);
+    bel_batch_destroy(forwards);
+    bel_batch_destroy(backwards);
+    bel_input_destroy(input);
+    return count;
+}
+
+#define ASSERT_IDS(dataset, ...)                                                                   \
+    do {                                                                                           \
+        const int64_t expected_[] = {__VA_ARGS__};                                                 \
+        int64_t got_[256];                                                                         \
+        assert_int_equal(read_all_ids((dataset), got_, 256),                                       \
+                         sizeof expected_ / sizeof *expected_);                                    \
+        assert_memory_equal(got_, expected_, sizeof expected_);                                    \
+    } while (0)
+
 #endif

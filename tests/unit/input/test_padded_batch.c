@@ -127,6 +127,100 @@ static void test_records_larger_than_a_fixed_dimension(void **state)
     bel_input_destroy(input);
 }
 
+// What pads a field, of every type that can hold it; other fields stay with zeros.
+static void test_pad_values(void **state)
+{
+    (void)state;
+    int64_t ids[6];
+    bel_dataset *dataset = lengthened(ids, 6, NULL, 0);
+    bel_dataset_pad_value(dataset, "x", -2.5);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *batch = bel_batch_create(input);
+    for (int round = 0; round < 2; round++) { // and when the memory is used again
+        BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+        const bel_tensor *x = batch_field(input, batch, "x"),
+                         *mask = batch_field(input, batch, "mask");
+        const float *values = x->data, *masks = mask->data;
+        int64_t rows = x->shape.dims[1], width = x->shape.dims[2];
+        int padded = 0;
+        for (int64_t i = 0; i < x->shape.dims[0]; i++) {
+            for (int64_t t = 0; t < rows; t++) {
+                bool there = masks[i * mask->shape.dims[1] + t] == 1;
+                padded += !there;
+                for (int64_t c = 0; c < width; c++)
+                    assert_true(there == (values[(i * rows + t) * width + c] != -2.5f));
+            }
+        }
+        assert_true(padded > 0);
+        BEL_ASSERT_OK(bel_input_read(input, 1, batch));
+    }
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+}
+
+// One record of one element, one of none: what stands behind it.
+static void assert_pads(bel_dtype dtype, double value, const void *expected)
+{
+    uint64_t data = 0;
+    bel_memory_field long_one = {"a", {dtype, BEL_SHAPE(1, 1), &data}};
+    bel_memory_field short_one = {"a", {dtype, BEL_SHAPE(1, 0), &data}};
+    bel_dataset *parts[] = {bel_dataset_from_memory(&long_one, 1),
+                            bel_dataset_from_memory(&short_one, 1)};
+    bel_dataset *dataset = bel_dataset_concatenate(parts, 2);
+    bel_dataset_padded_batch(dataset, 2, NULL, 0);
+    bel_dataset_pad_value(dataset, "a", value);
+    if (expected == NULL) {
+        BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "pad_value: field \"a\" of");
+        return;
+    }
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    size_t size = bel_dtype_size(dtype);
+    assert_memory_equal((char *)batch->fields[0].data + size, expected, size);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+}
+
+static void test_pad_values_of_every_type(void **state)
+{
+    (void)state;
+    assert_pads(BEL_DTYPE_F32, 0.1, &(float){0.1f});
+    assert_pads(BEL_DTYPE_F64, 0.1, &(double){0.1});
+    assert_pads(BEL_DTYPE_I32, -100, &(int32_t){-100});
+    assert_pads(BEL_DTYPE_I64, -0x1p53, &(int64_t){-(INT64_C(1) << 53)});
+    assert_pads(BEL_DTYPE_U8, 255, &(unsigned char){255});
+    assert_pads(BEL_DTYPE_BOOL, 1, &(unsigned char){1});
+    assert_pads(BEL_DTYPE_F16, 0, &(uint16_t){0});
+    assert_pads(BEL_DTYPE_I32, 0.5, NULL);
+    assert_pads(BEL_DTYPE_I32, 0x1p31, NULL);
+    assert_pads(BEL_DTYPE_I64, 0x1p60, NULL);
+    assert_pads(BEL_DTYPE_U8, 256, NULL);
+    assert_pads(BEL_DTYPE_U8, -1, NULL);
+    assert_pads(BEL_DTYPE_BOOL, 2, NULL);
+    assert_pads(BEL_DTYPE_F16, 1, NULL);
+}
+
+static void test_pad_values_that_fit_nothing(void **state)
+{
+    (void)state;
+    int64_t ids[6];
+    bel_dataset *dataset = lengthened(ids, 6, NULL, 0);
+    bel_dataset_pad_value(dataset, "y", 1);
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "there is no field named \"y\"");
+    dataset = lengthened(ids, 6, NULL, 0);
+    bel_dataset_pad_value(dataset, "x", 1);
+    bel_dataset_pad_value(dataset, "x", 2);
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT,
+                     "expected one value for the field");
+    dataset = numbered(ids, 6);
+    bel_dataset_batch(dataset, 2);
+    bel_dataset_pad_value(dataset, "id", 1);
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "pad_value behind padded_batch");
+}
+
 static void test_padded_shapes_that_fit_nothing(void **state)
 {
     (void)state;
@@ -159,6 +253,9 @@ int main(void)
         cmocka_unit_test(test_fixed_dimensions),
         cmocka_unit_test(test_open_dimensions_have_symbols),
         cmocka_unit_test(test_records_larger_than_a_fixed_dimension),
+        cmocka_unit_test(test_pad_values),
+        cmocka_unit_test(test_pad_values_of_every_type),
+        cmocka_unit_test(test_pad_values_that_fit_nothing),
         cmocka_unit_test(test_padded_shapes_that_fit_nothing),
         cmocka_unit_test(test_plain_batches_need_one_shape),
     };

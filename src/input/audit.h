@@ -1,0 +1,60 @@
+// What a training run has read: workers note each batch that they take for a step, and a check says
+// whether each record was read exactly once in each epoch.
+//
+// What counts is what a checkpoint says: its step, and the segments that say which block a replica
+// reads in a step (base/input_segment.h). A step that was begun, lost and repeated is noted twice,
+// and noted alike; what was noted for later steps than the checkpoint's, or for another assignment
+// of replicas than the one that came about, is not counted. So kills, resumed runs and other
+// numbers of workers change nothing.
+#ifndef BELFRY_INPUT_AUDIT_H
+#define BELFRY_INPUT_AUDIT_H
+
+#include "base/input_segment.h"
+#include "base/str.h"
+#include "input/input.h"
+
+#define BEL_AUDIT_FOLDER "audit" // below model_dir
+
+// A worker's notes: files of its own in a folder. Thread-safe.
+typedef struct bel_audit bel_audit;
+
+// `block_end`: blocks from there on are not read. Errors of files.
+bel_status *bel_audit_open(const char *folder, int worker, const bel_input *input,
+                           int64_t block_end, bel_audit **out_audit) BEL_MUST_USE;
+void bel_audit_close(bel_audit *audit); // accepts NULL
+
+// Notes a batch that is about to be used. What was noted outlives the process, not the machine.
+bel_status *bel_audit_note(bel_audit *audit, int64_t step, int64_t replica,
+                           const bel_batch *batch) BEL_MUST_USE;
+
+// What a checkpoint counts.
+typedef struct bel_audit_scope {
+    int64_t step; // steps below it
+    const bel_input_segment *segments;
+    int segment_count;
+    uint64_t fingerprint; // of the input
+} bel_audit_scope;
+
+// What was read in one epoch.
+typedef struct bel_audit_epoch {
+    int64_t epoch;
+    int64_t records; // each once
+    bool whole;      // all of the epoch
+} bel_audit_epoch;
+
+typedef struct bel_audit_result {
+    bel_audit_epoch *epochs; // ascending
+    int64_t epoch_count;
+    int64_t blocks;      // that count
+    int64_t not_counted; // batches that were noted again, or for what did not come about
+    int64_t epoch_records;
+} bel_audit_result;
+
+// Reads all notes of a folder. NOT_FOUND: there are none. DATA_LOSS names the first batch that is
+// missing or was noted in two ways, or the first record that was read twice, or not at all in an
+// epoch behind which another one is whole. Free the result with bel_audit_result_deinit.
+bel_status *bel_audit_check(const char *folder, const bel_audit_scope *scope,
+                            bel_audit_result *out_result) BEL_MUST_USE;
+void bel_audit_result_deinit(bel_audit_result *result);
+
+#endif

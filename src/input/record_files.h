@@ -1,0 +1,41 @@
+// Files of records that lie one behind the other: where each record begins is noted once, when they
+// are opened, so that any record is found by its number.
+#ifndef BELFRY_INPUT_RECORD_FILES_H
+#define BELFRY_INPUT_RECORD_FILES_H
+
+#include "base/arena.h"
+#include "input/file_view.h"
+#include "input/number_list.h"
+#include "input/source.h"
+
+typedef struct bel_indexed_file {
+    const char *path;
+    bel_file_view view;
+    bel_number_list starts; // offset of each record's first byte
+} bel_indexed_file;
+
+// Immutable once opened. Zero-initialise to begin.
+typedef struct bel_record_files {
+    bel_indexed_file *items;
+    int64_t *first_record; // of each file
+    int count;
+} bel_record_files;
+
+// Notes where the records of an opened file begin.
+typedef bel_status *bel_record_files_index(bel_indexed_file *file);
+
+// Opens the files that the paths or patterns name, in order. Fills in the source's record_count,
+// size_bytes and content. Close also after a failure. NOT_FOUND, and the errors of `index`.
+bel_status *bel_record_files_open(bel_record_files *files, bel_arena *arena,
+                                  const char *const *paths, int path_count,
+                                  bel_record_files_index *index, bel_source *source) BEL_MUST_USE;
+void bel_record_files_close(bel_record_files *files);
+
+// The file of record `number`, and which of its records that is.
+const bel_indexed_file *bel_record_files_find(const bel_record_files *files, int64_t number,
+                                              size_t *out_index);
+
+// For a source's check: DATA_LOSS when a file has become shorter.
+bel_status *bel_record_files_check(const bel_record_files *files, int64_t block) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,147 @@
+// Patterns in paths: what they match and in which order, what is no pattern, and what is said when
+// nothing is found.
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "input/paths.h"
+#include "unit/input/test_fixture.h"
+
+static char *in_folder(const char *name)
+{
+    return bel_path_join(bel_test_own_folder(), name);
+}
+
+static void make_file(const char *name, const char *text)
+{
+    bel_free(bel_test_file(bel_test_own_folder(), name, text, strlen(text)));
+}
+
+// `patterns` stand for `expected`, all in the test's folder; NULL ends both.
+static void assert_expands(const char *const *patterns, const char *const *expected)
+{
+    enum { MOST = 8 };
+    char *paths[MOST];
+    int asked = 0, count = 0;
+    for (; patterns[asked] != NULL; asked++)
+        paths[asked] = in_folder(patterns[asked]);
+    bel_arena *arena = bel_arena_create();
+    const char *const *found;
+    BEL_ASSERT_OK(bel_paths_expand(arena, (const char *const *)paths, asked, &found, &count));
+    for (int i = 0; i < count; i++) {
+        assert_non_null(expected[i]);
+        char *path = in_folder(expected[i]);
+        assert_string_equal(found[i], path);
+        bel_free(path);
+    }
+    assert_null(expected[count]);
+    bel_arena_destroy(arena);
+    for (int i = 0; i < asked; i++)
+        bel_free(paths[i]);
+}
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_matches_come_sorted_by_bytes(void **state)
+{
+    (void)state;
+    const char *const names[] = {"b.csv", "a.csv", "B.csv", "a10.csv", "a9.csv", "\xC3\xA4.csv"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        make_file(names[i], "x\n1\n");
+    make_file("other.txt", "");
+    make_file(".hidden.csv", "");
+    assert_expands(NAMES("*.csv"),
+                   NAMES("B.csv", "a.csv", "a10.csv", "a9.csv", "b.csv", "\xC3\xA4.csv"));
+    assert_expands(NAMES("a?.csv"), NAMES("a9.csv"));
+    assert_expands(NAMES("[bB].csv"), NAMES("B.csv", "b.csv"));
+    // Patterns keep their places among the others.
+    assert_expands(NAMES("b.csv", "a*.csv", "b*"),
+                   NAMES("b.csv", "a.csv", "a10.csv", "a9.csv", "b.csv"));
+}
+
+static void test_the_name_of_a_file_is_no_pattern(void **state)
+{
+    (void)state;
+    make_file("a[1].csv", "x\n1\n");
+    make_file("a1.csv", "x\n1\n");
+    assert_expands(NAMES("a[1].csv"), NAMES("a[1].csv"));
+    assert_expands(NAMES("missing.csv"), NAMES("missing.csv")); // who opens it will say
+}
+
+static void test_what_matches_nothing_is_named(void **state)
+{
+    (void)state;
+    make_file("a.csv", "x\n1\n");
+    char *none = in_folder("b*.csv"), *nowhere = in_folder("no/*.csv");
+    bel_arena *arena = bel_arena_create();
+    const char *const *found;
+    int count;
+    const char *const both[] = {none, nowhere};
+    for (int i = 0; i < 2; i++) {
+        BEL_ASSERT_FAILS(bel_paths_expand(arena, &both[i], 1, &found, &count), BEL_NOT_FOUND,
+                         both[i]);
+    }
+    bel_arena_destroy(arena);
+    bel_free(none);
+    bel_free(nowhere);
+}
+
+// The records of all files that match, numbered in the files' order.
+static void test_a_source_reads_what_matches(void **state)
+{
+    (void)state;
+    make_file("part-1.csv", "x\n1\n2\n");
+    make_file("part-0.csv", "x\n0\n");
+    char *pattern = in_folder("part-*.csv");
+    bel_dataset *dataset =
+        bel_dataset_from_csv(&(bel_csv_options){.paths = NAMES(pattern), .path_count = 1});
+    bel_dataset_batch(dataset, 4);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    assert_int_equal(batch->example_count, 3);
+    assert_memory_equal(batch_field(input, batch, "x")->data, ((float[]){0, 1, 2}), 12);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    bel_free(pattern);
+
+    char *nothing = in_folder("path-*.csv");
+    dataset = bel_dataset_from_csv(&(bel_csv_options){.paths = NAMES(nothing), .path_count = 1});
+    bel_dataset_batch(dataset, 4);
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_NOT_FOUND, nothing);
+    bel_free(nothing);
+}
+
+static void test_idx_takes_one_file(void **state)
+{
+    (void)state;
+    const char images[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
+    const char *folder = bel_test_own_folder();
+    bel_free(bel_test_file(folder, "images-1", images, sizeof images));
+    char *pattern = in_folder("images-*");
+    bel_dataset *dataset = bel_dataset_from_idx(pattern, NULL, 0, 0);
+    bel_dataset_batch(dataset, 4);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    assert_int_equal(bel_input_epoch_records(input), 2);
+    bel_input_destroy(input);
+
+    bel_free(bel_test_file(folder, "images-2", images, sizeof images));
+    dataset = bel_dataset_from_idx(pattern, NULL, 0, 0);
+    bel_dataset_batch(dataset, 4);
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "expected one file");
+    bel_free(pattern);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_matches_come_sorted_by_bytes),
+        BEL_TEST_IN_FOLDER(test_the_name_of_a_file_is_no_pattern),
+        BEL_TEST_IN_FOLDER(test_what_matches_nothing_is_named),
+        BEL_TEST_IN_FOLDER(test_a_source_reads_what_matches),
+        BEL_TEST_IN_FOLDER(test_idx_takes_one_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
