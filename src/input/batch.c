@@ -192,7 +192,8 @@ bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *rec
 
 // --- Padded shapes -------------------------------------------------------------------------------
 
-bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record)
+// Whether the record fits. Open dimensions are widened in `longest`, unless that is NULL.
+static bel_status *fit(const bel_batch *batch, const bel_record *record, int64_t *longest)
 {
     for (int i = 0; i < batch->field_count; i++) {
         const bel_batch_field *expected = &batch->memory->fields->items[i];
@@ -200,32 +201,24 @@ bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record)
         BEL_TRY(find_field(batch, i, record, &got));
         for (int32_t dim = 0; dim < got->shape.rank; dim++) {
             int64_t limit = expected->shape.dims[dim], length = got->shape.dims[dim];
-            if (limit < 0 || length <= limit) continue;
-            return BEL_ERR(BEL_DATA_LOSS,
-                           "%s: field \"%s\": expected at most %lld in dimension %d, which the "
-                           "padded shape fixes, got %lld",
-                           bel_record_origin(record), expected->name, (long long)limit, (int)dim,
-                           (long long)length);
+            if (limit >= 0 && length > limit) {
+                return BEL_ERR(BEL_DATA_LOSS,
+                               "%s: field \"%s\": expected at most %lld in dimension %d, which the "
+                               "padded shape fixes, got %lld",
+                               bel_record_origin(record), expected->name, (long long)limit,
+                               (int)dim, (long long)length);
+            }
+            if (limit >= 0 || longest == NULL) continue;
+            int64_t *symbol = &longest[bel_symbol_index(limit)];
+            if (length > *symbol) *symbol = length;
         }
     }
     return check_field_count(batch, record);
 }
 
-// Widens the open dimensions so that the record fits.
-static bel_status *measure(const bel_batch *batch, const bel_record *record)
+bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record)
 {
-    int64_t *longest = batch->memory->longest;
-    for (int i = 0; i < batch->field_count; i++) {
-        const bel_batch_field *expected = &batch->memory->fields->items[i];
-        const bel_tensor *got;
-        BEL_TRY(find_field(batch, i, record, &got));
-        for (int32_t dim = 0; dim < got->shape.rank; dim++) {
-            if (expected->shape.dims[dim] >= 0) continue;
-            int64_t *symbol = &longest[bel_symbol_index(expected->shape.dims[dim])];
-            if (got->shape.dims[dim] > *symbol) *symbol = got->shape.dims[dim];
-        }
-    }
-    return NULL;
+    return fit(batch, record, NULL);
 }
 
 // Copies `from` into the corner of `to`, which has the same rank, is nowhere smaller and holds what
@@ -298,7 +291,7 @@ bel_status *bel_batch_place_padded(bel_batch *batch, int64_t count)
     for (int i = 0; i < memory->fields->symbol_count; i++)
         memory->longest[i] = 0;
     for (int64_t i = 0; i < count; i++)
-        BEL_TRY(measure(batch, &memory->records[i]));
+        BEL_TRY(fit(batch, &memory->records[i], memory->longest));
     for (int i = 0; i < batch->field_count; i++)
         BEL_TRY(fill_field(batch, i, count));
     return NULL;

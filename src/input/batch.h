@@ -41,11 +41,12 @@ void *const *bel_batch_rows(bel_batch *batch, int64_t row);
 // Copies a record of fixed shapes into row `row`. DATA_LOSS: it has other fields than the batch.
 bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *record) BEL_MUST_USE;
 
-// A record of a padded batch that was read: it has the fields of the batch and no dimension above a
-// fixed one, else DATA_LOSS.
+// Whether a record has the fields of a padded batch and no dimension above a fixed one, else
+// DATA_LOSS: for whom one bad record is not the end of the batch.
 bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record) BEL_MUST_USE;
 
-// Puts the first `count` of the batch's records together, padded. They were checked.
+// Puts the first `count` of the batch's records together, padded.
+// DATA_LOSS: a record has other fields than the batch, or is larger than a fixed dimension.
 bel_status *bel_batch_place_padded(bel_batch *batch, int64_t count) BEL_MUST_USE;
 
 // Sets the leading dimension of all fields.

@@ -208,7 +208,7 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
             bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip);
         memory->positions[i - first] = memory->cursor->at;
         bool there = status == NULL && !skip;
-        if (there) status = bel_batch_check(batch, record);
+        if (there && input->bad != NULL) status = bel_batch_check(batch, record); // else below
         if (there && status == NULL) kept++;
         BEL_TRY(bel_bad_records_pass(input->bad, status));
     }
