@@ -140,7 +140,10 @@ BEL_API bel_dtype bel_value_dtype(const bel_value *value);
 /// (variables or any others; NULL: none wanted): out_gradients[i] has the shape and type of
 /// values[i], or is NULL when loss does not depend on it. After an error all are NULL. Training
 /// adds the gradients of variables itself; a model calls this for gradients inside of a loss only.
-/// Most operations that gradients are made of have no gradient themselves. Errors: loss is no
+/// Gradients have gradients themselves where they are made of element-wise functions, products,
+/// convolutions, softmax, cross-entropy, sums and means, and of what moves elements; not those of
+/// largest elements of windows, products of elements, normalisations, attention, recurrent layers
+/// and CTC. Errors: loss is no
 /// scalar of floats; UNIMPLEMENTED, an operation between loss and a value has no gradient (it is
 /// named).
 BEL_API void bel_gradients(bel_graph *graph, bel_value *loss, bel_value *const *values, int count,

@@ -62,7 +62,7 @@ BEL_API bel_value *bel_not(bel_graph *graph, bel_value *x);
 /// --- One input -> the same shape and type; type T unless said otherwise -------------------------
 BEL_API bel_value *bel_neg(bel_graph *graph, bel_value *x);  ///< Integers too.
 BEL_API bel_value *bel_abs(bel_graph *graph, bel_value *x);  ///< Integers too. Gradient 0 at 0.
-BEL_API bel_value *bel_sign(bel_graph *graph, bel_value *x); ///< Integers too. No gradient.
+BEL_API bel_value *bel_sign(bel_graph *graph, bel_value *x); ///< Integers too. Gradient 0.
 /// e^x, the natural logarithm, the square root, 1 / x and the error function, each element by
 /// itself.
 BEL_API bel_value *bel_exp(bel_graph *graph, bel_value *x);
@@ -83,7 +83,7 @@ BEL_API bel_value *bel_cosh(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_asinh(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_acosh(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_atanh(bel_graph *graph, bel_value *x);
-/// To a whole number: down, up, to the nearest (ties to even). No gradient.
+/// To a whole number: down, up, to the nearest (ties to even). Gradient 0.
 BEL_API bel_value *bel_floor(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_ceil(bel_graph *graph, bel_value *x);
 BEL_API bel_value *bel_round(bel_graph *graph, bel_value *x);
@@ -110,6 +110,8 @@ BEL_API bel_value *bel_clip(bel_graph *graph, bel_value *x, double low, double h
 
 /// x itself, of any type, as a value of its own. Costs nothing.
 BEL_API bel_value *bel_identity(bel_graph *graph, bel_value *x);
+/// x, any type, as a number that is given: what it was made of gets no gradient through it.
+BEL_API bel_value *bel_stop_gradient(bel_graph *graph, bel_value *x);
 /// To another type: float to integer truncates, and what the type cannot hold becomes its nearest
 /// number (NaN: 0); integer to integer keeps the low bits; anything to BOOL is "not zero". F16 and
 /// BF16 are rounded to nearest; other operations take them for storage only, or on plain kernels.
@@ -282,6 +284,23 @@ BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t dep
 /// TRAIN only. Which elements are kept is a function of (seed, this operation, step, replica). Type
 /// T. Error: ratio is not in [0, 1).
 BEL_API bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio);
+
+/// --- Numbers of a run, no gradient --------------------------------------------------------------
+
+/// Random numbers in the shape and type T of `like`, whose elements are not looked at: uniform in
+/// [low, high), where what is rounded may be `high` itself, or normal with this mean and standard
+/// deviation. They are a function of (seed, this operation, step, replica) in TRAIN, and of (seed,
+/// this operation, the checkpoint's step, number of the batch) in EVAL and PREDICT. For a fixed
+/// shape give bel_expand of a scalar. Of a class by its logits: bel_arg_max of logits - log(-log
+/// u), u uniform (Gumbel 1954). Errors: low is not below high; a number that is not finite; a
+/// negative deviation.
+BEL_API bel_value *bel_random_uniform(bel_graph *graph, bel_value *like, double low, double high);
+BEL_API bel_value *bel_random_normal(bel_graph *graph, bel_value *like, double mean,
+                                     double deviation);
+
+/// The step as a scalar I64: in TRAIN the version that this step computes on, from 0; in EVAL and
+/// PREDICT that of the checkpoint.
+BEL_API bel_value *bel_global_step(bel_graph *graph);
 
 /// --- Images: x [n, c, w] or [n, c, h, w] of type T; only n may be open --------------------------
 ///

@@ -98,9 +98,10 @@ void bel_grad_tanh(bel_gradient *g)
     bel_gradient_from_output(g, BEL_OP_TANH_GRAD);
 }
 
+// With the attribute `stop` none passes: bel_stop_gradient.
 void bel_grad_identity(bel_gradient *g)
 {
-    g->input_grads[0] = g->output_grads[0];
+    if (!bel_attr_flag(g->attrs, "stop")) g->input_grads[0] = g->output_grads[0];
 }
 
 // d/dx = sigmoid(x) - z, d/dz = -x.

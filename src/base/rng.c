@@ -1,12 +1,15 @@
 // Philox4x32-10. Keys are hashes of seed, purpose and one more number. The bits are part of what
 // a run promises (docs/determinism.md): initial values, order of records and dropout follow from
-// them, so another key or another order of words is another result for every job. Integers only,
-// so they are the same on every machine.
+// them, so another key or another order of words is another result for every job. Blocks are
+// made of integers only, so they are the same on every machine; so are the functions of base/real.h
+// that make normal numbers of them.
 #include "base/rng.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/real.h"
 
 bel_rng_key bel_rng_key_make(uint64_t seed, const char *purpose, uint64_t extra)
 {
@@ -36,4 +39,15 @@ void bel_rng_block(bel_rng_key key, uint64_t high, uint64_t low, uint32_t out_wo
     out_words[1] = c1;
     out_words[2] = c2;
     out_words[3] = c3;
+}
+
+// Box & Muller 1958: two uniform numbers give two normal ones.
+void bel_rng_normal_pair(bel_rng_key key, uint64_t high, uint64_t low, double out_normal[2])
+{
+    uint32_t words[4];
+    bel_rng_block(key, high, low, words);
+    double radius = sqrt(-2.0 * bel_real_log(((double)words[0] + 1.0) * 0x1p-32));
+    double angle = 6.283185307179586 * (double)words[1] * 0x1p-32;
+    out_normal[0] = radius * bel_real_cos(angle);
+    out_normal[1] = radius * bel_real_sin(angle);
 }

@@ -22,4 +22,7 @@ static inline float bel_rng_unit(uint32_t word)
     return (float)(word >> 8) * 0x1p-24f;
 }
 
+// Two independent normal numbers, of mean 0 and deviation 1, from the block of counter (high, low).
+void bel_rng_normal_pair(bel_rng_key key, uint64_t high, uint64_t low, double out_normal[2]);
+
 #endif

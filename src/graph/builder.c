@@ -280,6 +280,28 @@ bel_value *bel_dropout(bel_graph *graph, bel_value *x, double ratio)
     return bel_graph_add(graph, BEL_OP_DROPOUT, &attrs, &x, 1);
 }
 
+bel_value *bel_random_uniform(bel_graph *graph, bel_value *like, double low, double high)
+{
+    return curve(graph, BEL_OP_RANDOM_UNIFORM, like, "low", low, "high", high);
+}
+
+bel_value *bel_random_normal(bel_graph *graph, bel_value *like, double mean, double deviation)
+{
+    return curve(graph, BEL_OP_RANDOM_NORMAL, like, "mean", mean, "scale", deviation);
+}
+
+bel_value *bel_global_step(bel_graph *graph)
+{
+    return bel_graph_add(graph, BEL_OP_GLOBAL_STEP, NULL, NULL, 0);
+}
+
+bel_value *bel_stop_gradient(bel_graph *graph, bel_value *x)
+{
+    bel_attr_list attrs = {.count = 0};
+    bel_attr_put(&attrs, "stop", true);
+    return bel_graph_add(graph, BEL_OP_IDENTITY, &attrs, &x, 1);
+}
+
 bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, const char *name)
 {
     bel_shape shape = bel_value_shape(x);

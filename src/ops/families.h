@@ -83,6 +83,10 @@ bel_infer_fn bel_infer_gather, bel_infer_gather_elements, bel_infer_gather_grad;
 bel_prepare_fn bel_prepare_gather, bel_prepare_gather_grad;
 bel_prepare_fn bel_prepare_gather_elements, bel_prepare_gather_elements_grad;
 
+// random.c
+bel_infer_fn bel_infer_random, bel_infer_global_step;
+bel_prepare_fn bel_prepare_random_uniform, bel_prepare_random_normal, bel_prepare_global_step;
+
 // dropout.c
 bel_infer_fn bel_infer_dropout, bel_infer_dropout_grad;
 bel_prepare_fn bel_prepare_dropout, bel_prepare_dropout_grad;

@@ -23,6 +23,8 @@ const bel_op_def *bel_op_get(bel_op op)
 bool bel_op_reads(bel_op op, int input)
 {
     switch (op) {
+    case BEL_OP_RANDOM_UNIFORM:
+    case BEL_OP_RANDOM_NORMAL:
     case BEL_OP_COUNT_RATIO: return false;
     case BEL_OP_SUM_TO:
     case BEL_OP_BROADCAST_TO:

@@ -140,6 +140,7 @@ static bool is_same(const bel_node *wanted)
 
 bel_value *bel_simplify(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
 {
+    if (wanted->input_count == 0) return NULL; // made of nothing: the step
     bel_value *x = wanted->inputs[0];
     bool same_spec =
         x->spec.dtype == result->dtype && bel_shape_equal(&x->spec.shape, &result->shape);

@@ -61,6 +61,8 @@ static const rate rates[BEL_OP_COUNT] = {
     [BEL_OP_EXPAND] = {.whole = 35},
     [BEL_OP_GATHER] = {.whole = 58},
     [BEL_OP_DROPOUT] = {.whole = 500},
+    [BEL_OP_RANDOM_UNIFORM] = {.whole = 500},
+    [BEL_OP_RANDOM_NORMAL] = {.whole = 3000},
     [BEL_OP_CONV] = {.reads = 180, .work = 0.185},
     [BEL_OP_CONV_GRAD_INPUT] = {.reads = 180, .work = 0.185},
     [BEL_OP_CONV_GRAD_WEIGHTS] = {.writes = 550, .work = 0.195},

@@ -131,7 +131,10 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "output_shape",
                                         "causal",
                                         "scale",
-                                        "zero_infinity"};
+                                        "zero_infinity",
+                                        "low",
+                                        "high",
+                                        "mean"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

@@ -185,6 +185,9 @@ static const struct {
     {BEL_OP_ONE_HOT, "i[3]", "depth=0", "OneHot: depth must be at least 1, got 0"},
     {BEL_OP_DROPOUT, "f[3]", "ratio=1", "Dropout: ratio must be at least 0 and below 1, got 1"},
     {BEL_OP_DROPOUT, "f[3]", "ratio=-0.5", "Dropout: ratio must be at least 0"},
+    {BEL_OP_RANDOM_UNIFORM, "f[3]", "low=2 high=2", "low must be below high, got 2 and 2"},
+    {BEL_OP_RANDOM_NORMAL, "f[3]", "scale=-1", "and the deviation at least 0, got 0 and -1"},
+    {BEL_OP_RANDOM_NORMAL, "i[3]", "", "RandomNormalLike: "},
 };
 
 static void test_refused(void **state)

@@ -79,7 +79,7 @@ static void test_oracle(void **state)
 {
     const op_case *row = *state;
     char *text = find_oracle(row->name);
-    if (row->op == BEL_OP_DROPOUT) skip(); // random: test_dropout checks its properties
+    if ((bel_op_get(row->op)->flags & BEL_OP_RANDOM) != 0) skip(); // test_dropout, test_random
     if (text == NULL) fail_msg("oracle.txt has no line \"%s\": run tests/op/oracle.py", row->name);
     op_run run;
     op_run_create(&run, row, false);
@@ -162,7 +162,8 @@ static void test_gradient(void **state)
     enum { LARGE = 15000 }; // elements: f64 runs on the plain kernels, where size changes nothing
     bel_value *wanted[BEL_OP_MAX_INPUTS], *gradients[BEL_OP_MAX_INPUTS];
     int wanted_count = 0, inputs[BEL_OP_MAX_INPUTS];
-    bool smooth = bel_gradient_rule(row->op) != NULL && bel_value_dtype(run.y) == BEL_DTYPE_F64;
+    bel_gradient_fn *rule = bel_gradient_rule(row->op);
+    bool smooth = rule != NULL && rule != bel_grad_none && bel_value_dtype(run.y) == BEL_DTYPE_F64;
     bel_shape result = bel_value_shape(run.y);
     if (bel_shape_elements(&result) > LARGE) smooth = false;
     for (int i = 0; i < run.input_count; i++) {
@@ -342,6 +343,66 @@ static void test_dropout(void **state)
     op_run_destroy(&run);
 }
 
+// The mean and the deviation of what a random operation makes at a step and a replica.
+static void run_random(op_run *run, int64_t step, int64_t replica, float *out_y, double *out_mean,
+                       double *out_deviation)
+{
+    run->context.step = step;
+    run->context.replica = replica;
+    op_run_start(run, 1);
+    bel_tensor y = bel_instance_output(run->instance, 0);
+    int64_t count = bel_shape_elements(&y.shape);
+    double sum = 0, squares = 0;
+    memcpy(out_y, y.data, bel_tensor_bytes(&y));
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)out_y[i];
+    *out_mean = sum / (double)count;
+    for (int64_t i = 0; i < count; i++)
+        squares += ((double)out_y[i] - *out_mean) * ((double)out_y[i] - *out_mean);
+    *out_deviation = sqrt(squares / (double)count);
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    enum { COUNT = 33001 };
+    static const op_case rows[] = {
+        {"uniform", BEL_OP_RANDOM_UNIFORM, "f[33001]", "low=-2 high=4", 0},
+        {"normal", BEL_OP_RANDOM_NORMAL, "f[33001]", "mean=1 scale=1.7320508", 0}};
+    static float y[COUNT], again[COUNT];
+    for (int r = 0; r < 2; r++) { // both have the mean 1 and the deviation sqrt(3)
+        op_run run;
+        double mean, deviation;
+        op_run_create(&run, &rows[r], false);
+        run_random(&run, 3, 1, y, &mean, &deviation);
+        assert_true(fabs(mean - 1) < 0.04 && fabs(deviation - sqrt(3)) < 0.03);
+        for (int i = 0; i < COUNT && r == 0; i++)
+            assert_true(y[i] >= -2 && y[i] <= 4);
+        run_random(&run, 4, 1, again, &mean, &deviation);
+        assert_memory_not_equal(y, again, sizeof y);
+        run_random(&run, 3, 2, again, &mean, &deviation);
+        assert_memory_not_equal(y, again, sizeof y);
+        run_random(&run, 3, 1, again, &mean, &deviation);
+        assert_memory_equal(y, again, sizeof y);
+        op_run_destroy(&run);
+    }
+}
+
+static void test_global_step(void **state)
+{
+    (void)state;
+    static const op_case row = {"global_step", BEL_OP_GLOBAL_STEP, "", "", 0};
+    op_run run;
+    op_run_create(&run, &row, false);
+    for (int64_t step = 0; step < 3; step++) {
+        run.context.step = step << 40;
+        op_run_start(&run, 1);
+        bel_tensor y = bel_instance_output(run.instance, 0);
+        assert_true(*(const int64_t *)y.data == step << 40);
+    }
+    op_run_destroy(&run);
+}
+
 #define ROW(check, row)                                                                            \
     {.name = #check "/" #row, .test_func = test_##check, .initial_state = &cases[CASE_##row]},
 
@@ -372,6 +433,8 @@ int main(void)
         cmocka_unit_test(test_kinks),
         cmocka_unit_test(test_top_k_indices),
         cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_global_step),
     };
     int failed = cmocka_run_group_tests(reference, NULL, NULL);
     failed += cmocka_run_group_tests(stored, read_oracle, free_oracle);

@@ -43,23 +43,12 @@ static void fill_uniform(float *values, int64_t count, double limit, bel_rng_key
     }
 }
 
-// Box-Muller: two uniform numbers give two normal ones. Different `draw`s are independent.
-static void normal_pair(bel_rng_key key, uint64_t draw, int64_t pair, double out_normal[2])
-{
-    uint32_t words[4];
-    bel_rng_block(key, draw, (uint64_t)pair, words);
-    double radius = sqrt(-2.0 * bel_real_log(((double)words[0] + 1.0) * 0x1p-32));
-    double angle = 6.283185307179586 * (double)words[1] * 0x1p-32;
-    out_normal[0] = radius * bel_real_cos(angle);
-    out_normal[1] = radius * bel_real_sin(angle);
-}
-
 // Two elements from a pair.
 static void fill_normal(float *values, int64_t count, double deviation, bel_rng_key key)
 {
     for (int64_t i = 0; i < count; i += 2) {
         double normal[2];
-        normal_pair(key, 0, i / 2, normal);
+        bel_rng_normal_pair(key, 0, (uint64_t)i / 2, normal);
         for (int64_t j = 0; j < 2 && i + j < count; j++)
             values[i + j] = (float)(deviation * normal[j]);
     }
@@ -72,7 +61,7 @@ static void fill_truncated(float *values, int64_t count, double deviation, bel_r
         double normal[2];
         uint64_t draw = 0;
         do {
-            normal_pair(key, draw++, i / 2, normal);
+            bel_rng_normal_pair(key, draw++, (uint64_t)i / 2, normal); // independent by draw
         } while (fabs(normal[i % 2]) > 2);
         values[i] = (float)(deviation * normal[i % 2]);
     }
@@ -152,7 +141,7 @@ static bel_status *fill_orthogonal(float *values, const bel_layout_variable *var
     double *a = memory;
     for (int64_t i = 0; i < variable->elements; i += 2) {
         double normal[2];
-        normal_pair(key, 0, i / 2, normal);
+        bel_rng_normal_pair(key, 0, (uint64_t)i / 2, normal);
         a[i] = normal[0];
         a[i + 1] = normal[1]; // may be the first of the scratch
     }

@@ -1,5 +1,7 @@
 // Gradients as a rewriting of the graph: several paths, no path, losses and operations that have
 // none. Values of gradients are checked op by op in tests/op.
+#include <math.h>
+
 #include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "belfry/ops.h"
@@ -69,6 +71,42 @@ static void test_twice(void **state)
     bel_graph_destroy(graph);
 }
 
+// A penalty on the size of a gradient, as of Gulrajani et al. 2017, trains a network: for the net
+// v tanh(w x), whose gradient by x is g = v w (1 - t²), the gradient of g² by w is
+// 2 g v (1 - t²) (1 - 2 w x t).
+static void test_penalty(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_value *x = scalar_input(graph), *w = bel_scalar(graph, BEL_DTYPE_F32, 0.75);
+    bel_value *v = bel_scalar(graph, BEL_DTYPE_F32, 1.5), *slope, *gradient;
+    bel_value *y = bel_mul(graph, v, bel_tanh(graph, bel_mul(graph, w, x)));
+    bel_gradients(graph, y, &x, 1, &slope);
+    bel_gradients(graph, bel_mul(graph, slope, slope), &w, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    double t = tanh(0.75 * 0.5), flat = 1 - t * t, g = 1.5 * 0.75 * flat;
+    double expected = 2 * g * 1.5 * flat * (1 - 2 * 0.75 * 0.5 * t);
+    double got = evaluate(graph, gradient, 0.5F);
+    if (!(fabs(got - expected) < 1e-6)) fail_msg("got %.9g, expected %.9g", got, expected);
+    bel_graph_destroy(graph);
+}
+
+// No gradient passes through, on this way alone: d(x · stop(x²))/dx = x².
+static void test_stop(void **state)
+{
+    (void)state;
+    bel_graph *graph = bel_graph_create();
+    bel_value *x = scalar_input(graph), *gradient;
+    bel_value *square = bel_stop_gradient(graph, bel_mul(graph, x, x));
+    bel_gradients(graph, bel_mul(graph, x, square), &x, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    assert_true(evaluate(graph, gradient, 3) == 9);
+    bel_gradients(graph, square, &x, 1, &gradient);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    assert_null(gradient);
+    bel_graph_destroy(graph);
+}
+
 static void test_wanted_values(void **state)
 {
     (void)state;
@@ -135,11 +173,12 @@ static void test_no_gradient(void **state)
     check_loss(3, BEL_OK, "");
     bel_graph *graph = bel_graph_create();
     bel_value *x = scalar_input(graph), *gradient = x;
-    bel_value *loss = bel_graph_add(graph, BEL_OP_SIGN, NULL, &x, 1);
+    bel_value *inputs[] = {x, x};
+    bel_value *loss = bel_graph_add(graph, BEL_OP_REDUCE_PROD_GRAD, NULL, inputs, 2);
     bel_gradients(graph, loss, &x, 1, &gradient);
     assert_null(gradient);
     BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_UNIMPLEMENTED,
-                     "Sign_1: operation Sign has no gradient");
+                     "ReduceProdGrad_1: operation ReduceProdGrad has no gradient");
     bel_graph_destroy(graph);
 }
 
@@ -221,6 +260,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_paths), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_penalty), cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_penalty),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_wanted_values), cmocka_unit_test(test_losses),
         cmocka_unit_test(test_no_gradient),   cmocka_unit_test(test_halves),
         cmocka_unit_test(test_exact),         cmocka_unit_test(test_exact_inputs),
