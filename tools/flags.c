@@ -253,8 +253,13 @@ static const bel_option table[] = {
      "Keep evaluated versions apart, in export/KIND of the model's folder: best, latest, final.", "eval_files"},
     {"export_keep", INT, ALONG, "0", "[0, 1000000]", "versions", EVALUATION,
      "So many of each kind stay; 0: 1 of best, 5 of others.", "export"},
+    {"outputs", STRINGS, BEL_VERB_PREDICT, "", NULL, "NAME", OUTPUT,
+     "Predictions to write, in this order: \"predictions\" and names that the model gives; else all.",
+     NULL},
     {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,
      "Use moving averages of the parameters where the checkpoint has them.", NULL},
+    {"eval_start_delay_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
+     "Evaluate at checkpoints not before so long after the start.", "eval_files"},
     {"eval_throttle_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
      "Evaluate at checkpoints at most this often.", "eval_files"},
 

@@ -1,8 +1,11 @@
 // Verb predict: one line an example, in the order of the files.
 //   text: class,p0,p1,…      json: {"example":0,"class":3,"values":[…]}
-// The class is the index of the largest value; a prediction of one element has no class.
+// The class is the index of the largest value; a prediction of one element has no class. Outputs
+// with names follow: as more numbers in text, under their names in JSON.
 #include <math.h>
+#include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "results.h"
 #include "setup.h"
@@ -12,6 +15,8 @@
 typedef struct writer {
     bel_str line; // reused
     bool json;
+    const char *const *outputs; // to be shown, in this order
+    size_t output_count;        // 0: all
 } writer;
 
 // Element i of a prediction; NaN for types without numbers.
@@ -49,23 +54,63 @@ static int64_t largest(const bel_tensor *row, int64_t count)
     return best;
 }
 
-static bel_status *write_line(void *user, int64_t example, const bel_tensor *row)
+// `key`: of a list in an object.
+static void append_row(writer *w, const bel_tensor *row, const char *key, bool more)
 {
-    writer *w = user;
     int64_t count = bel_shape_elements(&row->shape);
-    w->line.length = 0;
-    bel_str_puts(&w->line, "");
-    if (w->json) bel_str_printf(&w->line, "{\"example\":%lld,", (long long)example);
-    if (count > 1) {
-        bel_str_printf(&w->line, w->json ? "\"class\":%lld," : "%lld,",
-                       (long long)largest(row, count));
+    if (more) bel_str_puts(&w->line, ",");
+    if (w->json) {
+        bel_json_write_string(&w->line, key);
+        bel_str_puts(&w->line, ":[");
     }
-    if (w->json) bel_str_puts(&w->line, "\"values\":[");
     for (int64_t i = 0; i < count; i++) {
         if (i > 0) bel_str_puts(&w->line, ",");
         append_number(w, element(row, i));
     }
-    bel_str_puts(&w->line, w->json ? "]}\n" : "\n");
+    if (w->json) bel_str_puts(&w->line, "]");
+}
+
+// The predictions have a class where they have several elements.
+static void append(writer *w, const bel_row *row, bool more)
+{
+    bool main = strcmp(row->name, "predictions") == 0;
+    int64_t count = bel_shape_elements(&row->value.shape);
+    if (main && count > 1) {
+        bel_str_printf(&w->line, "%s%s%lld", more ? "," : "", w->json ? "\"class\":" : "",
+                       (long long)largest(&row->value, count));
+        more = true;
+    }
+    append_row(w, &row->value, main ? "values" : row->name, more);
+}
+
+static bel_status *unknown(const char *wanted, const bel_row *rows, int count)
+{
+    bel_str names = {0};
+    for (int i = 0; i < count; i++)
+        bel_str_printf(&names, "%s%s", i > 0 ? ", " : "", rows[i].name);
+    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                                 "--outputs: the model has no prediction \"%s\"; it has %s",
+                                 wanted, names.text);
+    bel_str_deinit(&names);
+    return status;
+}
+
+static bel_status *write_line(void *user, int64_t example, const bel_row *rows, int count)
+{
+    writer *w = user;
+    w->line.length = 0;
+    bel_str_puts(&w->line, "");
+    if (w->json) bel_str_printf(&w->line, "{\"example\":%lld", (long long)example);
+    for (int i = 0; w->output_count == 0 && i < count; i++)
+        append(w, &rows[i], w->json || i > 0);
+    for (size_t o = 0; o < w->output_count; o++) {
+        int found = -1;
+        for (int i = 0; i < count; i++)
+            if (strcmp(rows[i].name, w->outputs[o]) == 0) found = i;
+        if (found < 0) return unknown(w->outputs[o], rows, count);
+        append(w, &rows[found], w->json || o > 0);
+    }
+    bel_str_puts(&w->line, w->json ? "}\n" : "\n");
     return bel_results_write(w->line.text);
 }
 
@@ -75,6 +120,7 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     bel_setup *setup;
     BEL_TRY(bel_setup_for_reading(options, &setup));
     writer w = {.json = bel_options_bool(options, "json")};
+    w.outputs = bel_options_list(options, "outputs", &w.output_count);
     bel_status *status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                                      setup->checkpoint, write_line, &w);
     bel_str_deinit(&w.line);

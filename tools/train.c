@@ -111,6 +111,7 @@ static bel_status *plan_evaluations(const bel_options *options, plan *p)
 {
     p->eval.steps = bel_options_int(options, "eval_steps");
     p->eval.every_steps = bel_options_int(options, "eval_every_steps");
+    p->eval.start_delay_secs = bel_options_double(options, "eval_start_delay_secs");
     p->eval.throttle_secs = bel_options_double(options, "eval_throttle_secs");
     p->train.early_stopping = (bel_early_stopping){
         .patience = (int)bel_options_int(options, "early_stopping"),

@@ -10,8 +10,8 @@
 /// bel_dataset_batch(data, 64);
 /// ```
 ///
-/// A record is a set of named fields, each a tensor. The field "label" (BEL_LABEL_FIELD) becomes
-/// the labels of the model function, all others its features. A batch of n records gives each field
+/// A record is a set of named fields, each a tensor. The field "label" (BEL_LABEL_FIELD), and those
+/// that bel_dataset_labels names, become the labels of the model function, all others its features. A batch of n records gives each field
 /// a leading dimension n.
 ///
 /// **Positions.** Before `map`, stages work on record numbers, never on records: shuffle permutes
@@ -388,6 +388,11 @@ BEL_API void bel_dataset_padded_batch(bel_dataset *dataset, int64_t batch_size,
 /// such field, or a value that the field's dtype does not have; F16 and BF16 are padded with zeros
 /// alone.
 BEL_API void bel_dataset_pad_value(bel_dataset *dataset, const char *field, double value);
+
+/// Fields of a batch that are labels beside "label", of any types: model functions get them by
+/// bel_context_label, and in PREDICT not at all. Anywhere in the description; calls add up. A name
+/// that no field has is no error, since what is predicted from may lack its labels.
+BEL_API void bel_dataset_labels(bel_dataset *dataset, const char *const *names, int count);
 
 /// Behind the batch stage: up to `most` (0: none) records that cannot be read, or whose map fails,
 /// are left out, each counted and named in a warning when it is first met; one more is the error. A

@@ -79,8 +79,13 @@ BEL_API bool bel_context_has_feature(const bel_model_context *context, const cha
 BEL_API bel_value *bel_context_only_feature(bel_model_context *context);
 
 /// The field "label", [batch, …] in the dataset's type (I64 [batch] from CSV and IDX); NULL, and no
-/// error, where the dataset has none. Always NULL in PREDICT.
+/// error, where the dataset has none. Always NULL in PREDICT. The shorter form of bel_context_label for models
+/// with one label.
 BEL_API bel_value *bel_context_labels(bel_model_context *context);
+
+/// A field that the dataset names as a label (bel_dataset_labels), [batch, …] in its type. NULL, and
+/// no error, in PREDICT. Error: there is no such label; the message lists those there are.
+BEL_API bel_value *bel_context_label(bel_model_context *context, const char *name);
 
 /// The text of a parameter as given to the estimator, or `otherwise` (which may be NULL). It lives
 /// as long as the estimator. A parameter that no graph of a training asks for is named in a
@@ -114,18 +119,33 @@ typedef enum bel_metric_kind {
     BEL_METRIC_MEAN,      ///< sum / weight; 0 without weight
     BEL_METRIC_ROOT_MEAN, ///< its root
     BEL_METRIC_AUC,       ///< area under the curve of the rows of `sum`: bel_metric_auc
+    BEL_METRIC_OWN,       ///< what a function of the program makes of them: bel_metric_own
 } bel_metric_kind;
+
+/// The value of a metric from its sums over the evaluation, `count` numbers in the order of the
+/// value's elements. Called once at the end, on the evaluating thread.
+typedef double bel_metric_fn(void *user, const double *sums, int64_t count);
 
 /// What a batch says of a metric; both values are added up over the batches, in double. Made by the
 /// functions below, or by hand.
 typedef struct bel_metric {
     const char *name; ///< Not copied: it outlives the estimator's call. 63 bytes of it are shown.
     bel_metric_kind kind;
-    bel_value *sum;    ///< scalar F32; AUC: [3, n]: scores, and what they weigh as no and as yes
-    bel_value *weight; ///< scalar F32; AUC: NULL
+    bel_value *sum;    ///< scalar F32; AUC: [3, n]: scores, and what they weigh as no and as yes;
+                       ///< OWN: F32 of any closed shape
+    bel_value *weight; ///< scalar F32; NULL: `sum` is a mean over the batch's examples and counts
+                       ///< by these; AUC, OWN: NULL
+    bel_metric_fn *result; ///< OWN
+    void *user;            ///< of `result`
 } bel_metric;
 
-enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 16 };
+enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 16, BEL_MAX_OUTPUTS = 16 };
+
+/// A prediction with a name of its own (bel_output_add).
+typedef struct bel_output {
+    const char *name; ///< Not copied: it outlives the estimator's call.
+    bel_value *value; ///< [batch, …] of any type, a row for each example
+} bel_output;
 
 /// A scalar of the training graph that event files get (bel_summary_scalar).
 typedef struct bel_summary {
@@ -134,7 +154,7 @@ typedef struct bel_summary {
 } bel_summary;
 
 /// What the model function answers, zero when it is called. Needed: TRAIN loss and optimizer; EVAL
-/// loss; PREDICT predictions. Metrics and loss_weight are for EVAL, where there are any.
+/// loss; PREDICT predictions, or an output. Metrics and loss_weight are for EVAL, where there are any.
 /// INVALID_ARGUMENT of the call that trains, evaluates or predicts names what is missing or of
 /// another shape.
 typedef struct bel_estimator_spec {
@@ -148,17 +168,34 @@ typedef struct bel_estimator_spec {
     bel_value *loss_weight;
     bel_summary summaries[BEL_MAX_SUMMARIES]; ///< TRAIN
     int summary_count;
+    bel_output outputs[BEL_MAX_OUTPUTS]; ///< PREDICT
+    int output_count;
 } bel_estimator_spec;
 
 /// Builds the graph of the context's mode and fills in `spec`. NULL; or an error, for mistakes that
 /// are not in the graph, such as a parameter out of range.
 typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec *spec);
 
+/// --- Losses and predictions of several heads ----------------------------------------------------
+
+/// Adds `factor` · `loss` to spec->loss (NULL: it becomes that). `loss`, scalar F32, is a mean over
+/// the examples of the batch; without the factor it is shown under `name`: a summary in TRAIN, in
+/// EVAL a metric, its mean over the examples. Errors: as of a summary and a metric; the factor is
+/// not finite.
+BEL_API void bel_loss_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                          bel_value *loss, double factor);
+
+/// A prediction beside spec->predictions, or in place of it: `value` [batch, …] under `name`. Has
+/// no effect in TRAIN and EVAL. Errors: the name is taken, empty, or "predictions", which is that
+/// of spec->predictions; more than BEL_MAX_OUTPUTS.
+BEL_API void bel_output_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                            bel_value *value);
+
 /// --- Metrics ------------------------------------------------------------------------------------
 ///
 /// Each function adds one metric to `spec`. In TRAIN it counts where config.train_metrics asks for
 /// metrics of training steps: of a step's batches, under the same name in the event files of
-/// training (an area under a curve is left out there). `weights` (F32, of the shape of what is
+/// training (areas under curves and metrics of the program's own are left out there). `weights` (F32, of the shape of what is
 /// weighted: labels, or values) say how much an example counts; NULL: once. An example whose weight
 /// is 0 is not looked at: it may be NaN, or its label be out of range. Where all weights are 0 a
 /// metric is 0. Errors: the name is taken (by another, or by the library: "loss", "global_step",
@@ -207,6 +244,12 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);
 
+/// A metric of the program's own: `sums`, F32 of any closed shape (counts of a confusion matrix,
+/// moments, …), is what a batch adds to the state; the state, in double, is that over all batches
+/// of all replicas; `result` makes the value of it. It must stay as long as the estimator is used.
+BEL_API void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                            bel_value *sums, bel_metric_fn *result, void *user);
+
 /// --- Summaries ----------------------------------------------------------------------------------
 
 /// A number of a training step, such as a gradient's norm or a share of dead units: `value`, scalar
@@ -246,6 +289,8 @@ typedef struct bel_train_spec {
     int64_t
         max_steps; ///< the step at which training ends, counted from the first run on, so that a
                    ///< run that goes on has the same number; 0: until the input ends
+    int64_t steps; ///< in place of max_steps: so many steps from where this call begins. Not for
+                   ///< the processes of a job, which may be started again in between. 0: off
     double max_seconds; ///< ends well when training has taken so long in this call; 0: no limit [0]
     bel_early_stopping early_stopping; ///< zero: none
     const bel_hook *const *hooks;      ///< hook.h; called in this order
@@ -301,7 +346,8 @@ typedef struct bel_exporter {
 enum { BEL_MAX_EXPORTERS = 8 };
 
 /// When and on what to evaluate. Several specs, up to BEL_MAX_EVALS, give several evaluations, each
-/// with a name of its own.
+/// with a name of its own. An evaluator of a cluster evaluates all of them together, as checkpoints
+/// come, at the pace of the smallest start_delay_secs and throttle_secs among them.
 typedef struct bel_eval_spec {
     bel_input_fn *input_fn;
     void *input_user;
@@ -309,6 +355,7 @@ typedef struct bel_eval_spec {
     const char *name;                     ///< NULL: "eval" folder; else "eval_<name>"
     int64_t every_steps;                  ///< evaluate every N steps; 0: at checkpoints [0]
     double throttle_secs;                 ///< at checkpoints, at most every N seconds; 0: at each
+    double start_delay_secs; ///< at checkpoints, not before so long after the start; 0: at once
     bel_result *out_result;               ///< gets this spec's last evaluation; NULL: not wanted
     const bel_exporter *const *exporters; ///< in a cluster the master's: not with an evaluator
     int exporter_count;                   ///< up to BEL_MAX_EXPORTERS
@@ -454,10 +501,16 @@ BEL_API bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *tr
 BEL_API bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                                  const char *checkpoint, bel_result *out_result) BEL_MUST_USE;
 
-/// One example's prediction: its number, counted from 0 over the examples that came through, and
-/// its row of spec.predictions, without the batch dimension, which lives during the call. NULL, or
-/// an error, which ends bel_predict with it.
-typedef bel_status *bel_predict_fn(void *user, int64_t example, const bel_tensor *row);
+/// A prediction of one example: "predictions", or the name of an output.
+typedef struct bel_row {
+    const char *name;
+    bel_tensor value; ///< without the batch dimension
+} bel_row;
+
+/// One example's predictions: its number, counted from 0 over the examples that came through, and
+/// its rows, spec.predictions first where there are any, then the outputs in their order. They live
+/// during the call. NULL, or an error, which ends bel_predict with it.
+typedef bel_status *bel_predict_fn(void *user, int64_t example, const bel_row *rows, int count);
 
 /// Predicts every example of the input, and calls `each` with them in the input's order, on the
 /// calling thread. Checkpoint, averages, towers and errors as with bel_evaluate; writes nothing.

@@ -158,9 +158,15 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                                    const bel_eval_spec *evals, int eval_count,
                                    bel_result *out_result)
 {
-    if (train_spec->max_steps < 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps must be at least 0, got %lld",
-                       (long long)train_spec->max_steps);
+    if (train_spec->max_steps < 0 || train_spec->steps < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps and steps must be at least 0, got %lld and %lld",
+                       (long long)train_spec->max_steps, (long long)train_spec->steps);
+    }
+    if (train_spec->max_steps > 0 && train_spec->steps > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "max_steps, %lld, and steps, %lld, exclude each other: one counts from the "
+                       "first run on, the other from here",
+                       (long long)train_spec->max_steps, (long long)train_spec->steps);
     }
     if (eval_count < 0 || eval_count > BEL_MAX_EVALS) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there can be from 0 to %d evaluations, got %d",
@@ -175,6 +181,12 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     BEL_TRY(bel_fault_check());
     BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_task_from_environment(&task));
+    if (task != NULL && train_spec->steps > 0) {
+        bel_task_destroy(task);
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "steps counts from where a call begins, but processes of a job may be "
+                       "started again; give max_steps");
+    }
     if (task != NULL && task->supervisor > 0) {
         bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end
     }

@@ -65,13 +65,19 @@ static void look_up(eval_tower *tower)
 // graph's shapes have promised.
 static bel_status *check_rows(const eval_tower *tower)
 {
+    bel_output outputs[BEL_MAX_OUTPUTS + 1];
     if (tower->config->built->mode != BEL_MODE_PREDICT) return NULL;
-    bel_shape shape = bel_instance_output(tower->instance, 0).shape;
-    if (shape.rank > 0 && shape.dims[0] == tower->batch->example_count) return NULL;
-    char text[BEL_SHAPE_TEXT];
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "predictions must be [batch, …], a row for each of %lld examples, got %s",
-                   (long long)tower->batch->example_count, bel_shape_text(&shape, text));
+    int count = bel_spec_outputs(&tower->config->built->spec, outputs);
+    for (int i = 0; i < count; i++) {
+        bel_shape shape = bel_instance_output(tower->instance, i).shape;
+        if (shape.rank > 0 && shape.dims[0] == tower->batch->example_count) continue;
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s must be [batch, …], a row for each of %lld examples, got %s",
+                       outputs[i].name, (long long)tower->batch->example_count,
+                       bel_shape_text(&shape, text));
+    }
+    return NULL;
 }
 
 // One batch on one tower, as a worker does it, without gradients and with all outputs in the
@@ -96,6 +102,7 @@ static bel_status *run_block(eval_tower *tower)
         bel_instance_bind_input(tower->instance, built->graph->lookups[l].rows, tower->rows[l]);
     for (size_t v = 0; v < built->graph->variable_count; v++)
         bel_instance_bind_variable(tower->instance, (int)v, config->values[v]);
+    tower->context.replica = tower->block; // draws of random operations differ by batch
     BEL_TRY(bel_instance_run(tower->instance, tower->team, &tower->context, NULL, NULL));
     return check_rows(tower);
 }
@@ -113,9 +120,13 @@ static void run_tower(void *argument, int64_t tile)
 static void list_outputs(group *g)
 {
     const bel_estimator_spec *spec = &g->config->built->spec;
-    g->outputs = bel_xcalloc(2 * BEL_MAX_METRICS + 2, sizeof *g->outputs);
+    enum { EVAL_OUTPUTS = 2 * BEL_MAX_METRICS + 2, PREDICT_OUTPUTS = BEL_MAX_OUTPUTS + 1 };
+    g->outputs = bel_xcalloc((size_t)EVAL_OUTPUTS + PREDICT_OUTPUTS, sizeof *g->outputs);
     if (g->config->built->mode == BEL_MODE_PREDICT) {
-        g->outputs[g->output_count++].value = spec->predictions;
+        bel_output outputs[BEL_MAX_OUTPUTS + 1];
+        g->output_count = bel_spec_outputs(spec, outputs);
+        for (int i = 0; i < g->output_count; i++)
+            g->outputs[i].value = outputs[i].value;
         return;
     }
     g->outputs[g->output_count++].value = spec->loss;
@@ -151,6 +162,7 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
         eval_tower *tower = &g->towers[t];
         tower->config = config;
         tower->index = t;
+        tower->context = (bel_run_context){.seed = config->seed, .step = config->step};
         tower->batch = bel_batch_create(config->input);
         tower->shapes = bel_xcalloc(config->built->graph->input_count, sizeof *tower->shapes);
         size_t lookups = config->built->graph->lookup_count;
@@ -231,7 +243,8 @@ static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_sp
         bel_tensor sum = bel_instance_output(tower->instance, output++), weight;
         bool weighted = spec->metrics[m].weight != NULL;
         if (weighted) weight = bel_instance_output(tower->instance, output++);
-        bel_metric_sums_add(&t->metrics[m], &sum, weighted ? &weight : NULL);
+        bel_metric_sums_add(&t->metrics[m], &sum, weighted ? &weight : NULL,
+                            tower->batch->example_count);
     }
 }
 
@@ -267,7 +280,7 @@ static bel_status *evaluate(group *g, bel_result *out_result)
     totals t = {0};
     const bel_estimator_spec *spec = &g->config->built->spec;
     for (int m = 0; m < spec->metric_count; m++)
-        bel_metric_sums_init(&t.metrics[m], spec->metrics[m].kind);
+        bel_metric_sums_init(&t.metrics[m], &spec->metrics[m]);
     bel_status *status = add_batches(g, &t);
     if (status == NULL) fill_result(&t, spec, out_result);
     for (int m = 0; m < spec->metric_count; m++)
@@ -284,17 +297,27 @@ bel_status *bel_evaluation_run(const bel_evaluation_config *config, bel_result *
     return status;
 }
 
-// Hands out one batch: row i of the predictions is example i of it.
+// Hands out one batch: row i of an output is of example i.
 static bel_status *deliver(const eval_tower *tower, int64_t *example, bel_predict_fn *each,
                            void *user)
 {
+    bel_output outputs[BEL_MAX_OUTPUTS + 1];
+    bel_row rows[BEL_MAX_OUTPUTS + 1];
+    size_t bytes[BEL_MAX_OUTPUTS + 1];
     if (tower->block < 0 || tower->instance == NULL) return NULL;
-    bel_tensor all = bel_instance_output(tower->instance, 0), row = all;
-    row.shape.rank = all.shape.rank - 1;
-    memmove(row.shape.dims, all.shape.dims + 1, (size_t)row.shape.rank * sizeof row.shape.dims[0]);
+    int count = bel_spec_outputs(&tower->config->built->spec, outputs);
+    for (int o = 0; o < count; o++) {
+        bel_tensor *row = &rows[o].value;
+        rows[o] = (bel_row){outputs[o].name, bel_instance_output(tower->instance, o)};
+        row->shape.rank--;
+        memmove(row->shape.dims, row->shape.dims + 1,
+                (size_t)row->shape.rank * sizeof row->shape.dims[0]);
+        bytes[o] = bel_tensor_bytes(row);
+    }
     for (int64_t i = 0; i < tower->batch->example_count; i++) {
-        row.data = (char *)all.data + (size_t)i * bel_tensor_bytes(&row);
-        BEL_TRY(each(user, (*example)++, &row));
+        BEL_TRY(each(user, (*example)++, rows, count));
+        for (int o = 0; o < count; o++)
+            rows[o].value.data = (char *)rows[o].value.data + bytes[o];
     }
     return NULL;
 }

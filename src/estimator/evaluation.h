@@ -15,6 +15,8 @@ typedef struct bel_evaluation_config {
                       float *out_rows);
     const void *rows;
     int64_t steps; // batches at most; 0: all
+    uint64_t seed; // of random operations
+    int64_t step;  // of the values
     int tower_count;
     bel_program_options program; // of each tower, which has program.threads threads
     // Asked between batches: an error ends the evaluation. May be NULL.

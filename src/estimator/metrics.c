@@ -50,7 +50,7 @@ void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec, co
     }
 }
 
-static void add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric)
+void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric)
 {
     if (is_name_free(spec, metric.name) && spec->metric_count < BEL_MAX_METRICS) {
         spec->metrics[spec->metric_count++] = metric;
@@ -108,7 +108,7 @@ static bel_value *truth(bel_graph *g, bel_value *x)
 void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                      bel_value *values, bel_value *weights)
 {
-    add(context, spec, mean(bel_context_graph(context), name, values, weights));
+    bel_metric_add(context, spec, mean(bel_context_graph(context), name, values, weights));
 }
 
 void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, const char *name,
@@ -155,7 +155,7 @@ void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, 
     bel_graph *g = bel_context_graph(context);
     check_shapes(g, name, "labels and predicted", labels, predicted);
     bel_value *said = weigh(g, name, truth(g, predicted), weights);
-    add(context, spec, mean(g, name, truth(g, labels), said));
+    bel_metric_add(context, spec, mean(g, name, truth(g, labels), said));
 }
 
 // Precision with the two sides changed over: of those that are yes, how many were said.
@@ -175,8 +175,8 @@ void bel_metric_f1(bel_model_context *context, bel_estimator_spec *spec, const c
     bel_value *both = bel_mul(g, there, said), *either = bel_add(g, there, said);
     both = weigh(g, name, bel_add(g, both, both), weights);
     either = weigh(g, name, either, weights);
-    add(context, spec,
-        (bel_metric){.name = name, .sum = total(g, both), .weight = total(g, either)});
+    bel_metric_add(context, spec,
+                   (bel_metric){.name = name, .sum = total(g, both), .weight = total(g, either)});
 }
 
 void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimator_spec *spec,
@@ -187,7 +187,7 @@ void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimato
     check_shapes(g, name, "labels and predicted", labels, predicted);
     bel_metric metric = mean(g, name, bel_squared_error(g, predicted, labels), weights);
     metric.kind = BEL_METRIC_ROOT_MEAN;
-    add(context, spec, metric);
+    bel_metric_add(context, spec, metric);
 }
 
 // A score whose weights are both 0 is left out when batches are added.
@@ -203,7 +203,18 @@ void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const 
                          bel_reshape(g, weigh(g, name, no, weights), &row),
                          bel_reshape(g, weigh(g, name, yes, weights), &row)};
     bel_value *pairs = bel_concat(g, rows, 3, 0);
-    add(context, spec, (bel_metric){.name = name, .kind = BEL_METRIC_AUC, .sum = pairs});
+    bel_metric_add(context, spec, (bel_metric){.name = name, .kind = BEL_METRIC_AUC, .sum = pairs});
+}
+
+void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                    bel_value *sums, bel_metric_fn *result, void *user)
+{
+    bel_metric_add(context, spec,
+                   (bel_metric){.name = name,
+                                .kind = BEL_METRIC_OWN,
+                                .sum = sums,
+                                .result = result,
+                                .user = user});
 }
 
 // --- Scores --------------------------------------------------------------------------------------
@@ -273,29 +284,43 @@ static double area(bel_metric_sums *sums)
 
 // --- Sums ----------------------------------------------------------------------------------------
 
-void bel_metric_sums_init(bel_metric_sums *sums, bel_metric_kind kind)
+void bel_metric_sums_init(bel_metric_sums *sums, const bel_metric *metric)
 {
-    *sums = (bel_metric_sums){.kind = kind};
+    *sums = (bel_metric_sums){.metric = metric};
+    if (metric->kind != BEL_METRIC_OWN) return;
+    bel_shape shape = bel_value_shape(metric->sum);
+    sums->state_count = bel_shape_elements(&shape);
+    sums->state = bel_xcalloc((size_t)sums->state_count, sizeof *sums->state);
 }
 
 void bel_metric_sums_deinit(bel_metric_sums *sums)
 {
     bel_free(sums->scores);
+    bel_free(sums->state);
 }
 
-void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel_tensor *weight)
+void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel_tensor *weight,
+                         int64_t examples)
 {
-    if (sums->kind == BEL_METRIC_AUC) {
-        add_scores(sums, sum->data, sum->shape.dims[1]);
+    const float *values = sum->data;
+    if (sums->metric->kind == BEL_METRIC_AUC) {
+        add_scores(sums, values, sum->shape.dims[1]);
         return;
     }
-    sums->sum += (double)*(const float *)sum->data;
-    sums->weight += (double)*(const float *)weight->data;
+    for (int64_t i = 0; i < sums->state_count; i++)
+        sums->state[i] += (double)values[i];
+    if (sums->metric->kind == BEL_METRIC_OWN) return;
+    sums->sum += (double)values[0] * (weight == NULL ? (double)examples : 1);
+    sums->weight += weight == NULL ? (double)examples : (double)*(const float *)weight->data;
 }
 
 double bel_metric_sums_value(bel_metric_sums *sums)
 {
-    if (sums->kind == BEL_METRIC_AUC) return area(sums);
+    const bel_metric *metric = sums->metric;
+    if (metric->kind == BEL_METRIC_AUC) return area(sums);
+    if (metric->kind == BEL_METRIC_OWN) {
+        return metric->result(metric->user, sums->state, sums->state_count);
+    }
     double ratio = sums->weight != 0 ? sums->sum / sums->weight : 0;
-    return sums->kind == BEL_METRIC_ROOT_MEAN ? sqrt(ratio) : ratio;
+    return metric->kind == BEL_METRIC_ROOT_MEAN ? sqrt(ratio) : ratio;
 }

@@ -4,6 +4,12 @@
 
 #include "belfry/estimator.h"
 
+// The name of spec.predictions among predictions.
+#define BEL_PREDICTIONS "predictions"
+
+// Adds a metric to a spec; the context's graph fails where its name is taken or there are too many.
+void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric);
+
 // Up to this many different scores an area under the curve is exact. Where there are more,
 // neighbours count as equal.
 enum { BEL_METRIC_SCORES = 1 << 18 };
@@ -14,18 +20,21 @@ typedef struct bel_metric_score {
 } bel_metric_score;
 
 typedef struct bel_metric_sums {
-    bel_metric_kind kind;
+    const bel_metric *metric; // borrowed
     double sum, weight;
+    double *state; // OWN
+    int64_t state_count;
     bel_metric_score *scores; // AUC
     size_t count, capacity;
     bool undefined; // a score is NaN, so the area is
 } bel_metric_sums;
 
-void bel_metric_sums_init(bel_metric_sums *sums, bel_metric_kind kind);
+void bel_metric_sums_init(bel_metric_sums *sums, const bel_metric *metric);
 void bel_metric_sums_deinit(bel_metric_sums *sums);
 
-// Adds a batch's values of bel_metric.sum and .weight (NULL where the kind has none).
-void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel_tensor *weight);
+// Adds a batch's values of bel_metric.sum and .weight (NULL where the metric has none).
+void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel_tensor *weight,
+                         int64_t examples);
 
 double bel_metric_sums_value(bel_metric_sums *sums);
 

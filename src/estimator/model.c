@@ -15,14 +15,14 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "estimator/estimator_inner.h"
+#include "estimator/metrics.h"
 #include "optim/settings.h"
 
 struct bel_model_context {
     bel_graph *graph;
     bel_mode mode;
     const bel_estimator *estimator;
-    int64_t batch_size;
-    bel_value *labels;
+    const bel_input *input;
 };
 
 static const char *const mode_names[] = {"TRAIN", "EVAL", "PREDICT"};
@@ -44,45 +44,59 @@ const bel_estimator *bel_context_estimator(const bel_model_context *context)
 
 int64_t bel_context_batch_size(const bel_model_context *context)
 {
-    return context->batch_size;
+    return bel_input_batch_size(context->input);
 }
 
-bel_value *bel_context_labels(bel_model_context *context)
+// Rows of tables are inputs of the graph that are no field.
+static bool is_label(const bel_model_context *context, const char *name)
 {
-    return context->labels;
+    int field = bel_input_find_field(context->input, name);
+    return field >= 0 && bel_input_field_is_label(context->input, field);
 }
 
-static bool is_label(const char *name)
-{
-    return strcmp(name, BEL_LABEL_FIELD) == 0;
-}
-
-// The error names the features that there are; labels and rows of tables are none.
-static void fail_with_features(bel_model_context *context, const char *what)
+// The error names the features, or the labels, that there are; rows of tables are neither.
+static void fail_with_fields(bel_model_context *context, bool labels, const char *what)
 {
     bel_str names = {0};
-    for (size_t i = 0; i < context->graph->input_count; i++) {
-        const char *name = context->graph->inputs[i].name;
-        if (is_label(name) || bel_graph_lookup_of(context->graph, (int)i) != NULL) continue;
-        bel_str_printf(&names, "%s\"%s\"", names.length > 0 ? ", " : "", name);
+    for (int f = 0; f < bel_input_field_count(context->input); f++) {
+        if (bel_input_field_is_label(context->input, f) != labels) continue;
+        bel_str_printf(&names, "%s\"%s\"", names.length > 0 ? ", " : "",
+                       bel_input_field_name(context->input, f));
     }
-    bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT, "%s; features of the input: %s", what,
-                   names.length > 0 ? names.text : "none");
+    bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT, "%s; %s of the input: %s", what,
+                   labels ? "labels" : "features", names.length > 0 ? names.text : "none");
     bel_str_deinit(&names);
+}
+
+// In PREDICT labels are no inputs of the graph.
+bel_value *bel_context_labels(bel_model_context *context)
+{
+    return bel_graph_find_input(context->graph, BEL_LABEL_FIELD);
+}
+
+bel_value *bel_context_label(bel_model_context *context, const char *name)
+{
+    char what[160];
+    if (is_label(context, name)) return bel_graph_find_input(context->graph, name);
+    if (context->mode == BEL_MODE_PREDICT) return NULL;
+    bel_snprintf(what, sizeof what, "there is no label \"%s\"", name);
+    fail_with_fields(context, true, what);
+    return NULL;
 }
 
 bool bel_context_has_feature(const bel_model_context *context, const char *name)
 {
-    return !is_label(name) && bel_graph_find_input(context->graph, name) != NULL;
+    return !is_label(context, name) && bel_graph_find_input(context->graph, name) != NULL;
 }
 
 bel_value *bel_context_feature(bel_model_context *context, const char *name)
 {
-    bel_value *value = is_label(name) ? NULL : bel_graph_find_input(context->graph, name);
+    bel_value *value =
+        is_label(context, name) ? NULL : bel_graph_find_input(context->graph, name);
     if (value == NULL) {
         char what[160];
         bel_snprintf(what, sizeof what, "there is no feature \"%s\"", name);
-        fail_with_features(context, what);
+        fail_with_fields(context, false, what);
     }
     return value;
 }
@@ -92,12 +106,12 @@ bel_value *bel_context_only_feature(bel_model_context *context)
     bel_value *only = NULL;
     int count = 0;
     for (size_t i = 0; i < context->graph->input_count; i++) {
-        if (is_label(context->graph->inputs[i].name)) continue;
+        if (is_label(context, context->graph->inputs[i].name)) continue;
         only = context->graph->inputs[i].value;
         count++;
     }
     if (count == 1) return only;
-    fail_with_features(context, "the model takes exactly one feature");
+    fail_with_fields(context, false, "the model takes exactly one feature");
     return NULL;
 }
 
@@ -178,12 +192,12 @@ static size_t add_inputs(bel_model_context *context, const bel_input *input, int
     size_t used = 0;
     for (int f = 0; f < bel_input_field_count(input); f++) {
         const char *name = bel_input_field_name(input, f);
-        if (is_label(name) && context->mode == BEL_MODE_PREDICT) continue;
+        bool label = bel_input_field_is_label(input, f);
+        if (label && context->mode == BEL_MODE_PREDICT) continue;
         bel_dtype dtype;
         bel_shape shape;
         bel_input_field_spec(input, f, &dtype, &shape);
-        bel_value *value = bel_input_value(context->graph, name, dtype, &shape);
-        if (is_label(name)) context->labels = value;
+        bel_input_value(context->graph, name, dtype, &shape);
         fields[used++] = f;
     }
     return used;
@@ -216,30 +230,59 @@ static bel_status *check_scalar(const bel_value *value, const char *what)
 }
 
 // A row for each example: the batch must be the first dimension.
-static bel_status *check_predictions(const bel_value *predictions)
+static bel_status *check_rows(const bel_output *output)
 {
-    if (predictions == NULL) {
+    bel_shape shape = bel_value_shape(output->value);
+    if (output->value != NULL && shape.rank > 0 && shape.dims[0] == BEL_DIM_BATCH) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s must be [batch, …], a row for each example, got %s; hint: is the "
+                   "batch the first dimension all the way?",
+                   output->name,
+                   output->value == NULL ? "nothing" : bel_shape_text(&shape, text));
+}
+
+static bel_status *check_predictions(const bel_estimator_spec *spec)
+{
+    if (spec->output_count < 0 || spec->output_count > BEL_MAX_OUTPUTS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the model function's output_count must be from 0 to %d, got %d",
+                       BEL_MAX_OUTPUTS, spec->output_count);
+    }
+    if (spec->predictions == NULL && spec->output_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "the model function must set predictions [batch, …] in PREDICT");
     }
-    bel_shape shape = bel_value_shape(predictions);
-    if (shape.rank > 0 && shape.dims[0] == BEL_DIM_BATCH) return NULL;
+    const bel_output predictions = {BEL_PREDICTIONS, spec->predictions};
+    if (spec->predictions != NULL) BEL_TRY(check_rows(&predictions));
+    for (int i = 0; i < spec->output_count; i++)
+        BEL_TRY(check_rows(&spec->outputs[i]));
+    return NULL;
+}
+
+static bel_status *check_own_metric(const bel_metric *metric, const bel_shape *shape)
+{
+    bool closed = bel_shape_elements(shape) >= 0;
+    bool is_float = metric->sum != NULL && bel_value_dtype(metric->sum) == BEL_DTYPE_F32;
+    if (closed && is_float && metric->weight == NULL && metric->result != NULL) return NULL;
     char text[BEL_SHAPE_TEXT];
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "predictions must be [batch, …], a row for each example, got %s; hint: is the "
-                   "batch the first dimension all the way?",
-                   bel_shape_text(&shape, text));
+                   "the model function's %s must have a sum f32 of a closed shape, no weight and a "
+                   "function for its result, got %s%s",
+                   metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(shape, text),
+                   metric->result == NULL ? " and no function" : "");
 }
 
 // An evaluation reads sums and weights unchecked, as the floats that the functions for metrics
 // make; they are checked here, as they may be made by hand.
 static bel_status *check_metric(const bel_metric *metric)
 {
+    bel_shape shape = bel_value_shape(metric->sum);
+    if (metric->kind == BEL_METRIC_OWN) return check_own_metric(metric, &shape);
     if (metric->kind != BEL_METRIC_AUC) {
         BEL_TRY(check_scalar(metric->sum, metric->name));
-        return check_scalar(metric->weight, metric->name);
+        return metric->weight == NULL ? NULL : check_scalar(metric->weight, metric->name);
     }
-    bel_shape shape = bel_value_shape(metric->sum);
     bool fits = metric->sum != NULL && bel_value_dtype(metric->sum) == BEL_DTYPE_F32 &&
                 shape.rank == 2 && shape.dims[0] == 3 && metric->weight == NULL;
     if (fits) return NULL;
@@ -252,7 +295,7 @@ static bel_status *check_metric(const bel_metric *metric)
 // What each mode must have, and nothing of the others.
 static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
 {
-    if (mode == BEL_MODE_PREDICT) return check_predictions(spec->predictions);
+    if (mode == BEL_MODE_PREDICT) return check_predictions(spec);
     BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
     if (spec->loss_weight != NULL) BEL_TRY(check_scalar(spec->loss_weight, "loss_weight"));
     if (spec->metric_count < 0 || spec->metric_count > BEL_MAX_METRICS) {
@@ -277,7 +320,7 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     bel_model_context context = {.graph = built->graph,
                                  .mode = mode,
                                  .estimator = estimator,
-                                 .batch_size = bel_input_batch_size(input)};
+                                 .input = input};
     size_t batch_inputs = add_inputs(&context, input, built->fields);
     bel_status *status = estimator->model_fn(&context, &built->spec);
     if (status == NULL) status = bel_graph_check(built->graph);

@@ -14,6 +14,10 @@ typedef struct bel_built {
     int *fields;             // by graph input: the batch's field, -1: rows of a table
 } bel_built;
 
+// The predictions of a checked spec, that of spec.predictions first, if there is one. Returns how
+// many.
+int bel_spec_outputs(const bel_estimator_spec *spec, bel_output out_list[BEL_MAX_OUTPUTS + 1]);
+
 // Calls the estimator's model function with an input for each field of `input` (labels left out in
 // PREDICT). Errors: what the function returned or what stuck to the graph; a missing part of the
 // spec (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.

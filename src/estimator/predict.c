@@ -90,6 +90,8 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
                                    .pull_rows = bel_rows_pull,
                                    .rows = &u->rows,
                                    .steps = steps,
+                                   .seed = u->estimator->config.seed,
+                                   .step = bel_ckpt_reader_info(u->reader)->step,
                                    .tower_count = u->estimator->towers_of[0],
                                    .program = bel_estimator_evaluation_options(u->estimator)};
 }

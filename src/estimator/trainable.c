@@ -169,8 +169,8 @@ static void add_series(bel_trainable *t, const char *name, bel_metric_kind kind,
     t->series_values[2 * i + 1] = weight;
 }
 
-// Summaries, and metrics where they are asked for in training. An area under a curve has no sum of
-// two numbers and is one of evaluations.
+// Summaries, and metrics where they are asked for in training. An area under a curve, or a metric
+// of the program's own, has no sum of two numbers and is one of evaluations.
 static void list_series(bel_trainable *t)
 {
     const bel_estimator_spec *spec = &t->built->spec;
@@ -179,7 +179,7 @@ static void list_series(bel_trainable *t)
     }
     for (int i = 0; i < spec->metric_count && t->estimator->config.train_metrics; i++) {
         const bel_metric *metric = &spec->metrics[i];
-        if (metric->kind == BEL_METRIC_AUC) continue;
+        if (metric->kind == BEL_METRIC_AUC || metric->kind == BEL_METRIC_OWN) continue;
         add_series(t, metric->name, metric->kind, metric->sum, metric->weight);
     }
 }

@@ -360,6 +360,25 @@ void bel_dataset_pad_value(bel_dataset *dataset, const char *field, double value
     description->pad_value_count = count + 1;
 }
 
+void bel_dataset_labels(bel_dataset *dataset, const char *const *names, int count)
+{
+    if (dataset->status != NULL) return;
+    bel_description *description = &dataset->description;
+    int have = description->label_count, all = have + (count > 0 ? count : 0);
+    const char **labels = bel_arena_alloc(dataset->arena, (size_t)(all + 1) * sizeof *labels);
+    for (int i = 0; i < all; i++) {
+        const char *name = i < have ? description->labels[i] : names[i - have];
+        if (name == NULL) {
+            bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
+                                              "labels: expected the name of a field, got NULL"));
+            return;
+        }
+        labels[i] = i < have ? name : bel_arena_strdup(dataset->arena, name);
+    }
+    description->labels = labels;
+    description->label_count = all;
+}
+
 void bel_dataset_skip_bad_records(bel_dataset *dataset, int64_t most)
 {
     if (dataset->status != NULL) return;

@@ -160,6 +160,8 @@ typedef struct bel_description {
     int padded_shape_count;
     const bel_pad_value *pad_values;
     int pad_value_count;
+    const char *const *labels; // besides BEL_LABEL_FIELD
+    int label_count;
     int64_t most_bad_records; // 0: a bad record is an error
     int prefetch_depth;
     int prefetch_thread_count;

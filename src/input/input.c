@@ -102,6 +102,22 @@ const char *bel_input_field_name(const bel_input *input, int field)
     return input->fields.items[field].name;
 }
 
+int bel_input_find_field(const bel_input *input, const char *name)
+{
+    for (int f = 0; f < bel_input_field_count(input); f++)
+        if (strcmp(bel_input_field_name(input, f), name) == 0) return f;
+    return -1;
+}
+
+bool bel_input_field_is_label(const bel_input *input, int field)
+{
+    const char *name = bel_input_field_name(input, field);
+    bool label = strcmp(name, BEL_LABEL_FIELD) == 0;
+    for (int i = 0; i < input->description.label_count; i++)
+        label = label || strcmp(input->description.labels[i], name) == 0;
+    return label;
+}
+
 void bel_input_field_spec(const bel_input *input, int field, bel_dtype *out_dtype,
                           bel_shape *out_shape)
 {

@@ -28,6 +28,8 @@ const bel_column_names *bel_input_names(const bel_input *input);
 // other open dimensions). Known from the source, or by mapping the first record.
 int bel_input_field_count(const bel_input *input);
 const char *bel_input_field_name(const bel_input *input, int field);
+int bel_input_find_field(const bel_input *input, const char *name); // -1: there is none
+bool bel_input_field_is_label(const bel_input *input, int field);
 void bel_input_field_spec(const bel_input *input, int field, bel_dtype *out_dtype,
                           bel_shape *out_shape);
 

@@ -80,11 +80,15 @@ static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
 {
     const bel_estimator *estimator = job->estimator;
     eval->last_step = -1;
+    eval->built_ns = bel_clock_ns();
     eval->folder =
         eval->spec->name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", eval->spec->name);
-    if (eval->spec->every_steps < 0 || eval->spec->steps < 0 || !(eval->spec->throttle_secs >= 0)) {
+    if (eval->spec->every_steps < 0 || eval->spec->steps < 0 || !(eval->spec->throttle_secs >= 0) ||
+        !(eval->spec->start_delay_secs >= 0)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: steps, every_steps and throttle_secs must be at least 0", eval->folder);
+                       "%s: steps, every_steps, throttle_secs and start_delay_secs must be at "
+                       "least 0",
+                       eval->folder);
     }
     BEL_TRY(bel_input_fn_open(eval->spec->input_fn, eval->spec->input_user, estimator,
                               BEL_MODE_EVAL, bel_input_names(job->trainable.input), &eval->input));
@@ -151,6 +155,8 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
                                     .pull_rows = bel_rows_pull,
                                     .rows = &eval->rows,
                                     .steps = eval->spec->steps,
+                                    .seed = estimator->config.seed,
+                                    .step = step,
                                     .tower_count = estimator->towers_of[0],
                                     .program = bel_estimator_evaluation_options(estimator),
                                     .between = attend,
@@ -188,7 +194,8 @@ static bool belongs_to_series(const bel_job *job, const bel_job_eval *eval, int6
     int64_t every = eval->spec->every_steps, saves = job->estimator->config.save_checkpoints_steps;
     if (step == 0) return false;
     if (every > 0) return step % every == 0;
-    return saves > 0 && step % saves == 0 && eval->spec->throttle_secs == 0;
+    return saves > 0 && step % saves == 0 && eval->spec->throttle_secs == 0 &&
+           eval->spec->start_delay_secs == 0;
 }
 
 static bool has_result(const bel_history *history, const char *folder, int64_t step)

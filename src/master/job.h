@@ -22,7 +22,7 @@ typedef struct bel_job_eval {
     bel_result last_result; // of last_step
     bel_rows rows;          // of the snapshot
     int64_t last_step;      // evaluated, -1: none
-    int64_t last_ns;
+    int64_t built_ns, last_ns;
 } bel_job_eval;
 
 // Early stopping, and other reasons to end before the last step (early_stopping.c).
@@ -56,6 +56,7 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
+    int64_t max_steps; // 0: until the input ends
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them

@@ -45,7 +45,7 @@ static int64_t find_block_end(const bel_job *job)
 static bel_status *find_last_step(bel_job *job)
 {
     const bel_input_segment *segment = &job->segments[job->segment_count - 1];
-    int64_t end = find_block_end(job), max_steps = job->spec->max_steps;
+    int64_t end = find_block_end(job), max_steps = job->max_steps;
     int64_t by_input = INT64_MAX;
     if (end != INT64_MAX) {
         int64_t left = end - segment->first_block, together = segment->replica_count;
@@ -251,6 +251,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     BEL_TRY(bel_job_check_exporters(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));
+    job->max_steps = job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
     BEL_TRY(find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
     return write_job_file(config);
@@ -351,13 +352,16 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     p->shown_ns = now;
 }
 
-// By steps, or with checkpoints, no more often than throttle_secs.
+// By steps, or with checkpoints, from start_delay_secs on and no more often than throttle_secs.
 static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state)
 {
     int64_t every = eval->spec->every_steps;
     if (every > 0) return state->snapshot % every == 0;
-    double since = (double)(bel_clock_ns() - eval->last_ns) * 1e-9;
-    return state->save && (eval->last_step < 0 || since >= eval->spec->throttle_secs);
+    int64_t now = bel_clock_ns();
+    double since = (double)(now - eval->last_ns) * 1e-9;
+    double passed = (double)(now - eval->built_ns) * 1e-9;
+    return state->save && passed >= eval->spec->start_delay_secs &&
+           (eval->last_step < 0 || since >= eval->spec->throttle_secs);
 }
 
 // Looks about once a second, and before a checkpoint, whether the folder is still that of this run.
@@ -451,7 +455,7 @@ static bool nothing_left(const bel_job *job)
 static int64_t stop_step(const bel_job *job)
 {
     if (!bel_counting_has_ledger(&job->trainable.counting)) return job->last_step;
-    int64_t last = job->spec->max_steps > 0 ? job->spec->max_steps : INT64_MAX;
+    int64_t last = job->max_steps > 0 ? job->max_steps : INT64_MAX;
     int64_t stop = job->stopping.stop_at;
     return stop >= 0 && stop < last ? stop : last;
 }
@@ -595,7 +599,7 @@ static bel_status *save_pause(bel_job *job)
 // were told so may be gone. With a ledger they may know better than what is expected of the input.
 static bool is_over(const bel_job *job)
 {
-    bool enough = job->spec->max_steps > 0 && job->first_step >= job->spec->max_steps;
+    bool enough = job->max_steps > 0 && job->first_step >= job->max_steps;
     bool stopped = job->stopping.stop_at >= 0 && job->first_step >= job->stopping.stop_at;
     bool known = enough || stopped || !bel_counting_has_ledger(&job->trainable.counting);
     return known && nothing_left(job);

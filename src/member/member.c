@@ -466,7 +466,8 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
                 .bell = bel_doorbell_create(),
                 .evaluated = bel_xcalloc((size_t)program->eval_count + 1, sizeof(bel_result)),
                 .evaluated_step = -1,
-                .looked_step = -1};
+                .looked_step = -1,
+                .pace = {.begun_ns = bel_clock_ns()}};
     bel_status *status = run(&m);
     bel_result result = {0};
     if (m.worker.worker != NULL) {

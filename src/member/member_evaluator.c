@@ -6,9 +6,11 @@
 // The last checkpoint is evaluated if that was not done before, and every result is sent before the
 // word that the evaluator is done. A master that asks again gets the results that were kept.
 // bel_member_follow does the same without a master, by looking every 200 ms.
+#include <math.h>
 #include <poll.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/trace.h"
@@ -34,6 +36,20 @@ static void describe(const char *name, const bel_result *result, bel_str *out)
     for (int i = 0; i < result->metric_count; i++)
         bel_str_printf(out, ", %s = %.5g", result->metrics[i].name, result->metrics[i].value);
     bel_str_printf(out, " (%lld examples)", (long long)result->examples);
+}
+
+// All evaluations go together, at the pace of the one that comes first and most often.
+static bool is_time(const bel_member_program *program, const bel_evaluator_pace *pace)
+{
+    double delay = INFINITY, throttle = INFINITY;
+    int64_t now = bel_clock_ns();
+    for (int i = 0; i < program->eval_count; i++) {
+        delay = fmin(delay, program->evals[i].start_delay_secs);
+        throttle = fmin(throttle, program->evals[i].throttle_secs);
+    }
+    if (program->eval_count == 0) return true;
+    if ((double)(now - pace->begun_ns) * 1e-9 < delay) return false;
+    return pace->last_ns == 0 || (double)(now - pace->last_ns) * 1e-9 >= throttle;
 }
 
 // All evaluations of the newest checkpoint, in their order.
@@ -100,8 +116,10 @@ bel_status *bel_member_evaluate(member *m, bool last)
     bel_status *status = NULL;
     // The initial values are not worth an evaluation; the end is, whatever came before.
     // A newest one that cannot be read leads to an older one, once.
-    if ((step > 0 || last) && step != m->evaluated_step && step != m->looked_step) {
+    bool fresh = step != m->evaluated_step && step != m->looked_step;
+    if (last ? fresh : step > 0 && fresh && is_time(m->program, &m->pace)) {
         m->looked_step = step;
+        m->pace.last_ns = bel_clock_ns();
         status = evaluate_all(m->program, m->evaluated, &words);
         if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
     }
@@ -124,13 +142,17 @@ static bel_status *follow(const bel_member_program *program, bel_result *results
     enum { NAP_MS = 200 };
     const char *model_dir = program->estimator->config.model_dir;
     int64_t last_step = program->train->max_steps, step = -1, evaluated = -1, looked = -1;
+    bel_evaluator_pace pace = {.begun_ns = bel_clock_ns()};
     while (!bel_control_stop_requested() && (last_step == 0 || evaluated < last_step)) {
         BEL_TRY(newest_step(model_dir, &step));
-        if (step <= 0 || step == evaluated || step == looked) {
+        bool last = last_step > 0 && step >= last_step;
+        bool fresh = step > 0 && step != evaluated && step != looked;
+        if (!fresh || (!last && !is_time(program, &pace))) {
             poll(NULL, 0, NAP_MS);
             continue;
         }
         looked = step;
+        pace.last_ns = bel_clock_ns();
         bel_str words = {0};
         bel_status *status = evaluate_all(program, results, &words);
         bel_str_deinit(&words);

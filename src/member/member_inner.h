@@ -79,6 +79,11 @@ typedef struct member_worker {
     bool told;          // the master knows
 } member_worker;
 
+// When an evaluator began, and when its last evaluations did; 0: there were none.
+typedef struct bel_evaluator_pace {
+    int64_t begun_ns, last_ns;
+} bel_evaluator_pace;
+
 typedef struct member {
     const bel_task *task;
     const bel_member_program *program;
@@ -105,6 +110,7 @@ typedef struct member {
     bel_result *evaluated;  // evaluator: by evaluation, of the newest checkpoint that it has seen
     int64_t evaluated_step; // its step, -1: none
     int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
+    bel_evaluator_pace pace;
     bool evaluates;         // evaluator: the master has said that the job runs
 } member;
 

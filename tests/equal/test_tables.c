@@ -227,10 +227,12 @@ static void contributors_give_the_same_bits_for_every_topology(void **state)
     bel_test_remove_folder(other);
 }
 
-static bel_status *add_up(void *user, int64_t example, const bel_tensor *row)
+static bel_status *add_up(void *user, int64_t example, const bel_row *rows, int count)
 {
     double *right = user;
-    const float *shares = row->data;
+    const float *shares = rows[0].value.data;
+    assert_int_equal(count, 1);
+    assert_string_equal(rows[0].name, "predictions");
     *right += (shares[1] > shares[0]) == (labels[example] == 1);
     return NULL;
 }

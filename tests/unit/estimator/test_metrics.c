@@ -259,6 +259,8 @@ static void test_examples_without_weight(void **state)
 
 // The area of `count` scores, one more likely to be a yes than the one before: x is a yes with
 // probability x, so that the area is 2 / 3 + 1 / 6 whatever their spread.
+static const bel_metric auc = {.name = "auc", .kind = BEL_METRIC_AUC};
+
 static double area_of(int64_t count, double spread_of_scores)
 {
     float *rows = bel_xcalloc((size_t)(3 * count), sizeof *rows);
@@ -270,13 +272,13 @@ static double area_of(int64_t count, double spread_of_scores)
         rows[2 * count + i] = yes ? 1 : 0;
     }
     bel_metric_sums sums;
-    bel_metric_sums_init(&sums, BEL_METRIC_AUC);
+    bel_metric_sums_init(&sums, &auc);
     for (int64_t first = 0; first < count; first += count / 4) { // in batches
         int64_t n = count / 4;
         float *batch = bel_xcalloc((size_t)(3 * n), sizeof *batch);
         for (int row = 0; row < 3; row++)
             memcpy(batch + row * n, rows + row * count + first, (size_t)n * sizeof *batch);
-        bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, n), batch}, NULL);
+        bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, n), batch}, NULL, n);
         bel_free(batch);
     }
     double area = bel_metric_sums_value(&sums);
@@ -299,8 +301,8 @@ static void test_undefined_score(void **state)
     (void)state;
     float rows[] = {0.5f, NAN, 0, 1, 1, 0};
     bel_metric_sums sums;
-    bel_metric_sums_init(&sums, BEL_METRIC_AUC);
-    bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, 2), rows}, NULL);
+    bel_metric_sums_init(&sums, &auc);
+    bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, 2), rows}, NULL, 2);
     assert_true(isnan(bel_metric_sums_value(&sums)));
     bel_metric_sums_deinit(&sums);
 }
@@ -323,7 +325,7 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
     if (wrong == ONE_ROW) spec->predictions = bel_reduce_sum(g, score, &zero, 1, true);
     if (wrong == FEW_CLASSES)
         bel_metric_top_k(context, spec, "top", label, score, CLASSES + 1, NULL);
-    if (wrong == AUC_BY_HAND) spec->metrics[0] = (bel_metric){"auc", BEL_METRIC_AUC, all, NULL};
+    if (wrong == AUC_BY_HAND) spec->metrics[0] = (bel_metric){.name = "auc", .kind = BEL_METRIC_AUC, .sum = all};
     if (wrong == AUC_BY_HAND) spec->metric_count = 1;
     if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
     if (wrong == ADDED_INPUT) bel_input_value(g, "noise", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH));
@@ -396,9 +398,9 @@ static void test_shapes_of_metrics(void **state)
     bel_input_destroy(input);
 }
 
-static bel_status *count_row(void *user, int64_t example, const bel_tensor *row)
+static bel_status *count_row(void *user, int64_t example, const bel_row *rows, int count)
 {
-    (void)example, (void)row;
+    (void)example, (void)rows, (void)count;
     ++*(int *)user;
     return NULL;
 }
