@@ -3,8 +3,7 @@
 // how many towers there are or which of them was first, and neither does the order in which
 // examples are handed out.
 //
-// A group waits for its slowest tower. Variables do not change during a call, so programs are
-// compiled with fixed variables. A batch without examples, which a map may leave, runs nothing
+// A group waits for its slowest tower. A batch without examples, which a map may leave, runs nothing
 // and adds nothing. Prediction does not ask `between`.
 #include "estimator/evaluation.h"
 
@@ -15,20 +14,13 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "estimator/metrics.h"
-#include "runtime/runner.h"
 
 typedef struct eval_tower { // its part of a group
     const bel_evaluation_config *config;
-    int index;
     int64_t block; // to run, or -1: nothing in this group
-    bel_team *team;
-    bel_runner *runner;
+    bel_forward *forward;
     bel_batch *batch;
-    bel_shape *shapes; // by graph input
-    float **rows;      // by lookup: its rows, by position
-    size_t *capacities;
-    bel_run_context context;
-    bel_instance *instance;
+    bel_instance *instance; // with the outputs; NULL: the batch had no example
     bel_status *status;
 } eval_tower;
 
@@ -42,69 +34,15 @@ typedef struct group {
     int64_t next_block;
 } group;
 
-// The rows of the batch's ids, by position.
-static void look_up(eval_tower *tower)
-{
-    const bel_evaluation_config *config = tower->config;
-    const bel_graph *graph = config->built->graph;
-    for (size_t l = 0; l < graph->lookup_count; l++) {
-        const bel_graph_lookup *lookup = &graph->lookups[l];
-        bel_shape shape = tower->shapes[lookup->ids];
-        int64_t count = bel_shape_elements(&shape), width = graph->tables[lookup->table].width;
-        shape.dims[shape.rank++] = width;
-        tower->shapes[lookup->rows] = shape;
-        size_t floats = (size_t)(count * width) + 1;
-        tower->rows[l] = bel_xgrow(tower->rows[l], &tower->capacities[l], floats, sizeof(float));
-        config->pull_rows(config->rows, lookup->table,
-                          tower->batch->fields[config->built->fields[lookup->ids]].data, count,
-                          tower->rows[l]);
-    }
-}
-
-// Rows of predictions are handed out by example: as many must be there, whatever the symbols of the
-// graph's shapes have promised.
-static bel_status *check_rows(const eval_tower *tower)
-{
-    bel_output outputs[BEL_MAX_OUTPUTS + 1];
-    if (tower->config->built->mode != BEL_MODE_PREDICT) return NULL;
-    int count = bel_spec_outputs(&tower->config->built->spec, outputs);
-    for (int i = 0; i < count; i++) {
-        bel_shape shape = bel_instance_output(tower->instance, i).shape;
-        if (shape.rank > 0 && shape.dims[0] == tower->batch->example_count) continue;
-        char text[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s must be [batch, …], a row for each of %lld examples, got %s",
-                       outputs[i].name, (long long)tower->batch->example_count,
-                       bel_shape_text(&shape, text));
-    }
-    return NULL;
-}
-
-// One batch on one tower, as a worker does it, without gradients and with all outputs in the
-// program's memory.
+// One batch on one tower.
 static bel_status *run_block(eval_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
-    const bel_built *built = config->built;
     BEL_TRY(bel_input_read(config->input, tower->block, tower->batch));
     if (tower->batch->example_count == 0) return NULL;
-    size_t inputs = built->graph->input_count;
-    for (size_t i = 0; i < inputs; i++)
-        if (built->fields[i] >= 0) tower->shapes[i] = tower->batch->fields[built->fields[i]].shape;
-    look_up(tower);
-    BEL_TRY(bel_runner_get(tower->runner, tower->shapes, &tower->instance));
-    for (size_t i = 0; i < inputs; i++) {
-        if (built->fields[i] < 0) continue;
-        bel_instance_bind_input(tower->instance, (int)i,
-                                tower->batch->fields[built->fields[i]].data);
-    }
-    for (size_t l = 0; l < built->graph->lookup_count; l++)
-        bel_instance_bind_input(tower->instance, built->graph->lookups[l].rows, tower->rows[l]);
-    for (size_t v = 0; v < built->graph->variable_count; v++)
-        bel_instance_bind_variable(tower->instance, (int)v, config->values[v]);
-    tower->context.replica = tower->block; // draws of random operations differ by batch
-    BEL_TRY(bel_instance_run(tower->instance, tower->team, &tower->context, NULL, NULL));
-    return check_rows(tower);
+    BEL_TRY(bel_forward_run(tower->forward, tower->batch->fields, tower->block, &tower->instance));
+    if (config->forward.built->mode != BEL_MODE_PREDICT) return NULL;
+    return bel_forward_check_rows(tower->forward, tower->instance, tower->batch->example_count);
 }
 
 // On a thread of the dispatch team.
@@ -119,10 +57,10 @@ static void run_tower(void *argument, int64_t tile)
 // weight.
 static void list_outputs(group *g)
 {
-    const bel_estimator_spec *spec = &g->config->built->spec;
+    const bel_estimator_spec *spec = &g->config->forward.built->spec;
     enum { EVAL_OUTPUTS = 2 * BEL_MAX_METRICS + 2, PREDICT_OUTPUTS = BEL_MAX_OUTPUTS + 1 };
     g->outputs = bel_xcalloc((size_t)EVAL_OUTPUTS + PREDICT_OUTPUTS, sizeof *g->outputs);
-    if (g->config->built->mode == BEL_MODE_PREDICT) {
+    if (g->config->forward.built->mode == BEL_MODE_PREDICT) {
         bel_output outputs[BEL_MAX_OUTPUTS + 1];
         g->output_count = bel_spec_outputs(spec, outputs);
         for (int i = 0; i < g->output_count; i++)
@@ -140,7 +78,7 @@ static void list_outputs(group *g)
 
 static bel_status *never_ends(const bel_evaluation_config *config)
 {
-    bool predicts = config->built->mode == BEL_MODE_PREDICT;
+    bool predicts = config->forward.built->mode == BEL_MODE_PREDICT;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s would never end: the input repeats forever%s",
                    predicts ? "the prediction" : "the evaluation",
                    predicts ? "" : " and steps is not set");
@@ -156,21 +94,12 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
     if (g->block_count == INT64_MAX) return never_ends(config);
     list_outputs(g);
     BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
-    bel_program_options options = config->program;
-    options.fixed_variables = true; // a call has one set of values
     for (int t = 0; t < config->tower_count; t++) {
         eval_tower *tower = &g->towers[t];
         tower->config = config;
-        tower->index = t;
-        tower->context = (bel_run_context){.seed = config->seed, .step = config->step};
         tower->batch = bel_batch_create(config->input);
-        tower->shapes = bel_xcalloc(config->built->graph->input_count, sizeof *tower->shapes);
-        size_t lookups = config->built->graph->lookup_count;
-        tower->rows = bel_xcalloc(lookups, sizeof *tower->rows);
-        tower->capacities = bel_xcalloc(lookups, sizeof *tower->capacities);
-        tower->runner =
-            bel_runner_create(config->built->graph, g->outputs, g->output_count, &options);
-        BEL_TRY(bel_team_create(options.threads, &tower->team));
+        BEL_TRY(bel_forward_create(&config->forward, g->outputs, g->output_count,
+                                   &tower->forward));
     }
     return NULL;
 }
@@ -178,14 +107,8 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
 static void group_deinit(group *g)
 {
     for (int t = 0; t < g->config->tower_count; t++) {
-        bel_runner_destroy(g->towers[t].runner);
+        bel_forward_destroy(g->towers[t].forward);
         if (g->towers[t].batch != NULL) bel_batch_destroy(g->towers[t].batch);
-        bel_team_destroy(g->towers[t].team);
-        for (size_t l = 0; l < g->config->built->graph->lookup_count; l++)
-            if (g->towers[t].rows != NULL) bel_free(g->towers[t].rows[l]);
-        bel_free(g->towers[t].rows);
-        bel_free(g->towers[t].capacities);
-        bel_free(g->towers[t].shapes);
         bel_status_destroy(g->towers[t].status);
     }
     bel_team_destroy(g->dispatch);
@@ -254,7 +177,7 @@ static bel_status *add_batches(group *g, totals *t)
     for (bool more = true; more;) {
         BEL_TRY(run_group(g, &more));
         for (int i = 0; more && i < g->config->tower_count; i++)
-            add_batch(t, &g->towers[i], &g->config->built->spec);
+            add_batch(t, &g->towers[i], &g->config->forward.built->spec);
         if (g->config->between != NULL) BEL_TRY(g->config->between(g->config->context));
     }
     if (t->examples > 0) return NULL;
@@ -278,7 +201,7 @@ static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *o
 static bel_status *evaluate(group *g, bel_result *out_result)
 {
     totals t = {0};
-    const bel_estimator_spec *spec = &g->config->built->spec;
+    const bel_estimator_spec *spec = &g->config->forward.built->spec;
     for (int m = 0; m < spec->metric_count; m++)
         bel_metric_sums_init(&t.metrics[m], &spec->metrics[m]);
     bel_status *status = add_batches(g, &t);
@@ -305,7 +228,7 @@ static bel_status *deliver(const eval_tower *tower, int64_t *example, bel_predic
     bel_row rows[BEL_MAX_OUTPUTS + 1];
     size_t bytes[BEL_MAX_OUTPUTS + 1];
     if (tower->block < 0 || tower->instance == NULL) return NULL;
-    int count = bel_spec_outputs(&tower->config->built->spec, outputs);
+    int count = bel_spec_outputs(&tower->config->forward.built->spec, outputs);
     for (int o = 0; o < count; o++) {
         bel_tensor *row = &rows[o].value;
         rows[o] = (bel_row){outputs[o].name, bel_instance_output(tower->instance, o)};

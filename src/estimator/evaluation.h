@@ -3,22 +3,13 @@
 #ifndef BELFRY_ESTIMATOR_EVALUATION_H
 #define BELFRY_ESTIMATOR_EVALUATION_H
 
-#include "estimator/model.h"
-#include "runtime/program.h"
+#include "estimator/forward.h"
 
 typedef struct bel_evaluation_config {
-    const bel_built *built; // EVAL or PREDICT
+    bel_forward_config forward; // of each tower
     const bel_input *input;
-    const float *const *values; // by graph variable
-    // Writes the rows of `count` keys of one of the graph's tables; any thread. NULL: it has none.
-    void (*pull_rows)(const void *rows, int table, const int64_t *keys, int64_t count,
-                      float *out_rows);
-    const void *rows;
     int64_t steps; // batches at most; 0: all
-    uint64_t seed; // of random operations
-    int64_t step;  // of the values
     int tower_count;
-    bel_program_options program; // of each tower, which has program.threads threads
     // Asked between batches: an error ends the evaluation. May be NULL.
     bel_status *(*between)(void *context);
     void *context;

@@ -1,4 +1,4 @@
-// bel_evaluate and bel_predict: a checkpoint, an input, a graph; no training. Both load the values
+// bel_evaluate, bel_predict and predictors: a checkpoint, an input, a graph; no training. They load the values
 // (or their moving averages) whole and keep no optimizer state, so that they run beside a training
 // job without slowing it down.
 #include "estimator/predict.h"
@@ -57,13 +57,16 @@ static bel_status *load_values(use *u)
     return NULL;
 }
 
-// The checkpoint first: its columns bind the input.
+// The checkpoint first: its columns bind the input. A predictor has opened its own.
 static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *input_user,
                          const char *checkpoint)
 {
     BEL_TRY(open_checkpoint(u, checkpoint));
-    BEL_TRY(bel_input_fn_open_like(input_fn, input_user, u->estimator, mode,
-                                   bel_ckpt_setting(u->reader, BEL_SETTING_COLUMNS), &u->input));
+    if (u->input == NULL) {
+        const char *columns = bel_ckpt_setting(u->reader, BEL_SETTING_COLUMNS);
+        BEL_TRY(bel_input_fn_open_like(input_fn, input_user, u->estimator, mode, columns,
+                                       &u->input));
+    }
     BEL_TRY(bel_model_build(u->estimator, mode, u->input, &u->built));
     return load_values(u);
 }
@@ -82,18 +85,25 @@ static void end(use *u)
     if (u->reader != NULL) bel_ckpt_close(u->reader);
 }
 
+static bel_forward_config forward_of(const use *u)
+{
+    return (bel_forward_config){.built = u->built,
+                                .values = (const float *const *)u->values,
+                                .pull_rows = bel_rows_pull,
+                                .rows = &u->rows,
+                                .seed = u->estimator->config.seed,
+                                .step = bel_ckpt_reader_info(u->reader)->step,
+                                .program = bel_estimator_evaluation_options(u->estimator)};
+}
+
 static bel_evaluation_config config_of(const use *u, int64_t steps)
 {
-    return (bel_evaluation_config){.built = u->built,
-                                   .input = u->input,
-                                   .values = (const float *const *)u->values,
-                                   .pull_rows = bel_rows_pull,
-                                   .rows = &u->rows,
-                                   .steps = steps,
-                                   .seed = u->estimator->config.seed,
-                                   .step = bel_ckpt_reader_info(u->reader)->step,
-                                   .tower_count = u->estimator->towers_of[0],
-                                   .program = bel_estimator_evaluation_options(u->estimator)};
+    return (bel_evaluation_config){
+        .forward = forward_of(u),
+        .input = u->input,
+        .steps = steps,
+        .tower_count = u->estimator->towers_of[0],
+    };
 }
 
 // The numbers are the answer; a folder that may only be read keeps no event of them.
@@ -154,4 +164,140 @@ bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *
     }
     end(&u);
     return status;
+}
+
+// --- Predictors ----------------------------------------------------------------------------------
+
+struct bel_predictor {
+    use use;
+    bel_forward_config config;
+    bel_program_output outputs[BEL_MAX_OUTPUTS + 1];
+    bel_row rows[BEL_MAX_OUTPUTS + 1];
+    int output_count;
+    bel_forward *forward;
+};
+
+// A batch of one record whose fields are the features, empty where they are open: the model is
+// built for what it says of them, and nobody reads it.
+static bel_status *open_features(const bel_feature *features, int count, bel_input **out_input)
+{
+    bel_memory_field *fields = bel_xcalloc((size_t)count + 1, sizeof *fields);
+    bel_padded_shape *padded = bel_xcalloc((size_t)count + 1, sizeof *padded);
+    size_t most = 1;
+    bool open = false, whole = true;
+    for (int i = 0; i < count && whole; i++) {
+        bel_tensor data = {.dtype = features[i].dtype, .shape = {.rank = 1, .dims = {1}}};
+        whole = features[i].shape.rank >= 0 && features[i].shape.rank < BEL_MAX_RANK;
+        for (int32_t d = 0; whole && d < features[i].shape.rank; d++) {
+            int64_t size = features[i].shape.dims[d];
+            open = open || size < 0;
+            data.shape.dims[data.shape.rank++] = size < 0 ? 1 : size;
+        }
+        size_t bytes = whole ? bel_tensor_bytes(&data) : 0;
+        if (bytes > most) most = bytes;
+        fields[i] = (bel_memory_field){features[i].name, data};
+        padded[i] = (bel_padded_shape){features[i].name, features[i].shape};
+    }
+    void *zeros = NULL;
+    bel_status *status =
+        whole ? bel_pages_create(most, false, "features", &zeros)
+              : BEL_ERR(BEL_INVALID_ARGUMENT, "expected features of at most %d dimensions",
+                        BEL_MAX_RANK - 1);
+    for (int i = 0; i < count; i++)
+        fields[i].data.data = zeros;
+    if (status == NULL) {
+        bel_dataset *dataset = bel_dataset_from_memory(fields, count);
+        if (open) {
+            bel_dataset_padded_batch(dataset, 1, padded, count);
+        } else {
+            bel_dataset_batch(dataset, 1);
+        }
+        status = bel_input_open(dataset, NULL, out_input);
+        bel_dataset_destroy(dataset);
+    }
+    if (zeros != NULL) bel_pages_destroy(zeros, most);
+    bel_free(fields);
+    bel_free(padded);
+    return status;
+}
+
+static bel_status *make_ready(bel_predictor *p, const bel_feature *features, int feature_count,
+                              const char *checkpoint)
+{
+    bel_output outputs[BEL_MAX_OUTPUTS + 1];
+    BEL_TRY(open_features(features, feature_count, &p->use.input));
+    BEL_TRY(begin(&p->use, BEL_MODE_PREDICT, NULL, NULL, checkpoint));
+    p->output_count = bel_spec_outputs(&p->use.built->spec, outputs);
+    for (int i = 0; i < p->output_count; i++) {
+        p->outputs[i].value = outputs[i].value;
+        p->rows[i].name = outputs[i].name;
+    }
+    p->config = forward_of(&p->use);
+    return bel_forward_create(&p->config, p->outputs, p->output_count, &p->forward);
+}
+
+bel_status *bel_predictor_create(bel_estimator *estimator, const bel_feature *features,
+                                 int feature_count, const char *checkpoint,
+                                 bel_predictor **out_predictor)
+{
+    bel_predictor *p = bel_xcalloc(1, sizeof *p);
+    p->use.estimator = estimator;
+    bel_status *status = make_ready(p, features, feature_count, checkpoint);
+    if (status != NULL) {
+        bel_predictor_destroy(p);
+        return status;
+    }
+    *out_predictor = p;
+    return NULL;
+}
+
+void bel_predictor_destroy(bel_predictor *p)
+{
+    if (p == NULL) return;
+    bel_forward_destroy(p->forward);
+    end(&p->use);
+    bel_free(p);
+}
+
+int64_t bel_predictor_step(const bel_predictor *p)
+{
+    return p->config.step;
+}
+
+// The batch comes first, and every closed dimension is the feature's.
+static bel_status *check_feature(const bel_predictor *p, int index, const bel_tensor *have,
+                                 int64_t examples)
+{
+    bel_dtype dtype;
+    bel_shape shape;
+    bel_input_field_spec(p->use.input, index, &dtype, &shape);
+    bool fits = have->dtype == dtype && have->shape.rank == shape.rank && examples > 0 &&
+                have->shape.dims[0] == examples;
+    for (int32_t d = 1; fits && d < shape.rank; d++)
+        fits = shape.dims[d] < 0 ? have->shape.dims[d] >= 0 : have->shape.dims[d] == shape.dims[d];
+    if (fits) return NULL;
+    char want[BEL_SHAPE_TEXT], got[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "feature \"%s\": expected %s %s with as many examples as the others, at least "
+                   "one, got %s %s",
+                   bel_input_field_name(p->use.input, index), bel_dtype_name(dtype),
+                   bel_shape_text(&shape, want), bel_dtype_name(have->dtype),
+                   bel_shape_text(&have->shape, got));
+}
+
+bel_status *bel_predictor_run(bel_predictor *p, const bel_tensor *features,
+                              const bel_row **out_rows, int *out_count)
+{
+    int count = bel_input_field_count(p->use.input);
+    int64_t examples = features[0].shape.rank > 0 ? features[0].shape.dims[0] : 0;
+    bel_instance *instance;
+    for (int i = 0; i < count; i++)
+        BEL_TRY(check_feature(p, i, &features[i], examples));
+    BEL_TRY(bel_forward_run(p->forward, features, 0, &instance));
+    BEL_TRY(bel_forward_check_rows(p->forward, instance, examples));
+    for (int i = 0; i < p->output_count; i++)
+        p->rows[i].value = bel_instance_output(instance, i);
+    *out_rows = p->rows;
+    *out_count = p->output_count;
+    return NULL;
 }

@@ -149,18 +149,19 @@ static bel_status *attend(void *context)
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     const bel_estimator *estimator = job->estimator;
-    bel_evaluation_config config = {.built = eval->built,
-                                    .input = eval->input,
-                                    .values = eval->values,
-                                    .pull_rows = bel_rows_pull,
-                                    .rows = &eval->rows,
-                                    .steps = eval->spec->steps,
-                                    .seed = estimator->config.seed,
-                                    .step = step,
-                                    .tower_count = estimator->towers_of[0],
-                                    .program = bel_estimator_evaluation_options(estimator),
-                                    .between = attend,
-                                    .context = job};
+    bel_evaluation_config config = {
+        .forward = {.built = eval->built,
+                    .values = eval->values,
+                    .pull_rows = bel_rows_pull,
+                    .rows = &eval->rows,
+                    .seed = estimator->config.seed,
+                    .step = step,
+                    .program = bel_estimator_evaluation_options(estimator)},
+        .input = eval->input,
+        .steps = eval->spec->steps,
+        .tower_count = estimator->towers_of[0],
+        .between = attend,
+        .context = job};
     bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();

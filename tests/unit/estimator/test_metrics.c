@@ -184,7 +184,7 @@ static void run(const bel_input *input, const char *weighted, int towers, bel_re
     bel_built *built;
     BEL_ASSERT_OK(build(measure, &param, 1, BEL_MODE_EVAL, input, &built));
     const bel_evaluation_config config = {
-        .built = built, .input = input, .tower_count = towers, .program = {.threads = 1}};
+        .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = towers};
     BEL_ASSERT_OK(bel_evaluation_run(&config, out_result));
     bel_built_destroy(built);
 }
@@ -213,7 +213,7 @@ static void test_weighted_losses(void **state)
         bel_result result;
         BEL_ASSERT_OK(build(weigh, NULL, 0, BEL_MODE_EVAL, input, &built));
         const bel_evaluation_config config = {
-            .built = built, .input = input, .tower_count = 1, .program = {.threads = 1}};
+            .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = 1};
         BEL_ASSERT_OK(bel_evaluation_run(&config, &result));
         assert_true(fabs(result.loss - sum / all) < 1e-6);
         bel_built_destroy(built);
@@ -414,7 +414,7 @@ static void test_rows_that_are_not_there(void **state)
     bel_built *built;
     BEL_ASSERT_OK(build(answer, &param, 1, BEL_MODE_PREDICT, input, &built));
     const bel_evaluation_config config = {
-        .built = built, .input = input, .tower_count = 2, .program = {.threads = 1}};
+        .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = 2};
     int rows = 0;
     BEL_ASSERT_OK(bel_prediction_run(&config, count_row, &rows));
     assert_int_equal(rows, EXAMPLES);
@@ -439,8 +439,9 @@ static void test_endless_input(void **state)
         bel_built *built;
         bel_result result = {0};
         BEL_ASSERT_OK(build(answer, &param, 1, (bel_mode)mode, input, &built));
-        bel_evaluation_config config = {
-            .built = built, .input = input, .tower_count = 1, .program = {.threads = 1}};
+        bel_evaluation_config config = {.forward = {.built = built, .program = {.threads = 1}},
+                                        .input = input,
+                                        .tower_count = 1};
         bel_status *status = mode == BEL_MODE_EVAL ? bel_evaluation_run(&config, &result)
                                                    : bel_prediction_run(&config, count_row, &rows);
         BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "would never end");
