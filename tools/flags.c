@@ -61,6 +61,7 @@
 #define FLAG_OF_FACTORS PAIRS
 #define FLAG_OF_STEPS INTS
 #define FLAG_OF_RATES STRINGS
+#define FLAG_OF_FORMULA STRING
 
 // A row stays as it is written:
 // clang-format off

@@ -88,9 +88,9 @@ static bel_status *unknown(const char *wanted, const bel_row *rows, int count)
     bel_str names = {0};
     for (int i = 0; i < count; i++)
         bel_str_printf(&names, "%s%s", i > 0 ? ", " : "", rows[i].name);
-    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                                 "--outputs: the model has no prediction \"%s\"; it has %s",
-                                 wanted, names.text);
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "--outputs: the model has no prediction \"%s\"; it has %s",
+                wanted, names.text);
     bel_str_deinit(&names);
     return status;
 }

@@ -11,8 +11,8 @@
 /// ```
 ///
 /// A record is a set of named fields, each a tensor. The field "label" (BEL_LABEL_FIELD), and those
-/// that bel_dataset_labels names, become the labels of the model function, all others its features. A batch of n records gives each field
-/// a leading dimension n.
+/// that bel_dataset_labels names, become the labels of the model function, all others its features.
+/// A batch of n records gives each field a leading dimension n.
 ///
 /// **Positions.** Before `map`, stages work on record numbers, never on records: shuffle permutes
 /// numbers with a permutation keyed by (seed, epoch), so that any batch can be computed from its

@@ -79,12 +79,12 @@ BEL_API bool bel_context_has_feature(const bel_model_context *context, const cha
 BEL_API bel_value *bel_context_only_feature(bel_model_context *context);
 
 /// The field "label", [batch, …] in the dataset's type (I64 [batch] from CSV and IDX); NULL, and no
-/// error, where the dataset has none. Always NULL in PREDICT. The shorter form of bel_context_label for models
-/// with one label.
+/// error, where the dataset has none. Always NULL in PREDICT. The shorter form of bel_context_label
+/// for models with one label.
 BEL_API bel_value *bel_context_labels(bel_model_context *context);
 
-/// A field that the dataset names as a label (bel_dataset_labels), [batch, …] in its type. NULL, and
-/// no error, in PREDICT. Error: there is no such label; the message lists those there are.
+/// A field that the dataset names as a label (bel_dataset_labels), [batch, …] in its type. NULL,
+/// and no error, in PREDICT. Error: there is no such label; the message lists those there are.
 BEL_API bel_value *bel_context_label(bel_model_context *context, const char *name);
 
 /// The text of a parameter as given to the estimator, or `otherwise` (which may be NULL). It lives
@@ -154,8 +154,8 @@ typedef struct bel_summary {
 } bel_summary;
 
 /// What the model function answers, zero when it is called. Needed: TRAIN loss and optimizer; EVAL
-/// loss; PREDICT predictions, or an output. Metrics and loss_weight are for EVAL, where there are any.
-/// INVALID_ARGUMENT of the call that trains, evaluates or predicts names what is missing or of
+/// loss; PREDICT predictions, or an output. Metrics and loss_weight are for EVAL, where there are
+/// any. INVALID_ARGUMENT of the call that trains, evaluates or predicts names what is missing or of
 /// another shape.
 typedef struct bel_estimator_spec {
     bel_value *loss;        ///< scalar F32: mean over the examples of the batch (+ penalties)
@@ -195,12 +195,13 @@ BEL_API void bel_output_add(bel_model_context *context, bel_estimator_spec *spec
 ///
 /// Each function adds one metric to `spec`. In TRAIN it counts where config.train_metrics asks for
 /// metrics of training steps: of a step's batches, under the same name in the event files of
-/// training (areas under curves and metrics of the program's own are left out there). `weights` (F32, of the shape of what is
-/// weighted: labels, or values) say how much an example counts; NULL: once. An example whose weight
-/// is 0 is not looked at: it may be NaN, or its label be out of range. Where all weights are 0 a
-/// metric is 0. Errors: the name is taken (by another, or by the library: "loss", "global_step",
-/// "learning_rate", "examples_per_second", "global_step/sec"); more than BEL_MAX_METRICS; types and
-/// shapes that do not go together, also where they could be broadcast.
+/// training (areas under curves and metrics of the program's own are left out there). `weights`
+/// (F32, of the shape of what is weighted: labels, or values) say how much an example counts; NULL:
+/// once. An example whose weight is 0 is not looked at: it may be NaN, or its label be out of
+/// range. Where all weights are 0 a metric is 0. Errors: the name is taken (by another, or by the
+/// library: "loss", "global_step", "learning_rate", "examples_per_second", "global_step/sec"); more
+/// than BEL_MAX_METRICS; types and shapes that do not go together, also where they could be
+/// broadcast.
 
 /// The mean of `values` (F32, any shape).
 BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
@@ -351,12 +352,12 @@ enum { BEL_MAX_EXPORTERS = 8 };
 typedef struct bel_eval_spec {
     bel_input_fn *input_fn;
     void *input_user;
-    int64_t steps;                        ///< batches; 0: all of the input
-    const char *name;                     ///< NULL: "eval" folder; else "eval_<name>"
-    int64_t every_steps;                  ///< evaluate every N steps; 0: at checkpoints [0]
-    double throttle_secs;                 ///< at checkpoints, at most every N seconds; 0: at each
+    int64_t steps;           ///< batches; 0: all of the input
+    const char *name;        ///< NULL: "eval" folder; else "eval_<name>"
+    int64_t every_steps;     ///< evaluate every N steps; 0: at checkpoints [0]
+    double throttle_secs;    ///< at checkpoints, at most every N seconds; 0: at each
     double start_delay_secs; ///< at checkpoints, not before so long after the start; 0: at once
-    bel_result *out_result;               ///< gets this spec's last evaluation; NULL: not wanted
+    bel_result *out_result;  ///< gets this spec's last evaluation; NULL: not wanted
     const bel_exporter *const *exporters; ///< in a cluster the master's: not with an evaluator
     int exporter_count;                   ///< up to BEL_MAX_EXPORTERS
 } bel_eval_spec;

@@ -209,12 +209,10 @@ void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const 
 void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                     bel_value *sums, bel_metric_fn *result, void *user)
 {
-    bel_metric_add(context, spec,
-                   (bel_metric){.name = name,
-                                .kind = BEL_METRIC_OWN,
-                                .sum = sums,
-                                .result = result,
-                                .user = user});
+    bel_metric_add(
+        context, spec,
+        (bel_metric){
+            .name = name, .kind = BEL_METRIC_OWN, .sum = sums, .result = result, .user = user});
 }
 
 // --- Scores --------------------------------------------------------------------------------------

@@ -91,8 +91,7 @@ bool bel_context_has_feature(const bel_model_context *context, const char *name)
 
 bel_value *bel_context_feature(bel_model_context *context, const char *name)
 {
-    bel_value *value =
-        is_label(context, name) ? NULL : bel_graph_find_input(context->graph, name);
+    bel_value *value = is_label(context, name) ? NULL : bel_graph_find_input(context->graph, name);
     if (value == NULL) {
         char what[160];
         bel_snprintf(what, sizeof what, "there is no feature \"%s\"", name);
@@ -238,8 +237,7 @@ static bel_status *check_rows(const bel_output *output)
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "%s must be [batch, …], a row for each example, got %s; hint: is the "
                    "batch the first dimension all the way?",
-                   output->name,
-                   output->value == NULL ? "nothing" : bel_shape_text(&shape, text));
+                   output->name, output->value == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
 static bel_status *check_predictions(const bel_estimator_spec *spec)
@@ -317,10 +315,8 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     built->mode = mode;
     built->graph = bel_graph_create();
     built->fields = bel_xcalloc((size_t)bel_input_field_count(input), sizeof *built->fields);
-    bel_model_context context = {.graph = built->graph,
-                                 .mode = mode,
-                                 .estimator = estimator,
-                                 .input = input};
+    bel_model_context context = {
+        .graph = built->graph, .mode = mode, .estimator = estimator, .input = input};
     size_t batch_inputs = add_inputs(&context, input, built->fields);
     bel_status *status = estimator->model_fn(&context, &built->spec);
     if (status == NULL) status = bel_graph_check(built->graph);

@@ -167,8 +167,7 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
         pad_values[i].field = copy_text(arena, from->pad_values[i].field);
     }
     copy.pad_values = pad_values;
-    const char **labels =
-        bel_arena_alloc(arena, (size_t)(from->label_count + 1) * sizeof *labels);
+    const char **labels = bel_arena_alloc(arena, (size_t)(from->label_count + 1) * sizeof *labels);
     for (int i = 0; i < from->label_count; i++)
         labels[i] = copy_text(arena, from->labels[i]);
     copy.labels = labels;

@@ -56,7 +56,7 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
-    int64_t max_steps; // 0: until the input ends
+    int64_t max_steps;          // 0: until the input ends
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them

@@ -251,7 +251,8 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     BEL_TRY(bel_job_check_exporters(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));
-    job->max_steps = job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
+    job->max_steps =
+        job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
     BEL_TRY(find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
     return write_job_file(config);
