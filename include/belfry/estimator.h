@@ -283,6 +283,32 @@ typedef struct bel_early_stopping {
     const char *eval; ///< the name of the evaluation (bel_eval_spec.name); NULL: the one without
 } bel_early_stopping;
 
+/// A variable that has another name in the checkpoint. With a `*` at the end of both it stands for
+/// all names that begin so: "encoder/*" and "bert/*".
+typedef struct bel_rename {
+    const char *from; ///< there
+    const char *to;   ///< here
+} bel_rename;
+
+/// Values to begin with from a checkpoint of another training, in place of initial ones. A new run
+/// reads them; one that goes on from a checkpoint of its own does not, and says so. The optimizer's
+/// slots begin anew, as do rows of tables.
+typedef struct bel_warm_start {
+    const char *checkpoint;       ///< its folder, or a model's, whose newest it is; NULL: none
+    const char *const *variables; ///< patterns (bel_multiplier) of names here; NULL: all variables
+    int variable_count;
+    const bel_rename *names; ///< others have the same name there; of several that fit the last
+    int name_count;
+    bool averages; ///< moving averages where the checkpoint has them
+} bel_warm_start;
+
+/// Sets the values a variable begins with: `values`, F32 of `shape` in C order, hold what its
+/// initializer or the warm start has made. What it makes must follow from its arguments and `user`,
+/// or the same run gives other bits. Called by whoever begins a new run, once for each variable, in
+/// their order, on the thread that called the library. NULL, or an error, which ends the call.
+typedef bel_status *bel_init_fn(void *user, const bel_estimator *estimator, const char *variable,
+                                const bel_shape *shape, float *values);
+
 /// On what to train, and until when. Read during the call alone, as is bel_eval_spec.
 typedef struct bel_train_spec {
     bel_input_fn *input_fn;
@@ -296,6 +322,9 @@ typedef struct bel_train_spec {
     bel_early_stopping early_stopping; ///< zero: none
     const bel_hook *const *hooks;      ///< hook.h; called in this order
     int hook_count;                    ///< up to BEL_MAX_HOOKS
+    bel_warm_start warm_start;         ///< zero: none
+    bel_init_fn *init_fn;              ///< behind the warm start; NULL: none
+    void *init_user;                   ///< `user` of its calls
 } bel_train_spec;
 
 /// A digest of 32 hex digits, and its closing 0.
@@ -419,8 +448,8 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 /// 3. **Resumes** from the newest checkpoint in model_dir that is not damaged, in the middle of an
 ///    epoch, too, to the bits of a run that was never stopped. FAILED_PRECONDITION: it was made
 ///    with other settings, data or model (listed); config.allow_changes takes them. DATA_LOSS:
-///    there are checkpoints, and all are damaged. Without any the initial values become
-///    ckpt-00000000, and step 0 begins.
+///    there are checkpoints, and all are damaged. Without any the initial values (also those of
+///    train->warm_start and init_fn) become ckpt-00000000, and step 0 begins.
 /// 4. **Trains** until version max_steps, or where the input ends if that comes first; does not
 ///    where the checkpoint is there already. INVALID_ARGUMENT: neither would ever end it; the input
 ///    has no example, or with drop_remainder not enough for a step.

@@ -80,6 +80,10 @@ bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
 void bel_job_free_evals(bel_job *job);
 
 // save.c: checkpoints.
+
+// initial_values.c. What every variable of a new run begins with, laid out as the space.
+bel_status *bel_job_initialize(const bel_job *job, float *values) BEL_MUST_USE;
+
 bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
 bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
                                                         // or a pause

@@ -115,11 +115,10 @@ static bel_status *save_first(bel_job *job)
     bel_backend *backend = job->backend, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
     if (first != NULL) job->backend = first;
-    bel_status *status = bel_space_initialize(job->trainable.layout, job->estimator->config.seed,
-                                              job->backend->values);
+    bel_status *status = bel_job_initialize(job, job->backend->values);
     if (status == NULL && job->backend->averages != NULL) { // which begin as the values
-        status = bel_space_initialize(job->trainable.layout, job->estimator->config.seed,
-                                      job->backend->averages);
+        memcpy(job->backend->averages, job->backend->values,
+               (size_t)job->trainable.layout->size * sizeof(float));
     }
     if (status == NULL) status = bel_job_save(job, 0);
     if (first != NULL) first->ops->destroy(first);
@@ -220,7 +219,9 @@ bel_status *bel_job_resume(bel_job *job)
         BEL_TRY(save_first(job));
         BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
     } else {
-        bel_log_write(BEL_LOG_INFO, "resuming from %s", bel_ckpt_folder(reader));
+        bool begins = job->spec->warm_start.checkpoint != NULL || job->spec->init_fn != NULL;
+        bel_log_write(BEL_LOG_INFO, "resuming from %s%s", bel_ckpt_folder(reader),
+                      begins ? "; what a new run begins with is passed over" : "");
     }
     bel_status *status = load(job, reader);
     bel_ckpt_close(reader);
