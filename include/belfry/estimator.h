@@ -163,6 +163,10 @@ typedef struct bel_estimator_spec {
     bel_metric metrics[BEL_MAX_METRICS];
     int metric_count;
     bel_optimizer optimizer;
+    /// Optimizers of variables of their own, such as FTRL for "wide/*" beside ADAGRAD for the rest.
+    /// A pattern that matches no trainable variable and no table is an error.
+    bel_optimizer_part optimizer_parts[BEL_MAX_OPTIMIZER_PARTS];
+    int optimizer_part_count;
     /// Scalar F32: what the loss is the mean over, such as the sum of its weights
     /// (bel_weighted_mean); an evaluation weights the batches' losses by it. NULL: their examples.
     bel_value *loss_weight;

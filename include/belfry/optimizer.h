@@ -154,6 +154,16 @@ typedef struct bel_optimizer {
     bool mean_by_contributors;
 } bel_optimizer;
 
+enum { BEL_MAX_OPTIMIZER_PARTS = 4 };
+
+/// Another optimizer for some of the variables: those whose names match a pattern (bel_multiplier);
+/// of several parts that match the last counts. clip_global_norm, moving averages and
+/// mean_by_contributors go over all variables and are the main optimizer's alone.
+typedef struct bel_optimizer_part {
+    char variables[BEL_PATTERN_BYTES]; ///< with its closing 0
+    bel_optimizer optimizer;
+} bel_optimizer_part;
+
 /// Fills defaults in and checks ranges, in place. INVALID_ARGUMENT names the field, its value and
 /// the range, or the two settings that exclude each other; defaults may be filled in already then.
 /// The trainer does this with what a model function answers in TRAIN.

@@ -291,7 +291,7 @@ static bel_status *check_metric(const bel_metric *metric)
 }
 
 // What each mode must have, and nothing of the others.
-static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
+static bel_status *check_spec(const bel_estimator_spec *spec, bel_mode mode)
 {
     if (mode == BEL_MODE_PREDICT) return check_predictions(spec);
     BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
@@ -303,8 +303,17 @@ static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
     }
     for (int i = 0; i < spec->metric_count; i++)
         BEL_TRY(check_metric(&spec->metrics[i]));
-    if (mode == BEL_MODE_TRAIN) BEL_TRY(bel_optimizer_check(&spec->optimizer));
     return NULL;
+}
+
+static bel_status *take_optimizers(bel_built *built)
+{
+    const bel_estimator_spec *spec = &built->spec;
+    bel_optimizers *optimizers = &built->optimizers;
+    *optimizers =
+        (bel_optimizers){.main = spec->optimizer, .part_count = spec->optimizer_part_count};
+    memcpy(optimizers->parts, spec->optimizer_parts, sizeof optimizers->parts);
+    return bel_optimizers_check(optimizers);
 }
 
 // The function's own error first, then what stuck to the graph, then what the spec lacks.
@@ -322,6 +331,7 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     if (status == NULL) status = bel_graph_check(built->graph);
     if (status == NULL) status = add_lookups(built, batch_inputs);
     if (status == NULL) status = check_spec(&built->spec, mode);
+    if (status == NULL && mode == BEL_MODE_TRAIN) status = take_optimizers(built);
     if (status != NULL) {
         bel_built_destroy(built);
         return bel_status_wrap(status, __FILE__, __LINE__, "model function in %s",

@@ -9,8 +9,6 @@
 #include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "estimator/input_fn.h"
-#include "optim/multiplier.h"
-#include "optim/rule.h"
 #include "ps/layout/row_buffer.h"
 
 // What was trained already binds the columns; in a new run the file does.
@@ -57,7 +55,7 @@ static bel_status *check_memory(const bel_trainable *t)
     double parameters = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int kept = bel_rule_kept(&t->built->spec.optimizer);
+    int kept = bel_optimizers_kept(&t->built->optimizers);
     double copies = 3 + 2 * kept + t->estimator->replica_count;
     if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.worker_count;
     double needed = parameters * copies * sizeof(float);
@@ -69,8 +67,8 @@ static bel_status *check_memory(const bel_trainable *t)
                    parameters, needed * 0x1p-30, copies, available * 0x1p-30);
 }
 
-// Every pattern of the multipliers must meet a trainable variable or a table.
-static bel_status *check_multipliers(const bel_trainable *t)
+// Every pattern of the optimizers must meet a trainable variable or a table.
+static bel_status *check_patterns(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
     size_t most = graph->variable_count + graph->table_count;
@@ -82,7 +80,7 @@ static bel_status *check_multipliers(const bel_trainable *t)
     }
     for (size_t i = 0; i < graph->table_count; i++)
         names[count++] = graph->tables[i].name;
-    bel_status *status = bel_multipliers_check_names(&t->built->spec.optimizer, names, count);
+    bel_status *status = bel_optimizers_check_names(&t->built->optimizers, names, count);
     bel_free(names);
     return status;
 }
@@ -95,7 +93,7 @@ static void add_table(bel_trainable *t, int index)
     bel_layout_table table = {.name = from->name,
                               .width = from->width,
                               .initializer = from->initializer,
-                              .counts_replicas = t->built->spec.optimizer.mean_by_contributors};
+                              .counts_replicas = t->built->optimizers.main.mean_by_contributors};
     for (int l = from->first_lookup; l >= 0; l = graph->lookups[l].next)
         table.ids +=
             bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(t->input);
@@ -221,7 +219,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     }
     BEL_TRY(check_tables(t));
     BEL_TRY_CTX(add_reports(t), "gradients");
-    BEL_TRY(check_multipliers(t));
+    BEL_TRY(check_patterns(t));
     BEL_TRY(check_memory(t));
     make_layout(t);
     BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
@@ -266,7 +264,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
 
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
 {
-    return (bel_shard_settings){.optimizer = t->built->spec.optimizer,
+    return (bel_shard_settings){.optimizers = t->built->optimizers,
                                 .counting = t->counting,
                                 .seed = t->estimator->config.seed,
                                 .series_count = t->series_count};

@@ -157,11 +157,8 @@ void bel_job_rescale(bel_job *job)
     bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
     if (changes) add_segment(job, job->first_step, replicas);
     double factor = (double)replicas / (double)job->segments[0].replica_count;
-    bel_optimizer *optimizer = &job->trainable.built->spec.optimizer;
-    *optimizer = job->optimizer;
-    optimizer->learning_rate *= factor;
-    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++)
-        optimizer->schedule.rates[i] *= factor;
+    job->trainable.built->optimizers = job->optimizers;
+    bel_optimizers_scale(&job->trainable.built->optimizers, factor);
     if (!changes) return;
     bel_log_write(BEL_LOG_INFO,
                   "%lld replica%s from step %lld on: %g times the learning rate of %lld",

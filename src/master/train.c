@@ -243,7 +243,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     }
     BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
-    job->optimizer = job->trainable.built->spec.optimizer;
+    job->optimizers = job->trainable.built->optimizers;
     BEL_TRY(start_watchdog(job));
     BEL_TRY(make_backend(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
@@ -266,7 +266,7 @@ static void write_point(bel_job *job, const bel_control_point *point, const bel_
     const bel_run_point said = {.step = point->step,
                                 .loss = point->loss,
                                 .learning_rate =
-                                    bel_optimizer_rate(&t->built->spec.optimizer, point->step - 1),
+                                    bel_optimizer_rate(&t->built->optimizers.main, point->step - 1),
                                 .examples_per_second = point->examples_per_second,
                                 .steps_per_second = point->steps_per_second};
     bel_run_log_step(job->log, &said);

@@ -6,8 +6,11 @@
 //
 // Weights for single ids, in "wide", and what ids have in common, in "deep". An id is any int64;
 // ids of different fields must differ, as those of --id_columns do. Loss, metric and predictions as
-// in "dnn". Parameters: embedding_width (16), and those of "dnn". Tables restrict the optimizer:
-// sgd, adagrad, adam, ftrl.
+// in "dnn". Parameters: embedding_width (16), wide_optimizer ("same": one for all) and
+// wide_learning_rate (0.1), and those of "dnn". Tables restrict the optimizer: sgd, adagrad, adam,
+// ftrl.
+#include <string.h>
+
 #include "models/parts.h"
 
 enum { MAX_WIDTH = 4096 };
@@ -22,6 +25,30 @@ static bel_value *ids_of(bel_model_context *context)
                    "the model takes a feature \"" BEL_ID_FIELD "\" i64 [batch, fields], got %s %s",
                    bel_dtype_name(bel_value_dtype(ids)), bel_shape_text(&shape, text));
     return NULL;
+}
+
+// An optimizer of its own for table "wide", as the paper has FTRL there and AdaGrad for the rest.
+static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *spec)
+{
+    static const struct {
+        const char *name;
+        bel_optimizer_kind kind;
+    } kinds[] = {{"sgd", BEL_OPTIMIZER_SGD},
+                 {"adagrad", BEL_OPTIMIZER_ADAGRAD},
+                 {"adam", BEL_OPTIMIZER_ADAM},
+                 {"ftrl", BEL_OPTIMIZER_FTRL}};
+    const char *wanted = bel_context_param(context, "wide_optimizer", "same");
+    double rate = bel_context_param_number(context, "wide_learning_rate", 0.1);
+    if (strcmp(wanted, "same") == 0) return;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].name, wanted) != 0) continue;
+        spec->optimizer_parts[spec->optimizer_part_count++] = (bel_optimizer_part){
+            .variables = "wide", .optimizer = {.kind = kinds[i].kind, .learning_rate = rate}};
+        return;
+    }
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "parameter wide_optimizer must be same, sgd, adagrad, adam or ftrl, got \"%s\"",
+                   wanted);
 }
 
 bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *spec)
@@ -46,5 +73,6 @@ bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *
     bel_value *weights = bel_embedding(g, "wide", ids, classes, zeros);
     bel_value *wide = bel_reduce_sum(g, weights, &over_fields, 1, false);
     bel_part_classify(context, spec, bel_add(g, wide, deep), penalty);
+    set_wide_optimizer(context, spec);
     return NULL;
 }

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "optim/multiplier.h"
-#include "optim/settings.h"
+#include "optim/optimizers.h"
 #include "support/bel_test.h"
 
 static void test_defaults(void **state)
@@ -547,6 +547,48 @@ static void test_words_of_a_checkpoint(void **state)
     }
 }
 
+// --- Several -------------------------------------------------------------------------------------
+
+static void take_pair(void *context, const char *name, const char *text)
+{
+    BEL_ASSERT_OK(bel_optimizers_set(context, name, text));
+}
+
+static void add_line(void *context, const char *name, const char *text)
+{
+    bel_str_printf(context, "%s = %s\n", name, text);
+}
+
+// As they travel to parameter servers, and as a checkpoint says them.
+static void test_several(void **state)
+{
+    (void)state;
+    bel_optimizers all = {
+        .main = {.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.5, .moving_average_decay = 0.9},
+        .parts = {{"wide*", {.kind = BEL_OPTIMIZER_FTRL, .learning_rate = 0.1}},
+                  {"*/bias", {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 2}}},
+        .part_count = 2};
+    BEL_ASSERT_OK(bel_optimizers_check(&all));
+    bel_optimizers back = {.main = bel_optimizer_default()};
+    bel_optimizers_list(&all, take_pair, &back);
+    BEL_ASSERT_OK(bel_optimizers_check(&back));
+    assert_int_equal(back.part_count, 2);
+    assert_int_equal(bel_optimizers_find(&back, "deep/kernel")->kind, BEL_OPTIMIZER_ADAM);
+    assert_int_equal(bel_optimizers_find(&back, "wide/kernel")->kind, BEL_OPTIMIZER_FTRL);
+    assert_int_equal(bel_optimizers_find(&back, "wide/bias")->kind, BEL_OPTIMIZER_SGD);
+    assert_true(bel_optimizers_find(&back, "wide/bias")->moving_average_decay == 0.9);
+    assert_int_equal(bel_optimizers_kept(&back), 3); // two slots and an average
+    bel_str one = {0}, other = {0};
+    bel_optimizers_describe(&all, add_line, &one);
+    bel_optimizers_describe(&back, add_line, &other);
+    assert_string_equal(one.text, other.text);
+    assert_non_null(strstr(one.text, "wide*: optimizer = ftrl"));
+    bel_str_deinit(&one);
+    bel_str_deinit(&other);
+    bel_optimizers_scale(&back, 2);
+    assert_true(back.main.learning_rate == 1 && back.parts[1].optimizer.learning_rate == 4);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
@@ -561,6 +603,7 @@ int main(void)
                                               cmocka_unit_test(test_multipliers),
                                               cmocka_unit_test(test_settings_come_back),
                                               cmocka_unit_test(test_settings_that_are_none),
-                                              cmocka_unit_test(test_words_of_a_checkpoint)};
+                                              cmocka_unit_test(test_words_of_a_checkpoint),
+                                              cmocka_unit_test(test_several)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
