@@ -139,7 +139,7 @@ typedef struct bel_metric {
     void *user;            ///< of `result`
 } bel_metric;
 
-enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 16, BEL_MAX_OUTPUTS = 16 };
+enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 48, BEL_MAX_OUTPUTS = 16 };
 
 /// A prediction with a name of its own (bel_output_add).
 typedef struct bel_output {
@@ -147,10 +147,18 @@ typedef struct bel_output {
     bel_value *value; ///< [batch, …] of any type, a row for each example
 } bel_output;
 
-/// A scalar of the training graph that event files get (bel_summary_scalar).
+typedef enum bel_summary_kind {
+    BEL_SUMMARY_SCALAR,
+    BEL_SUMMARY_HISTOGRAM,
+    BEL_SUMMARY_IMAGE,
+} bel_summary_kind;
+
+/// A value of the training graph that event files get (bel_summary_scalar and its like).
 typedef struct bel_summary {
     const char *name; ///< Not copied: it outlives the estimator's call.
-    bel_value *value; ///< scalar F32
+    bel_summary_kind kind;
+    bel_value *value; ///< SCALAR: scalar F32
+    int most;         ///< IMAGE: so many of the batch
 } bel_summary;
 
 /// What the model function answers, zero when it is called. Needed: TRAIN loss and optimizer; EVAL
@@ -263,6 +271,22 @@ BEL_API void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec
 /// PREDICT. Errors: another type or shape; the name is taken; more than BEL_MAX_SUMMARIES.
 BEL_API void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec,
                                 const char *name, bel_value *value);
+
+/// How often numbers of which size come in `value`, F32 of any shape: activations, gradients
+/// (bel_gradients), variables. In the buckets that TensorFlow has; numbers that are not finite are
+/// left out and counted as `name`/not_finite where there are any. Written to the event files of
+/// model_dir/replica_0 every config.save_summary_steps steps: of replica 0, from its batch. Those
+/// steps compute it by a program of its own; others cost nothing, and no bit of the training
+/// changes. A file that cannot be written is a warning. Has no effect in EVAL and PREDICT. Errors:
+/// another type; as of bel_summary_scalar.
+BEL_API void bel_summary_histogram(bel_model_context *context, bel_estimator_spec *spec,
+                                   const char *name, bel_value *value);
+
+/// The first `most` (1 to 64) images of replica 0's batch, as PNG: `value` [batch, c, h, w] with 1
+/// (grey), 3 (RGB) or 4 (RGBA) channels, U8, or F32 from 0 (dark) to 1; what lies outside counts as
+/// the end of the range. Tags are `name`/0, `name`/1 … Where, when and errors as above.
+BEL_API void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec,
+                               const char *name, bel_value *value, int most);
 
 /// --- Input and when to evaluate -----------------------------------------------------------------
 

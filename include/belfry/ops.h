@@ -439,14 +439,14 @@ BEL_API bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_va
 typedef enum bel_reduction {
     BEL_REDUCTION_WEIGHTED_MEAN, ///< Sum of losses · weights over the sum of weights (MEAN).
     BEL_REDUCTION_MEAN,          ///< The same sum over their number (SUM_OVER_BATCH_SIZE).
-    BEL_REDUCTION_NONZERO_MEAN, ///< … over how many weights are not 0 (SUM_BY_NONZERO_WEIGHTS).
-    /// The sum itself (SUM). The gradient of a step is the mean over its replicas all the same: with
-    /// a sum the rate goes with the batch of a replica, not with that of the step.
+    BEL_REDUCTION_NONZERO_MEAN,  ///< … over how many weights are not 0 (SUM_BY_NONZERO_WEIGHTS).
+    /// The sum itself (SUM). The gradient of a step is the mean over its replicas all the same:
+    /// with a sum the rate goes with the batch of a replica, not with that of the step.
     BEL_REDUCTION_SUM,
 } bel_reduction;
 
-/// Losses of a batch as a scalar. Type T, losses and weights of one shape; weights NULL: ones. A loss
-/// whose weight is 0 counts for nothing, be it infinite or NaN; over no weight at all it is 0.
+/// Losses of a batch as a scalar. Type T, losses and weights of one shape; weights NULL: ones. A
+/// loss whose weight is 0 counts for nothing, be it infinite or NaN; over no weight at all it is 0.
 BEL_API bel_value *bel_reduce_loss(bel_graph *graph, bel_value *losses, bel_value *weights,
                                    bel_reduction reduction);
 

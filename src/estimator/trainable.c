@@ -173,6 +173,7 @@ static void list_series(bel_trainable *t)
 {
     const bel_estimator_spec *spec = &t->built->spec;
     for (int i = 0; i < spec->summary_count; i++) {
+        if (spec->summaries[i].kind != BEL_SUMMARY_SCALAR) continue;
         add_series(t, spec->summaries[i].name, BEL_METRIC_MEAN, spec->summaries[i].value, NULL);
     }
     for (int i = 0; i < spec->metric_count && t->estimator->config.train_metrics; i++) {
@@ -180,6 +181,31 @@ static void list_series(bel_trainable *t)
         if (metric->kind == BEL_METRIC_AUC || metric->kind == BEL_METRIC_OWN) continue;
         add_series(t, metric->name, metric->kind, metric->sum, metric->weight);
     }
+}
+
+static void take_observed(void *context, int64_t step, const bel_tensor *values)
+{
+    bel_observer_take(context, step, values);
+}
+
+static void list_observed(bel_trainable *t)
+{
+    const bel_estimator_spec *spec = &t->built->spec;
+    const bel_run_config *config = &t->estimator->config;
+    const bel_summary *summaries[BEL_MAX_SUMMARIES];
+    int count = 0;
+    for (int i = 0; i < spec->summary_count && config->save_summary_steps > 0; i++) {
+        if (spec->summaries[i].kind == BEL_SUMMARY_SCALAR) continue;
+        summaries[count] = &spec->summaries[i];
+        t->observed[count++] = spec->summaries[i].value;
+    }
+    if (count == 0) return;
+    t->observer = bel_observer_create(config->model_dir, summaries, count);
+    t->observation = (bel_worker_observation){.values = t->observed,
+                                              .count = count,
+                                              .every_steps = config->save_summary_steps,
+                                              .context = t->observer,
+                                              .take = take_observed};
 }
 
 static bel_status *before_step(void *context, int64_t step)
@@ -224,6 +250,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     make_layout(t);
     BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
     list_series(t);
+    list_observed(t);
     t->events =
         (bel_worker_events){.context = t, .before_step = before_step, .after_step = after_step};
     t->model = (bel_worker_model){.graph = t->built->graph,
@@ -250,6 +277,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
     const bel_run_config *config = &t->estimator->config;
     return (bel_worker_config){.worker = worker,
                                .events = bel_hooks_for_workers(&t->hooks) ? &t->events : NULL,
+                               .observation = t->observer != NULL ? &t->observation : NULL,
                                .layout = t->layout,
                                .model = &t->model,
                                .input = t->input,
@@ -272,6 +300,7 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
 
 void bel_trainable_deinit(bel_trainable *t)
 {
+    bel_observer_destroy(t->observer);
     bel_settings_deinit(&t->settings);
     bel_layout_destroy(t->layout);
     bel_free(t->reports);

@@ -57,7 +57,8 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
 
 static bel_status *tell_hooks(bel_job *job, int64_t step)
 {
-    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    bel_hook_context context = {
+        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     bel_status *status =
         bel_hooks_after_save(&job->trainable.hooks, &context, step, folder != NULL ? folder : "");

@@ -233,6 +233,24 @@ static bel_status *write_job_file(const bel_run_config *config)
 
 // In this order: the folder is this run's before anything is written; members may call while the
 // model is built.
+// What determines the bits, as a table where TensorBoard shows texts.
+static void log_settings(const bel_job *job)
+{
+    const bel_settings *settings = &job->trainable.settings;
+    bel_str table = {0};
+    bel_str_puts(&table, "| setting | value |\n|---|---|\n");
+    for (int i = 0; i < settings->count; i++) {
+        bel_str_printf(&table, "| %s | ", settings->names[i]);
+        for (const char *c = settings->values[i]; *c != '\0'; c++) {
+            if (*c == '|') bel_str_puts(&table, "\\");
+            bel_str_append(&table, *c == '\n' ? " " : c, 1);
+        }
+        bel_str_puts(&table, " |\n");
+    }
+    bel_run_log_text(job->log, job->first_step + 1, "settings", table.text);
+    bel_str_deinit(&table);
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -255,6 +273,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
         job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
     BEL_TRY(find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
+    log_settings(job);
     return write_job_file(config);
 }
 
@@ -287,7 +306,8 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
                                     .went_back = job->went_back,
                                     .values = values,
                                     .value_count = t->series_count};
-    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    bel_hook_context context = {
+        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = point->step};
     job->went_back = false;
     return bel_hooks_after_step(&t->hooks, &context, &report);
 }
