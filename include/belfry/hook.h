@@ -20,7 +20,7 @@
 ///
 /// **Again.** When a member is lost or the process was killed, training goes back to a checkpoint,
 /// and versions come again: the master's functions are told (`went_back`); a worker's see each step
-/// at least once. What a hook keeps in memory dies with its process.
+/// at least once. What a hook keeps in memory dies with its process, but for its `state`.
 ///
 /// **Errors.** A function returns NULL, or an error, whose ownership passes on, and which ends the
 /// job with the hook's name in front; checkpoints that are complete stay.
@@ -104,6 +104,13 @@ typedef struct bel_hook {
     bel_status *(*worker_before_step)(void *user, bel_hook_context *context, int64_t step);
     bel_status *(*worker_after_step)(void *user, bel_hook_context *context,
                                      const bel_step_report *step);
+
+    /// Memory of the master's functions that belongs to the training: each checkpoint keeps it as
+    /// it was behind the report of its version, and a run that goes on from there, or goes back,
+    /// gets it again before `begin`. Plain bytes without pointers, owned by the program. With it
+    /// the name is made of letters, digits, _ and -, and no other hook has it.
+    void *state;
+    size_t state_bytes; ///< 0: none
 } bel_hook;
 
 enum { BEL_MAX_HOOKS = 16 };

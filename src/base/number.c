@@ -67,9 +67,10 @@ bool bel_in_interval(const char *interval, double value)
 enum { DIGITS = 9, MOST_POWER = 27 };
 
 // 10^k, exact in the 64 bits of a long double's mantissa, and in 53 up to 10^22.
-static const long double powers[MOST_POWER + 1] = {
-    1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
-    1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+static const long double powers[MOST_POWER + 1] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
+                                                   1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
+                                                   1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
+                                                   1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
 
 // x · 10^power to the nearest whole number; false where rounding may have decided it.
 static bool scale(double x, int power, int64_t *out_whole)

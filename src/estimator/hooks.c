@@ -19,6 +19,30 @@ void bel_hook_request_stop(bel_hook_context *context)
     if (context->stop != NULL) *context->stop = true;
 }
 
+// It names a file.
+static bool is_plain_name(const char *name)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    return name[0] != '\0' && name[strspn(name, plain)] == '\0';
+}
+
+static bel_status *check_state(const bel_hooks *hooks)
+{
+    for (int i = 0; i < hooks->count; i++) {
+        const bel_hook *hook = &hooks->items[i];
+        bool alone = true;
+        for (int k = 0; k < hooks->count; k++)
+            alone = alone && (k == i || strcmp(hooks->items[k].name, hook->name) != 0);
+        if (hook->state_bytes == 0 || (hook->state != NULL && alone && is_plain_name(hook->name)))
+            continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "hook %s: one with a state needs memory for it, and a name of letters, "
+                       "digits, _ and - that no other has",
+                       hook->name);
+    }
+    return NULL;
+}
+
 bel_status *bel_hooks_init(bel_hooks *hooks, const bel_train_spec *spec)
 {
     *hooks = (bel_hooks){0};
@@ -34,7 +58,7 @@ bel_status *bel_hooks_init(bel_hooks *hooks, const bel_train_spec *spec)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "hook %d: %s", i,
                        to->name == NULL ? "it needs a name" : "every_steps must be at least 0");
     }
-    return NULL;
+    return check_state(hooks);
 }
 
 static int64_t period_of(const bel_hook *hook)

@@ -33,6 +33,8 @@ typedef struct bel_stopping {
     int64_t stop_at; // training ends at this version; 0: soon; -1: nobody has asked
 } bel_stopping;
 
+typedef struct bel_hook_copy bel_hook_copy; // hook_state.c
+
 typedef struct bel_job {
     const bel_estimator *estimator;
     const bel_task *task; // of a cluster's master; NULL: everything in this process
@@ -61,6 +63,9 @@ typedef struct bel_job {
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them
     bel_stopping stopping;
+    bel_hook_copy *hook_copies; // of the hooks' memory behind reports, ascending
+    int hook_copy_count;
+    size_t hook_copy_capacity;
     bool hook_stop;         // an end was asked for
     bool hooks_begun;       // `begin` was called
     bool went_back;         // and no step was reported since
@@ -90,6 +95,13 @@ bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpo
 // With elastic_rescale: another number of replicas is a new segment, and the learning rate follows.
 void bel_job_rescale(bel_job *job);
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
+
+// hook_state.c: the hooks' memory behind the report of a version; as it was then, into a
+// checkpoint's folder; and from there.
+void bel_job_note_hooks(bel_job *job, int64_t step);
+void bel_job_forget_hooks(bel_job *job);
+bel_status *bel_job_write_hooks(bel_job *job, int64_t step, const char *folder) BEL_MUST_USE;
+bel_status *bel_job_read_hooks(bel_job *job, const char *folder, int64_t step) BEL_MUST_USE;
 
 // early_stopping.c: whether the rule can be followed; its state of the evaluations up to the step
 // that the job goes on from; one evaluation more, and its consequence.

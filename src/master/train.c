@@ -309,7 +309,9 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
     bel_hook_context context = {
         .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = point->step};
     job->went_back = false;
-    return bel_hooks_after_step(&t->hooks, &context, &report);
+    BEL_TRY(bel_hooks_after_step(&t->hooks, &context, &report));
+    bel_job_note_hooks(job, point->step);
+    return NULL;
 }
 
 // Points of steps before the first one were taken by an earlier run or master. Behind an error of a
@@ -688,6 +690,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_members_destroy(job->members);
     bel_reporter_destroy(job->reporter);
     bel_job_free_evals(job);
+    bel_job_forget_hooks(job);
     bel_trainable_deinit(&job->trainable);
     bel_free(job->segments);
     bel_linux_unlock(job->lock);

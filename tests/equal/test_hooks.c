@@ -221,6 +221,78 @@ static void test_errors(void **state)
     }
 }
 
+// --- State ---------------------------------------------------------------------------------------
+
+typedef struct tally {
+    int64_t steps, sum; // of the steps' numbers
+} tally;
+
+static bel_status *count_step(void *user, bel_hook_context *context, const bel_step_report *step)
+{
+    tally *t = user;
+    t->steps++;
+    t->sum += step->step;
+    bel_hook_summary_text(context, "tally", "so many");
+    return NULL;
+}
+
+static bel_status *count_in(const char *name, int64_t steps, tally *t, const char *hook_name,
+                            size_t bytes)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    char *folder = bel_path_join(bel_test_own_folder(), name);
+    config.model_dir = folder;
+    config.worker_count = WORKERS;
+    config.save_checkpoints_steps = 7;
+    config.report = false;
+    const bel_hook hook = {.size = sizeof hook,
+                           .name = hook_name,
+                           .user = t,
+                           .after_step = count_step,
+                           .state = t,
+                           .state_bytes = bytes};
+    const bel_train_spec spec = {.input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = steps,
+                                 .hooks = (const bel_hook *[]){&hook},
+                                 .hook_count = 1};
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
+    bel_status *status = bel_train(estimator, &spec, NULL);
+    bel_estimator_destroy(estimator);
+    bel_free(folder);
+    return status;
+}
+
+// What a hook counts goes on where the checkpoint stands, also from an older one.
+static void test_state(void **state)
+{
+    (void)state;
+    enum { LAST = 30 };
+    tally whole = {0}, first = {0}, second = {0}, third = {0};
+    BEL_ASSERT_OK(count_in("whole", LAST, &whole, "tally", sizeof whole));
+    assert_true(whole.steps == LAST && whole.sum == LAST * (LAST + 1) / 2);
+    BEL_ASSERT_OK(count_in("parts", 17, &first, "tally", sizeof first));
+    BEL_ASSERT_OK(count_in("parts", LAST, &second, "tally", sizeof second));
+    assert_memory_equal(&second, &whole, sizeof whole);
+    char *newest = bel_path_join(bel_test_own_folder(), "parts/ckpt-00000030");
+    BEL_ASSERT_OK(bel_dir_remove(newest));
+    BEL_ASSERT_OK(count_in("parts", LAST, &third, "tally", sizeof third)); // from 28
+    assert_memory_equal(&third, &whole, sizeof whole);
+    // Other memory, damage, a name that cannot be a file's.
+    BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "tally", 8), BEL_FAILED_PRECONDITION,
+                     "has 16 bytes, here it has 8");
+    char *file = bel_path_join(newest, "hook-tally");
+    BEL_ASSERT_OK(bel_file_write_atomic(file, "twenty bytes of rust", 20));
+    BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "tally", sizeof third), BEL_DATA_LOSS,
+                     "hook tally: its state in");
+    BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "my/tally", sizeof third),
+                     BEL_INVALID_ARGUMENT, "a name of letters");
+    bel_free(file);
+    bel_free(newest);
+}
+
 // --- Ends ----------------------------------------------------------------------------------------
 
 static void test_requests(void **state)
@@ -354,9 +426,9 @@ static void test_exporters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_calls),     BEL_TEST_IN_FOLDER(test_errors),
-        BEL_TEST_IN_FOLDER(test_requests),  BEL_TEST_IN_FOLDER(test_early_stopping),
-        BEL_TEST_IN_FOLDER(test_exporters),
+        BEL_TEST_IN_FOLDER(test_calls),          BEL_TEST_IN_FOLDER(test_errors),
+        BEL_TEST_IN_FOLDER(test_state),          BEL_TEST_IN_FOLDER(test_requests),
+        BEL_TEST_IN_FOLDER(test_early_stopping), BEL_TEST_IN_FOLDER(test_exporters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
