@@ -182,6 +182,7 @@ typedef struct bel_estimator_spec {
     int summary_count;
     bel_output outputs[BEL_MAX_OUTPUTS]; ///< PREDICT
     int output_count;
+    bel_value *confusion; ///< EVAL: F32 [classes, classes], what a batch adds; NULL: none
 } bel_estimator_spec;
 
 /// Builds the graph of the context's mode and fills in `spec`. NULL; or an error, for mistakes that
@@ -287,6 +288,13 @@ BEL_API void bel_summary_histogram(bel_model_context *context, bel_estimator_spe
 /// the end of the range. Tags are `name`/0, `name`/1 … Where, when and errors as above.
 BEL_API void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec,
                                const char *name, bel_value *value, int most);
+
+/// How often which class was taken for which, in report.html: a table of labels and what was
+/// predicted, both I64 [batch] from 0 to below `classes` (2 to 50; a label out of range ends the
+/// step with OUT_OF_RANGE). Summed over the evaluation. Has no effect in TRAIN and PREDICT, nor
+/// where a process of its own evaluates. Errors: other types or shapes; a second one.
+BEL_API void bel_summary_confusion(bel_model_context *context, bel_estimator_spec *spec,
+                                   bel_value *labels, bel_value *predicted, int64_t classes);
 
 /// --- Input and when to evaluate -----------------------------------------------------------------
 

@@ -58,7 +58,7 @@ static void run_tower(void *argument, int64_t tile)
 static void list_outputs(group *g)
 {
     const bel_estimator_spec *spec = &g->config->forward.built->spec;
-    enum { EVAL_OUTPUTS = 2 * BEL_MAX_METRICS + 2, PREDICT_OUTPUTS = BEL_MAX_OUTPUTS + 1 };
+    enum { EVAL_OUTPUTS = 2 * BEL_MAX_METRICS + 3, PREDICT_OUTPUTS = BEL_MAX_OUTPUTS + 1 };
     g->outputs = bel_xcalloc((size_t)EVAL_OUTPUTS + PREDICT_OUTPUTS, sizeof *g->outputs);
     if (g->config->forward.built->mode == BEL_MODE_PREDICT) {
         bel_output outputs[BEL_MAX_OUTPUTS + 1];
@@ -74,6 +74,8 @@ static void list_outputs(group *g)
         if (spec->metrics[m].weight == NULL) continue;
         g->outputs[g->output_count++].value = spec->metrics[m].weight;
     }
+    bool confusion = spec->confusion != NULL && g->config->details != NULL;
+    if (confusion) g->outputs[g->output_count++].value = spec->confusion;
 }
 
 static bel_status *never_ends(const bel_evaluation_config *config)
@@ -139,6 +141,7 @@ typedef struct totals {
     double loss_sum, loss_weight, batch_loss_sum;
     int64_t examples, batches;
     bel_metric_sums metrics[BEL_MAX_METRICS];
+    bel_details *details; // NULL: not wanted
 } totals;
 
 // Output of the tower's last run.
@@ -168,6 +171,10 @@ static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_sp
         bel_metric_sums_add(&t->metrics[m], &sum, weighted ? &weight : NULL,
                             tower->batch->example_count);
     }
+    if (t->details == NULL || t->details->classes == 0) return;
+    const float *counts = bel_instance_output(tower->instance, output).data;
+    for (int i = 0; i < t->details->classes * t->details->classes; i++)
+        t->details->confusion[i] += (double)counts[i];
 }
 
 // All groups, in block order.
@@ -197,14 +204,46 @@ static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *o
     }
 }
 
+void bel_details_deinit(bel_details *details)
+{
+    bel_free(details->confusion);
+    *details = (bel_details){.classes = 0};
+}
+
+static void begin_details(const group *g, totals *t)
+{
+    const bel_estimator_spec *spec = &g->config->forward.built->spec;
+    t->details = g->config->details;
+    if (t->details == NULL) return;
+    bel_details_deinit(t->details);
+    t->details->step = g->config->forward.step;
+    if (spec->confusion == NULL) return;
+    int classes = (int)bel_value_shape(spec->confusion).dims[0];
+    t->details->classes = classes;
+    t->details->confusion = bel_xcalloc((size_t)classes * (size_t)classes, sizeof(double));
+}
+
+static void finish_details(totals *t, const bel_estimator_spec *spec)
+{
+    bel_details *details = t->details;
+    for (int m = 0; details != NULL && m < spec->metric_count; m++) {
+        if (spec->metrics[m].kind != BEL_METRIC_AUC) continue;
+        if (details->roc_count == BEL_MOST_ROCS) return;
+        bel_metric_sums_roc(&t->metrics[m], &details->rocs[details->roc_count]);
+        details->roc_count += details->rocs[details->roc_count].count > 0;
+    }
+}
+
 static bel_status *evaluate(group *g, bel_result *out_result)
 {
     totals t = {0};
     const bel_estimator_spec *spec = &g->config->forward.built->spec;
+    begin_details(g, &t);
     for (int m = 0; m < spec->metric_count; m++)
         bel_metric_sums_init(&t.metrics[m], &spec->metrics[m]);
     bel_status *status = add_batches(g, &t);
     if (status == NULL) fill_result(&t, spec, out_result);
+    if (status == NULL) finish_details(&t, spec);
     for (int m = 0; m < spec->metric_count; m++)
         bel_metric_sums_deinit(&t.metrics[m]);
     return status;

@@ -3,6 +3,7 @@
 #ifndef BELFRY_ESTIMATOR_EVALUATION_H
 #define BELFRY_ESTIMATOR_EVALUATION_H
 
+#include "estimator/details.h"
 #include "estimator/forward.h"
 
 typedef struct bel_evaluation_config {
@@ -10,6 +11,7 @@ typedef struct bel_evaluation_config {
     const bel_input *input;
     int64_t steps; // batches at most; 0: all
     int tower_count;
+    bel_details *details; // all zeroes or of an evaluation before; NULL: not wanted
     // Asked between batches: an error ends the evaluation. May be NULL.
     bel_status *(*between)(void *context);
     void *context;
@@ -19,6 +21,8 @@ typedef struct bel_evaluation_config {
 // DATA_LOSS: the input has no example. Or the error of `between`.
 bel_status *bel_evaluation_run(const bel_evaluation_config *config,
                                bel_result *out_result) BEL_MUST_USE;
+
+void bel_details_deinit(bel_details *details);
 
 // Calls `each` for every example in order.
 bel_status *bel_prediction_run(const bel_evaluation_config *config, bel_predict_fn *each,

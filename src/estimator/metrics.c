@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 
 // --- Building ------------------------------------------------------------------------------------
 
@@ -259,6 +260,31 @@ static double area(bel_metric_sums *sums)
         all += s->yes;
     }
     return below * all > 0 ? pairs / (below * all) : 0;
+}
+
+// From the highest score down: whoever is above it is said to be yes. Of many points as many are
+// taken as there is room for, evenly; the first is (0, 0), the last (1, 1).
+void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out)
+{
+    double no = 0, yes = 0, all_no = 0, all_yes = 0;
+    *out = (bel_roc){.count = 0};
+    if (sums->undefined) return;
+    merge_scores(sums, BEL_METRIC_SCORES);
+    for (size_t i = 0; i < sums->count; i++) {
+        all_no += sums->scores[i].no;
+        all_yes += sums->scores[i].yes;
+    }
+    if (all_no <= 0 || all_yes <= 0) return;
+    bel_snprintf(out->name, sizeof out->name, "%s", sums->metric->name);
+    size_t room = BEL_ROC_POINTS - 2, every = sums->count / room + 1;
+    out->count = 1; // (0, 0)
+    for (size_t i = sums->count; i-- > 0;) {
+        no += sums->scores[i].no;
+        yes += sums->scores[i].yes;
+        if (i % every != 0) continue;
+        out->no[out->count] = no / all_no;
+        out->yes[out->count++] = yes / all_yes;
+    }
 }
 
 // --- Sums ----------------------------------------------------------------------------------------

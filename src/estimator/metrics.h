@@ -3,6 +3,7 @@
 #define BELFRY_ESTIMATOR_METRICS_H
 
 #include "belfry/estimator.h"
+#include "estimator/details.h"
 
 // The name of spec.predictions among predictions.
 #define BEL_PREDICTIONS "predictions"
@@ -40,5 +41,8 @@ void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel
                          int64_t examples);
 
 double bel_metric_sums_value(bel_metric_sums *sums);
+
+// Of an AUC; no points where the area is 0 or undefined for want of both sides.
+void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out_roc);
 
 #endif

@@ -303,6 +303,15 @@ static bel_status *check_spec(const bel_estimator_spec *spec, bel_mode mode)
     }
     for (int i = 0; i < spec->metric_count; i++)
         BEL_TRY(check_metric(&spec->metrics[i]));
+    bel_shape shape = bel_value_shape(spec->confusion);
+    bool square = shape.rank == 2 && shape.dims[0] == shape.dims[1] && shape.dims[0] > 0 &&
+                  shape.dims[0] <= BEL_MOST_CONFUSED &&
+                  bel_value_dtype(spec->confusion) == BEL_DTYPE_F32;
+    if (spec->confusion != NULL && !square) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the model function's confusion must be f32 [classes, classes], at most %d",
+                       BEL_MOST_CONFUSED);
+    }
     return NULL;
 }
 

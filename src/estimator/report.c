@@ -112,6 +112,7 @@ static void put_head(bel_str *out, const bel_report *report)
     bel_report_text(out, report->title);
     bel_str_puts(out, "</title>\n<style>\n");
     bel_str_puts(out, bel_report_css);
+    bel_str_puts(out, bel_report_evaluation_css);
     bel_str_puts(out, "</style>\n</head>\n<body>\n<main>\n<h1>");
     bel_report_text(out, report->title);
     bel_str_puts(out, "</h1>\n");
@@ -128,6 +129,7 @@ bel_status *bel_report_write(const bel_report *report, const char *path)
     put_head(&page, report);
     put_tiles(&page, report);
     put_charts(&page, report);
+    bel_report_evaluations_write(&page, report);
     put_parts(&page, report);
     put_settings(&page, report);
     bel_str_puts(&page,

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "belfry/status.h"
+#include "estimator/details.h"
 
 // A curve. Steps are ascending. Values that are not finite are gaps, and are counted in the legend.
 // Where several points share a column of pixels, the curve is their mean, and a shade reaches from
@@ -55,6 +56,12 @@ typedef struct bel_report_setting {
     const char *origin;
 } bel_report_setting;
 
+// Of an evaluation: its matrix and curves (details.h).
+typedef struct bel_report_evaluation {
+    const char *name;
+    const bel_details *details;
+} bel_report_evaluation;
+
 typedef struct bel_report {
     const char *title;
     const char *subtitle; // one line below the title; NULL: none
@@ -62,6 +69,8 @@ typedef struct bel_report {
     int tile_count;
     const bel_report_chart *charts;
     int chart_count;
+    const bel_report_evaluation *evaluations;
+    int evaluation_count;
     const bel_report_part *parts;
     int part_count;
     const bel_report_setting *settings;

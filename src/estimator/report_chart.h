@@ -18,6 +18,9 @@ void bel_report_fixed(bel_str *out, double value, int decimals);
 // Four significant digits: "0.01234", "1,235,000", "1.2e-07", "not finite".
 void bel_report_value(bel_str *out, double value);
 
+// report_evaluation.c: confusion matrices and receiver operating characteristics.
+void bel_report_evaluations_write(bel_str *out, const bel_report *report);
+
 // Appends a <figure> with title, legend and curves.
 void bel_report_chart_write(bel_str *out, const bel_report_chart *chart);
 

@@ -71,6 +71,16 @@ const char bel_report_css[] =
     "@media(max-width:520px){main{padding:20px 14px}.tiles div.wide{grid-column:auto}}\n"
     "@media print{:root{--page:#fff}main{padding:0}figure,.card,.tiles div{break-inside:avoid}}\n";
 
+// Matrices and curves of evaluations.
+const char bel_report_evaluation_css[] =
+    ".roc svg{max-width:420px;margin:0 auto}\n"
+    ".roc .half{stroke:var(--base);stroke-dasharray:4 4;fill:none}\n"
+    ".matrix{overflow-x:auto}.matrix table{width:auto;font-size:13px}\n"
+    ".matrix th,.matrix td{text-align:right;padding:4px 8px;min-width:42px;white-space:nowrap}\n"
+    ".matrix td{position:relative}\n"
+    ".matrix td i{position:absolute;inset:1px;border-radius:4px;background:currentColor}\n"
+    ".matrix td span{position:relative;color:var(--ink)}\n";
+
 const char bel_report_script[] =
     "document.querySelectorAll('svg[data-plot]').forEach(svg=>{\n"
     "const n=a=>svg.getAttribute(a).split(' ').map(Number),[l,t,r,b]=n('data-plot'),"

@@ -2,7 +2,7 @@
 #ifndef BELFRY_ESTIMATOR_REPORT_STYLE_H
 #define BELFRY_ESTIMATOR_REPORT_STYLE_H
 
-extern const char bel_report_css[];
+extern const char bel_report_css[], bel_report_evaluation_css[];
 
 // Shows step and values under the pointer. The page is complete without it.
 extern const char bel_report_script[];

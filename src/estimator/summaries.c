@@ -1,6 +1,7 @@
 // Summaries of a training graph: scalars go with the step statistics of all replicas, histograms
 // and images are observed of replica 0 (observer.h).
 #include "belfry/estimator.h"
+#include "estimator/details.h"
 #include "estimator/metrics.h"
 #include "ps/layout/step_stats.h"
 
@@ -71,4 +72,27 @@ void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec, con
     }
     add(context, spec,
         (bel_summary){.name = name, .kind = BEL_SUMMARY_IMAGE, .value = value, .most = most});
+}
+
+// Counts [label][predicted] of a batch: the one transposed times the other.
+void bel_summary_confusion(bel_model_context *context, bel_estimator_spec *spec, bel_value *labels,
+                           bel_value *predicted, int64_t classes)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_shape one = bel_value_shape(labels), other = bel_value_shape(predicted);
+    bool missing = labels == NULL || predicted == NULL;
+    if (bel_context_mode(context) != BEL_MODE_EVAL || missing) return;
+    bool fits = one.rank == 1 && other.rank == 1 && classes >= 2 && classes <= BEL_MOST_CONFUSED;
+    if (!fits || spec->confusion != NULL) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
+                       "confusion matrix: expected one, of labels and predictions [batch] and of 2 "
+                       "to %d classes, got %lld classes%s",
+                       BEL_MOST_CONFUSED, (long long)classes,
+                       spec->confusion != NULL ? ", and one before" : "");
+        return;
+    }
+    const int64_t turn[] = {1, 0};
+    bel_value *is = bel_transpose(g, bel_one_hot(g, labels, classes), turn);
+    bel_value *said = bel_one_hot(g, predicted, classes);
+    spec->confusion = bel_matmul(g, is, said);
 }

@@ -122,6 +122,7 @@ void bel_job_free_evals(bel_job *job)
         bel_rows_deinit(&eval->rows);
         bel_free(eval->values);
         bel_free(eval->folder);
+        bel_details_deinit(&eval->details);
     }
     bel_free(job->evals);
 }
@@ -160,6 +161,7 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
         .input = eval->input,
         .steps = eval->spec->steps,
         .tower_count = estimator->towers_of[0],
+        .details = &eval->details,
         .between = attend,
         .context = job};
     bel_result result = {.global_step = step};

@@ -101,6 +101,11 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
                          .part_count = make_parts(job, over, parts),
                          .settings = settings,
                          .setting_count = job->trainable.settings.count};
+    bel_report_evaluation evaluations[BEL_MAX_EVALS];
+    for (int i = 0; i < job->eval_count; i++)
+        evaluations[i] = (bel_report_evaluation){job->evals[i].folder, &job->evals[i].details};
+    report.evaluations = evaluations;
+    report.evaluation_count = job->eval_count;
     char *path = bel_path_join(config->model_dir, "report.html");
     bel_status *status = bel_history_report(history, &report, path);
     bel_free(path);

@@ -32,6 +32,8 @@ bel_value *bel_part_flat_feature(bel_model_context *context)
     return NULL;
 }
 
+enum { MOST_SHOWN = 50 }; // classes in a confusion matrix
+
 void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
                        bel_value *penalty)
 {
@@ -51,6 +53,9 @@ void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel
     bel_value *predicted = bel_arg_max(g, logits, 1);
     bel_metric_accuracy(context, spec, "accuracy", labels, predicted, NULL);
     bel_shape shape = bel_value_shape(logits);
+    if (shape.rank == 2 && shape.dims[1] <= MOST_SHOWN) {
+        bel_summary_confusion(context, spec, labels, predicted, shape.dims[1]);
+    }
     if (shape.rank != 2 || shape.dims[1] != 2) return;
     const int64_t axis = 1, first = 1, end = 2; // the column of class 1
     bel_value *yes = bel_slice(g, spec->predictions, &axis, &first, &end, NULL, 1);

@@ -1,0 +1,89 @@
+// Confusion matrices as tables whose cells are shaded by the share of their row, and receiver
+// operating characteristics as curves in a square. Both are of the last evaluation.
+#include "estimator/report_chart.h"
+
+static void put_cell(bel_str *out, double count, double all, bool right)
+{
+    double share = all > 0 ? count / all : 0;
+    bel_str_puts(out, "<td>");
+    if (count > 0) {
+        bel_str_printf(out, "<i class=\"c%d\" style=\"opacity:%.3f\"></i>", right ? 0 : 1,
+                       0.08 + 0.5 * share);
+    }
+    bel_str_puts(out, "<span>");
+    bel_report_integer(out, (int64_t)count);
+    bel_str_puts(out, "</span></td>");
+}
+
+static void put_matrix(bel_str *out, const bel_report_evaluation *evaluation)
+{
+    const bel_details *d = evaluation->details;
+    bel_str_puts(out, "<figure class=\"matrix\">\n<figcaption><h3>What was taken for what, ");
+    bel_report_text(out, evaluation->name);
+    bel_str_puts(out, "</h3><small>rows: labels, columns: predictions, at step ");
+    bel_report_integer(out, d->step);
+    bel_str_puts(out, "</small></figcaption>\n<table>\n<tr><th></th>");
+    for (int c = 0; c < d->classes; c++)
+        bel_str_printf(out, "<th>%d</th>", c);
+    bel_str_puts(out, "<th>right</th></tr>\n");
+    for (int r = 0; r < d->classes; r++) {
+        const double *row = d->confusion + (size_t)r * (size_t)d->classes;
+        double all = 0;
+        for (int c = 0; c < d->classes; c++)
+            all += row[c];
+        bel_str_printf(out, "<tr><th>%d</th>", r);
+        for (int c = 0; c < d->classes; c++)
+            put_cell(out, row[c], all, r == c);
+        bel_str_puts(out, "<td><span>");
+        bel_report_fixed(out, all > 0 ? 100 * row[r] / all : 0, 1);
+        bel_str_puts(out, " %</span></td></tr>\n");
+    }
+    bel_str_puts(out, "</table>\n</figure>\n");
+}
+
+// A square of SIDE with room for the axes' numbers.
+enum { SIDE = 300, LEFT = 40, TOP = 10, BOTTOM = 34 };
+
+static void put_curve(bel_str *out, const char *name, const bel_roc *roc)
+{
+    bel_str_puts(out, "<figure class=\"roc\">\n<figcaption><h3>");
+    bel_report_text(out, roc->name);
+    bel_str_puts(out, ", ");
+    bel_report_text(out, name);
+    bel_str_puts(out, "</h3><small>true yes over false yes</small></figcaption>\n");
+    bel_str_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\">\n", LEFT + SIDE + 10,
+                   TOP + SIDE + BOTTOM);
+    for (int i = 0; i <= 4; i++) {
+        int x = LEFT + SIDE * i / 4, y = TOP + SIDE * i / 4;
+        bel_str_printf(out, "<path class=\"grid\" d=\"M%d %dV%dM%d %dH%d\"/>", x, TOP, TOP + SIDE,
+                       LEFT, y, LEFT + SIDE);
+        bel_str_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%.2f</text>", x,
+                       TOP + SIDE + 18, i / 4.0);
+        bel_str_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.2f</text>\n", LEFT - 6,
+                       y + 4, 1 - i / 4.0);
+    }
+    bel_str_printf(out, "<path class=\"half\" d=\"M%d %dL%d %d\"/>\n", LEFT, TOP + SIDE,
+                   LEFT + SIDE, TOP);
+    bel_str_puts(out, "<path class=\"line c0\" d=\"");
+    for (int i = 0; i < roc->count; i++) {
+        bel_str_printf(out, "%s%.1f %.1f", i == 0 ? "M" : "L", LEFT + SIDE * roc->no[i],
+                       TOP + SIDE * (1 - roc->yes[i]));
+    }
+    bel_str_puts(out, "\"/>\n</svg>\n</figure>\n");
+}
+
+void bel_report_evaluations_write(bel_str *out, const bel_report *report)
+{
+    bool begun = false;
+    for (int i = 0; i < report->evaluation_count; i++) {
+        const bel_report_evaluation *evaluation = &report->evaluations[i];
+        const bel_details *d = evaluation->details;
+        if (d->classes == 0 && d->roc_count == 0) continue;
+        if (!begun) bel_str_puts(out, "<h2>The last evaluation</h2>\n<div class=\"charts\">\n");
+        begun = true;
+        if (d->classes > 0) put_matrix(out, evaluation);
+        for (int k = 0; k < d->roc_count; k++)
+            put_curve(out, evaluation->name, &d->rocs[k]);
+    }
+    if (begun) bel_str_puts(out, "</div>\n");
+}
