@@ -102,6 +102,18 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
     return NULL;
 }
 
+// FTRL makes a variable anew from its slots in each step, and they begin at nothing.
+static bel_status *check_rule(const bel_job *job, const bel_layout_variable *variable)
+{
+    const bel_optimizers *optimizers = &job->trainable.built->optimizers;
+    bool ftrl = bel_optimizers_find(optimizers, variable->name)->kind == BEL_OPTIMIZER_FTRL;
+    if (!ftrl || variable->kind != BEL_VARIABLE_TRAINABLE) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "warm start: ftrl would replace the values of \"%s\" in its first step; leave "
+                   "the variable out, or train it by another optimizer",
+                   variable->name);
+}
+
 static bel_status *warm_up(const bel_job *job, float *values)
 {
     const bel_warm_start *warm = &job->spec->warm_start;
@@ -114,6 +126,8 @@ static bel_status *warm_up(const bel_job *job, float *values)
     for (int v = 0; v < layout->variable_count && status == NULL; v++) {
         const bel_layout_variable *variable = &layout->variables[v];
         if (!is_wanted(warm, variable->name)) continue;
+        status = check_rule(job, variable);
+        if (status != NULL) break;
         status = read_variable(warm, reader, variable, values + variable->offset);
         count++;
     }

@@ -30,6 +30,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     }
     spec->optimizer = (bel_optimizer){
         .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.01, .moving_average_decay = 0.5};
+    if (strcmp(bel_context_param(context, "first", ""), "body/ftrl") == 0) {
+        spec->optimizer.kind = BEL_OPTIMIZER_FTRL;
+    }
     return NULL;
 }
 
@@ -146,6 +149,10 @@ static void test_wrong_warm_starts(void **state)
          BEL_NOT_FOUND,
          "has no variable \"body/furst/kernel\" for \"body/furst/kernel\"; did you mean "
          "\"body/first/kernel\"?"},
+        {{.checkpoint = from},
+         "body/ftrl",
+         BEL_INVALID_ARGUMENT,
+         "ftrl would replace the values of \"body/ftrl/kernel\""},
         {{.checkpoint = from, .variables = none, .variable_count = 1},
          NULL,
          BEL_INVALID_ARGUMENT,

@@ -96,6 +96,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_loss_add(context, spec, "kind_loss",
                  bel_mean(g, bel_softmax_cross_entropy(g, logits, kind)), 1);
     bel_loss_add(context, spec, "price_loss", bel_mean(g, error), 0.5);
+    bel_summary_confusion(context, spec, kind, said, KINDS);
     bel_metric_own(context, spec, "right", confusion(g, kind, said), diagonal, &states);
     bel_metric_accuracy(context, spec, "accuracy", kind, said, NULL);
     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.02};
@@ -110,7 +111,7 @@ static bel_estimator *create(const char *name, int workers, int towers)
     config.model_dir = folder;
     config.worker_count = workers;
     config.tower_count = towers;
-    config.report = false;
+    config.report = strcmp(name, "one") == 0;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
     bel_free(folder);
@@ -177,6 +178,12 @@ static void test_heads(void **state)
     noisy = false;
     assert_string_equal(digests[0], digests[1]);
     assert_string_not_equal(digests[1], digests[2]);
+    char *path = bel_path_join(bel_test_own_folder(), "one/report.html"), *page;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &page, &size));
+    assert_non_null(strstr(page, "What was taken for what, eval"));
+    bel_free(page);
+    bel_free(path);
 }
 
 static void test_noise_in_every_deal(void **state)

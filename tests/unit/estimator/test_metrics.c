@@ -299,6 +299,38 @@ static void test_close_scores(void **state)
     assert_true(fabs(area_of(1 << 20, 1) - 5.0 / 6) < 1e-3); // more than are kept
 }
 
+// By hand: from the top yes, no, yes and no of the same score, no.
+static void test_curve(void **state)
+{
+    (void)state;
+    float rows[] = {0.9F, 0.8F, 0.5F, 0.5F, 0.1F, 0, 1, 0, 1, 1, 1, 0, 1, 0, 0};
+    const double no[] = {0, 0, 1.0 / 3, 2.0 / 3, 1}, yes[] = {0, 0.5, 0.5, 1, 1};
+    bel_metric_sums sums;
+    bel_roc roc;
+    bel_metric_sums_init(&sums, &auc);
+    bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, 5), rows}, NULL, 5);
+    bel_metric_sums_roc(&sums, &roc);
+    assert_int_equal(roc.count, 5);
+    assert_string_equal(roc.name, "auc");
+    for (int i = 0; i < 5; i++)
+        assert_true(fabs(roc.no[i] - no[i]) < 1e-12 && fabs(roc.yes[i] - yes[i]) < 1e-12);
+    bel_metric_sums_deinit(&sums);
+    bel_metric_sums_init(&sums, &auc);
+    enum { MANY = 1000 };
+    float *many = bel_xcalloc((size_t)3 * MANY, sizeof *many);
+    for (int i = 0; i < MANY; i++) {
+        many[i] = (float)i;
+        many[MANY + i] = (float)(i % 3 == 0);
+        many[2 * MANY + i] = (float)(i % 3 != 0);
+    }
+    bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, MANY), many}, NULL, MANY);
+    bel_metric_sums_roc(&sums, &roc);
+    assert_true(roc.count > BEL_ROC_POINTS / 2 && roc.count <= BEL_ROC_POINTS);
+    assert_true(roc.no[roc.count - 1] == 1 && roc.yes[roc.count - 1] == 1);
+    bel_metric_sums_deinit(&sums);
+    bel_free(many);
+}
+
 static void test_undefined_score(void **state)
 {
     (void)state;
@@ -466,6 +498,7 @@ int main(void)
                                        cmocka_unit_test(test_examples_without_weight),
                                        cmocka_unit_test(test_shapes_of_metrics),
                                        cmocka_unit_test(test_close_scores),
+                                       cmocka_unit_test(test_curve),
                                        cmocka_unit_test(test_undefined_score),
                                        cmocka_unit_test(test_wrong_shapes),
                                        cmocka_unit_test(test_rows_that_are_not_there),

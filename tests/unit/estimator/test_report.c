@@ -158,6 +158,29 @@ static void test_an_empty_report_is_a_page(void **state)
     bel_free(text);
 }
 
+static void test_evaluations(void **state)
+{
+    (void)state;
+    double counts[] = {1200, 300, 0, 0}; // nothing has the second label
+    bel_details details = {.step = 40, .classes = 2, .confusion = counts, .roc_count = 1};
+    const bel_details none = {.step = 40};
+    details.rocs[0] = (bel_roc){.name = "auc <1>", .no = {0, 0.5, 1}, .yes = {0, 1, 1}, .count = 3};
+    const bel_report_evaluation evaluations[] = {{"eval", &none}, {"eval_<b>", &details}};
+    const bel_report report = {.title = "t", .evaluations = evaluations, .evaluation_count = 2};
+    char *text = render(&report);
+    assert_well_formed(text);
+    assert_self_contained(text);
+    ASSERT_HAS(text, "The last evaluation");
+    ASSERT_HAS(text, "What was taken for what, eval_&lt;b&gt;");
+    ASSERT_HAS(text, "<span>1,200</span>");
+    ASSERT_HAS(text, "80.0 %");
+    ASSERT_HAS(text, "auc &lt;1&gt;");
+    ASSERT_HAS(text, "d=\"M40.0 310.0L190.0 10.0L340.0 10.0\"");
+    assert_int_equal(count_of(text, "<figure"), 2);
+    assert_null(strstr(text, "nan"));
+    bel_free(text);
+}
+
 static void test_the_same_report_gives_the_same_bytes(void **state)
 {
     (void)state;
@@ -355,6 +378,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_everything_is_on_the_page),
         BEL_TEST_IN_FOLDER(test_texts_are_escaped),
         BEL_TEST_IN_FOLDER(test_an_empty_report_is_a_page),
+        BEL_TEST_IN_FOLDER(test_evaluations),
         BEL_TEST_IN_FOLDER(test_the_same_report_gives_the_same_bytes),
         BEL_TEST_IN_FOLDER(test_a_failed_write_keeps_the_old_page),
         BEL_TEST_IN_FOLDER(test_ticks_are_round_and_the_last_value_is_said),
