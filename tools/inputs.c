@@ -169,23 +169,18 @@ static const char **split_names(const char *names, char **out_text, int *out_cou
 // --- Rows that name files ------------------------------------------------------------------------
 
 // A bel_map_fn: the feature function of a package, with the path that the row has. A relative one
-// begins at the CSV file's folder, which the record's origin names.
+// begins at the CSV file's folder.
 static bel_status *add_features(void *flag_input, bel_record *record, bool *out_skip)
 {
     (void)out_skip;
     const bel_flag_input *input = flag_input;
-    const bel_tensor *field =
-        bel_record_get(record, bel_options_string(input->options, "path_column"));
-    const char *name = field->data, *origin = bel_record_origin(record);
-    const char *slash = strrchr(origin, '/');
-    if (name[0] == '\0') return BEL_ERR(BEL_DATA_LOSS, "expected the path of a file, got nothing");
-    if (name[0] == '/' || slash == NULL) {
-        return input->feature_fn(input->feature_user, name, record);
-    }
-    char *path = bel_strf("%.*s/%s", (int)(slash - origin), origin, name);
-    bel_status *status = input->feature_fn(input->feature_user, path, record);
-    bel_free(path);
-    return status;
+    const char *column = bel_options_string(input->options, "path_column");
+    const char *path = bel_record_path(record, column, NULL);
+    if (path != NULL) return input->feature_fn(input->feature_user, path, record);
+    return BEL_ERR(BEL_DATA_LOSS, "column \"%s\": expected the path of a file, got %s", column,
+                   bel_record_get(record, column)->shape.dims[0] == 0
+                       ? "nothing"
+                       : "a text with a zero byte in it");
 }
 
 static bel_status *check_path_flags(const bel_flag_input *input)
@@ -324,6 +319,7 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
     int64_t batch_size = bel_options_int(options, batch_flag);
     if (input->feature_fn != NULL) {
         const char *drop[] = {bel_options_string(options, "path_column"), NULL};
+        bel_dataset_named_files(dataset, drop[0], NULL);
         bel_dataset_map(dataset, add_features, input, drop);
         bel_dataset_padded_batch(dataset, batch_size, NULL, 0);
     } else {

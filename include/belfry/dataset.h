@@ -11,8 +11,8 @@
 /// ```
 ///
 /// A record is a set of named fields, each a tensor. The field "label" (BEL_LABEL_FIELD), and those
-/// that bel_dataset_labels names, become the labels of the model function, all others its features. A batch of n records gives each field
-/// a leading dimension n.
+/// that bel_dataset_labels names, become the labels of the model function, all others its features.
+/// A batch of n records gives each field a leading dimension n.
 ///
 /// **Positions.** Before `map`, stages work on record numbers, never on records: shuffle permutes
 /// numbers with a permutation keyed by (seed, epoch), so that any batch can be computed from its
@@ -81,6 +81,13 @@ BEL_API int64_t bel_record_epoch(const bel_record *record);
 /// The path of the file that the record came from, as the source was given it: what relative paths
 /// in the record are relative to. "" where there is no such file. Lives as long as the record.
 BEL_API const char *bel_record_file(const bel_record *record);
+
+/// The path of the file that the STRING field `field` names: a relative one begins at `folder`, or,
+/// where that is NULL, at the folder of the file that the record came from (bel_record_file). NULL:
+/// there is no such text field, its text is empty, or there is a zero byte in it. Lives as long as
+/// the record.
+BEL_API const char *bel_record_path(const bel_record *record, const char *field,
+                                    const char *folder);
 
 /// --- Sources -----------------------------------------------------------------------------------
 ///
@@ -364,6 +371,14 @@ BEL_API void bel_dataset_map(bel_dataset *dataset, bel_map_fn *map, void *user,
 BEL_API void bel_dataset_map_owned(bel_dataset *dataset, bel_map_fn *map, void *user,
                                    void (*destroy)(void *user), const char *identity,
                                    const char *const *drop);
+
+/// Says that maps read the files that the STRING field `field` of their first one's records names,
+/// found like bel_record_path does it; features.h's maps say so themselves. When the dataset is
+/// opened, in each process, the files' sizes are looked at, of more than 65,536 records so many at
+/// even distances: they are part of what training that goes on from a checkpoint compares, and of
+/// what a cache compares. (Contents are not: a file that was replaced by one of its size shows
+/// not.) A file that is missing is none of this call's business. Before or behind map.
+BEL_API void bel_dataset_named_files(bel_dataset *dataset, const char *field, const char *folder);
 
 /// Batches of `batch_size` (1 … 2^31 - 1) records, across epochs; the last one has what is left.
 /// Every field must have one type and shape for all records: DATA_LOSS (when read) names one that

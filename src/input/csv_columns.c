@@ -82,7 +82,10 @@ bel_status *bel_csv_columns_read_header(bel_csv_source *source, bel_csv_file *fi
     const char *next;
     BEL_TRY(bel_csv_file_split(file, file->text, &fields, &count, &next));
     bel_status *status = NULL;
-    if (source->columns == NULL) {
+    const char *zero = memchr(file->text, '\0', (size_t)(next - file->text));
+    if (zero != NULL) { // a name would end there
+        status = bel_csv_file_error(file, zero, "expected text, got a zero byte in the first row");
+    } else if (source->columns == NULL) {
         status = name_columns(source, fields, count);
     } else if (!source->options->no_header) {
         status = compare_header(source, file, fields, count);

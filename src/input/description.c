@@ -158,6 +158,13 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
         copy.maps[i].drop =
             bel_names_copy(arena, from->maps[i].drop, bel_name_list_length(from->maps[i].drop));
     }
+    bel_named_files *named =
+        bel_arena_alloc(arena, (size_t)from->named_files_count * sizeof *named);
+    for (int i = 0; i < from->named_files_count; i++) {
+        named[i].field = copy_text(arena, from->named_files[i].field);
+        named[i].folder = copy_text(arena, from->named_files[i].folder);
+    }
+    copy.named_files = named;
     copy.padded_shapes =
         bel_padded_shapes_copy(arena, from->padded_shapes, from->padded_shape_count);
     bel_pad_value *pad_values =
@@ -167,8 +174,7 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
         pad_values[i].field = copy_text(arena, from->pad_values[i].field);
     }
     copy.pad_values = pad_values;
-    const char **labels =
-        bel_arena_alloc(arena, (size_t)(from->label_count + 1) * sizeof *labels);
+    const char **labels = bel_arena_alloc(arena, (size_t)(from->label_count + 1) * sizeof *labels);
     for (int i = 0; i < from->label_count; i++)
         labels[i] = copy_text(arena, from->labels[i]);
     copy.labels = labels;

@@ -2,6 +2,7 @@
 // Reading a plain number does not look for the end of its field first: the parser stops at the
 // delimiter by itself, and only what it does not understand takes the careful way.
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -210,6 +211,9 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
         bool length =
             source->columns[i].use == BEL_CSV_USE_FIELD && source->options->length_column != NULL;
         if (length) bel_str_printf(out_text, " length=%d", i);
+        bool typed =
+            source->columns[i].use == BEL_CSV_USE_FIELD && source->options->columns != NULL;
+        if (typed) bel_str_printf(out_text, " typed%d=%d", source->columns[i].field, i);
     }
 }
 
@@ -270,8 +274,13 @@ static bel_status *open_files(bel_csv_source *source)
         source->base.record_count += (int64_t)file->row_starts.count;
     }
     if (source->base.record_count == 0) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none",
-                       options->paths[0]);
+        const bel_csv_file *first = &source->files[0];
+        size_t size = (size_t)(first->end - first->text);
+        return BEL_ERR(
+            BEL_DATA_LOSS, "%s: expected records behind the header, got none%s", first->path,
+            memchr(first->text, '\r', size) == NULL || memchr(first->text, '\n', size) != NULL
+                ? ""
+                : "; its lines end with CR alone, and those of CSV with LF or CR LF");
     }
     return bel_source_read_some(&source->base, source->bad);
 }

@@ -263,6 +263,32 @@ static void test_several_files_and_origins(void **state)
     case_deinit(&it);
 }
 
+// Rows are found by number and lines by row: with line breaks in the header, in rows one behind the
+// other and in the last one; what is wrong in a row is where it is.
+static void test_lines_of_rows(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "\"a\nb\",t\n1,x\n2,\"y\n\n\"\n3,\"\n\"\n4,z\n5,\"\"\n6,\"\n\"\n");
+    static const bel_csv_column columns[] = {{"a\nb", BEL_DTYPE_F32}};
+    it.options.columns = columns;
+    it.options.column_count = 1;
+    bel_str origins = {0};
+    bel_dataset *dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_map(dataset, note_origin, &origins, NULL);
+    bel_dataset_batch(dataset, 6);
+    bel_input *input = NULL;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_str_deinit(&origins);
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    assert_string_equal(origins.text, "a.csv:3 a.csv:4 a.csv:7 a.csv:9 a.csv:10 a.csv:11 ");
+    bel_str_deinit(&origins);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
 static void assert_headers_differ(const char *second_text, const char *part)
 {
     csv_case it;
@@ -407,6 +433,7 @@ static void test_numbers_are_checked_when_read(void **state)
         {"a,y\n1e999,2\n", ":2:1: ", "got \"1e999\""},
         {"a,y\n0x10,2\n", ":2:1: ", "got \"0x10\""},
         {"y,a\n1,2\n3,4\r5\n", ":3:3: ", "expected a number"},
+        {"y,a,b\n1,2,\"3\"\n3,4,\"\nx\"\n", ":3:6: ", "expected a number, got \"\\nx\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_error(&cases[i], false);
@@ -438,6 +465,28 @@ static void test_typed_numbers_are_checked(void **state)
     BEL_ASSERT_FAILS(read_typed("m,n\n0,1.5\n", BEL_DTYPE_I64), BEL_DATA_LOSS, "a.csv:2:3: ");
     BEL_ASSERT_FAILS(read_typed("m,n\n0,\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
     BEL_ASSERT_FAILS(read_typed("m,n\n0,1e39\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
+}
+
+// What is no CSV at all is told as what it is.
+static bel_status *open_bytes(const char *bytes, size_t size)
+{
+    csv_case it;
+    case_init(&it, "");
+    bel_free(bel_test_file(it.folder, "a.csv", bytes, size));
+    bel_status *status = open_failing(case_dataset(&it));
+    case_deinit(&it);
+    return status;
+}
+
+static void test_other_files(void **state)
+{
+    (void)state;
+    BEL_ASSERT_FAILS(open_bytes("\xFF\xFEx\0\n\0", 6), BEL_DATA_LOSS,
+                     "a.csv: expected CSV in UTF-8");
+    BEL_ASSERT_FAILS(open_bytes("x\0\n\0001\0\n", 7), BEL_DATA_LOSS, "a.csv:1:2: expected text");
+    BEL_ASSERT_FAILS(open_bytes("x,y\r1,2\r", 8), BEL_DATA_LOSS, "its lines end with CR alone");
+    BEL_ASSERT_FAILS(open_bytes("x,y\n1,2\0\n", 9), BEL_DATA_LOSS,
+                     "a.csv:2:3: column \"y\": expected a number, got \"2\xE2\x90\x80\"");
 }
 
 static void test_wrong_options(void **state)
@@ -568,12 +617,14 @@ int main(void)
         cmocka_unit_test(test_typed_columns),
         cmocka_unit_test(test_text_cannot_be_in_a_batch),
         cmocka_unit_test(test_several_files_and_origins),
+        cmocka_unit_test(test_lines_of_rows),
         cmocka_unit_test(test_headers_must_agree),
         cmocka_unit_test(test_packed_file),
         cmocka_unit_test(test_shortened_file),
         cmocka_unit_test(test_structure_and_labels_are_checked_when_opened),
         cmocka_unit_test(test_numbers_are_checked_when_read),
         cmocka_unit_test(test_typed_numbers_are_checked),
+        cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_length),
