@@ -439,6 +439,33 @@ static void test_numbers_are_checked_when_read(void **state)
         assert_error(&cases[i], false);
 }
 
+// Names that are given to other columns are other data.
+static uint64_t fingerprint_with(const char *const *names)
+{
+    csv_case it;
+    case_init(&it, "1,2\n3,4\n");
+    bel_csv_column column = {"a", BEL_DTYPE_F32};
+    it.options.no_header = true;
+    it.options.column_names = names;
+    it.options.column_name_count = 2;
+    it.options.columns = &column;
+    it.options.column_count = 1;
+    bel_input *input = NULL;
+    BEL_ASSERT_OK(open_and_destroy(case_dataset(&it), &input));
+    uint64_t fingerprint = bel_input_fingerprint(input);
+    bel_input_destroy(input);
+    case_deinit(&it);
+    return fingerprint;
+}
+
+static void test_names_are_compared(void **state)
+{
+    (void)state;
+    uint64_t first = fingerprint_with((const char *const[]){"a", "b"});
+    assert_int_equal(fingerprint_with((const char *const[]){"a", "c"}), first);
+    assert_int_not_equal(fingerprint_with((const char *const[]){"b", "a"}), first);
+}
+
 static bel_status *read_typed(const char *text, bel_dtype dtype)
 {
     csv_case it;
@@ -624,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_structure_and_labels_are_checked_when_opened),
         cmocka_unit_test(test_numbers_are_checked_when_read),
         cmocka_unit_test(test_typed_numbers_are_checked),
+        cmocka_unit_test(test_names_are_compared),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_ids),
