@@ -80,6 +80,13 @@ static const bel_option table[] = {
     {"id_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
      "columns of a CSV file that hold texts or numbers which name something: they become ids. "
      "Remembered by checkpoints.", "model=wide_deep"},
+    {"id_list_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
+     "columns of a CSV file that hold several of them, or none, with '|' between: \"3|17|4\". "
+     "Remembered by checkpoints.", "model=wide_deep"},
+    {"id_list_most", INT, RUNNING, "16", "[1, 1048576]", "ids", DATA,
+     "so many ids a value of --id_list_columns may have. Remembered by checkpoints.", "model=wide_deep"},
+    {"id_list_weights", BOOL, RUNNING, "false", NULL, NULL, DATA,
+     "ids of --id_list_columns may have weights: \"3:0.5|17\". Remembered by checkpoints.", "model=wide_deep"},
     {"length_column", STRING, RUNNING, "", NULL, "NAME", DATA,
      "column of a CSV file that holds how many steps of a sequence count; without it all do. "
      "Remembered by checkpoints.", "model=gru|lstm"},
@@ -118,6 +125,9 @@ static const bel_option table[] = {
      "sizes of the hidden layers.", "model=dnn|wide_deep"},
     {"embedding_width", INT, RUNNING, "16", "[1, 4096]", "floats", MODEL,
      "width of an id's row.", "model=wide_deep"},
+    {"id_list_combiner", STRING, RUNNING, "mean", "sum|mean|sqrtn", NULL, MODEL,
+     "what becomes of the rows of a value of --id_list_columns: their weighted sum, alone or over the "
+     "sum of the weights or the root of that of their squares.", "model=wide_deep"},
     {"filters", INTS, RUNNING, "32,64", "[1, 65536]", "channels", MODEL,
      "outputs of the convolutions, each with a pool behind it.", "model=cnn"},
     {"image_shape", INTS, RUNNING, "", "[1, 65536]", "pixels", MODEL,

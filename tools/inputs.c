@@ -1,6 +1,6 @@
 // Data flags to datasets: names below --data_dir, the format by name, the label column and the
 // labels' file by convention. What training used is remembered by the checkpoint (scale, ids,
-// length, label), so that reading needs only the files.
+// lists, length, label), so that reading needs only the files.
 //
 // The last column as label needs a look into the first file before the dataset is described; so
 // a pipe needs --label_column, as it can be read only once. Shuffling comes before repeating:
@@ -190,11 +190,13 @@ static bel_status *check_path_flags(const bel_flag_input *input)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--path_column: expected the name of the column with "
                                              "the paths, got nothing");
     }
-    if (input->id_columns == NULL && input->length_column == NULL && input->feature_scale == 1) {
+    if (input->id_columns == NULL && input->id_list_columns == NULL &&
+        input->length_column == NULL && input->feature_scale == 1) {
         return NULL;
     }
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--id_columns, --length_column and --feature_scale are for numbers of a CSV "
+                   "--id_columns, --id_list_columns, --length_column and --feature_scale are for "
+                   "numbers of a CSV "
                    "file; this package makes its features from the files that rows name");
 }
 
@@ -232,10 +234,12 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         bel_free(last);
         return status;
     }
-    char *id_text = NULL;
-    int id_count = 0;
-    const char **ids = NULL;
+    char *id_text = NULL, *list_text = NULL;
+    int id_count = 0, list_count = 0;
+    const char **ids = NULL, **lists = NULL;
     if (input->id_columns != NULL) ids = split_names(input->id_columns, &id_text, &id_count);
+    if (input->id_list_columns != NULL)
+        lists = split_names(input->id_list_columns, &list_text, &list_count);
     *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
         .paths = files->paths,
         .path_count = files->count,
@@ -243,6 +247,10 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .label_column = label,
         .id_columns = ids,
         .id_column_count = id_count,
+        .id_list_columns = lists,
+        .id_list_column_count = list_count,
+        .id_list_most = list_count > 0 ? input->id_list_most : 0,
+        .id_list_weights = list_count > 0 && input->id_list_weights,
         .length_column = input->length_column,
         .class_count = input->class_count,
         .scale = input->feature_scale,
@@ -250,6 +258,8 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     bel_free(last);
     bel_free(id_text);
     bel_free(ids);
+    bel_free(list_text);
+    bel_free(lists);
     return NULL;
 }
 
@@ -277,11 +287,15 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
                        "--%s: expected one pair of IDX files (images,labels), got %d files",
                        files->flag, files->count);
     }
-    if (input->id_columns != NULL || input->length_column != NULL) {
+    const char *columns = input->id_columns != NULL        ? "id_columns"
+                          : input->id_list_columns != NULL ? "id_list_columns"
+                          : input->length_column != NULL   ? "length_column"
+                                                           : NULL;
+    if (columns != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--%s: IDX files have no columns, and --%s, given or remembered by the "
                        "checkpoint, names some",
-                       files->flag, input->id_columns != NULL ? "id_columns" : "length_column");
+                       files->flag, columns);
     }
     char *beside = labels_beside(files->paths[0]);
     const char *labels = files->count == 2 ? files->paths[1] : beside;

@@ -45,11 +45,13 @@ extern "C" {
 /// The description of an input; opaque.
 typedef struct bel_dataset bel_dataset;
 
-#define BEL_LABEL_FIELD "label"   ///< The labels of the model function.
-#define BEL_ID_FIELD "ids"        ///< What bel_csv_options.id_columns become.
-#define BEL_LENGTH_FIELD "length" ///< What bel_csv_options.length_column becomes.
-#define BEL_TEXT_FIELD "text"     ///< The lines of bel_dataset_from_text.
-#define BEL_RECORD_FIELD "record" ///< The bytes of a TFRecord file's record.
+#define BEL_LABEL_FIELD "label"          ///< The labels of the model function.
+#define BEL_ID_FIELD "ids"               ///< What bel_csv_options.id_columns become.
+#define BEL_ID_LIST_FIELD "id_lists"     ///< What bel_csv_options.id_list_columns become.
+#define BEL_ID_WEIGHT_FIELD "id_weights" ///< Their weights, with bel_csv_options.id_list_weights.
+#define BEL_LENGTH_FIELD "length"        ///< What bel_csv_options.length_column becomes.
+#define BEL_TEXT_FIELD "text"            ///< The lines of bel_dataset_from_text.
+#define BEL_RECORD_FIELD "record"        ///< The bytes of a TFRecord file's record.
 
 enum { BEL_REPEAT_FOREVER = -1 }; ///< Of bel_dataset_repeat, and of sources without an end.
 
@@ -120,18 +122,27 @@ typedef struct bel_csv_options {
     const bel_csv_column
         *columns; ///< If given: these columns become fields, and no vector is made.
     int column_count;
+    const char *const
+        *id_list_columns;     ///< Without `columns`: each value is a list of ids, "3|17|4",
+    int id_list_column_count; ///< hashed as those of id_columns are; I64, field "id_lists".
+    int64_t id_list_most;     ///< So many ids a value may have; 0 means 16.
+    char id_list_separator;   ///< 0 means '|'.
+    bool id_list_weights;     ///< Ids may have weights, "3:0.5|17"; F32, field "id_weights".
 } bel_csv_options;
 
 /// CSV, with a record for each row. Without `columns`, every column but label, length and ids is a
 /// number and goes into one F32 field `vector_name` of shape [columns]; the ids, in the order in
-/// which they are named, into an I64 field "ids" of shape [id columns]; the length into an I64
-/// field "length" of shape []. With `columns` each of these becomes a field of shape [] (STRING:
-/// [length]) and others are left out. Later files of a model are bound to the columns of its
-/// training by name (docs/input.md). Errors name file:line:column. When opened: NOT_FOUND (file),
-/// DATA_LOSS (ragged row, open quote, no rows, label that is no class, text in a number column),
-/// INVALID_ARGUMENT (no such column, another one than in training). Of files above 64 MiB the
-/// numbers of the first and last rows are looked at then, all others when they are read
-/// (DATA_LOSS), as is a file that has become shorter.
+/// which they are named, into an I64 field "ids" of shape [id columns]; lists of ids into an I64
+/// field "id_lists" of shape [list columns, id_list_most], filled up with BEL_NO_ID, for
+/// bel_embedding_bag; an empty value is a list without ids. Weights, 1 where there is none behind
+/// the last ':', go into an F32 field of the same shape, with 0 where no id is. The length goes
+/// into an I64 field "length" of shape []. With `columns` each of these becomes a field of shape []
+/// (STRING: [length]) and others are left out. Later files of a model are bound to the columns of
+/// its training by name (docs/input.md). Errors name file:line:column. When opened: NOT_FOUND
+/// (file), DATA_LOSS (ragged row, open quote, no rows, label that is no class, text in a number
+/// column, a list with too many ids or an empty one), INVALID_ARGUMENT (no such column, another one
+/// than in training). Of files above 64 MiB the numbers of the first and last rows are looked at
+/// then, all others when they are read (DATA_LOSS), as is a file that has become shorter.
 BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 
 /// IDX (the MNIST format), plain or .gz: unsigned bytes in up to 4 dimensions, the first of which

@@ -37,6 +37,8 @@ static void copy_csv(bel_arena *arena, const bel_csv_options *from, bel_csv_opti
     copy.column_names = bel_names_copy(arena, from->column_names, name_count);
     size_t id_count = from->id_columns == NULL ? 0 : (size_t)from->id_column_count;
     copy.id_columns = bel_names_copy(arena, from->id_columns, id_count);
+    size_t list_count = from->id_list_columns == NULL ? 0 : (size_t)from->id_list_column_count;
+    copy.id_list_columns = bel_names_copy(arena, from->id_list_columns, list_count);
     copy.length_column = copy_text(arena, from->length_column);
     copy.label_column = copy_text(arena, from->label_column);
     copy.vector_name = copy_text(arena, from->vector_name);

@@ -2,6 +2,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/hash.h"
+#include "belfry/graph.h"
 #include "unit/input/test_fixture.h"
 
 // One file "a.csv" in a folder of its own, and the options to open it.
@@ -583,6 +585,120 @@ static void test_ids(void **state)
     case_deinit(&it);
 }
 
+static int64_t hash_in(const char *column, const char *text)
+{
+    if (text == NULL) return BEL_NO_ID;
+    uint64_t seed = bel_hash64(column, strlen(column));
+    return (int64_t)bel_hash128_of(text, strlen(text), seed).low;
+}
+
+static const char list_rows[] = "tag,x,word,one\n"
+                                "a|b:c ,1, a:2.5|b : -1|c,a\n"
+                                ",2,\"\",b\n"
+                                "\"a\"\"|b\",3,a:1e1,c\n";
+
+// Lists of ids: hashed as single ones are, filled up, in the order of id_list_columns, however the
+// value is quoted.
+static void test_id_lists(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, list_rows);
+    it.options.id_list_columns = (const char *const[]){"word", "tag"};
+    it.options.id_list_column_count = 2;
+    it.options.id_list_most = 3;
+    it.options.id_columns = (const char *const[]){"one"};
+    it.options.id_column_count = 1;
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    const bel_tensor *lists = batch_field(input, batch, BEL_ID_LIST_FIELD);
+    bel_shape expected_shape = BEL_SHAPE(3, 2, 3);
+    assert_true(bel_shape_equal(&lists->shape, &expected_shape));
+    static const char *const words[3][3] = {{"a:2.5", "b : -1", "c"}, {NULL}, {"a:1e1"}};
+    static const char *const tags[3][3] = {{"a", "b:c"}, {NULL}, {"a\"", "b"}};
+    const int64_t *got = lists->data;
+    for (int row = 0; row < 3; row++) {
+        for (int i = 0; i < 3; i++, got++)
+            assert_int_equal(*got, hash_in("word", words[row][i]));
+        for (int i = 0; i < 3; i++, got++)
+            assert_int_equal(*got, hash_in("tag", tags[row][i]));
+    }
+    const int64_t *one = batch_field(input, batch, BEL_ID_FIELD)->data;
+    assert_int_equal(one[2], hash_in("one", "c"));
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+// A weight stands behind the last ':'; without one it is 1, and 0 where no id is.
+static void test_weights_of_ids(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, list_rows);
+    it.options.id_list_columns = (const char *const[]){"word"};
+    it.options.id_list_column_count = 1;
+    it.options.id_list_most = 3;
+    it.options.id_list_weights = true;
+    it.options.id_columns = (const char *const[]){"one", "tag"};
+    it.options.id_column_count = 2;
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    static const char *const words[] = {"a", "b", "c", NULL, NULL, NULL, "a", NULL, NULL};
+    static const float weights[] = {2.5f, -1, 1, 0, 0, 0, 10, 0, 0};
+    const int64_t *got = batch_field(input, batch, BEL_ID_LIST_FIELD)->data;
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(got[i], hash_in("word", words[i]));
+    const bel_tensor *w = batch_field(input, batch, BEL_ID_WEIGHT_FIELD);
+    bel_shape expected_shape = BEL_SHAPE(3, 1, 3);
+    assert_true(bel_shape_equal(&w->shape, &expected_shape));
+    assert_memory_equal(w->data, weights, sizeof weights);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+static void assert_bad_list(const char *value, bool weighted, const char *part)
+{
+    csv_case it;
+    char *text = bel_strf("tags,x\na,1\n%s,2\n", value);
+    case_init(&it, text);
+    it.options.id_list_columns = (const char *const[]){"tags"};
+    it.options.id_list_column_count = 1;
+    it.options.id_list_most = 2;
+    it.options.id_list_weights = weighted;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_DATA_LOSS, part);
+    case_deinit(&it);
+    bel_free(text);
+}
+
+static void test_bad_id_lists(void **state)
+{
+    (void)state;
+    assert_bad_list("a|b|c", false,
+                    "a.csv:3:1: column \"tags\": expected at most 2 ids with '|' between them, got "
+                    "\"a|b|c\"");
+    assert_bad_list("a|", false, "got \"a|\"");
+    assert_bad_list("|", false, "got \"|\"");
+    assert_bad_list("a:x", true, "each alone or as id:weight, with '|' between them, got \"a:x\"");
+    assert_bad_list("a:1e99", true, "got \"a:1e99\"");
+    assert_bad_list(":1", true, "got \":1\"");
+    csv_case it;
+    case_init(&it, "tags,x\na,1\n");
+    it.options.id_list_weights = true;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "go with");
+    it.options.id_list_columns = (const char *const[]){"tags"};
+    it.options.id_list_column_count = 1;
+    it.options.id_list_separator = ':';
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "character 58");
+    it.options.id_list_separator = ';';
+    it.options.id_list_most = -1;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "got -1");
+    case_deinit(&it);
+}
+
 // length_column is a field of its own, and no number of the vector.
 static void test_length(void **state)
 {
@@ -655,6 +771,9 @@ int main(void)
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_id_lists),
+        cmocka_unit_test(test_weights_of_ids),
+        cmocka_unit_test(test_bad_id_lists),
         cmocka_unit_test(test_length),
         cmocka_unit_test(test_digits),
     };
