@@ -102,6 +102,30 @@ static inline bool parse_bare_number(const bel_csv_file *file, const char **at, 
     return true;
 }
 
+// The fastest way, for elements that stand side by side: short numbers with a delimiter behind them.
+// Returns the first column from `i` on that is something else.
+static int read_short_numbers(const bel_csv_source *source, const bel_csv_file *file, int i,
+                              const char **at, float *vector)
+{
+    const bel_csv_place *columns = source->columns;
+    const char *here = *at, *end = file->end;
+    const double scale = source->options->scale;
+    const char delimiter = file->delimiter;
+    const int count = source->used_count;
+    for (; i < count && columns[i].use == BEL_CSV_USE_VECTOR; i++) {
+        double value;
+        if (end - here < BEL_DECIMAL_ROOM) break;
+        const char *stop = bel_decimal_parse_short(here, &value);
+        if (stop == NULL || *stop != delimiter) break;
+        float number = (float)(value * scale);
+        if (!isfinite(number)) break;
+        vector[columns[i].field] = number;
+        here = stop + 1;
+    }
+    *at = here;
+    return i;
+}
+
 // --- Ids -----------------------------------------------------------------------------------------
 
 // Equal texts of one column have equal ids; those of different columns do not meet but by chance.
@@ -206,6 +230,8 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
     if (source->weight_field >= 0)
         weights = bel_sink_place(sink, &source->base, source->weight_field, 0);
     for (int i = 0; i < source->used_count; i++) {
+        i = read_short_numbers(source, file, i, &at, vector);
+        if (i == source->used_count) break;
         const bel_csv_place *use = &source->columns[i];
         const char *place = at;
         double value;
