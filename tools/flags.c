@@ -107,7 +107,8 @@ static const bel_option table[] = {
      "Passes over the training data; 0: as many as --train_steps take, or one when that is 0 too.", NULL},
     {"skip_bad_records", INT, TRAINING | BEL_VERB_EVALUATE, "0", "[0, inf)", "records", DATA,
      "Leave out up to so many records that cannot be read, and name them in the log; one more is an error.", NULL},
-    {"prefetch", INT, RUNNING, "4", "[1, 64]", "batches", DATA, "Batches kept ready.", NULL},
+    {"prefetch", INT, RUNNING, "0", "[0, 64]", "batches", DATA,
+     "Batches kept ready. 0: 4, and more where they run out again and again, up to 64 and 256 MiB a tower.", NULL},
     {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches.", NULL},
 
     {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm", NULL, MODEL,

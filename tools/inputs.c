@@ -342,7 +342,8 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
     if (mode != BEL_MODE_PREDICT) { // where each record is to have its line
         bel_dataset_skip_bad_records(dataset, bel_options_int(options, "skip_bad_records"));
     }
-    bel_dataset_prefetch(dataset, (int)bel_options_int(options, "prefetch"),
+    int depth = (int)bel_options_int(options, "prefetch");
+    bel_dataset_prefetch(dataset, depth == 0 ? BEL_PREFETCH_AUTO : depth,
                          (int)bel_options_int(options, "input_threads"));
 }
 
