@@ -143,7 +143,7 @@ static bel_status *serve(const char *path)
     const bel_shard_config config = {.layout = layout,
                                      .assignment = assignment,
                                      .space = space,
-                                     .settings = {.optimizer = optimizer},
+                                     .settings = {.optimizers = {.main = optimizer}},
                                      .worker_lanes = s.lanes};
     BEL_TRY(bel_shard_create(&config, &s.shard));
     bel_team *team;

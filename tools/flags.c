@@ -61,6 +61,7 @@
 #define FLAG_OF_FACTORS PAIRS
 #define FLAG_OF_STEPS INTS
 #define FLAG_OF_RATES STRINGS
+#define FLAG_OF_FORMULA STRING
 
 // A row stays as it is written:
 // clang-format off
@@ -143,6 +144,10 @@ static const bel_option table[] = {
      "sizes of the recurrent layers.", "model=gru|lstm"},
     {"sequence_width", INT, RUNNING, "1", "[1, 1048576]", "columns", MODEL,
      "columns of one time step; a record's columns are its steps, one after another.", "model=gru|lstm"},
+    {"wide_optimizer", STRING, RUNNING, "same", "same|sgd|adagrad|adam|ftrl", NULL, MODEL,
+     "what trains the weights of single ids; same: --optimizer.", "model=wide_deep"},
+    {"wide_learning_rate", DOUBLE, RUNNING, "0.1", "(0, 1000000]", NULL, MODEL,
+     "its learning rate.", "wide_optimizer"},
     {"dropout", DOUBLE, RUNNING, "0", "[0, 1)", NULL, MODEL,
      "share of a hidden or dense layer's outputs left out in training.", "model=dnn|cnn|wide_deep"},
     {"l2", DOUBLE, RUNNING, "0", "[0, inf)", NULL, MODEL,
@@ -243,6 +248,13 @@ static const bel_option table[] = {
      "How many are kept; 0: all.", NULL},
     {"keep_checkpoint_every_n_hours", DOUBLE, TRAINING, "0", "[0, 1000000000]", "hours", CHECKPOINTS,
      "Keep one of every so many hours besides; 0: none.", NULL},
+    {"warm_start", STRING, TRAINING, "", NULL, "FOLDER", CHECKPOINTS,
+     "A new run begins with values of this checkpoint, or of the newest in this model's folder.", NULL},
+    {"warm_start_variables", STRINGS, TRAINING, "", NULL, "PATTERN", CHECKPOINTS,
+     "Variables that do; else all.", "warm_start"},
+    {"warm_start_names", PAIRS, TRAINING, "", NULL, "HERE=THERE", CHECKPOINTS,
+     "What a variable is called in the checkpoint; a * at the end of both stands for what is left of the name.",
+     "warm_start"},
     {"allow_changes", BOOL, TRAINING, "false", NULL, NULL, CHECKPOINTS,
      "Resume although flags or data that determine the result have changed.", NULL},
     {"checkpoint", STRING, READING, "", NULL, "FOLDER", CHECKPOINTS,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "results.h"
 #include "setup.h"
@@ -36,13 +37,19 @@ static double element(const bel_tensor *row, int64_t i)
     return 0;
 }
 
-// Nine digits hold every F32; JSON has no NaN.
-static void append_number(writer *w, double value)
+// Nine digits hold every F32, seventeen every F64; JSON has no NaN.
+static void append_number(writer *w, const bel_tensor *row, int64_t i)
 {
-    if (w->json && !isfinite(value)) {
+    char text[BEL_F32_TEXT];
+    double value = element(row, i);
+    if (row->dtype == BEL_DTYPE_I64) {
+        bel_str_printf(&w->line, "%lld", (long long)((const int64_t *)row->data)[i]);
+    } else if (w->json && !isfinite(value)) {
         bel_str_puts(&w->line, "null");
+    } else if (row->dtype == BEL_DTYPE_F32) {
+        bel_str_append(&w->line, text, bel_format_f32((float)value, text));
     } else {
-        bel_str_printf(&w->line, "%.9g", value);
+        bel_str_printf(&w->line, "%.17g", value); // integers of 32 bits are whole in it
     }
 }
 
@@ -65,7 +72,7 @@ static void append_row(writer *w, const bel_tensor *row, const char *key, bool m
     }
     for (int64_t i = 0; i < count; i++) {
         if (i > 0) bel_str_puts(&w->line, ",");
-        append_number(w, element(row, i));
+        append_number(w, row, i);
     }
     if (w->json) bel_str_puts(&w->line, "]");
 }
@@ -88,9 +95,9 @@ static bel_status *unknown(const char *wanted, const bel_row *rows, int count)
     bel_str names = {0};
     for (int i = 0; i < count; i++)
         bel_str_printf(&names, "%s%s", i > 0 ? ", " : "", rows[i].name);
-    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                                 "--outputs: the model has no prediction \"%s\"; it has %s",
-                                 wanted, names.text);
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "--outputs: the model has no prediction \"%s\"; it has %s",
+                wanted, names.text);
     bel_str_deinit(&names);
     return status;
 }

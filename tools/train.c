@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "launch/task.h"
 #include "results.h"
 #include "setup.h"
@@ -66,10 +67,11 @@ static bel_status *check_counts(const bel_options *options, const place *where)
 
 enum { KINDS = BEL_EXPORT_FINAL + 1 };
 
-// What the flags say of evaluations, and what points into it.
+// What the flags say of training and evaluations, and what points into it.
 typedef struct plan {
     bel_train_spec train;
     bel_eval_spec eval;
+    bel_arena *arena; // of the names of a warm start
     bel_exporter exporters[KINDS];
     const bel_exporter *list[KINDS];
 } plan;
@@ -121,6 +123,26 @@ static bel_status *plan_evaluations(const bel_options *options, plan *p)
     return plan_exports(options, p);
 }
 
+// "here=there" is as the flag has been read.
+static void plan_warm_start(const bel_options *options, plan *p)
+{
+    bel_warm_start *warm = &p->train.warm_start;
+    size_t names, patterns;
+    const char *const *pairs = bel_options_list(options, "warm_start_names", &names);
+    warm->checkpoint = bel_options_string(options, "warm_start");
+    warm->variables = bel_options_list(options, "warm_start_variables", &patterns);
+    warm->variable_count = (int)patterns;
+    p->arena = bel_arena_create();
+    bel_rename *list = bel_arena_alloc(p->arena, (names + 1) * sizeof *list);
+    for (size_t i = 0; i < names; i++) {
+        char *to = bel_arena_strdup(p->arena, pairs[i]), *equals = strchr(to, '=');
+        *equals = '\0';
+        list[i] = (bel_rename){.from = equals + 1, .to = to};
+    }
+    warm->names = list;
+    warm->name_count = (int)names;
+}
+
 static bel_status *run(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
     bool evaluates = wants_evaluation(options);
@@ -133,7 +155,9 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
                         .hook_count = setup->model->hook_count},
               .eval = {.input_fn = setup->input_fn, .input_user = setup->input_user}};
     if (evaluates) BEL_TRY(plan_evaluations(options, &p));
+    plan_warm_start(options, &p);
     *out_exit_code = bel_run_job(setup->estimator, &p.train, &p.eval, evaluates ? 1 : 0, &result);
+    bel_arena_destroy(p.arena);
     if (result.digest[0] == '\0') return NULL; // not this process's to tell
     return bel_results_print(&result, true, evaluates, bel_options_bool(options, "json"));
 }

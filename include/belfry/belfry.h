@@ -3,6 +3,7 @@
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 
+#include "belfry/checkpoint.h"
 #include "belfry/dataset.h"
 #include "belfry/estimator.h"
 #include "belfry/features.h"

@@ -79,12 +79,12 @@ BEL_API bool bel_context_has_feature(const bel_model_context *context, const cha
 BEL_API bel_value *bel_context_only_feature(bel_model_context *context);
 
 /// The field "label", [batch, …] in the dataset's type (I64 [batch] from CSV and IDX); NULL, and no
-/// error, where the dataset has none. Always NULL in PREDICT. The shorter form of bel_context_label for models
-/// with one label.
+/// error, where the dataset has none. Always NULL in PREDICT. The shorter form of bel_context_label
+/// for models with one label.
 BEL_API bel_value *bel_context_labels(bel_model_context *context);
 
-/// A field that the dataset names as a label (bel_dataset_labels), [batch, …] in its type. NULL, and
-/// no error, in PREDICT. Error: there is no such label; the message lists those there are.
+/// A field that the dataset names as a label (bel_dataset_labels), [batch, …] in its type. NULL,
+/// and no error, in PREDICT. Error: there is no such label; the message lists those there are.
 BEL_API bel_value *bel_context_label(bel_model_context *context, const char *name);
 
 /// The text of a parameter as given to the estimator, or `otherwise` (which may be NULL). It lives
@@ -139,7 +139,7 @@ typedef struct bel_metric {
     void *user;            ///< of `result`
 } bel_metric;
 
-enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 16, BEL_MAX_OUTPUTS = 16 };
+enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 48, BEL_MAX_OUTPUTS = 16 };
 
 /// A prediction with a name of its own (bel_output_add).
 typedef struct bel_output {
@@ -147,15 +147,23 @@ typedef struct bel_output {
     bel_value *value; ///< [batch, …] of any type, a row for each example
 } bel_output;
 
-/// A scalar of the training graph that event files get (bel_summary_scalar).
+typedef enum bel_summary_kind {
+    BEL_SUMMARY_SCALAR,
+    BEL_SUMMARY_HISTOGRAM,
+    BEL_SUMMARY_IMAGE,
+} bel_summary_kind;
+
+/// A value of the training graph that event files get (bel_summary_scalar and its like).
 typedef struct bel_summary {
     const char *name; ///< Not copied: it outlives the estimator's call.
-    bel_value *value; ///< scalar F32
+    bel_summary_kind kind;
+    bel_value *value; ///< SCALAR: scalar F32
+    int most;         ///< IMAGE: so many of the batch
 } bel_summary;
 
 /// What the model function answers, zero when it is called. Needed: TRAIN loss and optimizer; EVAL
-/// loss; PREDICT predictions, or an output. Metrics and loss_weight are for EVAL, where there are any.
-/// INVALID_ARGUMENT of the call that trains, evaluates or predicts names what is missing or of
+/// loss; PREDICT predictions, or an output. Metrics and loss_weight are for EVAL, where there are
+/// any. INVALID_ARGUMENT of the call that trains, evaluates or predicts names what is missing or of
 /// another shape.
 typedef struct bel_estimator_spec {
     bel_value *loss;        ///< scalar F32: mean over the examples of the batch (+ penalties)
@@ -163,6 +171,10 @@ typedef struct bel_estimator_spec {
     bel_metric metrics[BEL_MAX_METRICS];
     int metric_count;
     bel_optimizer optimizer;
+    /// Optimizers of variables of their own, such as FTRL for "wide/*" beside ADAGRAD for the rest.
+    /// A pattern that matches no trainable variable and no table is an error.
+    bel_optimizer_part optimizer_parts[BEL_MAX_OPTIMIZER_PARTS];
+    int optimizer_part_count;
     /// Scalar F32: what the loss is the mean over, such as the sum of its weights
     /// (bel_weighted_mean); an evaluation weights the batches' losses by it. NULL: their examples.
     bel_value *loss_weight;
@@ -195,12 +207,13 @@ BEL_API void bel_output_add(bel_model_context *context, bel_estimator_spec *spec
 ///
 /// Each function adds one metric to `spec`. In TRAIN it counts where config.train_metrics asks for
 /// metrics of training steps: of a step's batches, under the same name in the event files of
-/// training (areas under curves and metrics of the program's own are left out there). `weights` (F32, of the shape of what is
-/// weighted: labels, or values) say how much an example counts; NULL: once. An example whose weight
-/// is 0 is not looked at: it may be NaN, or its label be out of range. Where all weights are 0 a
-/// metric is 0. Errors: the name is taken (by another, or by the library: "loss", "global_step",
-/// "learning_rate", "examples_per_second", "global_step/sec"); more than BEL_MAX_METRICS; types and
-/// shapes that do not go together, also where they could be broadcast.
+/// training (areas under curves and metrics of the program's own are left out there). `weights`
+/// (F32, of the shape of what is weighted: labels, or values) say how much an example counts; NULL:
+/// once. An example whose weight is 0 is not looked at: it may be NaN, or its label be out of
+/// range. Where all weights are 0 a metric is 0. Errors: the name is taken (by another, or by the
+/// library: "loss", "global_step", "learning_rate", "examples_per_second", "global_step/sec"); more
+/// than BEL_MAX_METRICS; types and shapes that do not go together, also where they could be
+/// broadcast.
 
 /// The mean of `values` (F32, any shape).
 BEL_API void bel_metric_mean(bel_model_context *context, bel_estimator_spec *spec, const char *name,
@@ -259,6 +272,22 @@ BEL_API void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec
 BEL_API void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec,
                                 const char *name, bel_value *value);
 
+/// How often numbers of which size come in `value`, F32 of any shape: activations, gradients
+/// (bel_gradients), variables. In the buckets that TensorFlow has; numbers that are not finite are
+/// left out and counted as `name`/not_finite where there are any. Written to the event files of
+/// model_dir/replica_0 every config.save_summary_steps steps: of replica 0, from its batch. Those
+/// steps compute it by a program of its own; others cost nothing, and no bit of the training
+/// changes. A file that cannot be written is a warning. Has no effect in EVAL and PREDICT. Errors:
+/// another type; as of bel_summary_scalar.
+BEL_API void bel_summary_histogram(bel_model_context *context, bel_estimator_spec *spec,
+                                   const char *name, bel_value *value);
+
+/// The first `most` (1 to 64) images of replica 0's batch, as PNG: `value` [batch, c, h, w] with 1
+/// (grey), 3 (RGB) or 4 (RGBA) channels, U8, or F32 from 0 (dark) to 1; what lies outside counts as
+/// the end of the range. Tags are `name`/0, `name`/1 … Where, when and errors as above.
+BEL_API void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec,
+                               const char *name, bel_value *value, int most);
+
 /// --- Input and when to evaluate -----------------------------------------------------------------
 
 /// Makes a dataset for a mode and hands it over in *out_dataset: the library destroys it. Called
@@ -282,6 +311,32 @@ typedef struct bel_early_stopping {
     const char *eval; ///< the name of the evaluation (bel_eval_spec.name); NULL: the one without
 } bel_early_stopping;
 
+/// A variable that has another name in the checkpoint. With a `*` at the end of both it stands for
+/// all names that begin so: "encoder/*" and "bert/*".
+typedef struct bel_rename {
+    const char *from; ///< there
+    const char *to;   ///< here
+} bel_rename;
+
+/// Values to begin with from a checkpoint of another training, in place of initial ones. A new run
+/// reads them; one that goes on from a checkpoint of its own does not, and says so. The optimizer's
+/// slots begin anew, as do rows of tables.
+typedef struct bel_warm_start {
+    const char *checkpoint;       ///< its folder, or a model's, whose newest it is; NULL: none
+    const char *const *variables; ///< patterns (bel_multiplier) of names here; NULL: all variables
+    int variable_count;
+    const bel_rename *names; ///< others have the same name there; of several that fit the last
+    int name_count;
+    bool averages; ///< moving averages where the checkpoint has them
+} bel_warm_start;
+
+/// Sets the values a variable begins with: `values`, F32 of `shape` in C order, hold what its
+/// initializer or the warm start has made. What it makes must follow from its arguments and `user`,
+/// or the same run gives other bits. Called by whoever begins a new run, once for each variable, in
+/// their order, on the thread that called the library. NULL, or an error, which ends the call.
+typedef bel_status *bel_init_fn(void *user, const bel_estimator *estimator, const char *variable,
+                                const bel_shape *shape, float *values);
+
 /// On what to train, and until when. Read during the call alone, as is bel_eval_spec.
 typedef struct bel_train_spec {
     bel_input_fn *input_fn;
@@ -295,6 +350,9 @@ typedef struct bel_train_spec {
     bel_early_stopping early_stopping; ///< zero: none
     const bel_hook *const *hooks;      ///< hook.h; called in this order
     int hook_count;                    ///< up to BEL_MAX_HOOKS
+    bel_warm_start warm_start;         ///< zero: none
+    bel_init_fn *init_fn;              ///< behind the warm start; NULL: none
+    void *init_user;                   ///< `user` of its calls
 } bel_train_spec;
 
 /// A digest of 32 hex digits, and its closing 0.
@@ -351,12 +409,12 @@ enum { BEL_MAX_EXPORTERS = 8 };
 typedef struct bel_eval_spec {
     bel_input_fn *input_fn;
     void *input_user;
-    int64_t steps;                        ///< batches; 0: all of the input
-    const char *name;                     ///< NULL: "eval" folder; else "eval_<name>"
-    int64_t every_steps;                  ///< evaluate every N steps; 0: at checkpoints [0]
-    double throttle_secs;                 ///< at checkpoints, at most every N seconds; 0: at each
+    int64_t steps;           ///< batches; 0: all of the input
+    const char *name;        ///< NULL: "eval" folder; else "eval_<name>"
+    int64_t every_steps;     ///< evaluate every N steps; 0: at checkpoints [0]
+    double throttle_secs;    ///< at checkpoints, at most every N seconds; 0: at each
     double start_delay_secs; ///< at checkpoints, not before so long after the start; 0: at once
-    bel_result *out_result;               ///< gets this spec's last evaluation; NULL: not wanted
+    bel_result *out_result;  ///< gets this spec's last evaluation; NULL: not wanted
     const bel_exporter *const *exporters; ///< in a cluster the master's: not with an evaluator
     int exporter_count;                   ///< up to BEL_MAX_EXPORTERS
 } bel_eval_spec;
@@ -418,8 +476,8 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 /// 3. **Resumes** from the newest checkpoint in model_dir that is not damaged, in the middle of an
 ///    epoch, too, to the bits of a run that was never stopped. FAILED_PRECONDITION: it was made
 ///    with other settings, data or model (listed); config.allow_changes takes them. DATA_LOSS:
-///    there are checkpoints, and all are damaged. Without any the initial values become
-///    ckpt-00000000, and step 0 begins.
+///    there are checkpoints, and all are damaged. Without any the initial values (also those of
+///    train->warm_start and init_fn) become ckpt-00000000, and step 0 begins.
 /// 4. **Trains** until version max_steps, or where the input ends if that comes first; does not
 ///    where the checkpoint is there already. INVALID_ARGUMENT: neither would ever end it; the input
 ///    has no example, or with drop_remainder not enough for a step.

@@ -48,6 +48,12 @@ BEL_API const struct bel_estimator *bel_hook_estimator(const bel_hook_context *c
 /// every run. Else at one of the next versions. At a worker it has no effect.
 BEL_API void bel_hook_request_stop(bel_hook_context *context);
 
+/// A text of this run, shown as Markdown where TensorBoard shows texts, at the step that the
+/// function is told. At the master, from after_step to after_evaluation; elsewhere it has no
+/// effect. Copied.
+BEL_API void bel_hook_summary_text(const bel_hook_context *context, const char *name,
+                                   const char *text);
+
 /// A named number of a step: a summary, or a metric where config.train_metrics asks for them.
 typedef struct bel_step_value {
     const char *name;

@@ -466,6 +466,21 @@ BEL_API bel_value *bel_gather_bag(bel_graph *graph, bel_value *data, bel_value *
 /// NaN; its gradient is 0. Turns any of the losses below into a weighted mean.
 BEL_API bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights);
 
+/// What becomes of the losses of a batch, in the terms of TensorFlow's tf.losses.Reduction.
+typedef enum bel_reduction {
+    BEL_REDUCTION_WEIGHTED_MEAN, ///< Sum of losses · weights over the sum of weights (MEAN).
+    BEL_REDUCTION_MEAN,          ///< The same sum over their number (SUM_OVER_BATCH_SIZE).
+    BEL_REDUCTION_NONZERO_MEAN,  ///< … over how many weights are not 0 (SUM_BY_NONZERO_WEIGHTS).
+    /// The sum itself (SUM). The gradient of a step is the mean over its replicas all the same:
+    /// with a sum the rate goes with the batch of a replica, not with that of the step.
+    BEL_REDUCTION_SUM,
+} bel_reduction;
+
+/// Losses of a batch as a scalar. Type T, losses and weights of one shape; weights NULL: ones. A
+/// loss whose weight is 0 counts for nothing, be it infinite or NaN; over no weight at all it is 0.
+BEL_API bel_value *bel_reduce_loss(bel_graph *graph, bel_value *losses, bel_value *weights,
+                                   bel_reduction reduction);
+
 /// (predicted - labels)², type T, which broadcast. bel_mean of it is the mean squared error.
 BEL_API bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *labels);
 

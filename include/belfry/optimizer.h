@@ -69,9 +69,15 @@ typedef enum bel_schedule_kind {
     /// first decay_steps, and then anew, each time over t_mul times as many steps and from m_mul
     /// times the height: rate · (alpha + (1 - alpha) m (1 + cos(pi x)) / 2).
     BEL_SCHEDULE_COSINE_RESTARTS,
+    /// A schedule of one's own: rate · formula, where `formula` is arithmetic in `step`, such as
+    /// "min(1, (step + 1) / 500) * 0.5 ^ floor(step / 10000)". It has + - * / ^, < <= > >= (1 or
+    /// 0), ?: , parentheses, pi, and min, max, exp, log, sqrt, sin, cos, tanh, abs, floor. A factor
+    /// below 0 counts as 0. It is a text so that parameter servers, which run no code of the
+    /// program, compute it, and checkpoints remember it.
+    BEL_SCHEDULE_FORMULA,
 } bel_schedule_kind;
 
-enum { BEL_SCHEDULE_MAX_PIECES = 16 };
+enum { BEL_SCHEDULE_MAX_PIECES = 16, BEL_FORMULA_BYTES = 256 };
 
 /// The learning rate as a function of the step. Zero-initialised it is constant. With
 /// `warmup_steps` w > 0 the rates of the first w steps are multiplied by (s + 1) / w (Goyal et al.
@@ -79,7 +85,7 @@ enum { BEL_SCHEDULE_MAX_PIECES = 16 };
 typedef struct bel_schedule {
     bel_schedule_kind kind;
     double decay_rate;    ///< EXPONENTIAL: (0, 1]; NATURAL_EXP, INVERSE_TIME: above 0
-    int64_t decay_steps;  ///< all but CONSTANT and PIECEWISE: ≥ 1
+    int64_t decay_steps;  ///< all but CONSTANT, PIECEWISE and FORMULA: ≥ 1
     bool staircase;       ///< of those with decay_rate: s / decay_steps is cut to a whole number
     int64_t warmup_steps; ///< w, ≥ 0
     double alpha;         ///< COSINE (both), POLYNOMIAL: the share of the rate that stays, [0, 1]
@@ -89,6 +95,7 @@ typedef struct bel_schedule {
     double m_mul;         ///< COSINE_RESTARTS: (0, 1]
     int64_t boundaries[BEL_SCHEDULE_MAX_PIECES - 1]; ///< PIECEWISE: rising; one fewer than rates
     double rates[BEL_SCHEDULE_MAX_PIECES];           ///< PIECEWISE: > 0; they end at the first 0
+    char formula[BEL_FORMULA_BYTES];                 ///< FORMULA; with its closing 0
 } bel_schedule;
 
 enum { BEL_MAX_MULTIPLIERS = 16, BEL_PATTERN_BYTES = 64 };
@@ -146,6 +153,16 @@ typedef struct bel_optimizer {
     /// whose other gradients are 0 [off]
     bool mean_by_contributors;
 } bel_optimizer;
+
+enum { BEL_MAX_OPTIMIZER_PARTS = 4 };
+
+/// Another optimizer for some of the variables: those whose names match a pattern (bel_multiplier);
+/// of several parts that match the last counts. clip_global_norm, moving averages and
+/// mean_by_contributors go over all variables and are the main optimizer's alone.
+typedef struct bel_optimizer_part {
+    char variables[BEL_PATTERN_BYTES]; ///< with its closing 0
+    bel_optimizer optimizer;
+} bel_optimizer_part;
 
 /// Fills defaults in and checks ranges, in place. INVALID_ARGUMENT names the field, its value and
 /// the range, or the two settings that exclude each other; defaults may be filled in already then.

@@ -170,8 +170,7 @@ void bel_grad_log_softmax_grad(bel_gradient *g)
     bel_graph *graph = g->graph;
     bel_value *u = g->output_grads[0];
     bel_value *weighted = bel_mul(graph, u, bel_exp(graph, g->inputs[1]));
-    if (g->needed[0])
-        g->input_grads[0] = bel_sub(graph, u, sum_of_rows(g, weighted, true));
+    if (g->needed[0]) g->input_grads[0] = bel_sub(graph, u, sum_of_rows(g, weighted, true));
     if (!g->needed[1]) return;
     bel_value *all = sum_of_rows(g, g->inputs[0], true);
     g->input_grads[1] = bel_neg(graph, bel_mul(graph, weighted, all));
@@ -251,8 +250,7 @@ void bel_grad_channel_sum(bel_gradient *g)
 
 void bel_grad_average_pool_grad(bel_gradient *g)
 {
-    if (g->needed[0])
-        g->input_grads[0] = apply(g, BEL_OP_AVERAGE_POOL, g->output_grads[0], NULL);
+    if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_AVERAGE_POOL, g->output_grads[0], NULL);
 }
 
 // --- What repeats, sums and moves elements: the other way round ----------------------------------
@@ -270,9 +268,9 @@ void bel_grad_broadcast_to(bel_gradient *g)
     const bel_shape *axes = bel_attr_ints(g->attrs, "axes");
     bel_value *inputs[] = {g->output_grads[0], g->inputs[0]};
     if (!g->needed[0]) return;
-    g->input_grads[0] =
-        axes != NULL ? bel_reduce_sum(g->graph, inputs[0], axes->dims, axes->rank, false)
-                     : bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
+    g->input_grads[0] = axes != NULL
+                            ? bel_reduce_sum(g->graph, inputs[0], axes->dims, axes->rank, false)
+                            : bel_graph_add(g->graph, BEL_OP_SUM_TO, NULL, inputs, 2);
 }
 
 void bel_grad_reshape_like(bel_gradient *g)
@@ -297,8 +295,7 @@ void bel_grad_pad_grad(bel_gradient *g)
 
 void bel_grad_gather_grad(bel_gradient *g)
 {
-    if (g->needed[0])
-        g->input_grads[0] = apply(g, BEL_OP_GATHER, g->output_grads[0], g->inputs[1]);
+    if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_GATHER, g->output_grads[0], g->inputs[1]);
 }
 
 void bel_grad_gather_elements_grad(bel_gradient *g)

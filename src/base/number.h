@@ -21,4 +21,9 @@ double bel_strtod(const char *text, char **out_end);
 // end, '(' and ')' do not. Never for NaN.
 bool bel_in_interval(const char *interval, double value);
 
+// The text that printf's "%.9g" gives of a number, which comes back to the bit; several times as
+// fast. Returns its length, without the closing 0.
+enum { BEL_F32_TEXT = 24 };
+size_t bel_format_f32(float value, char out[BEL_F32_TEXT]);
+
 #endif

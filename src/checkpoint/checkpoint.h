@@ -99,6 +99,9 @@ bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_re
 bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name,
                                     char **out_value) BEL_MUST_USE;
 
+// bel_ckpt_open of a checkpoint's folder, or bel_ckpt_open_latest of a model's. NOT_FOUND: neither.
+bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
+
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader);
 const bel_ckpt_info *bel_ckpt_reader_info(const bel_ckpt_reader *reader);
 const char *bel_ckpt_setting(const bel_ckpt_reader *reader, const char *name); // NULL: not there

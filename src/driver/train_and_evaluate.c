@@ -159,7 +159,8 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                                    bel_result *out_result)
 {
     if (train_spec->max_steps < 0 || train_spec->steps < 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "max_steps and steps must be at least 0, got %lld and %lld",
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "max_steps and steps must be at least 0, got %lld and %lld",
                        (long long)train_spec->max_steps, (long long)train_spec->steps);
     }
     if (train_spec->max_steps > 0 && train_spec->steps > 0) {

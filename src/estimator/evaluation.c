@@ -3,8 +3,8 @@
 // how many towers there are or which of them was first, and neither does the order in which
 // examples are handed out.
 //
-// A group waits for its slowest tower. A batch without examples, which a map may leave, runs nothing
-// and adds nothing. Prediction does not ask `between`.
+// A group waits for its slowest tower. A batch without examples, which a map may leave, runs
+// nothing and adds nothing. Prediction does not ask `between`.
 #include "estimator/evaluation.h"
 
 #include <math.h>
@@ -98,8 +98,7 @@ static bel_status *group_init(group *g, const bel_evaluation_config *config)
         eval_tower *tower = &g->towers[t];
         tower->config = config;
         tower->batch = bel_batch_create(config->input);
-        BEL_TRY(bel_forward_create(&config->forward, g->outputs, g->output_count,
-                                   &tower->forward));
+        BEL_TRY(bel_forward_create(&config->forward, g->outputs, g->output_count, &tower->forward));
     }
     return NULL;
 }

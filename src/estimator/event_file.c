@@ -1,6 +1,6 @@
-// Event files: TFRecord framing around protocol-buffer messages so small that they are written by
-// hand. The file has its own descriptor (base/file.h would replace a file of the same name, and
-// reports errors only at the end).
+// Event files: TFRecord framing around protocol-buffer messages (proto/events.proto). The file has
+// its own descriptor (base/file.h would replace a file of the same name, and reports errors only at
+// the end).
 #include "estimator/event_file.h"
 
 #include <errno.h>
@@ -15,10 +15,11 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "events.pb-c.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 
-enum { FLUSH_BYTES = 64 * 1024 };
+enum { FLUSH_BYTES = 64 * 1024, SESSION_STATUS_START = 1 };
 
 struct bel_event_file {
     char *path;
@@ -26,78 +27,6 @@ struct bel_event_file {
     int error;       // errno of the first failure, 0 so far
     bel_str pending; // whole records, not yet written
 };
-
-// --- Protocol buffers ---------------------------------------------------------------------------
-
-// Field numbers of tensorflow.Event and what it holds.
-enum {
-    EVENT_WALL_TIME = 1,
-    EVENT_STEP = 2,
-    EVENT_FILE_VERSION = 3,
-    EVENT_SUMMARY = 5,
-    EVENT_SESSION_LOG = 7,
-    SUMMARY_VALUE = 1,
-    VALUE_TAG = 1,
-    VALUE_SIMPLE_VALUE = 2,
-    SESSION_LOG_STATUS = 1,
-    SESSION_STATUS_START = 1,
-};
-
-typedef enum wire_type {
-    WIRE_VARINT = 0,
-    WIRE_64_BIT = 1,
-    WIRE_BYTES = 2,
-    WIRE_32_BIT = 5
-} wire_type;
-
-// Seven bits to a byte, the lowest first; the top bit says that more follow.
-static void put_varint(bel_str *out, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        bel_str_append(out, &(char){(char)(value | 0x80)}, 1);
-    bel_str_append(out, &(char){(char)value}, 1);
-}
-
-static void put_key(bel_str *out, int field, wire_type type)
-{
-    put_varint(out, (uint64_t)field << 3 | (uint64_t)type);
-}
-
-static void put_double(bel_str *out, int field, double value)
-{
-    char bytes[sizeof value];
-    memcpy(bytes, &value, sizeof value);
-    put_key(out, field, WIRE_64_BIT);
-    bel_str_append(out, bytes, sizeof bytes);
-}
-
-static void put_float(bel_str *out, int field, float value)
-{
-    char bytes[sizeof value];
-    memcpy(bytes, &value, sizeof value);
-    put_key(out, field, WIRE_32_BIT);
-    bel_str_append(out, bytes, sizeof bytes);
-}
-
-static void put_integer(bel_str *out, int field, int64_t value)
-{
-    put_key(out, field, WIRE_VARINT);
-    put_varint(out, (uint64_t)value);
-}
-
-static void put_bytes(bel_str *out, int field, const char *bytes, size_t length)
-{
-    put_key(out, field, WIRE_BYTES);
-    put_varint(out, length);
-    bel_str_append(out, bytes, length);
-}
-
-// A message inside a message; frees it.
-static void put_message(bel_str *out, int field, bel_str *message)
-{
-    put_bytes(out, field, message->text, message->length);
-    bel_str_deinit(message);
-}
 
 // --- Records ------------------------------------------------------------------------------------
 
@@ -107,14 +36,13 @@ static void put_raw(bel_str *out, const void *data, size_t size)
 }
 
 // length, checksum of the length, data, checksum of the data
-static void put_record(bel_str *out, const bel_str *data)
+static void put_record(bel_str *out, const uint8_t *data, uint64_t length)
 {
-    uint64_t length = data->length;
     uint32_t length_crc = bel_crc32c_masked(&length, sizeof length);
-    uint32_t data_crc = bel_crc32c_masked(data->text, data->length);
+    uint32_t data_crc = bel_crc32c_masked(data, length);
     put_raw(out, &length, sizeof length);
     put_raw(out, &length_crc, sizeof length_crc);
-    put_raw(out, data->text, data->length);
+    put_raw(out, data, length);
     put_raw(out, &data_crc, sizeof data_crc);
 }
 
@@ -141,20 +69,39 @@ static void write_pending(bel_event_file *file)
     }
 }
 
-// Begins an event; its last field follows, then finish_event.
-static bel_str begin_event(double wall_time, int64_t step)
+// An event at a step, whose content the caller adds; then put_event.
+static Events__Event event_at(double wall_time, int64_t step)
 {
-    bel_str event = {0};
-    put_double(&event, EVENT_WALL_TIME, wall_time);
-    put_integer(&event, EVENT_STEP, step);
+    Events__Event event;
+    events__event__init(&event);
+    event.has_wall_time = event.has_step = true;
+    event.wall_time = wall_time;
+    event.step = step;
     return event;
 }
 
-static void finish_event(bel_event_file *file, bel_str *event)
+static void put_event(bel_event_file *file, const Events__Event *event)
 {
-    if (file->error == 0) put_record(&file->pending, event);
+    if (file->error != 0) return;
+    size_t length = events__event__get_packed_size(event);
+    uint8_t *data = bel_xmalloc(length + 1);
+    events__event__pack(event, data);
+    put_record(&file->pending, data, length);
+    bel_free(data);
     if (file->pending.length >= FLUSH_BYTES) write_pending(file);
-    bel_str_deinit(event);
+}
+
+// A summary of one value; its tag and content are the caller's.
+static void put_value(bel_event_file *file, double wall_time, int64_t step, Events__Value *value)
+{
+    Events__Event event = event_at(wall_time, step);
+    Events__Summary summary;
+    events__summary__init(&summary);
+    summary.value = &value;
+    summary.n_value = 1;
+    event.what_case = EVENTS__EVENT__WHAT_SUMMARY;
+    event.summary = &summary;
+    put_event(file, &event);
 }
 
 // --- The file -----------------------------------------------------------------------------------
@@ -191,7 +138,7 @@ static bel_status *create_new(const char *dir, double wall_time, char **out_path
 
 bel_status *bel_event_file_open_at(const char *dir, double wall_time, bel_event_file **out_file)
 {
-    static const char version[] = "brain.Event:2";
+    static char version[] = "brain.Event:2";
     char *path = NULL;
     int descriptor = -1;
     BEL_TRY(bel_dir_create(dir));
@@ -199,9 +146,10 @@ bel_status *bel_event_file_open_at(const char *dir, double wall_time, bel_event_
     bel_event_file *file = bel_xcalloc(1, sizeof *file);
     file->path = path;
     file->descriptor = descriptor;
-    bel_str event = begin_event(wall_time, 0);
-    put_bytes(&event, EVENT_FILE_VERSION, version, sizeof version - 1);
-    finish_event(file, &event);
+    Events__Event event = event_at(wall_time, 0);
+    event.what_case = EVENTS__EVENT__WHAT_FILE_VERSION;
+    event.file_version = version;
+    put_event(file, &event);
     bel_status *status = bel_event_file_flush(file);
     if (status != NULL) {
         bel_status_ignore(bel_event_file_close(file)); // would only repeat the error
@@ -216,23 +164,107 @@ bel_status *bel_event_file_open(const char *dir, bel_event_file **out_file)
     return bel_event_file_open_at(dir, bel_clock_wall(), out_file);
 }
 
+// protobuf-c's texts are not const; nothing writes to them.
+static Events__Value value_of(const char *tag)
+{
+    Events__Value value;
+    events__value__init(&value);
+    value.tag = (char *)(uintptr_t)tag;
+    return value;
+}
+
 void bel_event_file_scalar(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                            float value)
 {
-    bel_str event = begin_event(wall_time, step), summary = {0}, entry = {0};
-    put_bytes(&entry, VALUE_TAG, tag, strlen(tag));
-    put_float(&entry, VALUE_SIMPLE_VALUE, value);
-    put_message(&summary, SUMMARY_VALUE, &entry);
-    put_message(&event, EVENT_SUMMARY, &summary);
-    finish_event(file, &event);
+    Events__Value said = value_of(tag);
+    said.what_case = EVENTS__VALUE__WHAT_SIMPLE_VALUE;
+    said.simple_value = value;
+    put_value(file, wall_time, step, &said);
+}
+
+void bel_event_file_histogram(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                              const bel_histogram *histogram)
+{
+    Events__Histogram histo;
+    events__histogram__init(&histo);
+    histo.has_min = histo.has_max = histo.has_num = true;
+    histo.has_sum = histo.has_sum_squares = true;
+    histo.min = histogram->min;
+    histo.max = histogram->max;
+    histo.num = histogram->count;
+    histo.sum = histogram->sum;
+    histo.sum_squares = histogram->sum_squares;
+    histo.bucket_limit = (double *)(uintptr_t)histogram->limits;
+    histo.bucket = (double *)(uintptr_t)histogram->buckets;
+    histo.n_bucket_limit = histo.n_bucket = (size_t)histogram->bucket_count;
+    Events__Value said = value_of(tag);
+    said.what_case = EVENTS__VALUE__WHAT_HISTO;
+    said.histo = &histo;
+    put_value(file, wall_time, step, &said);
+}
+
+void bel_event_file_image(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                          const bel_event_image *image)
+{
+    Events__Image said_image;
+    events__image__init(&said_image);
+    said_image.has_height = said_image.has_width = said_image.has_colorspace = true;
+    said_image.height = image->height;
+    said_image.width = image->width;
+    said_image.colorspace = image->channels;
+    said_image.has_encoded_image_string = true;
+    said_image.encoded_image_string.data = (uint8_t *)(uintptr_t)image->png;
+    said_image.encoded_image_string.len = image->png_bytes;
+    Events__Value said = value_of(tag);
+    said.what_case = EVENTS__VALUE__WHAT_IMAGE;
+    said.image = &said_image;
+    put_value(file, wall_time, step, &said);
+}
+
+// A vector of one string, marked as what the text plugin shows.
+void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                         const char *text)
+{
+    enum { DT_STRING = 7 };
+    static char plugin[] = "text";
+    ProtobufCBinaryData bytes = {strlen(text), (uint8_t *)(uintptr_t)text};
+    Events__Dim dim, *dims = &dim;
+    Events__Shape shape;
+    Events__Tensor tensor;
+    Events__PluginData plugin_data;
+    Events__Metadata metadata;
+    events__dim__init(&dim);
+    events__shape__init(&shape);
+    events__tensor__init(&tensor);
+    events__plugin_data__init(&plugin_data);
+    events__metadata__init(&metadata);
+    dim.has_size = tensor.has_dtype = true;
+    dim.size = 1;
+    shape.dim = &dims;
+    shape.n_dim = 1;
+    tensor.dtype = DT_STRING;
+    tensor.tensor_shape = &shape;
+    tensor.string_val = &bytes;
+    tensor.n_string_val = 1;
+    plugin_data.plugin_name = plugin;
+    metadata.plugin_data = &plugin_data;
+    Events__Value said = value_of(tag);
+    said.what_case = EVENTS__VALUE__WHAT_TENSOR;
+    said.tensor = &tensor;
+    said.metadata = &metadata;
+    put_value(file, wall_time, step, &said);
 }
 
 void bel_event_file_session_start(bel_event_file *file, int64_t step)
 {
-    bel_str event = begin_event(bel_clock_wall(), step), session_log = {0};
-    put_integer(&session_log, SESSION_LOG_STATUS, SESSION_STATUS_START);
-    put_message(&event, EVENT_SESSION_LOG, &session_log);
-    finish_event(file, &event);
+    Events__Event event = event_at(bel_clock_wall(), step);
+    Events__SessionLog log;
+    events__session_log__init(&log);
+    log.has_status = true;
+    log.status = SESSION_STATUS_START;
+    event.what_case = EVENTS__EVENT__WHAT_SESSION_LOG;
+    event.session_log = &log;
+    put_event(file, &event);
 }
 
 bel_status *bel_event_file_flush(bel_event_file *file)
@@ -261,120 +293,51 @@ const char *bel_event_file_path(const bel_event_file *file)
 
 // --- Reading -------------------------------------------------------------------------------------
 
-// What is left of a message.
-typedef struct cursor {
-    const char *at, *end;
-} cursor;
-
-typedef struct field {
-    uint64_t number, varint;
-    wire_type type;
-    cursor bytes; // WIRE_BYTES
-    float value;  // WIRE_32_BIT
-} field;
-
-// False: fewer bytes than that are left.
-static bool take_raw(cursor *c, void *out, size_t size)
+static bool take_raw(const char **at, const char *end, void *out, size_t size)
 {
-    if ((size_t)(c->end - c->at) < size) return false;
-    memcpy(out, c->at, size);
-    c->at += size;
+    if ((size_t)(end - *at) < size) return false;
+    memcpy(out, *at, size);
+    *at += size;
     return true;
 }
 
-static bool take_varint(cursor *c, uint64_t *out_value)
+// A START, or scalars. Bytes that are no event, and other events, are passed over.
+static void read_event(const char *data, size_t length,
+                       void (*each)(void *context, const bel_event *event), void *context)
 {
-    *out_value = 0;
-    for (int shift = 0; shift < 64 && c->at < c->end; shift += 7) {
-        uint64_t byte = (unsigned char)*c->at++;
-        *out_value |= (byte & 0x7f) << shift;
-        if (byte < 0x80) return true;
+    Events__Event *event = events__event__unpack(NULL, length, (const uint8_t *)data);
+    if (event == NULL) return;
+    bel_event said = {.step = event->step};
+    if (event->what_case == EVENTS__EVENT__WHAT_SESSION_LOG) {
+        said.starts = event->session_log->status == SESSION_STATUS_START;
+        if (said.starts) each(context, &said);
     }
-    return false;
-}
-
-// False at the end, and where the message makes no sense.
-static bool take_field(cursor *c, field *out)
-{
-    uint64_t key, skipped;
-    *out = (field){0};
-    if (!take_varint(c, &key)) return false;
-    out->number = key >> 3;
-    out->type = (wire_type)(key & 7);
-    switch (out->type) {
-    case WIRE_VARINT: return take_varint(c, &out->varint);
-    case WIRE_64_BIT: return take_raw(c, &skipped, sizeof skipped);
-    case WIRE_32_BIT: return take_raw(c, &out->value, sizeof out->value);
-    case WIRE_BYTES:
-        if (!take_varint(c, &out->varint) || out->varint > (uint64_t)(c->end - c->at)) return false;
-        out->bytes = (cursor){c->at, c->at + out->varint};
-        c->at += out->varint;
-        return true;
+    bool summary = event->what_case == EVENTS__EVENT__WHAT_SUMMARY;
+    for (size_t i = 0; summary && i < event->summary->n_value; i++) {
+        const Events__Value *value = event->summary->value[i];
+        if (value->what_case != EVENTS__VALUE__WHAT_SIMPLE_VALUE || value->tag == NULL) continue;
+        said.tag = value->tag;
+        said.value = value->simple_value;
+        each(context, &said);
     }
-    return false;
-}
-
-// The scalars of a summary.
-static void read_summary(cursor summary, bel_event event,
-                         void (*each)(void *context, const bel_event *event), void *context)
-{
-    field entry, part;
-    while (take_field(&summary, &entry)) {
-        if (entry.number != SUMMARY_VALUE || entry.type != WIRE_BYTES) continue;
-        bool is_scalar = false;
-        event.tag = NULL;
-        while (take_field(&entry.bytes, &part)) {
-            if (part.number == VALUE_TAG && part.type == WIRE_BYTES) {
-                event.tag = part.bytes.at;
-                event.tag_length = (size_t)part.varint;
-            } else if (part.number == VALUE_SIMPLE_VALUE && part.type == WIRE_32_BIT) {
-                event.value = part.value;
-                is_scalar = true;
-            }
-        }
-        if (is_scalar && event.tag != NULL) each(context, &event);
-    }
-}
-
-// A START comes before the event's scalars. The summary is read last, when the step is known.
-static void read_event(cursor data, void (*each)(void *context, const bel_event *event),
-                       void *context)
-{
-    bel_event event = {0};
-    cursor summary = {0};
-    field part, status;
-    while (take_field(&data, &part)) {
-        if (part.number == EVENT_STEP && part.type == WIRE_VARINT) {
-            event.step = (int64_t)part.varint;
-        } else if (part.number == EVENT_SUMMARY && part.type == WIRE_BYTES) {
-            summary = part.bytes;
-        } else if (part.number == EVENT_SESSION_LOG && part.type == WIRE_BYTES) {
-            while (take_field(&part.bytes, &status)) {
-                if (status.number == SESSION_LOG_STATUS && status.type == WIRE_VARINT)
-                    event.starts = status.varint == SESSION_STATUS_START;
-            }
-        }
-    }
-    if (event.starts) each(context, &event);
-    event.starts = false;
-    read_summary(summary, event, each, context);
+    events__event__free_unpacked(event, NULL);
 }
 
 void bel_event_file_parse(const char *data, size_t size,
                           void (*each)(void *context, const bel_event *event), void *context)
 {
-    cursor file = {data, data + size};
+    const char *at = data, *end = data + size;
     for (;;) {
         uint64_t length;
         uint32_t length_crc, data_crc;
-        if (!take_raw(&file, &length, sizeof length)) return;
-        if (!take_raw(&file, &length_crc, sizeof length_crc)) return;
+        if (!take_raw(&at, end, &length, sizeof length)) return;
+        if (!take_raw(&at, end, &length_crc, sizeof length_crc)) return;
         if (length_crc != bel_crc32c_masked(&length, sizeof length)) return;
-        if (length > (uint64_t)(file.end - file.at)) return;
-        cursor event = {file.at, file.at + length};
-        file.at += length;
-        if (!take_raw(&file, &data_crc, sizeof data_crc)) return;
-        if (data_crc != bel_crc32c_masked(event.at, (size_t)length)) return;
-        read_event(event, each, context);
+        if (length > (uint64_t)(end - at)) return;
+        const char *event = at;
+        at += length;
+        if (!take_raw(&at, end, &data_crc, sizeof data_crc)) return;
+        if (data_crc != bel_crc32c_masked(event, (size_t)length)) return;
+        read_event(event, (size_t)length, each, context);
     }
 }

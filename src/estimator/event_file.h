@@ -1,4 +1,5 @@
-// TensorBoard event files: scalars over steps, which `tensorboard --logdir <dir>` draws as curves.
+// TensorBoard event files: scalars, histograms, images and texts over steps, which `tensorboard
+// --logdir <dir>` draws.
 //
 //     bel_event_file *events;
 //     BEL_TRY(bel_event_file_open("model_dir", &events));
@@ -8,8 +9,9 @@
 //     return bel_event_file_close(events);
 //
 // One folder is one run in TensorBoard: training writes into model_dir, an evaluation into
-// model_dir/eval or model_dir/eval_<name>. Every process that opens a folder gets a file of its
-// own; TensorBoard reads all files of a folder and merges them.
+// model_dir/eval or model_dir/eval_<name>, summaries of replica 0 into model_dir/replica_0. Every
+// process that opens a folder gets a file of its own; TensorBoard reads all files of a folder and
+// merges them.
 //
 // Every session begins with bel_event_file_session_start, the very first one too. TensorBoard takes
 // the first mark of a folder as the beginning; at each later one (a restart, a rollback) it forgets
@@ -46,6 +48,28 @@ bel_status *bel_event_file_open_at(const char *dir, double wall_time,
 void bel_event_file_scalar(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                            float value);
 
+// Numbers and how often each range of them came. Everything is borrowed.
+typedef struct bel_histogram {
+    double min, max, count, sum, sum_squares;
+    const double *limits; // upper ends of the buckets, ascending; the lower one is the limit before
+    const double *buckets; // how many fell into each
+    int bucket_count;
+} bel_histogram;
+void bel_event_file_histogram(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                              const bel_histogram *histogram);
+
+typedef struct bel_event_image {
+    int height, width, channels; // 1: grey, 3: RGB, 4: RGBA
+    const void *png;
+    size_t png_bytes;
+} bel_event_image;
+void bel_event_file_image(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                          const bel_event_image *image);
+
+// Text is shown as Markdown.
+void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                         const char *text);
+
 // Marks that a session starts at `step`: what earlier sessions wrote about it and later steps is
 // void. Comes before the session's scalars.
 void bel_event_file_session_start(bel_event_file *file, int64_t step);
@@ -66,8 +90,7 @@ const char *bel_event_file_path(const bel_event_file *file);
 typedef struct bel_event {
     int64_t step;
     bool starts;     // a session starts at `step`
-    const char *tag; // a scalar, not ended by a zero byte; NULL: none
-    size_t tag_length;
+    const char *tag; // a scalar, valid during the call; NULL: none
     float value;
 } bel_event;
 

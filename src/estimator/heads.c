@@ -29,8 +29,7 @@ void bel_loss_add(bel_model_context *context, bel_estimator_spec *spec, const ch
     } else {
         bel_metric_add(context, spec, (bel_metric){.name = name, .sum = loss});
     }
-    bel_value *part =
-        factor == 1 ? loss : bel_mul(g, loss, bel_scalar(g, BEL_DTYPE_F32, factor));
+    bel_value *part = factor == 1 ? loss : bel_mul(g, loss, bel_scalar(g, BEL_DTYPE_F32, factor));
     spec->loss = spec->loss == NULL ? part : bel_add(g, spec->loss, part);
 }
 

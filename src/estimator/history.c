@@ -36,15 +36,15 @@ struct bel_history {
 
 // --- Events --------------------------------------------------------------------------------------
 
-static curve *find_curve(folder *f, const char *tag, size_t length)
+static curve *find_curve(folder *f, const char *tag)
 {
     for (size_t i = 0; i < f->count; i++) {
         curve *c = &f->curves[i];
-        if (strlen(c->tag) == length && memcmp(c->tag, tag, length) == 0) return c;
+        if (strcmp(c->tag, tag) == 0) return c;
     }
     f->curves = bel_xgrow(f->curves, &f->capacity, f->count + 1, sizeof *f->curves);
     curve *c = &f->curves[f->count++];
-    *c = (curve){.tag = bel_xstrndup(tag, length)};
+    *c = (curve){.tag = bel_xstrdup(tag)};
     return c;
 }
 
@@ -79,7 +79,7 @@ static void take_event(void *context, const bel_event *event)
         }
     }
     if (event->tag == NULL) return;
-    add_point(find_curve(f, event->tag, event->tag_length), event->step, (double)event->value);
+    add_point(find_curve(f, event->tag), event->step, (double)event->value);
 }
 
 // --- Folders -------------------------------------------------------------------------------------

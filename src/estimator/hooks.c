@@ -9,6 +9,11 @@ const struct bel_estimator *bel_hook_estimator(const bel_hook_context *context)
     return context->estimator;
 }
 
+void bel_hook_summary_text(const bel_hook_context *context, const char *name, const char *text)
+{
+    if (context->log != NULL) bel_run_log_text(context->log, context->step, name, text);
+}
+
 void bel_hook_request_stop(bel_hook_context *context)
 {
     if (context->stop != NULL) *context->stop = true;

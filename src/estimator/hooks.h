@@ -3,10 +3,13 @@
 #define BELFRY_ESTIMATOR_HOOKS_H
 
 #include "belfry/estimator.h"
+#include "estimator/run_log.h"
 
 struct bel_hook_context {
     const bel_estimator *estimator;
-    bool *stop; // set to true by a request; NULL: it has no effect
+    bool *stop;       // set to true by a request; NULL: it has no effect
+    bel_run_log *log; // of texts; NULL: they have no effect
+    int64_t step;
 };
 
 typedef struct bel_hooks {

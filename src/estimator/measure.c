@@ -40,7 +40,7 @@ static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_
     const bel_layout *layout = t->layout;
     BEL_TRY(measure_activations(t, &sizes->activation_bytes));
     sizes->parameters = layout->parameters;
-    sizes->slot_elements = layout->parameters * bel_rule_kept(&t->built->spec.optimizer);
+    sizes->slot_elements = layout->parameters * bel_optimizers_kept(&t->built->optimizers);
     if (layout->table_count > 0) {
         BEL_TRY(bel_row_buffer_check(layout, t->estimator->replica_count));
         bel_assignment *assignment =

@@ -17,7 +17,7 @@
 
 // Metrics and summaries share their names with the result's own numbers, and with those of event
 // files.
-static bool is_name_free(const bel_estimator_spec *spec, const char *name)
+bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name)
 {
     static const char *const own[] = {"loss", "global_step", "learning_rate", "examples_per_second",
                                       "global_step/sec"};
@@ -31,28 +31,9 @@ static bool is_name_free(const bel_estimator_spec *spec, const char *name)
     return !taken;
 }
 
-void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec, const char *name,
-                        bel_value *value)
-{
-    if (bel_context_mode(context) != BEL_MODE_TRAIN || value == NULL) return;
-    bel_shape shape = bel_value_shape(value);
-    bel_graph *graph = bel_context_graph(context);
-    if (shape.rank != 0 || bel_value_dtype(value) != BEL_DTYPE_F32) {
-        char text[BEL_SHAPE_TEXT];
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "summary \"%s\" must be a scalar f32, got %s",
-                       name, bel_shape_text(&shape, text));
-    } else if (!is_name_free(spec, name) || spec->summary_count >= BEL_MAX_SUMMARIES) {
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "summary \"%s\": the name is taken or reserved, or there are more than %d",
-                       name, BEL_MAX_SUMMARIES);
-    } else {
-        spec->summaries[spec->summary_count++] = (bel_summary){name, value};
-    }
-}
-
 void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric)
 {
-    if (is_name_free(spec, metric.name) && spec->metric_count < BEL_MAX_METRICS) {
+    if (bel_spec_name_is_free(spec, metric.name) && spec->metric_count < BEL_MAX_METRICS) {
         spec->metrics[spec->metric_count++] = metric;
         return;
     }
@@ -209,12 +190,10 @@ void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const 
 void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                     bel_value *sums, bel_metric_fn *result, void *user)
 {
-    bel_metric_add(context, spec,
-                   (bel_metric){.name = name,
-                                .kind = BEL_METRIC_OWN,
-                                .sum = sums,
-                                .result = result,
-                                .user = user});
+    bel_metric_add(
+        context, spec,
+        (bel_metric){
+            .name = name, .kind = BEL_METRIC_OWN, .sum = sums, .result = result, .user = user});
 }
 
 // --- Scores --------------------------------------------------------------------------------------

@@ -7,6 +7,9 @@
 // The name of spec.predictions among predictions.
 #define BEL_PREDICTIONS "predictions"
 
+// False: a summary, a metric or the library itself has this name.
+bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name);
+
 // Adds a metric to a spec; the context's graph fails where its name is taken or there are too many.
 void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric);
 

@@ -91,8 +91,7 @@ bool bel_context_has_feature(const bel_model_context *context, const char *name)
 
 bel_value *bel_context_feature(bel_model_context *context, const char *name)
 {
-    bel_value *value =
-        is_label(context, name) ? NULL : bel_graph_find_input(context->graph, name);
+    bel_value *value = is_label(context, name) ? NULL : bel_graph_find_input(context->graph, name);
     if (value == NULL) {
         char what[160];
         bel_snprintf(what, sizeof what, "there is no feature \"%s\"", name);
@@ -238,8 +237,7 @@ static bel_status *check_rows(const bel_output *output)
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "%s must be [batch, …], a row for each example, got %s; hint: is the "
                    "batch the first dimension all the way?",
-                   output->name,
-                   output->value == NULL ? "nothing" : bel_shape_text(&shape, text));
+                   output->name, output->value == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
 static bel_status *check_predictions(const bel_estimator_spec *spec)
@@ -293,7 +291,7 @@ static bel_status *check_metric(const bel_metric *metric)
 }
 
 // What each mode must have, and nothing of the others.
-static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
+static bel_status *check_spec(const bel_estimator_spec *spec, bel_mode mode)
 {
     if (mode == BEL_MODE_PREDICT) return check_predictions(spec);
     BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
@@ -305,8 +303,17 @@ static bel_status *check_spec(bel_estimator_spec *spec, bel_mode mode)
     }
     for (int i = 0; i < spec->metric_count; i++)
         BEL_TRY(check_metric(&spec->metrics[i]));
-    if (mode == BEL_MODE_TRAIN) BEL_TRY(bel_optimizer_check(&spec->optimizer));
     return NULL;
+}
+
+static bel_status *take_optimizers(bel_built *built)
+{
+    const bel_estimator_spec *spec = &built->spec;
+    bel_optimizers *optimizers = &built->optimizers;
+    *optimizers =
+        (bel_optimizers){.main = spec->optimizer, .part_count = spec->optimizer_part_count};
+    memcpy(optimizers->parts, spec->optimizer_parts, sizeof optimizers->parts);
+    return bel_optimizers_check(optimizers);
 }
 
 // The function's own error first, then what stuck to the graph, then what the spec lacks.
@@ -317,15 +324,14 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     built->mode = mode;
     built->graph = bel_graph_create();
     built->fields = bel_xcalloc((size_t)bel_input_field_count(input), sizeof *built->fields);
-    bel_model_context context = {.graph = built->graph,
-                                 .mode = mode,
-                                 .estimator = estimator,
-                                 .input = input};
+    bel_model_context context = {
+        .graph = built->graph, .mode = mode, .estimator = estimator, .input = input};
     size_t batch_inputs = add_inputs(&context, input, built->fields);
     bel_status *status = estimator->model_fn(&context, &built->spec);
     if (status == NULL) status = bel_graph_check(built->graph);
     if (status == NULL) status = add_lookups(built, batch_inputs);
     if (status == NULL) status = check_spec(&built->spec, mode);
+    if (status == NULL && mode == BEL_MODE_TRAIN) status = take_optimizers(built);
     if (status != NULL) {
         bel_built_destroy(built);
         return bel_status_wrap(status, __FILE__, __LINE__, "model function in %s",

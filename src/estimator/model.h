@@ -5,13 +5,15 @@
 #include "belfry/estimator.h"
 #include "graph/graph.h"
 #include "input/input.h"
+#include "optim/optimizers.h"
 
 // A graph with its meaning, for one mode. Immutable once built.
 typedef struct bel_built {
     bel_mode mode;
     bel_graph *graph;
-    bel_estimator_spec spec; // checked for the mode
-    int *fields;             // by graph input: the batch's field, -1: rows of a table
+    bel_estimator_spec spec;   // checked for the mode
+    bel_optimizers optimizers; // TRAIN: the spec's, checked
+    int *fields;               // by graph input: the batch's field, -1: rows of a table
 } bel_built;
 
 // The predictions of a checked spec, that of spec.predictions first, if there is one. Returns how

@@ -1,6 +1,6 @@
-// bel_evaluate, bel_predict and predictors: a checkpoint, an input, a graph; no training. They load the values
-// (or their moving averages) whole and keep no optimizer state, so that they run beside a training
-// job without slowing it down.
+// bel_evaluate, bel_predict and predictors: a checkpoint, an input, a graph; no training. They load
+// the values (or their moving averages) whole and keep no optimizer state, so that they run beside
+// a training job without slowing it down.
 #include "estimator/predict.h"
 
 #include "base/alloc.h"
@@ -64,8 +64,8 @@ static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *in
     BEL_TRY(open_checkpoint(u, checkpoint));
     if (u->input == NULL) {
         const char *columns = bel_ckpt_setting(u->reader, BEL_SETTING_COLUMNS);
-        BEL_TRY(bel_input_fn_open_like(input_fn, input_user, u->estimator, mode, columns,
-                                       &u->input));
+        BEL_TRY(
+            bel_input_fn_open_like(input_fn, input_user, u->estimator, mode, columns, &u->input));
     }
     BEL_TRY(bel_model_build(u->estimator, mode, u->input, &u->built));
     return load_values(u);

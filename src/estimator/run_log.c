@@ -54,6 +54,11 @@ void bel_run_log_scalar(bel_run_log *log, int64_t step, const char *tag, double 
     bel_event_file_scalar(log->events, bel_clock_wall(), step, tag, (float)value);
 }
 
+void bel_run_log_text(bel_run_log *log, int64_t step, const char *tag, const char *text)
+{
+    bel_event_file_text(log->events, bel_clock_wall(), step, tag, text);
+}
+
 // "global_step/sec" is the tag by which users of TensorFlow's Estimator look for the speed.
 void bel_run_log_step(bel_run_log *log, const bel_run_point *point)
 {

@@ -25,6 +25,9 @@ void bel_run_log_step(bel_run_log *log, const bel_run_point *point);
 // Another scalar of a training step: a metric, or a summary.
 void bel_run_log_scalar(bel_run_log *log, int64_t step, const char *tag, double value);
 
+// A text of a training step, as Markdown.
+void bel_run_log_text(bel_run_log *log, int64_t step, const char *tag, const char *text);
+
 // An evaluation; writes an event file into the folder of that name ("eval", "eval_<name>").
 bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name,
                                    const bel_result *result) BEL_MUST_USE;

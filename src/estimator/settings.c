@@ -72,7 +72,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, "products", bel_openblas_text());
     }
     add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
-    bel_optimizer_describe(&built->spec.optimizer, take_setting, settings);
+    bel_optimizers_describe(&built->optimizers, take_setting, settings);
     for (int i = 0; i < estimator->param_count; i++) {
         // "param.": a parameter may have the name of another setting. Whole, however long: what is
         // cut would compare as equal.

@@ -9,8 +9,6 @@
 #include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "estimator/input_fn.h"
-#include "optim/multiplier.h"
-#include "optim/rule.h"
 #include "ps/layout/row_buffer.h"
 
 // What was trained already binds the columns; in a new run the file does.
@@ -57,7 +55,7 @@ static bel_status *check_memory(const bel_trainable *t)
     double parameters = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int kept = bel_rule_kept(&t->built->spec.optimizer);
+    int kept = bel_optimizers_kept(&t->built->optimizers);
     double copies = 3 + 2 * kept + t->estimator->replica_count;
     if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.worker_count;
     double needed = parameters * copies * sizeof(float);
@@ -69,8 +67,8 @@ static bel_status *check_memory(const bel_trainable *t)
                    parameters, needed * 0x1p-30, copies, available * 0x1p-30);
 }
 
-// Every pattern of the multipliers must meet a trainable variable or a table.
-static bel_status *check_multipliers(const bel_trainable *t)
+// Every pattern of the optimizers must meet a trainable variable or a table.
+static bel_status *check_patterns(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
     size_t most = graph->variable_count + graph->table_count;
@@ -82,7 +80,7 @@ static bel_status *check_multipliers(const bel_trainable *t)
     }
     for (size_t i = 0; i < graph->table_count; i++)
         names[count++] = graph->tables[i].name;
-    bel_status *status = bel_multipliers_check_names(&t->built->spec.optimizer, names, count);
+    bel_status *status = bel_optimizers_check_names(&t->built->optimizers, names, count);
     bel_free(names);
     return status;
 }
@@ -95,7 +93,7 @@ static void add_table(bel_trainable *t, int index)
     bel_layout_table table = {.name = from->name,
                               .width = from->width,
                               .initializer = from->initializer,
-                              .counts_replicas = t->built->spec.optimizer.mean_by_contributors};
+                              .counts_replicas = t->built->optimizers.main.mean_by_contributors};
     for (int l = from->first_lookup; l >= 0; l = graph->lookups[l].next)
         table.ids +=
             bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(t->input);
@@ -175,6 +173,7 @@ static void list_series(bel_trainable *t)
 {
     const bel_estimator_spec *spec = &t->built->spec;
     for (int i = 0; i < spec->summary_count; i++) {
+        if (spec->summaries[i].kind != BEL_SUMMARY_SCALAR) continue;
         add_series(t, spec->summaries[i].name, BEL_METRIC_MEAN, spec->summaries[i].value, NULL);
     }
     for (int i = 0; i < spec->metric_count && t->estimator->config.train_metrics; i++) {
@@ -182,6 +181,31 @@ static void list_series(bel_trainable *t)
         if (metric->kind == BEL_METRIC_AUC || metric->kind == BEL_METRIC_OWN) continue;
         add_series(t, metric->name, metric->kind, metric->sum, metric->weight);
     }
+}
+
+static void take_observed(void *context, int64_t step, const bel_tensor *values)
+{
+    bel_observer_take(context, step, values);
+}
+
+static void list_observed(bel_trainable *t)
+{
+    const bel_estimator_spec *spec = &t->built->spec;
+    const bel_run_config *config = &t->estimator->config;
+    const bel_summary *summaries[BEL_MAX_SUMMARIES];
+    int count = 0;
+    for (int i = 0; i < spec->summary_count && config->save_summary_steps > 0; i++) {
+        if (spec->summaries[i].kind == BEL_SUMMARY_SCALAR) continue;
+        summaries[count] = &spec->summaries[i];
+        t->observed[count++] = spec->summaries[i].value;
+    }
+    if (count == 0) return;
+    t->observer = bel_observer_create(config->model_dir, summaries, count);
+    t->observation = (bel_worker_observation){.values = t->observed,
+                                              .count = count,
+                                              .every_steps = config->save_summary_steps,
+                                              .context = t->observer,
+                                              .take = take_observed};
 }
 
 static bel_status *before_step(void *context, int64_t step)
@@ -221,11 +245,12 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     }
     BEL_TRY(check_tables(t));
     BEL_TRY_CTX(add_reports(t), "gradients");
-    BEL_TRY(check_multipliers(t));
+    BEL_TRY(check_patterns(t));
     BEL_TRY(check_memory(t));
     make_layout(t);
     BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
     list_series(t);
+    list_observed(t);
     t->events =
         (bel_worker_events){.context = t, .before_step = before_step, .after_step = after_step};
     t->model = (bel_worker_model){.graph = t->built->graph,
@@ -252,6 +277,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
     const bel_run_config *config = &t->estimator->config;
     return (bel_worker_config){.worker = worker,
                                .events = bel_hooks_for_workers(&t->hooks) ? &t->events : NULL,
+                               .observation = t->observer != NULL ? &t->observation : NULL,
                                .layout = t->layout,
                                .model = &t->model,
                                .input = t->input,
@@ -266,7 +292,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
 
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
 {
-    return (bel_shard_settings){.optimizer = t->built->spec.optimizer,
+    return (bel_shard_settings){.optimizers = t->built->optimizers,
                                 .counting = t->counting,
                                 .seed = t->estimator->config.seed,
                                 .series_count = t->series_count};
@@ -274,6 +300,7 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
 
 void bel_trainable_deinit(bel_trainable *t)
 {
+    bel_observer_destroy(t->observer);
     bel_settings_deinit(&t->settings);
     bel_layout_destroy(t->layout);
     bel_free(t->reports);

@@ -9,6 +9,7 @@
 #include "estimator/estimator_inner.h"
 #include "estimator/hooks.h"
 #include "estimator/model.h"
+#include "estimator/observer.h"
 #include "estimator/settings.h"
 #include "ps/layout/shard_settings.h"
 #include "ps/layout/step_stats.h"
@@ -30,6 +31,9 @@ typedef struct bel_trainable {
     bel_worker_model model;         // the same for a worker; points into what is above
     bel_hooks hooks;
     bel_worker_events events; // of the hooks, for workers
+    bel_observer *observer;   // of histograms and images; NULL: there are none
+    bel_value *observed[BEL_MAX_SUMMARIES];
+    bel_worker_observation observation;
     bel_series series[BEL_MAX_SERIES];
     bel_value *series_values[2 * BEL_MAX_SERIES]; // bel_worker_model.series
     int series_count;

@@ -2,6 +2,7 @@
 #ifndef BELFRY_FEATURES_IMAGE_H
 #define BELFRY_FEATURES_IMAGE_H
 
+#include "base/str.h"
 #include "belfry/features.h"
 
 enum { BEL_IMAGE_MAX_SIDE = 1 << 16, BEL_IMAGE_MAX_PIXELS = 100000000 };
@@ -18,6 +19,10 @@ typedef struct bel_image_request {
 
 // Decoders, one file for each library. DATA_LOSS as features.h says.
 bel_status *bel_jpeg_decode(const bel_image_request *request, bel_image *out_image) BEL_MUST_USE;
+// Appends the image as a PNG file; 1, 3 or 4 channels (grey, RGB, RGBA). INTERNAL: libpng refuses
+// it.
+bel_status *bel_png_encode(const bel_image *image, bel_str *out) BEL_MUST_USE;
+
 bel_status *bel_png_decode(const bel_image_request *request, bel_image *out_image) BEL_MUST_USE;
 bel_status *bel_pnm_decode(const bel_image_request *request, bel_image *out_image) BEL_MUST_USE;
 

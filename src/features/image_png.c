@@ -106,3 +106,24 @@ bel_status *bel_png_decode(const bel_image_request *request, bel_image *out_imag
     bel_free(r);
     return status;
 }
+
+// --- Writing -------------------------------------------------------------------------------------
+
+bel_status *bel_png_encode(const bel_image *image, bel_str *out)
+{
+    png_image head = {.version = PNG_IMAGE_VERSION,
+                      .width = (png_uint_32)image->width,
+                      .height = (png_uint_32)image->height,
+                      .format = image->channels == 1   ? PNG_FORMAT_GRAY
+                                : image->channels == 3 ? PNG_FORMAT_RGB
+                                                       : PNG_FORMAT_RGBA};
+    png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(head);
+    uint8_t *bytes = bel_xmalloc(room);
+    bool done = png_image_write_to_memory(&head, bytes, &room, 0, image->pixels, 0, NULL) != 0;
+    if (done) bel_str_append(out, (const char *)bytes, room);
+    bel_free(bytes);
+    bel_status *status =
+        done ? NULL : BEL_ERR(BEL_INTERNAL, "an image cannot be written: %s", head.message);
+    png_image_free(&head);
+    return status;
+}

@@ -164,7 +164,7 @@ bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
     }
     bel_node *node = new_node(graph, name, op, attrs);
     node->input_count = input_count;
-    memcpy(node->inputs, inputs, (size_t)input_count * sizeof *inputs);
+    if (input_count > 0) memcpy(node->inputs, inputs, (size_t)input_count * sizeof *inputs);
     for (int i = 0; i < def->output_count; i++)
         new_output(graph, node, &out[i]);
     return node;

@@ -22,6 +22,28 @@ bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *wei
     return bel_div(graph, sum, bel_where(graph, none, number(graph, total, 1), total));
 }
 
+// A number with weight 0 counts for nothing, as in a weighted mean.
+bel_value *bel_reduce_loss(bel_graph *graph, bel_value *losses, bel_value *weights,
+                           bel_reduction reduction)
+{
+    if (weights == NULL) {
+        return reduction == BEL_REDUCTION_SUM ? bel_reduce_sum(graph, losses, NULL, 0, false)
+                                              : bel_mean(graph, losses);
+    }
+    if (reduction == BEL_REDUCTION_WEIGHTED_MEAN) {
+        return bel_weighted_mean(graph, losses, weights);
+    }
+    bel_value *zero = number(graph, weights, 0), *unused = bel_equal(graph, weights, zero);
+    bel_value *counted = bel_where(graph, unused, zero, losses);
+    counted = bel_mul(graph, counted, weights);
+    if (reduction == BEL_REDUCTION_MEAN) return bel_mean(graph, counted);
+    bel_value *sum = bel_reduce_sum(graph, counted, NULL, 0, false);
+    if (reduction == BEL_REDUCTION_SUM) return sum;
+    bel_value *used = bel_where(graph, unused, zero, number(graph, weights, 1));
+    bel_value *count = bel_reduce_sum(graph, used, NULL, 0, false);
+    return bel_div(graph, sum, bel_max(graph, count, number(graph, count, 1)));
+}
+
 bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *labels)
 {
     bel_value *error = bel_sub(graph, predicted, labels);

@@ -487,7 +487,7 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
     if (status == NULL)
         status = bel_space_array(trainable->layout, "snapshot", &embedded->backend.values);
-    if (status == NULL && trainable->built->spec.optimizer.moving_average_decay > 0) {
+    if (status == NULL && trainable->built->optimizers.main.moving_average_decay > 0) {
         status =
             bel_space_array(trainable->layout, "snapshot of averages", &embedded->backend.averages);
     }

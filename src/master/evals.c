@@ -182,7 +182,8 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
     BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result));
     bel_job_count_evaluation(job, eval->folder, &result);
     BEL_TRY(bel_job_export(job, eval, &result, false));
-    bel_hook_context context = {.estimator = estimator, .stop = &job->hook_stop};
+    bel_hook_context context = {
+        .estimator = estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
     return bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result);
 }
 

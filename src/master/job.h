@@ -43,7 +43,7 @@ typedef struct bel_job {
     bel_trainable trainable;
     bel_input_segment *segments;
     int segment_count;
-    bel_optimizer optimizer; // before elastic_rescale changed the trainable's
+    bel_optimizers optimizers; // before elastic_rescale changed the trainable's
     bel_backend *backend;
     bel_control_state state; // the newest
     bel_run_log *log;
@@ -56,7 +56,7 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
-    int64_t max_steps; // 0: until the input ends
+    int64_t max_steps;          // 0: until the input ends
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them
@@ -80,6 +80,10 @@ bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
 void bel_job_free_evals(bel_job *job);
 
 // save.c: checkpoints.
+
+// initial_values.c. What every variable of a new run begins with, laid out as the space.
+bel_status *bel_job_initialize(const bel_job *job, float *values) BEL_MUST_USE;
+
 bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
 bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
                                                         // or a pause

@@ -106,7 +106,7 @@ static void add_setting(void *context, const char *name, const char *text)
 static void describe_settings(const remote *r, setup *s)
 {
     bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
-    bel_optimizer_list(&settings.optimizer, add_setting, s);
+    bel_optimizers_list(&settings.optimizers, add_setting, s);
     size_t count = s->message.n_optimizer;
     s->message.optimizer = bel_xcalloc(count + 1, sizeof *s->message.optimizer);
     for (size_t i = 0; i < count; i++) // the list does not move any more

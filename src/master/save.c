@@ -57,7 +57,8 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
 
 static bel_status *tell_hooks(bel_job *job, int64_t step)
 {
-    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    bel_hook_context context = {
+        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     bel_status *status =
         bel_hooks_after_save(&job->trainable.hooks, &context, step, folder != NULL ? folder : "");
@@ -115,11 +116,10 @@ static bel_status *save_first(bel_job *job)
     bel_backend *backend = job->backend, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
     if (first != NULL) job->backend = first;
-    bel_status *status = bel_space_initialize(job->trainable.layout, job->estimator->config.seed,
-                                              job->backend->values);
+    bel_status *status = bel_job_initialize(job, job->backend->values);
     if (status == NULL && job->backend->averages != NULL) { // which begin as the values
-        status = bel_space_initialize(job->trainable.layout, job->estimator->config.seed,
-                                      job->backend->averages);
+        memcpy(job->backend->averages, job->backend->values,
+               (size_t)job->trainable.layout->size * sizeof(float));
     }
     if (status == NULL) status = bel_job_save(job, 0);
     if (first != NULL) first->ops->destroy(first);
@@ -158,11 +158,8 @@ void bel_job_rescale(bel_job *job)
     bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
     if (changes) add_segment(job, job->first_step, replicas);
     double factor = (double)replicas / (double)job->segments[0].replica_count;
-    bel_optimizer *optimizer = &job->trainable.built->spec.optimizer;
-    *optimizer = job->optimizer;
-    optimizer->learning_rate *= factor;
-    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++)
-        optimizer->schedule.rates[i] *= factor;
+    job->trainable.built->optimizers = job->optimizers;
+    bel_optimizers_scale(&job->trainable.built->optimizers, factor);
     if (!changes) return;
     bel_log_write(BEL_LOG_INFO,
                   "%lld replica%s from step %lld on: %g times the learning rate of %lld",
@@ -220,7 +217,9 @@ bel_status *bel_job_resume(bel_job *job)
         BEL_TRY(save_first(job));
         BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
     } else {
-        bel_log_write(BEL_LOG_INFO, "resuming from %s", bel_ckpt_folder(reader));
+        bool begins = job->spec->warm_start.checkpoint != NULL || job->spec->init_fn != NULL;
+        bel_log_write(BEL_LOG_INFO, "resuming from %s%s", bel_ckpt_folder(reader),
+                      begins ? "; what a new run begins with is passed over" : "");
     }
     bel_status *status = load(job, reader);
     bel_ckpt_close(reader);

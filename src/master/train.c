@@ -233,6 +233,24 @@ static bel_status *write_job_file(const bel_run_config *config)
 
 // In this order: the folder is this run's before anything is written; members may call while the
 // model is built.
+// What determines the bits, as a table where TensorBoard shows texts.
+static void log_settings(const bel_job *job)
+{
+    const bel_settings *settings = &job->trainable.settings;
+    bel_str table = {0};
+    bel_str_puts(&table, "| setting | value |\n|---|---|\n");
+    for (int i = 0; i < settings->count; i++) {
+        bel_str_printf(&table, "| %s | ", settings->names[i]);
+        for (const char *c = settings->values[i]; *c != '\0'; c++) {
+            if (*c == '|') bel_str_puts(&table, "\\");
+            bel_str_append(&table, *c == '\n' ? " " : c, 1);
+        }
+        bel_str_puts(&table, " |\n");
+    }
+    bel_run_log_text(job->log, job->first_step + 1, "settings", table.text);
+    bel_str_deinit(&table);
+}
+
 static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -243,7 +261,7 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     }
     BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
-    job->optimizer = job->trainable.built->spec.optimizer;
+    job->optimizers = job->trainable.built->optimizers;
     BEL_TRY(start_watchdog(job));
     BEL_TRY(make_backend(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
@@ -251,9 +269,11 @@ static bel_status *prepare(bel_job *job, const bel_eval_spec *evals, int eval_co
     BEL_TRY(bel_job_check_exporters(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));
-    job->max_steps = job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
+    job->max_steps =
+        job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
     BEL_TRY(find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
+    log_settings(job);
     return write_job_file(config);
 }
 
@@ -265,7 +285,7 @@ static void write_point(bel_job *job, const bel_control_point *point, const bel_
     const bel_run_point said = {.step = point->step,
                                 .loss = point->loss,
                                 .learning_rate =
-                                    bel_optimizer_rate(&t->built->spec.optimizer, point->step - 1),
+                                    bel_optimizer_rate(&t->built->optimizers.main, point->step - 1),
                                 .examples_per_second = point->examples_per_second,
                                 .steps_per_second = point->steps_per_second};
     bel_run_log_step(job->log, &said);
@@ -286,7 +306,8 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
                                     .went_back = job->went_back,
                                     .values = values,
                                     .value_count = t->series_count};
-    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    bel_hook_context context = {
+        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = point->step};
     job->went_back = false;
     return bel_hooks_after_step(&t->hooks, &context, &report);
 }

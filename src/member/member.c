@@ -91,7 +91,7 @@ static bel_status *add_tables(member *m, const Bel__Setup *setup)
                 .name = from->name,
                 .width = from->width,
                 .ids = from->ids,
-                .counts_replicas = m->settings.optimizer.mean_by_contributors,
+                .counts_replicas = m->settings.optimizers.main.mean_by_contributors,
                 .initializer = {.kind = (bel_init_kind)from->start, .value = from->start_value}});
     }
     return NULL;
@@ -212,7 +212,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *ou
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "malformed setup: schedule, segment, counting or series");
     *out_settings = (bel_shard_settings){
-        .optimizer = bel_optimizer_default(),
+        .optimizers = {.main = bel_optimizer_default()},
         .counting = {.kind = (bel_counting_kind)counting->kind,
                      .workers = counting->workers,
                      .max_lead = counting->max_lead},
@@ -221,10 +221,10 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *ou
     };
     for (size_t i = 0; i < setup->n_optimizer; i++) {
         const Bel__Setting *setting = setup->optimizer[i];
-        BEL_TRY_CTX(bel_optimizer_set(&out_settings->optimizer, setting->name, setting->value),
+        BEL_TRY_CTX(bel_optimizers_set(&out_settings->optimizers, setting->name, setting->value),
                     "malformed setup: optimizer");
     }
-    return bel_optimizer_check(&out_settings->optimizer);
+    return bel_optimizers_check(&out_settings->optimizers);
 }
 
 // Begins, or begins anew with another generation.

@@ -111,7 +111,7 @@ typedef struct member {
     int64_t evaluated_step; // its step, -1: none
     int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
     bel_evaluator_pace pace;
-    bool evaluates;         // evaluator: the master has said that the job runs
+    bool evaluates; // evaluator: the master has said that the job runs
 } member;
 
 // member_say.c. Sends a message of this kind (wire/message.h) to the master, with the generation of

@@ -132,7 +132,7 @@ static bel_status *make_shard(member *m)
     s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
-    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->settings.optimizer));
+    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->settings.optimizers.main));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .assignment = s->assignment,

@@ -9,8 +9,9 @@
 // Weights for single ids, in "wide", and what ids have in common, in "deep". An id is any int64;
 // ids of different fields must differ, as those of --id_columns do. There are ids, or lists of
 // them, whose weights are the feature "id_weights", or both. Loss, metric and predictions as in
-// "dnn". Parameters: embedding_width (16), id_list_combiner (mean), and those of "dnn". Tables
-// restrict the optimizer: sgd, adagrad, adam, ftrl.
+// "dnn". Parameters: embedding_width (16), id_list_combiner (mean), wide_optimizer ("same": one for
+// all) and wide_learning_rate (0.1), and those of "dnn". Tables restrict the optimizer: sgd,
+// adagrad, adam, ftrl.
 #include <string.h>
 
 #include "models/parts.h"
@@ -75,6 +76,30 @@ static int look_up(bel_graph *g, const looked_up *from, const char *table, int64
     return count;
 }
 
+// An optimizer of its own for table "wide", as the paper has FTRL there and AdaGrad for the rest.
+static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *spec)
+{
+    static const struct {
+        const char *name;
+        bel_optimizer_kind kind;
+    } kinds[] = {{"sgd", BEL_OPTIMIZER_SGD},
+                 {"adagrad", BEL_OPTIMIZER_ADAGRAD},
+                 {"adam", BEL_OPTIMIZER_ADAM},
+                 {"ftrl", BEL_OPTIMIZER_FTRL}};
+    const char *wanted = bel_context_param(context, "wide_optimizer", "same");
+    double rate = bel_context_param_number(context, "wide_learning_rate", 0.1);
+    if (strcmp(wanted, "same") == 0) return;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].name, wanted) != 0) continue;
+        spec->optimizer_parts[spec->optimizer_part_count++] = (bel_optimizer_part){
+            .variables = "wide", .optimizer = {.kind = kinds[i].kind, .learning_rate = rate}};
+        return;
+    }
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "parameter wide_optimizer must be same, sgd, adagrad, adam or ftrl, got \"%s\"",
+                   wanted);
+}
+
 bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -102,5 +127,6 @@ bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *
         wide = wide == NULL ? sum : bel_add(g, wide, sum);
     }
     bel_part_classify(context, spec, bel_add(g, wide, deep), penalty);
+    set_wide_optimizer(context, spec);
     return NULL;
 }

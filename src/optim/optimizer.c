@@ -4,9 +4,34 @@
 // learning_rate, so that schedule is looked at first.
 #include "belfry/optimizer.h"
 
+#include <math.h>
+#include <string.h>
+
+#include "optim/formula.h"
 #include "optim/multiplier.h"
 #include "optim/rule.h"
 #include "optim/settings.h"
+
+// A formula that goes wrong somewhere mostly does so at its beginning, or where steps are many.
+static bel_status *check_formula(const bel_optimizer *optimizer)
+{
+    const char *text = optimizer->schedule.formula;
+    if (memchr(text, '\0', BEL_FORMULA_BYTES) == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: formula must be shorter than %d bytes",
+                       BEL_FORMULA_BYTES);
+    }
+    BEL_TRY_CTX(bel_formula_check(text), "optimizer");
+    bool divides = optimizer->kind == BEL_OPTIMIZER_FTRL;
+    for (int64_t step = 0; step <= 10000000; step = step == 0 ? 1 : step * 10) {
+        double factor = bel_formula_value(text, step);
+        if (isfinite(factor) && (factor > 0 || !divides)) continue;
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "optimizer: formula \"%s\" must be a finite number%s, but is %g at step %lld", text,
+            divides ? " above 0 with ftrl" : "", factor, (long long)step);
+    }
+    return NULL;
+}
 
 bel_status *bel_optimizer_check(bel_optimizer *optimizer)
 {
@@ -21,6 +46,7 @@ bel_status *bel_optimizer_check(bel_optimizer *optimizer)
                        "optimizer: decay_rate must be in (0, 1] with schedule exponential, got %g",
                        schedule->decay_rate);
     }
+    if (schedule->kind == BEL_SCHEDULE_FORMULA) BEL_TRY(check_formula(optimizer));
     double t_mul = schedule->t_mul;
     if (schedule->kind == BEL_SCHEDULE_COSINE_RESTARTS && t_mul != 1 && t_mul < 1.01) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: t_mul must be 1, or at least 1.01, got %g",

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/real.h"
+#include "optim/formula.h"
 #include "optim/rule.h"
 
 static int piece_count(const bel_schedule *schedule)
@@ -84,7 +85,7 @@ static double polynomial(const bel_schedule *schedule, double x)
 double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
 {
     const bel_schedule *schedule = &optimizer->schedule;
-    double rate = optimizer->learning_rate, alpha = schedule->alpha;
+    double rate = optimizer->learning_rate, alpha = schedule->alpha, factor;
     double x = schedule->decay_steps > 0 ? (double)step / (double)schedule->decay_steps : 0;
     double decays = schedule->staircase ? floor(x) : x;
     switch (schedule->kind) {
@@ -95,6 +96,10 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
     case BEL_SCHEDULE_PIECEWISE: rate = piece_rate(schedule, step); break;
     case BEL_SCHEDULE_COSINE: rate *= alpha + (1 - alpha) * half_wave(fmin(1, x)); break;
     case BEL_SCHEDULE_POLYNOMIAL: rate *= alpha + (1 - alpha) * polynomial(schedule, x); break;
+    case BEL_SCHEDULE_FORMULA:
+        factor = bel_formula_value(schedule->formula, step);
+        rate *= factor < 0 ? 0 : factor; // NaN stays, and ends the training
+        break;
     case BEL_SCHEDULE_COSINE_RESTARTS:
         rate *= alpha + (1 - alpha) * restarting_wave(schedule, x);
         break;

@@ -14,7 +14,7 @@
 #include "optim/multiplier.h"
 #include "optim/rule.h"
 
-typedef enum form { CHOICE, NUMBER, WHOLE, SWITCH, FACTORS, STEPS, RATES } form;
+typedef enum form { CHOICE, NUMBER, WHOLE, SWITCH, FACTORS, STEPS, RATES, FORMULA } form;
 
 typedef struct row {
     const char *name;
@@ -156,6 +156,11 @@ bel_status *bel_optimizer_set(bel_optimizer *optimizer, const char *name, const 
         return NULL;
     case STEPS:
     case RATES: return set_pieces(optimizer, r, text);
+    case FORMULA:
+        if (strlen(text) >= r->size) return malformed(r, "shorter than 256 bytes", text);
+        memset(field_of(optimizer, r), 0, r->size);
+        memcpy(field_of(optimizer, r), text, strlen(text));
+        return NULL;
     }
     return NULL;
 }
@@ -209,6 +214,7 @@ static void write_value(const bel_optimizer *optimizer, const row *r, int digits
             write_number(out, schedule->rates[i], digits);
         }
         break;
+    case FORMULA: bel_str_puts(out, value); break;
     }
 }
 

@@ -13,7 +13,8 @@
 // ROW(name, FORM, field of bel_optimizer, default, accepts, unit, when, key, label, help)
 //
 // FORM     CHOICE (its number among the words it accepts), NUMBER (double), WHOLE (int64_t), SWITCH
-//          (bool), FACTORS (bel_multiplier list), STEPS and RATES (of the piecewise schedule)
+//          (bool), FACTORS (bel_multiplier list), STEPS and RATES (of the piecewise schedule),
+//          FORMULA (char array)
 // default  as it would be typed. A NUMBER of 0 stands for it where 0 is not accepted, but where a
 //          model function must set it: learning_rate, and the numbers of a schedule.
 // accepts  words with `|` between them, or an interval as mathematics writes it; numbers are looked
@@ -27,7 +28,7 @@
     ROW(optimizer, CHOICE, kind, "adam", "sgd|momentum|adam|adagrad|rmsprop|adamw|ftrl|lamb|lars|adadelta", NULL, \
         NULL, "optimizer", NULL, "Update rule.") \
     ROW(learning_rate, NUMBER, learning_rate, "0.001", "(0, 1000000]", NULL, \
-        "schedule=constant|exponential|cosine|polynomial|natural_exp|inverse_time|cosine_restarts", "learning_rate", NULL, \
+        "schedule=constant|exponential|cosine|polynomial|natural_exp|inverse_time|cosine_restarts|formula", "learning_rate", NULL, \
         "step size before schedule and warm-up.") \
     ROW(momentum, NUMBER, momentum, "0.9", "(0, 1)", NULL, \
         "optimizer=momentum|lars", NULL, "momentum", "decay of the sum.") \
@@ -87,7 +88,7 @@
         NULL, "clip_norm", NULL, "Bound for the norm of each variable's gradient; 0: off.") \
     ROW(clip_global_norm, NUMBER, clip_global_norm, "0", "[0, inf)", NULL, \
         NULL, "clip_global_norm", NULL, "Bound for the norm of all gradients together; 0: off.") \
-    ROW(schedule, CHOICE, schedule.kind, "constant", "constant|exponential|cosine|piecewise|polynomial|natural_exp|inverse_time|cosine_restarts", NULL, \
+    ROW(schedule, CHOICE, schedule.kind, "constant", "constant|exponential|cosine|piecewise|polynomial|natural_exp|inverse_time|cosine_restarts|formula", NULL, \
         NULL, "schedule", NULL, "How the learning rate changes with the steps.") \
     ROW(decay_rate, NUMBER, schedule.decay_rate, "0.96", "(0, 1000000]", NULL, \
         "schedule=exponential|natural_exp|inverse_time", "schedule", "rate", \
@@ -113,6 +114,10 @@
         "schedule=piecewise", "schedule", NULL, "the last step of each rate but the last.") \
     ROW(rates, RATES, schedule.rates, "", NULL, "X", \
         "schedule=piecewise", "schedule", NULL, "the learning rates, one more than --boundaries.") \
+    ROW(schedule_formula, FORMULA, schedule.formula, "", NULL, "FORMULA", \
+        "schedule=formula", "schedule", "formula", \
+        "factor of the rate as arithmetic in step, e.g. \"(step + 1) ^ -0.5\"; + - * / ^ < > ?: min max exp " \
+        "log sqrt sin cos tanh abs floor pi.") \
     ROW(warmup_steps, WHOLE, schedule.warmup_steps, "0", "[0, inf)", "steps", \
         NULL, "warmup_steps", NULL, "The rate rises linearly over so many steps.")
 // clang-format on

@@ -62,6 +62,8 @@ void bel_tower_deinit(bel_tower *tower)
 {
     if (tower->prefetch != NULL) bel_prefetch_stop(tower->prefetch);
     bel_runner_destroy(tower->runner);
+    if (tower->observer != NULL) bel_runner_destroy(tower->observer);
+    bel_free(tower->observed);
     bel_team_destroy(tower->team);
     bel_free(tower->input_shapes);
     bel_status_destroy(tower->status);
@@ -86,8 +88,8 @@ static void publish(void *context, int output, int64_t first, int64_t count)
     pthread_mutex_unlock(&tower->mutex);
 }
 
-// Inputs are the batch's, variables the current version's, outputs the replica's gradient range:
-// nothing is copied.
+// Inputs are the batch's, variables the current version's, and reports go to the replica's gradient
+// range: nothing is copied.
 static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)
 {
     const bel_worker *worker = tower->worker;
@@ -100,6 +102,12 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
         bel_instance_bind_variable(instance, (int)v,
                                    bel_space_variable(config->space, model->variables[v]));
     }
+}
+
+static void bind_reports(bel_tower *tower, bel_instance *instance)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_worker_config *config = &worker->config;
     float *range = worker->config.ranges[tower->replica];
     for (int r = 0; r < worker->report_count; r++) {
         const bel_layout_variable *variable =
@@ -203,6 +211,41 @@ static bel_status *take_batch(bel_tower *tower)
     return NULL;
 }
 
+static bool is_observed(const bel_tower *tower)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_worker_observation *observation = worker->config.observation;
+    if (observation == NULL || worker->first_replica + tower->replica != 0) return false;
+    int64_t made = worker->step + 1;
+    return made == worker->config.first_step + 1 || made % observation->every_steps == 0;
+}
+
+// Before the replica's own program: then the version's values cannot be overwritten yet. The same
+// context, so that random operations draw the same.
+static bel_status *observe(bel_tower *tower)
+{
+    const bel_worker_config *config = &tower->worker->config;
+    const bel_worker_observation *observation = config->observation;
+    bel_instance *instance;
+    if (tower->observer == NULL) {
+        tower->observed = bel_xcalloc((size_t)observation->count, sizeof *tower->observed);
+        for (int i = 0; i < observation->count; i++)
+            tower->observed[i].value = observation->values[i];
+        tower->observer = bel_runner_create(config->model->graph, tower->observed,
+                                            observation->count, &config->program);
+    }
+    BEL_TRY(bel_runner_get(tower->observer, tower->input_shapes, &instance));
+    bind(tower, instance, tower->batch);
+    bel_tower_bind_rows(tower, instance);
+    BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, NULL, NULL));
+    bel_tensor *values = bel_xcalloc((size_t)observation->count, sizeof *values);
+    for (int i = 0; i < observation->count; i++)
+        values[i] = bel_instance_output(instance, i);
+    observation->take(observation->context, tower->worker->step + 1, values);
+    bel_free(values);
+    return NULL;
+}
+
 // The program publishes reports while it runs; statistics and rows follow when it has ended.
 static bel_status *run_batch(bel_tower *tower)
 {
@@ -210,12 +253,14 @@ static bel_status *run_batch(bel_tower *tower)
     int64_t begun = bel_clock_ns();
     bel_fault_point("tower_compute");
     bel_instance *instance;
-    BEL_TRY(bel_runner_get(tower->runner, tower->input_shapes, &instance));
-    bind(tower, instance, tower->batch);
-    bel_tower_bind_rows(tower, instance);
     tower->context.seed = worker->config.seed;
     tower->context.step = worker->step;
     tower->context.replica = worker->first_replica + tower->replica;
+    if (is_observed(tower)) BEL_TRY_CTX(observe(tower), "summaries");
+    BEL_TRY(bel_runner_get(tower->runner, tower->input_shapes, &instance));
+    bind(tower, instance, tower->batch);
+    bind_reports(tower, instance);
+    bel_tower_bind_rows(tower, instance);
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
     fill_stats(tower, instance);
     bel_tower_sum_rows(tower);

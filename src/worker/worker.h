@@ -38,9 +38,21 @@ typedef struct bel_worker_events {
     bel_status *(*after_step)(void *context, int64_t step, const double *stats);
 } bel_worker_events;
 
+// Values that are computed beside the training in some steps of replica 0, from its batch, by a
+// program of their own: every every_steps versions, and of the first one that is made.
+typedef struct bel_worker_observation {
+    bel_value *const *values;
+    int count;
+    int64_t every_steps;
+    void *context;
+    // On a thread of a tower; `step`: the version that is made. The tensors live during the call.
+    void (*take)(void *context, int64_t step, const bel_tensor *values);
+} bel_worker_observation;
+
 typedef struct bel_worker_config {
     int worker;
-    const bel_worker_events *events; // NULL: nobody is called
+    const bel_worker_events *events;           // NULL: nobody is called
+    const bel_worker_observation *observation; // NULL: none
     const bel_assignment *assignment;
     const bel_layout *layout;
     const bel_space *space;

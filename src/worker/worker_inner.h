@@ -40,6 +40,8 @@ typedef struct bel_tower {
     int index;
     bel_team *team; // the threads that run its tiles
     bel_runner *runner;
+    bel_program_output *observed; // values of the observation; made with the first
+    bel_runner *observer;
     bel_prefetch *prefetch;
     bel_run_context context;
     bel_shape *input_shapes; // scratch, by graph input

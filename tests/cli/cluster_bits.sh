@@ -122,6 +122,7 @@ told() { # NAME [flags]: alone and as a cluster of 2 workers and 2 shards
 told words --schedule piecewise --boundaries 5,12 --rates 0.01,0.003,0.001 \
     --weight_decay 0.01 --lr_mult 'dense_0/*=0.1' --decay_mult '*/bias=0' --moving_average_decay 0.9
 told restarts --schedule cosine_restarts --decay_steps 3 --t_mul 1.5 --m_mul 0.75
+told formula --schedule formula --schedule_formula 'min(1, (step + 1) / 3) * 0.9 ^ step'
 told lamb --optimizer lamb --clip_global_norm 0 --weight_decay 0.01 --learning_rate 0.01
 told lars --optimizer lars --clip_global_norm 0 --lars_trust 0.01 --learning_rate 1
 

@@ -87,6 +87,18 @@ done
 run_fails 2 "table_mean was contributors" belfry train_and_evaluate --model_dir mean-one "${clicks[@]}" --train_steps 90 \
     --train_batch_size 16 --num_gpus 4
 
+# --- An optimizer of its own for one of the tables
+wide=(--wide_optimizer ftrl --wide_learning_rate 0.05)
+alone wide-one --num_gpus 4 "${wide[@]}"
+check "other bits" test "$(digest wide-one)" != "$one"
+for shape in "4 3" "2 0 --tcp"; do
+    read -ra words <<<"$shape"
+    rm -rf many
+    cluster many --worker_count "${words[0]}" --parameter_server_count "${words[1]}" "${words[@]:2}" -- \
+        --num_gpus "$((4 / words[0]))" "${wide[@]}"
+    equal "digest with two optimizers, $shape" "$(digest many)" "$(digest wide-one)"
+done
+
 # --- Modes of aggregation: rows are read and updated in turns
 settings=(--train_steps 240 --save_checkpoints_steps 80 --eval_every_steps 60 --train_batch_size 16)
 has_learnt() { # WHAT

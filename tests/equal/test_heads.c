@@ -60,7 +60,7 @@ static double diagonal(void *user, const double *counts, int64_t count)
     return all > 0 ? right / all : 0;
 }
 
-static int64_t states;     // what diagonal was given
+static int64_t states;      // what diagonal was given
 static const char *ask_for; // a label beside
 static bool noisy;
 
@@ -299,10 +299,9 @@ static void test_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(test_heads),
-                                       BEL_TEST_IN_FOLDER(test_noise_in_every_deal),
-                                       BEL_TEST_IN_FOLDER(test_wrong_label),
-                                       BEL_TEST_IN_FOLDER(test_predictor),
-                                       BEL_TEST_IN_FOLDER(test_steps)};
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_heads), BEL_TEST_IN_FOLDER(test_noise_in_every_deal),
+        BEL_TEST_IN_FOLDER(test_wrong_label), BEL_TEST_IN_FOLDER(test_predictor),
+        BEL_TEST_IN_FOLDER(test_steps)};
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

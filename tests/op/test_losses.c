@@ -194,6 +194,43 @@ static void test_refused(void **state)
     op_run_destroy(&f.run);
 }
 
+// By hand: losses 1, -2, (infinite), 3 with weights 2, 1, 0, 1 are 2, -2, -, 3: their sum is 3.
+static void test_reductions(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_reduction reduction;
+        double over; // of the sum
+    } rows[] = {{BEL_REDUCTION_WEIGHTED_MEAN, 4},
+                {BEL_REDUCTION_MEAN, 4},
+                {BEL_REDUCTION_NONZERO_MEAN, 3},
+                {BEL_REDUCTION_SUM, 1}};
+    double weights[] = {2, 1, 0, 1};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        fixture f = make_fixture();
+        double losses[] = {1, -2, INFINITY, 3}, plain[] = {1, -2, 0, 3};
+        bel_value *x = add_input(&f, "x", BEL_DTYPE_F64, BEL_SHAPE(4), losses);
+        bel_value *w = add_input(&f, "w", BEL_DTYPE_F64, BEL_SHAPE(4), weights);
+        bel_value *y = bel_reduce_loss(f.run.graph, x, w, rows[i].reduction);
+        double over = rows[i].over, expected = 3 / over;
+        check(&f, y, y, &expected, (double[]){2 / over, 1 / over, 0, 1 / over});
+        fixture g = make_fixture(); // without weights
+        bel_value *z = add_input(&g, "x", BEL_DTYPE_F64, BEL_SHAPE(4), plain);
+        y = bel_reduce_loss(g.run.graph, z, NULL, rows[i].reduction);
+        over = rows[i].reduction == BEL_REDUCTION_SUM ? 1 : 4;
+        expected = 2 / over;
+        check(&g, y, y, &expected, (double[]){1 / over, 1 / over, 1 / over, 1 / over});
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) { // nothing counts
+        fixture f = make_fixture();
+        double none[] = {0, 0, 0, 0}, losses[] = {1, -2, NAN, 3}, expected = 0;
+        bel_value *x = add_input(&f, "x", BEL_DTYPE_F64, BEL_SHAPE(4), losses);
+        bel_value *w = add_input(&f, "w", BEL_DTYPE_F64, BEL_SHAPE(4), none);
+        bel_value *y = bel_reduce_loss(f.run.graph, x, w, rows[i].reduction);
+        check(&f, y, y, &expected, (double[]){0, 0, 0, 0});
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -204,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_regression),
         cmocka_unit_test(test_sigmoid_cross_entropy),
         cmocka_unit_test(test_weighted_mean),
+        cmocka_unit_test(test_reductions),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

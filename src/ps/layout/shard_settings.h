@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-#include "belfry/optimizer.h"
+#include "optim/optimizers.h"
 #include "ps/layout/counting.h"
 
 typedef struct bel_shard_settings {
-    bel_optimizer optimizer; // checked
+    bel_optimizers optimizers; // checked
     bel_counting counting;
     uint64_t seed;    // of the job: rows that do not exist yet
     int series_count; // in the step statistics (step_stats.h)

@@ -35,37 +35,38 @@ typedef struct pass {
     float scale; // 1 / replicas that count; 0: none has examples, and nothing changes
 } pass;
 
-// Where the rule's slots of the elements from `offset` on lie: slots are laid out as the space.
-static void find_slots(const bel_shard *shard, int64_t offset, float *slots[BEL_RULE_MAX_SLOTS])
+// Where a rule's slots of the elements from `offset` on lie: slots are laid out as the space.
+static void find_slots(const bel_shard *shard, const bel_rule *rule, int64_t offset,
+                       float *slots[BEL_RULE_MAX_SLOTS])
 {
-    for (int k = 0; k < shard->rule->slot_count; k++)
+    for (int k = 0; k < rule->slot_count; k++)
         slots[k] = shard->slots[k] + offset;
 }
 
 // The rule, from the current buffer into the other one, and the moving average of the result.
-static void update_piece(pass *p, const bel_rule_step *numbers, int64_t offset, int64_t n,
+static void update_piece(pass *p, const bel_shard_group *group, int64_t offset, int64_t n,
                          const float *gradient, float factor)
 {
     bel_shard *shard = p->shard;
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
-    find_slots(shard, offset, slots);
+    find_slots(shard, group->rule, offset, slots);
     float *new_values = p->new_values + offset;
-    bel_rule_apply(numbers, gradient, factor, p->values + offset, new_values, slots, n);
+    bel_rule_apply(&group->numbers, gradient, factor, p->values + offset, new_values, slots, n);
     if (shard->averages != NULL) {
         bel_rule_average(new_values, shard->average_rest, shard->averages + offset, n);
     }
 }
 
 // The first pass of two: what norms are taken of.
-static void direct_piece(pass *p, const bel_rule_step *numbers, int64_t offset, int64_t n,
+static void direct_piece(pass *p, const bel_shard_group *group, int64_t offset, int64_t n,
                          const float *sum)
 {
     bel_shard *shard = p->shard;
     float *direction = shard->sums + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
-    bel_rule_scale(numbers, sum, p->scale, direction, n);
-    if (!shard->rule->prepares) return;
-    find_slots(shard, offset, slots);
-    bel_rule_prepare(numbers, direction, p->values + offset, direction, slots, n);
+    bel_rule_scale(&group->numbers, sum, p->scale, direction, n);
+    if (!group->rule->prepares) return;
+    find_slots(shard, group->rule, offset, slots);
+    bel_rule_prepare(&group->numbers, direction, p->values + offset, direction, slots, n);
 }
 
 // State variables have no rule: a mean over the replicas, or a sum on top of the old value.
@@ -101,20 +102,20 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
         if (job != BEL_JOB_UPDATE) state_piece(p, kind, offset, n);
         return;
     }
-    const bel_rule_step *numbers = &shard->groups[shard->group_of[segment->variable]].numbers;
+    const bel_shard_group *group = bel_shard_group_of(shard, segment->variable);
+    const bel_rule_step *numbers = &group->numbers;
     if (job == BEL_JOB_UPDATE) {
-        update_piece(p, numbers, offset, n, shard->sums + offset,
-                     shard->factors[segment->variable]);
+        update_piece(p, group, offset, n, shard->sums + offset, shard->factors[segment->variable]);
         return;
     }
     const float *sum = sum_piece(shard, p->chunk, offset, n);
     if (job == BEL_JOB_SUM) {
-        direct_piece(p, numbers, offset, n, sum);
+        direct_piece(p, group, offset, n, sum);
     } else if (p->scale == 1.0f && numbers->clip_value == 0.0f) {
-        update_piece(p, numbers, offset, n, sum, 1.0f); // one replica, nothing to clip
+        update_piece(p, group, offset, n, sum, 1.0f); // one replica, nothing to clip
     } else {
         bel_rule_scale(numbers, sum, p->scale, p->gradient, n);
-        update_piece(p, numbers, offset, n, p->gradient, 1.0f);
+        update_piece(p, group, offset, n, p->gradient, 1.0f);
     }
 }
 
@@ -131,13 +132,13 @@ static void square_grains(const bel_layout *layout, const bel_segment *segment, 
     }
 }
 
-// The squares of values, where the rule trusts, lie behind those of directions.
+// The squares of values, where a rule trusts, lie behind those of directions.
 static void take_squares(const pass *p, const bel_segment *segment)
 {
     bel_shard *shard = p->shard;
     const bel_layout *layout = shard->config.layout;
     square_grains(layout, segment, shard->sums, shard->grain_squares);
-    if (!shard->rule->trusts) return;
+    if (!shard->trusts) return;
     square_grains(layout, segment, p->values, shard->grain_squares + layout->grain_count);
 }
 
@@ -145,7 +146,7 @@ void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const 
 {
     size_t bytes = (size_t)chunk->count * sizeof(float);
     memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
-    for (int k = 0; k < shard->rule->slot_count; k++)
+    for (int k = 0; k < shard->slot_count; k++)
         memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset, bytes);
     if (shard->averages == NULL) return;
     // What has no average stands for itself: evaluation finds the array complete.
@@ -301,7 +302,7 @@ static void combine_trust(bel_shard *shard, int v, double direction_square)
     const bel_layout_variable *variable = &layout->variables[v];
     double *squares = shard->grain_squares + layout->grain_count + variable->first_grain;
     double values_square = add_pairwise(squares, bel_grains_of(variable->elements));
-    const bel_rule_step *numbers = &shard->groups[shard->group_of[v]].numbers;
+    const bel_rule_step *numbers = &bel_shard_group_of(shard, v)->numbers;
     shard->factors[v] = bel_rule_trust(numbers, values_square, direction_square);
 }
 
@@ -310,7 +311,7 @@ static void combine_trust(bel_shard *shard, int v, double direction_square)
 void bel_shard_combine_norms(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    const bel_optimizer *optimizer = &shard->config.settings.optimizer;
+    double limit = shard->config.settings.optimizers.main.clip_global_norm;
     gather_squares(shard);
     double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
     double *totals = bel_xcalloc((size_t)layout->variable_count, sizeof *totals);
@@ -321,12 +322,14 @@ void bel_shard_combine_norms(bel_shard *shard)
         double square = add_pairwise(shard->grain_squares + variable->first_grain,
                                      bel_grains_of(variable->elements));
         totals[trainable++] = square;
-        if (shard->rule->trusts) combine_trust(shard, v, square);
-        if (optimizer->clip_norm > 0) shard->factors[v] = factor_of(square, optimizer->clip_norm);
+        const bel_shard_group *group = bel_shard_group_of(shard, v);
+        double own = group->optimizer->clip_norm;
+        shard->factors[v] = own > 0 ? factor_of(square, own) : 1;
+        if (group->rule->trusts) combine_trust(shard, v, square);
     }
     double all = add_pairwise(totals, trainable);
     if (bel_fault_is(BEL_FAULT_CHUNK_ORDER)) all = disordered;
-    for (int v = 0; optimizer->clip_global_norm > 0 && v < layout->variable_count; v++)
-        shard->factors[v] = factor_of(all, optimizer->clip_global_norm);
+    for (int v = 0; limit > 0 && v < layout->variable_count; v++)
+        shard->factors[v] = factor_of(all, limit);
     bel_free(totals);
 }

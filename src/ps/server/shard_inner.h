@@ -30,7 +30,9 @@ typedef struct bel_shard_job {
     int worker; // COPY, ROWS
 } bel_shard_job;
 
-typedef struct bel_shard_group { // variables with the same factors
+typedef struct bel_shard_group {    // variables with the same optimizer and factors
+    const bel_optimizer *optimizer; // in the shard's configuration
+    const bel_rule *rule;
     double lr_factor, decay_factor;
     bel_rule_step numbers; // of this step
 } bel_shard_group;
@@ -150,8 +152,9 @@ typedef struct bel_shard_table {
 struct bel_shard {
     bel_shard_config config;
     bel_shard_events events;
-    const bel_rule *rule;
     const bel_policy *policy;
+    int slot_count; // the most that a rule has
+    bool trusts;    // a rule does
     bool needs_norm;
 
     // Memory, laid out as the space; only this shard's chunks are touched.
@@ -209,10 +212,16 @@ struct bel_shard {
     int *node_firsts;        // by node of the assignment
 };
 
-// How many sums of squares a shard has: of directions, and of values where the rule trusts.
+// That of a variable.
+static inline const bel_shard_group *bel_shard_group_of(const bel_shard *shard, int variable)
+{
+    return &shard->groups[shard->group_of[variable]];
+}
+
+// How many sums of squares a shard has: of directions, and of values where a rule trusts.
 static inline size_t bel_shard_norm_count(const bel_shard *shard)
 {
-    return (shard->rule->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
+    return (shard->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
 }
 
 // pass.c

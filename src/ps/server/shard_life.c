@@ -8,15 +8,25 @@
 #include "base/check.h"
 #include "ps/server/shard_inner.h"
 
-// What slot k and its snapshot hold before the first step; pages of other shards stay untouched.
+// What slot k of a segment's variable and its snapshot hold before the first step.
+static void start_segment(bel_shard *shard, const bel_segment *segment, int k)
+{
+    const bel_shard_group *group = bel_shard_group_of(shard, segment->variable);
+    if (k >= group->rule->slot_count) return;
+    float start = bel_rule_slot_start(group->optimizer, k);
+    if (start == 0.0f) return; // as they come
+    for (int64_t e = segment->offset; e < segment->offset + segment->count; e++)
+        shard->slots[k][e] = shard->snapshot_slots[k][e] = start;
+}
+
+// Pages of other shards stay untouched.
 static void start_slot(bel_shard *shard, int k)
 {
-    float start = bel_rule_slot_start(&shard->config.settings.optimizer, k);
-    if (start == 0.0f) return; // as they come
+    const bel_layout *layout = shard->config.layout;
     for (int i = 0; i < shard->chunk_count; i++) {
-        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
-        for (int64_t e = chunk->offset; e < chunk->offset + chunk->count; e++)
-            shard->slots[k][e] = shard->snapshot_slots[k][e] = start;
+        const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
+        for (int s = 0; s < chunk->segment_count; s++)
+            start_segment(shard, &layout->segments[chunk->first_segment + s], k);
     }
 }
 
@@ -24,12 +34,12 @@ static void start_slot(bel_shard *shard, int k)
 static bel_status *allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    for (int k = 0; k < shard->rule->slot_count; k++) {
+    for (int k = 0; k < shard->slot_count; k++) {
         BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[k]));
         BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
         start_slot(shard, k);
     }
-    if (shard->config.settings.optimizer.moving_average_decay > 0) {
+    if (shard->config.settings.optimizers.main.moving_average_decay > 0) {
         BEL_CHECK(shard->config.snapshot_averages != NULL);
         BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
     }
@@ -48,10 +58,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     const bel_layout *layout = config->layout;
     size_t nodes = (size_t)config->assignment->node_count;
     shard->config = *config;
-    shard->rule = bel_rule_get(&config->settings.optimizer);
     shard->policy = bel_policy_of(&config->settings.counting);
-    shard->needs_norm = config->settings.optimizer.clip_norm > 0 ||
-                        config->settings.optimizer.clip_global_norm > 0 || shard->rule->trusts;
     bel_shard_make_groups(shard);
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);

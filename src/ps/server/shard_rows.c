@@ -64,9 +64,10 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
         create_pull(shard, &table->pulls[w], t, (int)w);
     forget_frames(shard, table);
     const bel_layout_table *from = &shard->config.layout->tables[t];
-    bel_table_config config =
-        bel_table_describe(from->name, from->width, from->initializer, shard->config.settings.seed,
-                           &shard->config.settings.optimizer);
+    const bel_optimizer *optimizer =
+        bel_shard_group_of(shard, shard->config.layout->variable_count + t)->optimizer;
+    bel_table_config config = bel_table_describe(from->name, from->width, from->initializer,
+                                                 shard->config.settings.seed, optimizer);
     config.memory_limit = shard->config.table_memory;
     return bel_table_create(&config, &table->table);
 }

@@ -21,8 +21,9 @@ static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
     BEL_TRY(bel_ckpt_read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, segment->first,
                           segment->count, values));
     if (variable->kind != BEL_VARIABLE_TRAINABLE) return NULL;
-    for (int k = 0; k < shard->rule->slot_count; k++) {
-        char *name = bel_strf("%s/%s/%s", variable->name, shard->rule->name, shard->rule->slots[k]);
+    const bel_rule *rule = bel_shard_group_of(shard, segment->variable)->rule;
+    for (int k = 0; k < rule->slot_count; k++) {
+        char *name = bel_strf("%s/%s/%s", variable->name, rule->name, rule->slots[k]);
         bel_status *status =
             bel_ckpt_read(reader, name, BEL_DTYPE_F32, &variable->shape, segment->first,
                           segment->count, shard->slots[k] + segment->offset);
@@ -109,21 +110,20 @@ static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_se
 
 enum { SLOT_TEXT = 32 }; // room for "/adam/m" and the like
 
-// Arrays of a trainable variable in a checkpoint: its values, -1, slots, and the average behind
-// them. Writes the name into `room` bytes; returns its length.
-static int name_array(const bel_shard *shard, const char *variable, int k, char *name, size_t room)
+// Arrays of a trainable variable in a checkpoint: its values, -1, slots of its rule, and the
+// average behind them. Writes the name into `room` bytes; returns its length.
+static int name_array(const bel_rule *rule, const char *variable, int k, char *name, size_t room)
 {
     if (k < 0) return bel_snprintf(name, room, "%s", variable);
-    const bel_rule *rule = shard->rule;
     if (k == rule->slot_count) return bel_snprintf(name, room, "%s/" BEL_CKPT_AVERAGE, variable);
     return bel_snprintf(name, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
 }
 
 // The snapshot's array that name_array names with the same k.
-static const float *find_array(const bel_shard *shard, int k)
+static const float *find_array(const bel_shard *shard, const bel_rule *rule, int k)
 {
     if (k < 0) return shard->config.snapshot;
-    return k < shard->rule->slot_count ? shard->snapshot_slots[k] : shard->config.snapshot_averages;
+    return k < rule->slot_count ? shard->snapshot_slots[k] : shard->config.snapshot_averages;
 }
 
 // One piece for each array of each segment. Names lie behind the pieces in one allocation; the
@@ -131,7 +131,7 @@ static const float *find_array(const bel_shard *shard, int k)
 static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
 {
     const bel_layout *layout = shard->config.layout;
-    int kept = bel_rule_kept(&shard->config.settings.optimizer), count = 0;
+    int kept = bel_optimizers_kept(&shard->config.settings.optimizers), count = 0;
     size_t most = 0, text = 0;
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
@@ -148,11 +148,14 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
         for (int s = 0; s < chunk->segment_count; s++) {
             const bel_segment *segment = &layout->segments[chunk->first_segment + s];
             const bel_layout_variable *variable = &layout->variables[segment->variable];
-            for (int k = -1; k < kept; k++) {
-                if (k >= 0 && variable->kind != BEL_VARIABLE_TRAINABLE) break;
-                int length =
-                    name_array(shard, variable->name, k, names, strlen(variable->name) + SLOT_TEXT);
-                pieces[count++] = piece_of(variable, segment, names, find_array(shard, k));
+            const bel_shard_group *group = bel_shard_group_of(shard, segment->variable);
+            bool trainable = variable->kind == BEL_VARIABLE_TRAINABLE;
+            int own = trainable ? bel_rule_kept(group->optimizer) : 0;
+            for (int k = -1; k < own; k++) {
+                int length = name_array(group->rule, variable->name, k, names,
+                                        strlen(variable->name) + SLOT_TEXT);
+                pieces[count++] =
+                    piece_of(variable, segment, names, find_array(shard, group->rule, k));
                 names += length + 1;
             }
         }

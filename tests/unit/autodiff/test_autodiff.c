@@ -260,9 +260,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_paths), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_penalty), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_penalty),
-        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_penalty),       cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_penalty),       cmocka_unit_test(test_stop),
         cmocka_unit_test(test_wanted_values), cmocka_unit_test(test_losses),
         cmocka_unit_test(test_no_gradient),   cmocka_unit_test(test_halves),
         cmocka_unit_test(test_exact),         cmocka_unit_test(test_exact_inputs),

@@ -183,8 +183,9 @@ static void run(const bel_input *input, const char *weighted, int towers, bel_re
     const bel_param param = {"weighted", weighted};
     bel_built *built;
     BEL_ASSERT_OK(build(measure, &param, 1, BEL_MODE_EVAL, input, &built));
-    const bel_evaluation_config config = {
-        .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = towers};
+    const bel_evaluation_config config = {.forward = {.built = built, .program = {.threads = 1}},
+                                          .input = input,
+                                          .tower_count = towers};
     BEL_ASSERT_OK(bel_evaluation_run(&config, out_result));
     bel_built_destroy(built);
 }
@@ -213,7 +214,9 @@ static void test_weighted_losses(void **state)
         bel_result result;
         BEL_ASSERT_OK(build(weigh, NULL, 0, BEL_MODE_EVAL, input, &built));
         const bel_evaluation_config config = {
-            .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = 1};
+            .forward = {.built = built, .program = {.threads = 1}},
+            .input = input,
+            .tower_count = 1};
         BEL_ASSERT_OK(bel_evaluation_run(&config, &result));
         assert_true(fabs(result.loss - sum / all) < 1e-6);
         bel_built_destroy(built);
@@ -325,7 +328,8 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
     if (wrong == ONE_ROW) spec->predictions = bel_reduce_sum(g, score, &zero, 1, true);
     if (wrong == FEW_CLASSES)
         bel_metric_top_k(context, spec, "top", label, score, CLASSES + 1, NULL);
-    if (wrong == AUC_BY_HAND) spec->metrics[0] = (bel_metric){.name = "auc", .kind = BEL_METRIC_AUC, .sum = all};
+    if (wrong == AUC_BY_HAND)
+        spec->metrics[0] = (bel_metric){.name = "auc", .kind = BEL_METRIC_AUC, .sum = all};
     if (wrong == AUC_BY_HAND) spec->metric_count = 1;
     if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
     if (wrong == ADDED_INPUT) bel_input_value(g, "noise", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH));

@@ -1,9 +1,10 @@
 // Settings of an optimizer: defaults, ranges, schedules.
 #include <math.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "optim/multiplier.h"
-#include "optim/settings.h"
+#include "optim/optimizers.h"
 #include "support/bel_test.h"
 
 static void test_defaults(void **state)
@@ -198,6 +199,86 @@ static void test_other_schedules(void **state)
 }
 
 // Periods of 2, 4 and 8 steps, each half as high; and of 2 always.
+// --- Formulas ------------------------------------------------------------------------------------
+
+static bel_optimizer with_formula(const char *formula)
+{
+    bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    BEL_ASSERT_OK(bel_optimizer_set(&optimizer, "schedule", "formula"));
+    BEL_ASSERT_OK(bel_optimizer_set(&optimizer, "schedule_formula", formula));
+    return optimizer;
+}
+
+static void test_formulas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *formula;
+        double at_0, at_4;
+    } rows[] = {
+        {"1", 1, 1},
+        {"step + 2 * 3", 6, 10},
+        {"(step + 2) * 3", 6, 18},
+        {"2 ^ 3 ^ 2", 512, 512}, // to the right
+        {"10 - 3 - 2", 5, 5},    // to the left
+        {"8 / 4 / 2", 1, 1},     //
+        {"5 + -step", 5, 1},     // a sign
+        {"5 + -2 ^ 2", 1, 1},    // is weaker than a power
+        {"2 ^ -1", 0.5, 0.5},    //
+        {"step < 4 ? 8 : 2", 8, 2},
+        {"step <= 3 ? 8 : step >= 4 ? 1 : 0", 8, 1},
+        {"min(1, (step + 1) / 5)", 0.2, 1},
+        {"max(step, 3)", 3, 4},
+        {"sqrt(step) + abs(1 - step) + floor(1.75)", 2, 6},
+        {"exp(0) + log(1) + sin(0) + cos(0) + tanh(0)", 2, 2},
+        {"(1 + cos(pi * step / 4)) / 2", 1, 0},
+        {"1.5e2 * .5", 75, 75},
+        {"3 - step", 3, 0}, // what is below 0 counts as 0
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bel_optimizer optimizer = with_formula(rows[i].formula);
+        BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+        double first = bel_optimizer_rate(&optimizer, 0), later = bel_optimizer_rate(&optimizer, 4);
+        if (fabs(first - rows[i].at_0) > 1e-12 || fabs(later - rows[i].at_4) > 1e-12) {
+            fail_msg("%s: got %.17g and %.17g", rows[i].formula, first, later);
+        }
+    }
+}
+
+static void test_no_formulas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *formula, *part;
+    } rows[] = {
+        {"", "expected a number, step, pi, or one of min, max"},
+        {"2 *", "got its end"},
+        {"2 + x", "got \"x\""},
+        {"2 3", "expected an operator, or the end, got \"3\""},
+        {"(2", "expected \")\", got its end"},
+        {"max(1)", "expected \",\", got \")\""},
+        {"sqrt 2", "expected \"(\", got \"2\""},
+        {"step ? 1", "expected \":\""},
+        {"1 / step", "must be a finite number, but is inf at step 0"},
+        {"log(step - 5)", "must be a finite number"},
+        {"((((((((((((((((((((((((((((((((((((((((((((((((((((((1", "less deep"},
+        {"------------------------------------------------------------1", "less deep"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bel_optimizer optimizer = with_formula(rows[i].formula);
+        BEL_ASSERT_FAILS(bel_optimizer_check(&optimizer), BEL_INVALID_ARGUMENT, rows[i].part);
+    }
+    bel_optimizer ftrl = with_formula("1 - step / 10");
+    ftrl.kind = BEL_OPTIMIZER_FTRL;
+    BEL_ASSERT_FAILS(bel_optimizer_check(&ftrl), BEL_INVALID_ARGUMENT,
+                     "above 0 with ftrl, but is 0 at step 10");
+    char longest[BEL_FORMULA_BYTES + 1];
+    memset(longest, '1', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    BEL_ASSERT_FAILS(bel_optimizer_set(&ftrl, "schedule_formula", longest), BEL_INVALID_ARGUMENT,
+                     "shorter than 256 bytes");
+}
+
 static void test_restarts(void **state)
 {
     (void)state;
@@ -360,6 +441,7 @@ static void test_settings_come_back(void **state)
                                               {"m_mul", "0.5"},
                                               {"boundaries", "0,9007199254740993"},
                                               {"rates", "0.5,0.25,0.125"},
+                                              {"schedule_formula", "1 + step"},
                                               {"warmup_steps", "8"}};
     enum { COUNT = sizeof settings / sizeof settings[0] };
     bel_optimizer optimizer = bel_optimizer_default();
@@ -465,6 +547,48 @@ static void test_words_of_a_checkpoint(void **state)
     }
 }
 
+// --- Several -------------------------------------------------------------------------------------
+
+static void take_pair(void *context, const char *name, const char *text)
+{
+    BEL_ASSERT_OK(bel_optimizers_set(context, name, text));
+}
+
+static void add_line(void *context, const char *name, const char *text)
+{
+    bel_str_printf(context, "%s = %s\n", name, text);
+}
+
+// As they travel to parameter servers, and as a checkpoint says them.
+static void test_several(void **state)
+{
+    (void)state;
+    bel_optimizers all = {
+        .main = {.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.5, .moving_average_decay = 0.9},
+        .parts = {{"wide*", {.kind = BEL_OPTIMIZER_FTRL, .learning_rate = 0.1}},
+                  {"*/bias", {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 2}}},
+        .part_count = 2};
+    BEL_ASSERT_OK(bel_optimizers_check(&all));
+    bel_optimizers back = {.main = bel_optimizer_default()};
+    bel_optimizers_list(&all, take_pair, &back);
+    BEL_ASSERT_OK(bel_optimizers_check(&back));
+    assert_int_equal(back.part_count, 2);
+    assert_int_equal(bel_optimizers_find(&back, "deep/kernel")->kind, BEL_OPTIMIZER_ADAM);
+    assert_int_equal(bel_optimizers_find(&back, "wide/kernel")->kind, BEL_OPTIMIZER_FTRL);
+    assert_int_equal(bel_optimizers_find(&back, "wide/bias")->kind, BEL_OPTIMIZER_SGD);
+    assert_true(bel_optimizers_find(&back, "wide/bias")->moving_average_decay == 0.9);
+    assert_int_equal(bel_optimizers_kept(&back), 3); // two slots and an average
+    bel_str one = {0}, other = {0};
+    bel_optimizers_describe(&all, add_line, &one);
+    bel_optimizers_describe(&back, add_line, &other);
+    assert_string_equal(one.text, other.text);
+    assert_non_null(strstr(one.text, "wide*: optimizer = ftrl"));
+    bel_str_deinit(&one);
+    bel_str_deinit(&other);
+    bel_optimizers_scale(&back, 2);
+    assert_true(back.main.learning_rate == 1 && back.parts[1].optimizer.learning_rate == 4);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
@@ -473,10 +597,13 @@ int main(void)
                                               cmocka_unit_test(test_cosine),
                                               cmocka_unit_test(test_other_schedules),
                                               cmocka_unit_test(test_restarts),
+                                              cmocka_unit_test(test_formulas),
+                                              cmocka_unit_test(test_no_formulas),
                                               cmocka_unit_test(test_piecewise),
                                               cmocka_unit_test(test_multipliers),
                                               cmocka_unit_test(test_settings_come_back),
                                               cmocka_unit_test(test_settings_that_are_none),
-                                              cmocka_unit_test(test_words_of_a_checkpoint)};
+                                              cmocka_unit_test(test_words_of_a_checkpoint),
+                                              cmocka_unit_test(test_several)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

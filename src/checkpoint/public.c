@@ -1,0 +1,78 @@
+// belfry/checkpoint.h: a reader (checkpoint.h) as programs see it; to them it has another name.
+#include "belfry/checkpoint.h"
+
+#include "checkpoint/checkpoint.h"
+
+bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
+{
+    bel_status *status = bel_ckpt_open(folder, out_reader);
+    if (bel_status_code(status) != BEL_NOT_FOUND) return status;
+    bel_status_ignore(status); // it may be a model's folder
+    BEL_TRY(bel_ckpt_open_latest(folder, out_reader));
+    if (*out_reader != NULL) return NULL;
+    return BEL_ERR(BEL_NOT_FOUND, "%s is no checkpoint, and there is none in it", folder);
+}
+
+bel_status *bel_checkpoint_open(const char *folder, bel_checkpoint **out_checkpoint)
+{
+    return bel_ckpt_open_any(folder, out_checkpoint);
+}
+
+void bel_checkpoint_close(bel_checkpoint *checkpoint)
+{
+    if (checkpoint != NULL) bel_ckpt_close(checkpoint);
+}
+
+const char *bel_checkpoint_folder(const bel_checkpoint *checkpoint)
+{
+    return bel_ckpt_folder(checkpoint);
+}
+
+int64_t bel_checkpoint_step(const bel_checkpoint *checkpoint)
+{
+    return bel_ckpt_reader_info(checkpoint)->step;
+}
+
+const char *bel_checkpoint_setting(const bel_checkpoint *checkpoint, const char *name)
+{
+    return bel_ckpt_setting(checkpoint, name);
+}
+
+int bel_checkpoint_count(const bel_checkpoint *checkpoint)
+{
+    return bel_ckpt_tensor_count(checkpoint);
+}
+
+void bel_checkpoint_tensor(const bel_checkpoint *checkpoint, int index, const char **out_name,
+                           bel_dtype *out_dtype, bel_shape *out_shape)
+{
+    const char *name;
+    bel_dtype dtype;
+    bel_shape shape;
+    bel_ckpt_tensor(checkpoint, index, &name, &dtype, &shape);
+    if (out_name != NULL) *out_name = name;
+    if (out_dtype != NULL) *out_dtype = dtype;
+    if (out_shape != NULL) *out_shape = shape;
+}
+
+int bel_checkpoint_find(const bel_checkpoint *checkpoint, const char *name)
+{
+    return bel_ckpt_find(checkpoint, name);
+}
+
+bel_status *bel_checkpoint_read(const bel_checkpoint *checkpoint, const char *name,
+                                void *out_elements, size_t bytes)
+{
+    int index = bel_ckpt_find(checkpoint, name);
+    bel_tensor tensor = {.data = NULL};
+    if (index < 0) {
+        return BEL_ERR(BEL_NOT_FOUND, "%s has no tensor \"%s\"", bel_ckpt_folder(checkpoint), name);
+    }
+    bel_checkpoint_tensor(checkpoint, index, NULL, &tensor.dtype, &tensor.shape);
+    if (bel_tensor_bytes(&tensor) != bytes) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "tensor \"%s\" has %zu bytes, there is room for %zu",
+                       name, bel_tensor_bytes(&tensor), bytes);
+    }
+    return bel_ckpt_read(checkpoint, name, tensor.dtype, &tensor.shape, 0,
+                         bel_shape_elements(&tensor.shape), out_elements);
+}

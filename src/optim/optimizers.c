@@ -1,0 +1,167 @@
+// Several optimizers at once. What goes over all variables (the bound of the norm of all gradients,
+// moving averages, how rows of tables are averaged) is the main one's alone, and stands in the
+// parts as a copy, so that whoever has a variable's optimizer has all that is said of it.
+#include "optim/optimizers.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "optim/multiplier.h"
+#include "optim/rule.h"
+
+static bool matches(const bel_optimizer_part *part, const char *name)
+{
+    return fnmatch(part->variables, name, FNM_NOESCAPE) == 0;
+}
+
+// A part may repeat what the main one says, and nothing else.
+static bel_status *share(const bel_optimizer *main, bel_optimizer_part *part)
+{
+    bel_optimizer *own = &part->optimizer;
+    bool differs =
+        (own->clip_global_norm != 0 && own->clip_global_norm != main->clip_global_norm) ||
+        (own->moving_average_decay != 0 &&
+         own->moving_average_decay != main->moving_average_decay) ||
+        (own->moving_average_ramp && !main->moving_average_ramp) ||
+        (own->mean_by_contributors && !main->mean_by_contributors);
+    if (differs) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "optimizer of \"%s\": clip_global_norm, moving averages and the mean of rows "
+            "are the main optimizer's",
+            part->variables);
+    }
+    own->clip_global_norm = main->clip_global_norm;
+    own->moving_average_decay = main->moving_average_decay;
+    own->moving_average_ramp = main->moving_average_ramp;
+    own->mean_by_contributors = main->mean_by_contributors;
+    return NULL;
+}
+
+bel_status *bel_optimizers_check(bel_optimizers *optimizers)
+{
+    BEL_TRY(bel_optimizer_check(&optimizers->main));
+    if (optimizers->part_count < 0 || optimizers->part_count > BEL_MAX_OPTIMIZER_PARTS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: there can be up to %d for variables of their own, got %d",
+                       BEL_MAX_OPTIMIZER_PARTS, optimizers->part_count);
+    }
+    for (int i = 0; i < optimizers->part_count; i++) {
+        bel_optimizer_part *part = &optimizers->parts[i];
+        size_t room = sizeof part->variables;
+        if (part->variables[0] == '\0' || memchr(part->variables, '\0', room) == NULL) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "optimizer: part %d must name its variables, in fewer than %zu bytes", i,
+                           room);
+        }
+        BEL_TRY(share(&optimizers->main, part));
+        BEL_TRY_CTX(bel_optimizer_check(&part->optimizer), "variables \"%s\"", part->variables);
+    }
+    return NULL;
+}
+
+bel_status *bel_optimizers_check_names(const bel_optimizers *optimizers, const char *const *names,
+                                       size_t count)
+{
+    BEL_TRY(bel_multipliers_check_names(&optimizers->main, names, count));
+    for (int i = 0; i < optimizers->part_count; i++) {
+        const bel_optimizer_part *part = &optimizers->parts[i];
+        bool found = false;
+        for (size_t n = 0; n < count && !found; n++)
+            found = matches(part, names[n]);
+        if (!found) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: \"%s\" matches no trainable variable",
+                           part->variables);
+        }
+        BEL_TRY_CTX(bel_multipliers_check_names(&part->optimizer, names, count), "variables \"%s\"",
+                    part->variables);
+    }
+    return NULL;
+}
+
+const bel_optimizer *bel_optimizers_find(const bel_optimizers *optimizers, const char *name)
+{
+    for (int i = optimizers->part_count - 1; i >= 0; i--)
+        if (matches(&optimizers->parts[i], name)) return &optimizers->parts[i].optimizer;
+    return &optimizers->main;
+}
+
+int bel_optimizers_kept(const bel_optimizers *optimizers)
+{
+    int most = bel_rule_kept(&optimizers->main);
+    for (int i = 0; i < optimizers->part_count; i++) {
+        int kept = bel_rule_kept(&optimizers->parts[i].optimizer);
+        most = kept > most ? kept : most;
+    }
+    return most;
+}
+
+static void scale(bel_optimizer *optimizer, double factor)
+{
+    optimizer->learning_rate *= factor;
+    for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++)
+        optimizer->schedule.rates[i] *= factor;
+}
+
+void bel_optimizers_scale(bel_optimizers *optimizers, double factor)
+{
+    scale(&optimizers->main, factor);
+    for (int i = 0; i < optimizers->part_count; i++)
+        scale(&optimizers->parts[i].optimizer, factor);
+}
+
+// --- Texts ---------------------------------------------------------------------------------------
+
+void bel_optimizers_list(const bel_optimizers *optimizers, bel_setting_take *take, void *context)
+{
+    bel_optimizer_list(&optimizers->main, take, context);
+    for (int i = 0; i < optimizers->part_count; i++) {
+        take(context, BEL_PART_SETTING, optimizers->parts[i].variables);
+        bel_optimizer_list(&optimizers->parts[i].optimizer, take, context);
+    }
+}
+
+bel_status *bel_optimizers_set(bel_optimizers *optimizers, const char *name, const char *text)
+{
+    int count = optimizers->part_count;
+    if (strcmp(name, BEL_PART_SETTING) != 0) {
+        bel_optimizer *last =
+            count > 0 ? &optimizers->parts[count - 1].optimizer : &optimizers->main;
+        return bel_optimizer_set(last, name, text);
+    }
+    if (count == BEL_MAX_OPTIMIZER_PARTS || strlen(text) >= BEL_PATTERN_BYTES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "expected up to %d parts and patterns below %d bytes, got \"%s\"",
+                       BEL_MAX_OPTIMIZER_PARTS, BEL_PATTERN_BYTES, text);
+    }
+    bel_optimizer_part *part = &optimizers->parts[optimizers->part_count++];
+    *part = (bel_optimizer_part){.optimizer = bel_optimizer_default()};
+    memcpy(part->variables, text, strlen(text) + 1);
+    return NULL;
+}
+
+typedef struct describer {
+    bel_setting_take *take;
+    void *context;
+    const char *variables;
+} describer;
+
+static void describe(void *context, const char *name, const char *text)
+{
+    const describer *d = context;
+    char *whole = bel_strf("%s: %s", d->variables, name);
+    d->take(d->context, whole, text);
+    bel_free(whole);
+}
+
+void bel_optimizers_describe(const bel_optimizers *optimizers, bel_setting_take *take,
+                             void *context)
+{
+    bel_optimizer_describe(&optimizers->main, take, context);
+    for (int i = 0; i < optimizers->part_count; i++) {
+        describer d = {take, context, optimizers->parts[i].variables};
+        bel_optimizer_describe(&optimizers->parts[i].optimizer, describe, &d);
+    }
+}

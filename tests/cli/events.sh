@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Event files as others read them: every record by its frame, every event by protoc.
+# usage: events.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+decode() { # FOLDER -> out.txt: the text of every event, in the order of files and records
+    python3 - "$1" "$BELFRY_SOURCE/proto" >out.txt <<'EOF'
+import pathlib, struct, subprocess, sys
+for path in sorted(pathlib.Path(sys.argv[1]).glob("events.out.tfevents.*")):
+    data, at = path.read_bytes(), 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        record = data[at + 12 : at + 12 + length]
+        assert len(record) == length, "the last record is cut off"
+        command = ["protoc", "--decode=events.Event", "-I" + sys.argv[2], "events.proto"]
+        print(subprocess.run(command, input=record, stdout=subprocess.PIPE, check=True).stdout.decode())
+        at += 16 + length
+EOF
+}
+
+run_ok belfry train_and_evaluate --model_dir run "${digits[@]}" --train_steps 30 --save_summary_steps 10 \
+    --save_checkpoints_steps 20 --num_gpus 2
+run_ok decode run
+check "the version comes first" test "$(grep -v '^wall_time' out.txt | sed -n '1,2p' | tr '\n' ' ')" = \
+    'step: 0 file_version: "brain.Event:2" '
+equal "sessions" "$(grep -c 'status: 1' out.txt)" 1
+for tag in loss learning_rate examples_per_second global_step/sec; do
+    check "a curve of $tag" grep -q "tag: \"$tag\"" out.txt
+done
+check "the settings are a text" grep -q '| optimizer | adam |' out.txt
+check "which the text plugin shows" grep -q 'plugin_name: "text"' out.txt
+check "nothing unknown" test "$(grep -cE '^ *[0-9]+[:{ ]' out.txt)" = 0
+run_ok decode run/eval
+equal "evaluations" "$(grep -c 'tag: "accuracy"' out.txt)" 2
+finish

@@ -1,0 +1,77 @@
+// Texts of floats: those of printf, for every kind of number and a million others.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "support/bel_test.h"
+
+static void check(float value)
+{
+    char expected[64], got[BEL_F32_TEXT];
+    bel_snprintf(expected, sizeof expected, "%.9g", (double)value);
+    size_t length = bel_format_f32(value, got);
+    if (strcmp(got, expected) != 0 || length != strlen(expected)) {
+        fail_msg("got \"%s\", expected \"%s\"", got, expected);
+    }
+}
+
+static void test_edges(void **state)
+{
+    (void)state;
+    static const float numbers[] = {0,
+                                    -0.0F,
+                                    1,
+                                    -1,
+                                    10,
+                                    100000000,
+                                    999999936,
+                                    1e9F,
+                                    1e-4F,
+                                    1e-5F,
+                                    9.99999975e-5F,
+                                    0.1F,
+                                    0.5F,
+                                    123456.789F,
+                                    16777216,
+                                    3.4028234664e38F,
+                                    1.17549435e-38F,
+                                    1e-45F,
+                                    1e-20F,
+                                    1e20F,
+                                    1e27F,
+                                    1e-18F,
+                                    1e-19F,
+                                    INFINITY,
+                                    -INFINITY,
+                                    NAN};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        check(numbers[i]);
+    for (int e = -45; e <= 38; e++) { // powers of ten and their neighbours
+        float power = strtof((char[]){'1', 'e', (char)(e < 0 ? '-' : '+'),
+                                      (char)('0' + abs(e) / 10), (char)('0' + abs(e) % 10), 0},
+                             NULL);
+        check(power);
+        check(nextafterf(power, 0));
+        check(nextafterf(power, INFINITY));
+    }
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    uint32_t bits = 1;
+    for (int i = 0; i < 1000000; i++) {
+        float value;
+        bits = bits * 1664525U + 1013904223U;
+        memcpy(&value, &bits, sizeof value);
+        check(value);
+        check((float)(bits >> 8) / 16777216); // as probabilities are
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_edges), cmocka_unit_test(test_many)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
