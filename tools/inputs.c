@@ -224,6 +224,10 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     bool header = bel_options_bool(input->options, "header");
     const char *label = bel_options_string(input->options, "label_column");
     char *last = NULL;
+    if (input->id_list_columns == NULL && (input->id_list_most != 0 || input->id_list_weights)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--id_list_most and --id_list_weights go with --id_list_columns");
+    }
     if (label == NULL && mode == BEL_MODE_EVAL) label = input->label_column;
     if (label == NULL && mode != BEL_MODE_PREDICT) {
         BEL_TRY(last_column(files->paths[0], header, &last));

@@ -227,15 +227,15 @@ static void test_damaged_files(void **state)
     bel_free(path);
 }
 
-// A process that was killed while it wrote leaves a part under a name of its own, which the next one
-// removes; other files are not its business.
+// A process that was killed while it wrote leaves a part under a name of its own, which the next
+// one removes; other files are not its business.
 static void test_leftovers(void **state)
 {
     (void)state;
     int64_t memory[3];
     char *path = bel_path_join(bel_test_own_folder(), "records.cache");
     char *left = bel_test_file(bel_test_own_folder(), "records.cache.tmp-77-0", "half", 4);
-    char *other = bel_test_file(bel_test_own_folder(), "records.cache.tmpfile", "mine", 4);
+    char *other = bel_test_file(bel_test_own_folder(), "records.cache.tmp-mine", "mine", 4);
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(small(memory, path), &input));
     bel_input_destroy(input);
@@ -362,11 +362,15 @@ static void test_where_it_cannot_stand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_memory),        BEL_TEST_IN_FOLDER(test_threads_share_it),
-        BEL_TEST_IN_FOLDER(test_file),          BEL_TEST_IN_FOLDER(test_stale_file),
-        BEL_TEST_IN_FOLDER(test_damaged_files), BEL_TEST_IN_FOLDER(test_leftovers),
+        BEL_TEST_IN_FOLDER(test_memory),
+        BEL_TEST_IN_FOLDER(test_threads_share_it),
+        BEL_TEST_IN_FOLDER(test_file),
+        BEL_TEST_IN_FOLDER(test_stale_file),
+        BEL_TEST_IN_FOLDER(test_damaged_files),
+        BEL_TEST_IN_FOLDER(test_leftovers),
         BEL_TEST_IN_FOLDER(test_removed_while_it_is_read),
-        BEL_TEST_IN_FOLDER(test_bad_records_stay_bad), BEL_TEST_IN_FOLDER(test_two_at_a_time),
+        BEL_TEST_IN_FOLDER(test_bad_records_stay_bad),
+        BEL_TEST_IN_FOLDER(test_two_at_a_time),
         BEL_TEST_IN_FOLDER(test_where_it_cannot_stand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
