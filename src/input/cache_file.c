@@ -153,10 +153,9 @@ static void remove_leftovers(const char *path)
     size_t count = 0;
     bel_status_ignore(bel_dir_list(folder[0] == '\0' ? "/" : folder, &names, &count));
     for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(begins);
-        const char *rest = names[i] + length; // PID-N, as file.c makes it
-        if (strncmp(names[i], begins, length) != 0 || strspn(rest, "0123456789-") != strlen(rest))
-            continue;
+        if (strncmp(names[i], begins, strlen(begins)) != 0) continue;
+        const char *rest = names[i] + strlen(begins); // PID-N, as file.c makes it
+        if (strspn(rest, "0123456789-") != strlen(rest)) continue;
         char *left = bel_path_join(folder, names[i]);
         if (unlink(left) == 0)
             bel_log_write(BEL_LOG_INFO, "cache: removed %s, which was not finished", left);
